@@ -31,7 +31,7 @@ from retrieval_eval.relevance import (
 from retrieval_eval.stats.estimate import Estimate
 
 if TYPE_CHECKING:
-    from retrieval_eval.run_scores import RankingAgreement
+    from retrieval_eval.runs import RankingAgreement
     from retrieval_eval.stats.agreement import LabelAgreement, RaterAgreement
 
 
@@ -246,7 +246,7 @@ def _scores(metrics: Metrics, labels: Labels, resampling: Mapping[str, int]) -> 
 def _rankings(metrics: Mapping[Source, Metrics], resampling: Mapping[str, int]) -> dict[str, RankingAgreement]:
     if len(metrics) < 2 or len(metrics["people"].runs) < 2:
         return {}
-    from retrieval_eval.run_scores import ranking_agreement
+    from retrieval_eval.runs import ranking_agreement
 
     return {
         name: ranking_agreement(metrics["people"], metrics["judge"], name, **resampling)

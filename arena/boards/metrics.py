@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from retrieval_eval.data.runs import Run
     from retrieval_eval.data.trec import Note, Qrels
     from retrieval_eval.metrics import Metrics
-    from retrieval_eval.pool import Pool
-    from retrieval_eval.run_scores import QrelsScores, RankingAgreement, RunScores
+    from retrieval_eval.runs import Pool, QrelsScores, RankingAgreement
 
 Row: TypeAlias = dict[str, Any]
 
@@ -71,9 +70,10 @@ _MEASURES: Final = {
 class RunMetrics(Board):
     """Scores of runs; ``per_query`` also those of each query."""
 
-    scores: RunScores
+    scores: Mapping[str, QrelsScores]
     qrels: Mapping[str, Qrels]
     runs: Mapping[str, Run]
+    settings: Mapping[str, Any]
     per_query: bool = False
 
     def sections(self) -> list[Section]:  # noqa: D102
@@ -82,8 +82,8 @@ class RunMetrics(Board):
         if self.per_query:
             blocks.append(self._by_query())
         blocks += self._differences(order)
-        if any(self.scores.rankings.values()):
-            blocks.append(rankings(f"Runs ranked as by {self.scores.reference}?", self.scores.rankings))
+        if any(self._rankings.values()):
+            blocks.append(rankings(f"Runs ranked as by {next(iter(self.scores))}?", self._rankings))
         return [Section("scores", "Scores", "", [*blocks, self.notes()])]
 
     def tables(self) -> list[Table]:
@@ -94,7 +94,7 @@ class RunMetrics(Board):
     def notes(self) -> Remarks:
         """What a reader of the figures must know."""
         said: list[str] = []
-        for name, by_labels in self.scores.by_qrels.items():
+        for name, by_labels in self.scores.items():
             labels = self.qrels[name]
             said.append(f"{name}: {len(by_labels.metrics.topics):,} queries, {len(labels):,} labels")
             said += [*_remarks_on_coverage(name, by_labels.metrics), *remarks_on(name, labels.notes, labels.faulty)]
@@ -105,24 +105,28 @@ class RunMetrics(Board):
     def json(self) -> Any:
         """``runs`` and ``judged`` are by the first labels, ``qrels`` by each."""
         by_qrels = {
-            name: _qrels_json(found, self.per_query) | as_read(self.qrels[name])
-            for name, found in self.scores.by_qrels.items()
+            name: _qrels_json(found, self.per_query) | as_read(self.qrels[name]) for name, found in self.scores.items()
         }
-        first = by_qrels[self.scores.reference]
+        reference, first = next(iter(by_qrels.items()))
         shape = {
             "runs": first["runs"],
             "judged": first["judged"],
-            "reference": self.scores.reference,
+            "reference": reference,
             "qrels": by_qrels,
-            "rankings": self.scores.rankings,
+            "rankings": self._rankings,
             "notes": {run: [note.text for note in one.notes] for run, one in self.runs.items() if one.notes},
-            "settings": self.scores.settings,
+            "settings": self.settings,
         }
         return plain(shape, _DECIMALS)
 
     @property
     def _reference(self) -> QrelsScores:
-        return self.scores.by_qrels[self.scores.reference]
+        return next(iter(self.scores.values()))
+
+    @property
+    def _rankings(self) -> dict[str, Mapping[str, RankingAgreement]]:
+        """Of every set of labels but the reference."""
+        return {name: own.rankings for name, own in list(self.scores.items())[1:]}
 
     def _best_first(self) -> list[str]:
         """Runs by the first measure and the first labels."""
@@ -136,13 +140,13 @@ class RunMetrics(Board):
         shown = (*metrics.measures, *(name for name in judged if name not in metrics.measures))
         known = dict.fromkeys((*judged, *metrics.measures))
         columns = [
-            Column("qrels", "Labels" if len(self.scores.by_qrels) > 1 else ""),
+            Column("qrels", "Labels" if len(self.scores) > 1 else ""),
             Column("run", "Run"),
             *(replace(column, programs=False) for column in measures(shown)),
             *(Column(name, "") for name in (*known, "topics", "missing", "unlabelled")),
         ]
         rows = []
-        for name, found in self.scores.by_qrels.items():
+        for name, found in self.scores.items():
             for run in runs:
                 coverage = found.metrics.coverage[run]
                 counts = {"missing": len(coverage.missing), "unlabelled": len(coverage.unlabelled)}
@@ -156,7 +160,7 @@ class RunMetrics(Board):
         rows = [
             {"qrels": name, "run": run, "qid": query_id, **plain(values, _DECIMALS)}
             | {"missing": int(query_id in found.metrics.coverage[run].missing)}
-            for name, found in self.scores.by_qrels.items()
+            for name, found in self.scores.items()
             for run, of_run in _per_query(found.metrics).items()
             for query_id, values in of_run.items()
         ]
@@ -170,7 +174,7 @@ class RunMetrics(Board):
         by_runs = {(pair.first, pair.second): pair for found in pairs for pair in (found, found.turned())}
         if not by_runs:
             return
-        baseline = self.scores.settings.baseline
+        baseline = self.settings["baseline"]
         wanted = pairwise(order) if baseline is None else [(run, baseline) for run in order if run != baseline]
         rows = [
             {**asdict(pair), "difference": pair.difference, "outcomes": f"{pair.wins}/{pair.ties}/{pair.losses}"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -13,7 +13,7 @@ from judges.errors import InputError
 
 if TYPE_CHECKING:
     from retrieval_eval.data.trec import Faulty, Qrels
-    from retrieval_eval.pool import Pool
+    from retrieval_eval.runs import Pool
 
 SkipFaulty = Annotated[
     bool, typer.Option("--skip-faulty", help="leave out and list lines that are wrong, instead of refusing them")
@@ -57,19 +57,20 @@ def metrics(
     from arena.present import terminal
     from retrieval_eval.data.runs import read_runs
     from retrieval_eval.metrics import DEFAULT_MEASURES, parse_measures
-    from retrieval_eval.run_scores import ScoreSettings, score_runs
+    from retrieval_eval.runs import score_runs
 
     names = list(parse_measures(measure or DEFAULT_MEASURES))  # a slip in a name shows before large files are read
     faulty: Faulty = "skip" if skip_faulty else "refuse"
     labels = read_label_sets(qrels, faulty)
     runs = {one.name: one for one in read_runs(run, faulty=faulty)}
+    settings: dict[str, Any] = {"baseline": baseline, "samples": samples, "seed": seed}
     scores = score_runs(
         {name: one.labels for name, one in labels.items()},
         {name: one.scores() for name, one in runs.items()},
         names,
-        ScoreSettings(baseline, samples, seed),
+        **settings,
     )
-    board = RunMetrics(scores, labels, runs, per_query)
+    board = RunMetrics(scores, labels, runs, settings, per_query)
     show(board, "json" if as_json else form)
     if form == "csv":
         terminal.show(errors, [board.notes()])
@@ -114,7 +115,7 @@ def pool(
     from arena.present import terminal
     from retrieval_eval.data.runs import read_runs
     from retrieval_eval.data.trec import read_qrels
-    from retrieval_eval.pool import pool_runs
+    from retrieval_eval.runs import pool_runs
 
     faulty: Faulty = "skip" if skip_faulty else "refuse"
     runs = read_runs(run, faulty=faulty)

@@ -18,7 +18,7 @@ from retrieval_eval.data.runs import read_runs
 from retrieval_eval.data.trec import read_qrels
 from retrieval_eval.exam.scores import exam_labels, read_grade_map
 from retrieval_eval.metrics import evaluate
-from retrieval_eval.run_scores import ranking_agreement
+from retrieval_eval.runs import ranking_agreement
 from retrieval_eval.stats.agreement import (
     Level,
     Weights,

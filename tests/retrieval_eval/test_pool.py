@@ -15,7 +15,7 @@ from judges.types import Retrieved
 from retrieval_eval.data.runs import Ranking, Run, runs_of
 from retrieval_eval.data.tables import read_rows
 from retrieval_eval.data.trec import Qrels
-from retrieval_eval.pool import Pool, Share, pool_runs
+from retrieval_eval.runs import Pool, Share, pool_runs
 
 
 def run(name: str, **queries: str) -> Run:

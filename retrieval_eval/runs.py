@@ -1,4 +1,4 @@
-"""The pool: per query, the documents that any of several runs has among its first ``depth``.
+"""Runs: by several sets of labels side by side, and the pool of what they give to judge.
 
 TREC judges the pool and nothing else (Voorhees and Harman, TREC: Experiment and Evaluation in Information Retrieval,
 2005, chapter 2): what no run ranks high is not looked at, and Judged@k shows how much that is. Pools have millions of
@@ -7,15 +7,142 @@ pairs, so a query is its ids and one array of ranks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import permutations
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from judges.errors import InputError
-from retrieval_eval.data.runs import Run
-from retrieval_eval.data.trec import Qrels
+from retrieval_eval.metrics import Labels, Metrics, Scores, evaluate
+from retrieval_eval.stats.bootstrap import Floats, estimates, query_weights, weighted_means
+from retrieval_eval.stats.estimate import Estimate
+from retrieval_eval.stats.rank import kendall_taus, spearmans
+from retrieval_eval.stats.significance import Comparison, compare
+
+if TYPE_CHECKING:
+    from retrieval_eval.data.runs import Run
+    from retrieval_eval.data.trec import Qrels
+
+_DIGITS = 12
+"""Means that differ beyond this many decimals differ by rounding alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankingAgreement:
+    """Two rankings of the same runs by one measure.
+
+    Attributes:
+        topics: queries with labels in both sets; both rankings are of these alone.
+        kendall_tau: tau-b, which takes account of ties.
+        spearman: with mean ranks for ties.
+        swapped: pairs of runs that the two rank the other way round, the better by the first set in front.
+    """
+
+    measure: str
+    topics: int
+    kendall_tau: Estimate
+    spearman: Estimate
+    swapped: tuple[tuple[str, str], ...]
+
+
+def ranking_agreement(
+    first: Metrics, second: Metrics, measure: str, *, samples: int = 1000, seed: int = 0
+) -> RankingAgreement:
+    """Compare how two sets of labels rank the same runs, on the queries that both label.
+
+    Both rankings are drawn anew from the same resampled queries, so the interval says how the agreement would move had
+    other queries been asked.
+
+    Raises:
+        ValueError: the two are of different runs.
+    """
+    if first.runs != second.runs:
+        raise ValueError("the two sets of scores are of different runs")
+    places = {query_id: place for place, query_id in enumerate(second.topics)}
+    ours = [place for place, query_id in enumerate(first.topics) if query_id in places]
+    theirs = [places[first.topics[place]] for place in ours]
+    topics = len(ours)
+    weights = np.vstack([np.ones(topics), query_weights(topics, samples, seed)])
+    one = weighted_means(first.of_measure(measure)[:, ours], weights)
+    other = weighted_means(second.of_measure(measure)[:, theirs], weights)
+    coefficients = np.stack([kendall_taus(one, other), spearmans(one, other)], axis=1)
+    tau, rho = estimates(coefficients[0], coefficients[1:], topics, centred=True)
+    swapped = tuple(
+        (first.runs[better], first.runs[worse])
+        for better, worse in permutations(range(len(first.runs)), 2)
+        if _above(one[0], better, worse) and _above(other[0], worse, better)
+    )
+    return RankingAgreement(measure, topics, tau, rho, swapped)
+
+
+def _above(scores: Floats, better: int, worse: int) -> bool:
+    return bool(np.round(scores[better], _DIGITS) > np.round(scores[worse], _DIGITS))
+
+
+@dataclass(frozen=True, slots=True)
+class QrelsScores:
+    """Runs by one set of labels.
+
+    Attributes:
+        metrics: per query and over the topic set.
+        intervals: by run and measure.
+        comparisons: by measure, of the pairs of runs.
+        rankings: by measure, whether these labels rank the runs as the reference does; the reference has none.
+    """
+
+    metrics: Metrics
+    intervals: Mapping[str, Mapping[str, Estimate]]
+    comparisons: Mapping[str, tuple[Comparison, ...]]
+    rankings: Mapping[str, RankingAgreement]
+
+
+def score_runs(
+    qrels: Mapping[str, Labels],
+    runs: Mapping[str, Scores],
+    measures: Iterable[str],
+    *,
+    baseline: str | None = None,
+    samples: int = 1000,
+    seed: int = 0,
+) -> dict[str, QrelsScores]:
+    """Score the runs by each set of labels, on the topic set of each, and compare.
+
+    Args:
+        qrels: labels by their name; the first are the reference.
+        runs: scores by the run's name.
+        measures: see ``evaluate``.
+        baseline: the run that all others are compared with; without one, every two runs are.
+        samples: bootstrap samples of the intervals.
+        seed: of the samples and of the permutation test.
+
+    Raises:
+        InputError: no such baseline, or what ``evaluate`` refuses.
+    """
+    if baseline is not None and baseline not in runs:
+        raise InputError(f"no run is called {baseline!r}, only {', '.join(runs)}")
+    names = list(measures)
+    metrics = {name: evaluate(labels, runs, names) for name, labels in qrels.items()}
+    reference = next(iter(metrics.values()))
+    return {
+        name: QrelsScores(
+            own,
+            own.intervals(samples, seed),
+            {
+                measure: compare(own.of_measure(measure), own.runs, baseline=baseline, samples=samples, seed=seed)
+                for measure in own.measures
+            },
+            {
+                measure: ranking_agreement(reference, own, measure, samples=samples, seed=seed)
+                for measure in own.measures
+                if own is not reference and len(own.runs) > 1
+            },
+        )
+        for name, own in metrics.items()
+    }
+
 
 Pair = tuple[str, str]
 """(query_id, doc_id)."""
