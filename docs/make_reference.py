@@ -87,8 +87,7 @@ def keys() -> str:
         texts = meanings(model)
         rows = [f"`{name}` | {default(field)} | {texts[name]}" for name, field in model.model_fields.items()]
         heading = ", ".join(f"`{path}`" for path in paths) if paths != [""] else "The whole file"
-        intro = one_line(inspect.getdoc(model) or "")
-        parts.append("\n".join([f"## {heading}", "", intro, "", "key | default | meaning", "---|---|---", *rows]))
+        parts.append("\n".join([f"## {heading}", "", "key | default | meaning", "---|---|---", *rows]))
     return "\n\n".join(parts)
 
 
@@ -106,7 +105,7 @@ def commands_of(group: Group, before: str = "") -> Iterator[tuple[str, str]]:
         if isinstance(command, Group):
             yield from commands_of(command, f"{before}{name} ")
         elif command is not None:
-            yield before + name, (command.help or "").partition("\n\n")[0]
+            yield before + name, re.split(r"(?<=[.?]) |\n\n", " ".join((command.help or "").split()))[0]
 
 
 def columns() -> str:

@@ -42,9 +42,9 @@ class Price(Section):
     """US dollars per million tokens."""
 
     input: Annotated[float, Field(ge=0)]
-    """Per million input tokens."""
+    """Dollars per million input tokens."""
     output: Annotated[float, Field(ge=0)]
-    """Per million output tokens."""
+    """Dollars per million output tokens."""
     cached_input: Annotated[float, Field(ge=0)] | None = None
     """Per million input tokens from the server's cache; ``input`` when left out."""
 

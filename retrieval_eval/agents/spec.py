@@ -196,7 +196,7 @@ class AgentSpec(Section):
     request: dict[str, Any] | None = None
     """``http``: the JSON to send, with ``{query}`` and ``{query_id}`` in its texts; ``endpoint``: further fields."""
     mapping: MappingSpec | None = None
-    """Where the reply holds the answer, documents and costs."""
+    """Where the reply holds the answer, documents and costs: JMESPath expressions over its JSON."""
     price: Price | None = None
     """Price of the tokens that the mapping finds, where it finds no ``cost_usd``."""
     timeout_s: Positive = 120.0
