@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import shlex
 import sys
+from functools import partial
 from importlib import metadata, util
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -78,13 +79,8 @@ class ProviderError(RagleagueError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travels between processes whole; an exception by itself would be made again from its message alone."""
-        return _made_again, (type(self), self.cause, str(self), self.retry_after_s, self.allowance)
-
-
-def _made_again(
-    kind: type[ProviderError], cause: str, message: str, retry_after_s: float | None, allowance: Allowance | None
-) -> ProviderError:
-    return kind(cause, message, retry_after_s=retry_after_s, allowance=allowance)
+        made_again = partial(type(self), retry_after_s=self.retry_after_s, allowance=self.allowance)
+        return made_again, (self.cause, str(self))
 
 
 class TransientError(ProviderError):

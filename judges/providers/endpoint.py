@@ -111,23 +111,20 @@ class Endpoint:
         Raises:
             ProviderError: nothing came, or more than any reply has.
         """
-        answer = await self._send(body)
-        # Raised here and not while the client's exception is handled: that one carries the request with the key.
-        if isinstance(answer, ProviderError):
-            raise answer
-        return answer
-
-    async def _send(self, body: Mapping[str, Any]) -> Received | ProviderError:
         content = json.dumps(body, separators=(",", ":")).encode("ascii")
+        failure: ProviderError
         try:
             # A redirect is not followed: the key is for the server that was named.
             async with self.opened().post(self._target.url, data=content, allow_redirects=False) as response:
                 received = await _read(response)
         except self._lost_errors as error:
-            return self._lost(error)
-        if received is None:
-            return RejectedError("server_error", f"{self._target.name}: the answer is larger than {_MOST_BYTES} bytes")
-        return Received(response.status, response.headers, received)
+            failure = self._lost(error)
+        else:
+            if received is not None:
+                return Received(response.status, response.headers, received)
+            name = self._target.name
+            failure = RejectedError("server_error", f"{name}: the answer is larger than {_MOST_BYTES} bytes")
+        raise failure  # here and not while the client's exception is handled: that one carries the request with the key
 
     def decoded(self, received: Received, decoder: type[json.JSONDecoder] | None = None) -> HttpAnswer:
         """The JSON object of an answer, read by ``decoder`` where one is named.

@@ -138,16 +138,13 @@ def _verdict(inputs: Inputs, contract: ReplyContract) -> tuple[dict[str, str | i
 
 
 def _scored(inputs: Inputs) -> list[AnswerScores]:
-    return [answer_scores(inputs.query.text, _references(inputs), answer.text) for answer in inputs.answers]
-
-
-def _references(inputs: Inputs) -> tuple[str, ...]:
-    """The documents shown. All count alike: a label that the prompt does not hold must not decide a verdict."""
-    return tuple(entry.document.text for entry in inputs.documents)
+    """All documents shown count alike: a label that the prompt does not hold must not decide a verdict."""
+    documents = [entry.document.text for entry in inputs.documents]
+    return [answer_scores(inputs.query.text, documents, answer.text) for answer in inputs.answers]
 
 
 def _shown(scores: AnswerScores, inputs: Inputs) -> str:
-    if not _references(inputs):
+    if not inputs.documents:
         return f"uses {scores.query:.3f} of the question's words, all there is to go by without a relevant document"
     return (
         f"covers {scores.recall:.3f} of the relevant content, {scores.precision:.3f} of its words are supported, "

@@ -15,7 +15,10 @@ from judges.types import Completion, Prompt, ReplyContract, Verdict
 
 
 class ReplayProvider:
-    """Looks a prompt up by the names of query, document and agents; see ``recordings`` for what a row is about.
+    """Looks a prompt up by its hash or by the names of query, document and agents.
+
+    A row is about the prompt with a hash (column ``prompt_sha256``), else about two answers (``qid``, ``agent_a``,
+    ``agent_b``), a document (``qid``, ``did``) or an answer (``qid``, ``agent``).
 
     Attributes:
         judges_names: what is recorded belongs to names, not texts: two agents with equal answers may have different
@@ -33,7 +36,12 @@ class ReplayProvider:
         if spec.path is None:
             raise InputError("provider 'replay' needs a 'path' to recorded replies or verdicts")
         self._path = spec.path
-        self._recordings = Recordings(read_records(spec.path))
+        self._rows: dict[Key, Record] = {}
+        for row in read_records(spec.path):
+            key = _key(row)
+            earlier = self._rows.setdefault(key, row)
+            if earlier is not row and _outcome(earlier) != _outcome(row):
+                raise row.error(f"contradicts line {earlier.line} on the same", " ".join(key[1:]))
         self._name = spec.model or "recorded"
         self.identity: Mapping[str, str | int | float | None] = {
             "provider": "replay",
@@ -47,10 +55,11 @@ class ReplayProvider:
         Raises:
             RejectedError: nothing was.
         """
-        row = self._recordings.find(prompt)
-        if row is None or says_nothing(row, prompt.contract):
+        row = self._rows.get(("prompt", prompt_sha256(prompt))) or self._rows.get(_key_of_inputs(prompt))
+        reply = None if row is None else recorded_reply(row, prompt.contract)
+        if row is None or reply is None:
             raise RejectedError("not_recorded", f"{self._path.name} has nothing on {_about(prompt)}")
-        return Completion(reply_of(row, prompt.contract), row.text("model") or self._name)
+        return Completion(reply, row.text("model") or self._name)
 
     async def close(self) -> None:
         """Nothing is held open."""
@@ -119,40 +128,14 @@ ReadRecords: TypeAlias = Callable[[Path], Iterable[Record]]
 """Reads a file of recordings; raises an ``InputError`` where it is malformed."""
 
 
-class Recordings:
-    """Recorded rows by key.
-
-    A row is about the prompt with a hash (column ``prompt_sha256``), else about two answers (``qid``, ``agent_a``,
-    ``agent_b``), a document (``qid``, ``did``) or an answer (``qid``, ``agent``).
-    """
-
-    def __init__(self, records: Iterable[Record]) -> None:
-        """Look at every row.
-
-        Raises:
-            InputError: a row says not what it is about, or contradicts an earlier one.
-        """
-        self._rows: dict[Key, Record] = {}
-        for row in records:
-            key = _key(row)
-            earlier = self._rows.setdefault(key, row)
-            if earlier is not row and _outcome(earlier) != _outcome(row):
-                raise row.error(f"contradicts line {earlier.line} on the same", " ".join(key[1:]))
-
-    def find(self, prompt: Prompt) -> Record | None:
-        """The row that is about a prompt."""
-        found = self._rows.get(("prompt", prompt_sha256(prompt)))
-        return found or self._rows.get(_key_of_inputs(prompt))
-
-
 def prompt_sha256(prompt: Prompt) -> str:
     """Hash of all that a judge is shown: the JSON list of the system message, the user message and later turns."""
     shown = [prompt.system, prompt.user, *([turn.role, turn.text] for turn in prompt.turns)]
     return hashlib.sha256(json.dumps(shown, separators=(",", ":")).encode()).hexdigest()
 
 
-def reply_of(row: Record, contract: ReplyContract) -> str:
-    """The recorded reply, or one that says what was recorded in the contract's form.
+def recorded_reply(row: Record, contract: ReplyContract) -> str | None:
+    """The recorded reply, or one that says what was recorded in the contract's form; ``None`` where that is neither.
 
     A ``reply`` is returned whole. So is a ``raw_answer``, RAGElo's column, to a contract of its form, ``brackets``; to
     others it is the explanation of the row's verdict. What is recorded outside the contract comes out outside it.
@@ -160,16 +143,12 @@ def reply_of(row: Record, contract: ReplyContract) -> str:
     raw = row.text("raw_answer")
     if whole := row.text("reply") or (raw if contract.form == "brackets" else ""):
         return whole
+    cells = {name: _cell(row, name, contract) for name in contract.choices}
+    if not cells or not all(cells.values()):
+        return None
     reason = row.text(contract.reason) or row.text("reason") or raw or "Recorded without an explanation."
-    chosen = {name: _word(_cell(row, name, contract), words) for name, words in contract.choices.items()}
+    chosen = {name: _word(cell, contract.choices[name]) for name, cell in cells.items()}
     return written_reply(contract, chosen, reason, {name: row.text(name) for name in contract.texts})
-
-
-def says_nothing(row: Record, contract: ReplyContract) -> bool:
-    """Whether a row has neither a reply nor an outcome for this contract."""
-    cells = [_cell(row, name, contract) for name in contract.choices]
-    whole = row.text("reply") or (row.text("raw_answer") if contract.form == "brackets" else "")
-    return not whole and not (cells and all(cells))
 
 
 def _key(row: Record) -> Key:
