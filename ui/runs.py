@@ -24,8 +24,8 @@ from typing import Final
 import streamlit as st
 
 from arena.store import Store
-from arena.store.progress import Progress, progress
 from arena.store.runs import Run, Runs
+from arena.store.wants import Progress, progress
 from judges.errors import DataError, InputError
 from ui.editing import Session, check_editor
 

@@ -19,7 +19,7 @@ from arena.data.verdicts import VERDICT_CELLS, verdict_cells
 from arena.ratings.covariates import QUALITIES
 from arena.stages.samples import each_outcome, labels_by_judge, labels_of, outcomes
 from arena.store import Result, Store
-from arena.store.grouped import verdict_rows
+from arena.store.wants import verdict_rows
 from judges.errors import DataError, InputError
 from judges.providers.transformers import label_probabilities
 from judges.types import JudgeFailure, Judgment, Task, details_of, label_of

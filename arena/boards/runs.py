@@ -12,8 +12,7 @@ from arena.present.blocks import Block, Board, Figure, Figures, Remarks, Section
 from arena.present.numbers import COUNT, DURATION, MONEY, counted, listed
 from arena.present.plain import plain
 from arena.present.table import Column, Table
-from arena.store.runs import Run
-from arena.store.spending import AGENTS, Spent
+from arena.store.runs import AGENTS, Run, Spent
 
 if TYPE_CHECKING:
     from arena.run.plan import Plan

@@ -17,7 +17,7 @@ from arena.stages.nuggets.results import nugget_results
 from arena.stages.samples import labels_by_judge, outcomes
 from arena.store import Store
 from arena.store.annotations import Annotation, Annotations, Kind
-from arena.store.grouped import spent_by_judge
+from arena.store.wants import spent_by_judge
 from judges.types import Judgment, Task, Verdict, label_of
 from retrieval_eval.nuggets.types import Support
 

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 from sqlalchemy import Connection, Engine, func, inspect
 from sqlmodel import insert, select, update
@@ -62,6 +62,9 @@ if TYPE_CHECKING:
     from arena.store.runners import Runner, Watch
 
 __all__ = ["IDENTICAL", "Result", "Store", "Wanted", "chunks", "missing", "shown", "sqlite_path"]
+
+Further = ParamSpec("Further")
+Value = TypeVar("Value")
 
 _LAST_READ: Final = 3
 """The one earlier version whose stores can be read as they are."""
@@ -269,7 +272,7 @@ class Store:
             results: any number.
             runner: who asked for them and has paid, if anybody.
         """
-        from arena.store import batches, runners, spending
+        from arena.store import batches, runners, runs
 
         saved = sorted(result.judgment_id for _, _, result in results)
 
@@ -279,7 +282,7 @@ class Store:
                 if runner is not None:
                     paid = runners.taken(connection, runner, saved) if again else set(saved)
                     spent = [(task.value, result) for task, _, result in results if result.judgment_id in paid]
-                    spending.add(connection, runner, spent)
+                    runs.add_spending(connection, runner, spent)
                 batches.settle(connection, saved)
                 runners.release(connection, saved)
 
@@ -292,28 +295,22 @@ class Store:
         with self._read() as connection:
             return wishes.results(connection, judgment_ids)
 
-    @patient
     def wanted(self, name: str, task: Task | None = None) -> list[tuple[Wanted, str | None]]:
         """Everything a tournament wants, in the order of its plan, with the judgment's id where assigned."""
-        with self._read() as connection:
-            return wishes.wanted(connection, tournament_number(connection, name), task)
+        return self._ask(name, wishes.wanted, task)
 
-    @patient
     def outcomes(self, name: str, task: Task, query_id: str | None = None) -> list[tuple[Wanted, Result | None]]:
         """Everything wanted of one task, or of one query of it, with its result; ``None`` where there is none yet."""
-        with self._read() as connection:
-            return list(wishes.each_outcome(connection, tournament_number(connection, name), task, query_id))
+        return self._ask(name, wishes.outcomes, task, query_id)
 
     def each_outcome(self, name: str, task: Task) -> Iterator[tuple[Wanted, Result | None]]:
         """The same as ``outcomes``, of all queries, one by one: however many there are, few are in memory."""
         with self._read() as connection:
             yield from wishes.each_outcome(connection, tournament_number(connection, name), task)
 
-    @patient
     def game_columns(self, name: str, *, reasons: bool = False) -> Columns:
         """All verdicts wanted, as ``wants.games`` says, however many there are."""
-        with self._read() as connection:
-            return wishes.games(connection, tournament_number(connection, name), reasons=reasons)
+        return self._ask(name, wishes.games, reasons=reasons)
 
     @patient
     def tournaments(self) -> list[str]:
@@ -354,29 +351,21 @@ class Store:
             )
         return settings
 
-    @patient
     def dataset(self, name: str, query_id: str | None = None) -> Dataset:
         """The data a tournament was last begun with; of one query with the documents retrieved for it, if given."""
-        with self._read() as connection:
-            return datasets.dataset(connection, tournament_number(connection, name), query_id)
+        return self._ask(name, datasets.dataset, query_id)
 
-    @patient
     def queries(self, name: str) -> dict[str, Query]:
         """The queries alone, in their order."""
-        with self._read() as connection:
-            return datasets.queries(connection, tournament_number(connection, name))
+        return self._ask(name, datasets.queries)
 
-    @patient
     def is_labelled(self, name: str) -> bool:
         """Whether a tournament's data hold any person's label."""
-        with self._read() as connection:
-            return datasets.is_labelled(connection, tournament_number(connection, name))
+        return self._ask(name, datasets.is_labelled)
 
-    @patient
     def queries_with_documents(self, name: str) -> list[str]:
         """Ids of the queries for which anything was retrieved, in their order."""
-        with self._read() as connection:
-            return datasets.queries_with_documents(connection, tournament_number(connection, name))
+        return self._ask(name, datasets.queries_with_documents)
 
     @patient
     def verify(self, name: str, data: Dataset | None = None) -> None:
@@ -402,6 +391,19 @@ class Store:
             digest = select(TournamentRow.data_digest).where(TournamentRow.name == name)
             changes = connection.execute(select(StateRow.changes)).scalar_one()
             return int(changes), str(connection.execute(digest).scalar() or "")
+
+    @patient
+    def _ask(
+        self,
+        name: str,
+        read: Callable[Concatenate[Connection, int, Further], Value],
+        /,
+        *given: Further.args,
+        **named: Further.kwargs,
+    ) -> Value:
+        """What is read of one tournament, at one moment."""
+        with self._read() as connection:
+            return read(connection, tournament_number(connection, name), *given, **named)
 
     def _begun_id(self, connection: Connection, name: str) -> int:
         """The number of a tournament as it was begun here: a run with other settings would link other judgments.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlalchemy import Connection
 from sqlmodel import Field, SQLModel, select
 
-from arena.store import runners, spending
+from arena.store import runners, runs
 from arena.store.bulk import CHUNK, among, chunks, insert_rows, replacing
 from arena.store.check import keep_checksums, require_as_written
 from arena.store.engine import outlasting, patient
@@ -159,8 +159,8 @@ class AgentReplies:
                 keep_checksums(connection, "agent_reply", written)
                 if runner is not None:
                     paid = runners.taken(connection, runner, sorted(rows)) if again else rows
-                    spent = [(spending.AGENTS, reply) for asked, reply in replies if asked.reply_id in paid]
-                    spending.add(connection, runner, spent)
+                    spent = [(runs.AGENTS, reply) for asked, reply in replies if asked.reply_id in paid]
+                    runs.add_spending(connection, runner, spent)
                 runners.release(connection, sorted(rows))
 
         outlasting(self.location, save)

@@ -5,15 +5,26 @@ Judgments and failures are kept once for all tournaments of a store.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from operator import attrgetter
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import Connection, TextClause, and_, case, func, text
-from sqlmodel import delete, select, update
+from sqlalchemy import Connection, TextClause, and_, case, delete, func, select, text, update
 
-from arena.store.bulk import CHUNK, Columns, among, arrays, by_column, chunks, insert_rows, read_columns, replacing
+from arena.store.bulk import (
+    CHUNK,
+    Columns,
+    among,
+    arrays,
+    by_column,
+    chunks,
+    insert_rows,
+    read_columns,
+    replacing,
+    stream,
+)
 from arena.store.rows import (
     IDENTICAL,
     JudgmentRow,
@@ -23,15 +34,25 @@ from arena.store.rows import (
     judgment_values,
     result_of,
     table,
+    tournament_number,
     want_checksum,
     wanted_of,
     wanted_values,
 )
 from judges.types import Task
 
+if TYPE_CHECKING:
+    from arena.store import Store
+
+
 _IF_THERE: Final = replacing(JudgmentRow, "judgment_id", where="judgment.outcome IS NULL")
+_WITH_RESULTS: Final = table(WantedRow).outerjoin(
+    table(JudgmentRow), table(WantedRow).c.judgment_id == table(JudgmentRow).c.judgment_id
+)
 _FETCHED: Final = 2_000
 """Rows that a server sends at once."""
+_STREAMED: Final = 20_000
+"""Verdicts that are read at once where there may be millions."""
 _KEYS = ("task", "judge", "query_id", "item", "other", "order", "sample")
 _MOVED: Final = (
     "DO UPDATE SET position = excluded.position, checksum = wanted.checksum - wanted.position + excluded.position"
@@ -55,7 +76,7 @@ def each_outcome(
     columns = [here.c[key] for key in _KEYS if key != "task"]
     statement = (
         select(*columns, *judged.c)
-        .select_from(here.outerjoin(judged, here.c.judgment_id == judged.c.judgment_id))
+        .select_from(_WITH_RESULTS)
         .where(here.c.tournament_id == number, here.c.task == task.value)
         .order_by(here.c.position)
     )
@@ -65,6 +86,13 @@ def each_outcome(
     with connection.execute(statement.execution_options(yield_per=_FETCHED)) as rows:
         for row in rows:
             yield Wanted(task, *row[:size]), None if row[size] is None else result_of(row[size:])
+
+
+def outcomes(
+    connection: Connection, number: int, task: Task, query_id: str | None = None
+) -> list[tuple[Wanted, Result | None]]:
+    """The same at once."""
+    return list(each_outcome(connection, number, task, query_id))
 
 
 def games(connection: Connection, number: int, *, reasons: bool) -> Columns:
@@ -90,7 +118,7 @@ def games(connection: Connection, number: int, *, reasons: bool) -> Columns:
     ]
     statement = (
         select(*columns)
-        .select_from(here.outerjoin(judged, here.c.judgment_id == judged.c.judgment_id))
+        .select_from(_WITH_RESULTS)
         .where(here.c.tournament_id == number, here.c.task == Task.PAIRWISE.value)
     )
     return read_columns(connection, statement)
@@ -198,4 +226,127 @@ def results(connection: Connection, judgment_ids: Sequence[str]) -> dict[str, Re
     for chunk in chunks(judgment_ids, CHUNK):
         rows = connection.execute(select(JudgmentRow).where(among(connection, ident, chunk)))
         found.update((row.judgment_id, result_of(row)) for row in rows)
+    return found
+
+
+def verdict_rows(store: Store, tournament: str) -> Iterator[list[tuple[Any, ...]]]:
+    """All verdicts, samples by themselves, in chunks and in no order.
+
+    Yields:
+        Lists of query_id, item, other, order, judge, sample, the verdict as JSON, and its reason.
+
+    Raises:
+        InputError: no such tournament.
+    """
+    here, judged = table(WantedRow).c, table(JudgmentRow).c
+    asked = [here[name] for name in ("query_id", "item", "other", "order", "judge", "sample")]
+    with store._read() as connection:
+        mine = here.tournament_id == tournament_number(connection, tournament), here.task == Task.PAIRWISE.value
+        chosen = select(*asked, judged.outcome, judged.reason).where(
+            *mine, here.judgment_id == judged.judgment_id, judged.outcome.is_not(None)
+        )
+        yield from stream(connection, chosen, _STREAMED)
+
+
+def spent_by_judge(store: Store, tournament: str) -> list[tuple[str, int, int, int, int, float]]:
+    """What the verdicts of each answer judge took, samples counted one by one.
+
+    Returns:
+        Rows of judge, games with a verdict, verdicts wanted, those that failed, those whose price is not known, and the
+        dollars of the others.
+
+    Raises:
+        InputError: no such tournament.
+    """
+    here, judged = table(WantedRow), table(JudgmentRow).c
+    failed = and_(judged.judgment_id.is_not(None), judged.outcome.is_(None))
+    unpriced = and_(judged.judgment_id.is_not(None), judged.cost_usd.is_(None))
+    figures = [
+        func.max(case((judged.outcome.is_not(None), 1), else_=0)).label("played"),
+        func.count().label("wanted"),
+        func.sum(case((failed, 1), else_=0)).label("failed"),
+        func.sum(case((unpriced, 1), else_=0)).label("unpriced"),
+        func.coalesce(func.sum(judged.cost_usd), 0.0).label("cost"),
+    ]
+    game = (here.c.judge, here.c.query_id, here.c.item, here.c.other)
+    with store._read() as connection:
+        number = tournament_number(connection, tournament)
+        by_game = (
+            select(here.c.judge, *figures)
+            .select_from(_WITH_RESULTS)
+            .where(here.c.tournament_id == number, here.c.task == Task.PAIRWISE.value)
+            .group_by(*game)
+            .subquery()
+        )
+        sums = [func.sum(by_game.c[own.name]) for own in figures]
+        rows = connection.execute(select(by_game.c.judge, *sums).group_by(by_game.c.judge).order_by(by_game.c.judge))
+        return [(judge, *map(int, counts), float(cost)) for judge, *counts, cost in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class StageProgress:
+    """One stage's wants, every sample of a judgment one.
+
+    Attributes:
+        causes: how many failed for which cause.
+    """
+
+    wanted: int
+    judged: int
+    causes: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def failed(self) -> int:
+        """Wants whose judgment is a failure."""
+        return sum(self.causes.values())
+
+    @property
+    def left(self) -> int:
+        """Not asked yet."""
+        return self.wanted - self.judged - self.failed
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far all stages are.
+
+    Attributes:
+        stages: by task, in the order of the tasks.
+        cost_usd: of all judgments of the tournament, each once however often it is wanted, as far as it is known.
+        cost_unknown: judgments whose cost is not known.
+    """
+
+    stages: Mapping[Task, StageProgress]
+    cost_usd: float
+    cost_unknown: int
+
+
+def progress(store: Store, tournament: str) -> Progress:
+    """Count a tournament's wants and what they cost so far.
+
+    Raises:
+        InputError: no such tournament.
+    """
+    wants, judged = table(WantedRow), table(JudgmentRow)
+    with store._read() as connection:
+        mine = wants.c.tournament_id == tournament_number(connection, tournament)
+        is_judged = func.sum(case((judged.c.outcome.is_not(None), 1), else_=0))
+        kinds = select(wants.c.task, judged.c.cause, func.count(), is_judged).select_from(_WITH_RESULTS).where(mine)
+        rows = connection.execute(kinds.group_by(wants.c.task, judged.c.cause)).all()
+        wanted = select(wants.c.task).where(mine, wants.c.judgment_id == judged.c.judgment_id).exists()
+        costs = select(func.coalesce(func.sum(judged.c.cost_usd), 0.0), func.count() - func.count(judged.c.cost_usd))
+        cost, unknown = connection.execute(costs.select_from(judged).where(wanted)).one()
+    return Progress(_stages(rows), float(cost), int(unknown))
+
+
+def _stages(rows: Any) -> dict[Task, StageProgress]:
+    from arena.stages import TASKS
+
+    found: dict[Task, StageProgress] = {}
+    for task in TASKS:
+        own = [row for row in rows if row[0] == task.value]
+        if own:
+            causes = {str(cause): int(count) for _, cause, count, _ in own if cause is not None}
+            wanted, judged = (sum(int(row[place]) for row in own) for place in (2, 3))
+            found[task] = StageProgress(wanted, judged, causes)
     return found

@@ -17,9 +17,9 @@ from sqlalchemy import text
 from arena.config.whole import Config
 from arena.store import Store
 from arena.store.agents import AgentQuery, AgentReplies
-from arena.store.progress import Progress, progress
 from arena.store.runners import Runner
 from arena.store.runs import Runs
+from arena.store.wants import Progress, progress
 from judges.errors import InputError
 from judges.types import Task
 from retrieval_eval.agents.types import AgentReply

@@ -16,8 +16,8 @@ from arena.present.numbers import COUNT, MONEY, listed
 from arena.present.table import Column, Table
 from arena.run.plan import plan
 from arena.run.recorder import standings_of, subject_of
-from arena.store.progress import Progress
 from arena.store.runs import Run
+from arena.store.wants import Progress
 from judges.errors import CAUSES, RagleagueError, StoreError
 from ui import data, editing, runs, text
 from ui.address import pick, say_what_is_unknown

@@ -23,7 +23,7 @@ from arena.stages.answers.replies import require_fit
 from arena.store import Store, Wanted
 from arena.store.agents import ANSWERED, AgentQuery, AgentReplies
 from arena.store.runners import Runner
-from arena.store.spending import AGENTS
+from arena.store.runs import AGENTS
 from judges.errors import RETRIED_NEXT_RUN, InputError
 from judges.judge import Judge, Stop
 from judges.types import CallTrace, Query, Task

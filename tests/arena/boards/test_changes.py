@@ -15,9 +15,9 @@ from arena.boards.results import leaderboard
 from arena.config.ratings import RatingsSection
 from arena.run.recorder import Recorder, recorded, standings_of, subject_of
 from arena.store import Store
-from arena.store.progress import progress
 from arena.store.runners import Runner
 from arena.store.runs import Runs
+from arena.store.wants import progress
 from tests.conftest import CLI
 from tests.support.pages import config_file
 from tests.support.sample_store import write_store

@@ -11,8 +11,7 @@ from sqlalchemy import text
 from arena.store import Store
 from arena.store.agents import AgentQuery, AgentReplies
 from arena.store.runners import Runner
-from arena.store.runs import Runs
-from arena.store.spending import Spent
+from arena.store.runs import Runs, Spent
 from judges.errors import InputError
 from judges.types import Task, Usage
 from retrieval_eval.agents.types import AgentReply
