@@ -50,7 +50,7 @@ LONGEST = (
     "test_ui_runs",
     "test_golden",
     "test_hard_endings",
-    "test_calibration_studies",
+    "test_studies",
     "test_agents_endings",
     "test_ui_browser",
     "test_batches",

@@ -19,9 +19,9 @@ from arena.ratings.likelihood import NO_TIES, probabilities
 from arena.ratings.ranks import fewest_queries
 
 if TYPE_CHECKING:
-    from arena.boards.calibration.findings import Finding
     from arena.boards.coverage import Shortfall
     from arena.boards.results import Leaderboard
+    from arena.boards.trust import Finding
     from arena.calibration.comparison import Comparison
     from arena.ratings.rate import Ratings
     from arena.ratings.results import PairDifference
@@ -205,7 +205,7 @@ def _untrusted(comparisons: Sequence[Comparison]) -> Conclusion | None:
     """Where the judge of the games is not shown to agree with people more than chance would."""
     if not comparisons:
         return None
-    from arena.boards.calibration.findings import findings
+    from arena.boards.trust import findings
     from arena.calibration.comparison import PANEL
 
     told = [own for one in comparisons if one.people.level == "verdicts" for own in findings(one)]

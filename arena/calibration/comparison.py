@@ -9,11 +9,20 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from arena.calibration.consensus import Consensus, Method, consensus, majority
+from arena.calibration.consensus import (
+    Consensus,
+    Method,
+    OrderHealth,
+    as_shown,
+    consensus,
+    majority,
+    order_health,
+    settled,
+    values_of,
+)
 from arena.calibration.corrected_ratings import Estimates, estimates
 from arena.calibration.correlation import BlandAltman, Correlations, bland_altman, correlations
 from arena.calibration.methods import MethodPair, leaderboard_agreement
-from arena.calibration.orders import OrderHealth, as_shown, order_health, settled, values_of
 from arena.calibration.prediction_powered import numbered
 from arena.calibration.votes import (
     Annotator,

@@ -18,7 +18,7 @@ from typing import Protocol
 
 import numpy as np
 
-from arena.calibration.orders import games_of
+from arena.calibration.consensus import games_of
 from arena.calibration.votes import Item, Level, Opinion, Values, paired
 from arena.ratings.bootstrap import bootstrap, refitted
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry

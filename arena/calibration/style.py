@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from arena.calibration.orders import games_of
+from arena.calibration.consensus import games_of
 from arena.calibration.votes import Opinion
 from arena.ratings import covariates
 from arena.ratings.covariates import controlled_ratings, standardised_difference

@@ -14,8 +14,8 @@ import numpy as np
 from arena.boards.cache import Cache, cached_games
 from arena.boards.calibration.board import Calibration
 from arena.calibration.comparison import Comparison, Settings, compare
+from arena.calibration.consensus import table_health
 from arena.calibration.methods import Method, Played, compare_methods
-from arena.calibration.orders import table_health
 from arena.calibration.style import StyleEffect, answer_qualities, family_effects, style_effects
 from arena.calibration.votes import Level, Opinion
 from arena.config.stored import StoredSettings

@@ -10,8 +10,8 @@ import numpy as np
 
 from arena.boards.documents import retrieval_board
 from arena.boards.results import grades, rating_settings
+from arena.calibration.consensus import games_of, settled
 from arena.calibration.methods import Means, Method, Played
-from arena.calibration.orders import games_of, settled
 from arena.calibration.votes import Level, Opinion
 from arena.config.stored import StoredSettings
 from arena.data.dataset import Dataset

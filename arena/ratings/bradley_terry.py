@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TypeAlias, get_args
+from typing import get_args
 
 import numpy as np
 import scipy
@@ -21,8 +21,6 @@ from arena.ratings.counts import PairCounts, game_cells, game_clusters, pair_cou
 from arena.ratings.existence import Problem, problems, unsettled
 from arena.ratings.games import Floats, Games
 from arena.ratings.likelihood import Form, Outcomes, TieModel, incidence, information, maximise, slopes, tie_values
-
-Ties: TypeAlias = TieModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +38,7 @@ class BradleyTerrySettings:
         max_iterations, tolerance: of Newton's method; the tolerance is the largest last step, in log-odds.
     """
 
-    ties: Ties = "davidson"
+    ties: TieModel = "davidson"
     position: bool = False
     centre: float = 1000.0
     anchor: str | None = None

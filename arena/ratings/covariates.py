@@ -282,18 +282,17 @@ class GameData(NamedTuple):
 
     def every(self, step: int) -> GameData:
         """A systematic sample of the games."""
-        weight = None if self.weight is None else self.weight[::step]
-        twice = self.twice[::step]
-        return GameData(
-            self.form, self.a[::step], self.b[::step], twice, self.z[::step], weight, bool((twice == 1).any())
-        )
+        part = self._part(slice(None, None, step))
+        return part._replace(ties=bool((part.twice == 1).any()))
 
     def blocks(self) -> Iterator[GameData]:
         """The games, some thousands at a time."""
         for start in range(0, self.a.size, _BLOCK):
-            part = slice(start, start + _BLOCK)
-            weight = None if self.weight is None else self.weight[part]
-            yield GameData(self.form, self.a[part], self.b[part], self.twice[part], self.z[part], weight, self.ties)
+            yield self._part(slice(start, start + _BLOCK))
+
+    def _part(self, rows: slice) -> GameData:
+        weight = None if self.weight is None else self.weight[rows]
+        return GameData(self.form, self.a[rows], self.b[rows], self.twice[rows], self.z[rows], weight, self.ties)
 
     @property
     def has_ties(self) -> bool:
@@ -340,9 +339,8 @@ def maximise_over_games(data: GameData, start: Floats, prior: Floats, settings: 
     """
     x, slope = start, gradient(data, start, prior)
     curvature, fresh, last = information(data, x, prior), True, np.inf
-    converged, iterations = False, 0
-    while iterations < settings.max_iterations and not converged:
-        iterations += 1
+    converged = False
+    for _ in range(settings.max_iterations):
         step = np.asarray(np.linalg.solve(curvature, slope), np.float64)
         size = float(np.abs(step).max())
         if not fresh and size > last / 10 and size > settings.tolerance:
@@ -357,6 +355,8 @@ def maximise_over_games(data: GameData, start: Floats, prior: Floats, settings: 
             length /= 2
         converged = size <= settings.tolerance
         x, slope, fresh, last = trial, new, False, size
+        if converged:
+            break
     return Fit(x, information(data, x, prior), converged)
 
 

@@ -188,13 +188,15 @@ class Games:
         return counted.astype(np.float64)
 
 
-def tabulate(verdicts: Iterable[GameVerdict]) -> VerdictTable:
-    """Check verdicts and turn them into columns, in the order given.
+def tabulate(verdicts: Iterable[GameVerdict] | VerdictTable) -> VerdictTable:
+    """Check verdicts and turn them into columns, in the order given; a table stays as it is.
 
     Raises:
         InputError: there are none, a name is empty or missing, an agent plays itself, a verdict is not A, B or
             TIE, or only some verdicts name their query.
     """
+    if isinstance(verdicts, VerdictTable):
+        return verdicts
     rows = list(verdicts)
     if not rows:
         raise InputError("there are no verdicts to rate: give at least one game")
@@ -218,7 +220,7 @@ def as_games(verdicts: Iterable[GameVerdict] | VerdictTable, *, soft: bool = Fal
         verdicts: single verdicts.
         soft: score games by the judge's preference in place of its verdict.
     """
-    table = verdicts if isinstance(verdicts, VerdictTable) else tabulate(verdicts)
+    table = tabulate(verdicts)
     repeated = 0
     if table.query is not None:
         repeated = len(table) - _number_distinct(_key(table, table.query, table.a, table.b))
@@ -240,7 +242,7 @@ def reconcile(verdicts: Iterable[GameVerdict] | VerdictTable, *, win_and_tie: Wi
     Raises:
         InputError: the verdicts do not name their query, so orders of one game cannot be told from other games.
     """
-    table = verdicts if isinstance(verdicts, VerdictTable) else tabulate(verdicts)
+    table = tabulate(verdicts)
     pairs = pairs_of(table)
     outcome, tally = fold_pairs(table, pairs, win_and_tie)
     query = None if table.query is None else table.query[pairs.first]

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from arena.ratings.bradley_terry import BradleyTerry, BradleyTerrySettings, Ties, bradley_terry, sandwich
+from arena.ratings.bradley_terry import BradleyTerry, BradleyTerrySettings, bradley_terry, sandwich
 from arena.ratings.counts import pair_counts
 from arena.ratings.existence import position_identified
 from arena.ratings.games import NO_SPREAD, Games, GameVerdict, Ints, VerdictTable, as_games, reconcile, tabulate
 from arena.ratings.judges import judged_games
+from arena.ratings.likelihood import TieModel
 from arena.ratings.pairs import win_matrix
 from retrieval_eval.stats.bootstrap import share_estimate, student
 from retrieval_eval.stats.estimate import Estimate
@@ -68,7 +69,7 @@ def judge_health(
     verdicts: Iterable[GameVerdict] | VerdictTable,
     lengths: Lengths | None = None,
     *,
-    ties: Ties = "davidson",
+    ties: TieModel = "davidson",
     scale: float = 400.0,
 ) -> JudgeHealth:
     """Health of all verdicts given; give those of one judge for its own.
@@ -79,7 +80,7 @@ def judge_health(
         ties: how the model behind ``first_effect`` treats ties.
         scale: points per factor of ten in odds.
     """
-    table = verdicts if isinstance(verdicts, VerdictTable) else tabulate(verdicts)
+    table = tabulate(verdicts)
     shown = as_games(table)
     units = np.arange(len(table), dtype=np.int32) if table.query is None else table.query
     decided = table.outcome != 0
@@ -106,7 +107,7 @@ def judge_health(
     )
 
 
-def position_effect(games: Games, *, ties: Ties = "davidson", scale: float = 400.0) -> Estimate:
+def position_effect(games: Games, *, ties: TieModel = "davidson", scale: float = 400.0) -> Estimate:
     """Advantage of being shown first in points, estimated along with the agents' strengths.
 
     Args:
@@ -179,7 +180,7 @@ def _longer(table: VerdictTable, lengths: Lengths) -> NDArray[np.int8]:
     return signs
 
 
-def _longer_effect(shown: Games, longer: NDArray[np.int8], *, ties: Ties, scale: float) -> Estimate:
+def _longer_effect(shown: Games, longer: NDArray[np.int8], *, ties: TieModel, scale: float) -> Estimate:
     """The longer answer put first in every game, its advantage is that of the first place."""
     rows = longer != 0
     if not rows.any():

@@ -149,7 +149,7 @@ def judge_agreement(verdicts: Iterable[GameVerdict] | VerdictTable) -> JudgeAgre
     Returns:
         ``None`` for a single judge, or where verdicts name no query, so that nothing says which games are the same.
     """
-    table = verdicts if isinstance(verdicts, VerdictTable) else tabulate(verdicts)
+    table = tabulate(verdicts)
     if table.query is None or len(table.judges) < 2:
         return None
     from retrieval_eval.stats.agreement import coincidences

@@ -216,7 +216,7 @@ def panel_ratings(
     from scipy.optimize import minimize
 
     chosen = settings or PanelSettings()
-    table = verdicts if isinstance(verdicts, VerdictTable) else tabulate(verdicts)
+    table = tabulate(verdicts)
     games = _judged(table)
     pooled_games = Games(table.agents, games.a, games.b, games.score)
     pooled = bradley_terry(pooled_games, BradleyTerrySettings(ties="half", centre=0.0, scale=math.log(10)))

@@ -136,7 +136,7 @@ def rate(
         InputError: the verdicts or the settings cannot be used; says which and why.
     """
     chosen = settings or RatingSettings()
-    table = verdicts if isinstance(verdicts, VerdictTable) else tabulate(verdicts)
+    table = tabulate(verdicts)
     if chosen.anchor is not None and chosen.anchor not in table.agents:
         raise InputError(f"ratings: the anchor {chosen.anchor!r} has no games; choose one of {', '.join(table.agents)}")
     health = judge_health(table, lengths, ties=chosen.ties, scale=chosen.scale)
@@ -166,7 +166,7 @@ def rate_by_judge(
     Raises:
         InputError: as ``rate`` does.
     """
-    table = verdicts if isinstance(verdicts, VerdictTable) else tabulate(verdicts)
+    table = tabulate(verdicts)
     boards = {}
     for judge in table.judges:
         seen = of_judge(table, judge)

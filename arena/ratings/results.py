@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, get_args
 
 from arena.present.numbers import counted
-from arena.ratings.bradley_terry import BradleyTerrySettings, Ties
+from arena.ratings.bradley_terry import BradleyTerrySettings
 from arena.ratings.elo import EloSettings
 from arena.ratings.games import WinAndTie
+from arena.ratings.likelihood import TieModel
 from judges.errors import InputError
 
 Unit: TypeAlias = Literal["query", "game"]
@@ -46,7 +47,7 @@ class RatingSettings:
     initial: float = 1000.0
     scale: float = 400.0
     tournaments: int = 500
-    ties: Ties = "davidson"
+    ties: TieModel = "davidson"
     preferences: Literal["hard", "soft"] = "hard"
     position: bool = False
     centre: float = 1000.0
@@ -65,8 +66,8 @@ class RatingSettings:
             raise InputError("ratings: k and scale must be positive and tournaments not negative")
         if self.bootstrap < 0 or self.seed < 0 or not 0 < self.level < 1:
             raise InputError("ratings: bootstrap and seed must not be negative, and level must lie between 0 and 1")
-        if self.ties not in get_args(Ties):
-            raise InputError(f"ratings: ties must be one of {', '.join(get_args(Ties))}, not {self.ties!r}")
+        if self.ties not in get_args(TieModel):
+            raise InputError(f"ratings: ties must be one of {', '.join(get_args(TieModel))}, not {self.ties!r}")
         if self.intervals not in ("bootstrap", "sandwich"):
             raise InputError(f"ratings: intervals must be 'bootstrap' or 'sandwich', not {self.intervals!r}")
         if self.win_and_tie not in ("tie", "win"):
@@ -79,7 +80,7 @@ class RatingSettings:
             raise InputError("ratings: reconciled games have no order, so position needs every verdict to be a game")
 
     @property
-    def tie_model(self) -> Ties:
+    def tie_model(self) -> TieModel:
         """How ties are treated in the end."""
         return "half" if self.preferences == "soft" else self.ties
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from arena.boards.agreement import WIDE
-from arena.boards.calibration.findings import THINGS
 from arena.boards.calibration.methods import (
     Spending,
     cost_table,
@@ -28,10 +27,11 @@ from arena.boards.calibration.people import (
     people_blocks,
     slug,
 )
+from arena.boards.trust import THINGS
 from arena.calibration.comparison import Comparison, JudgeAgainstPeople, Settings
+from arena.calibration.consensus import OrderHealth
 from arena.calibration.corrected_ratings import CorrectedRatings, Estimates
 from arena.calibration.methods import MethodComparison
-from arena.calibration.orders import OrderHealth
 from arena.calibration.prediction_powered import labels_needed
 from arena.calibration.style import StyleEffect
 from arena.calibration.votes import Level

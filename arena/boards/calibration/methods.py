@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from arena.boards.agreement import WIDE, correlation_columns
-from arena.boards.calibration.findings import least_and_most_alike
 from arena.boards.calibration.people import slug
+from arena.boards.trust import least_and_most_alike
 from arena.calibration.comparison import Comparison
+from arena.calibration.consensus import OrderHealth
 from arena.calibration.methods import MethodComparison, MethodPair
-from arena.calibration.orders import OrderHealth
 from arena.calibration.style import StyleEffect
 from arena.present.blocks import Block, Remarks
 from arena.present.numbers import (

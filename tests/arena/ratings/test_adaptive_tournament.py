@@ -20,7 +20,7 @@ from arena.run.ledger import RunSummary
 from arena.run.plan import plan
 from arena.stages.adaptive import AdaptiveState
 from arena.store import Store, Wanted
-from judges.types import Judgment, Task
+from judges.types import Task
 from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
 from tests.support.tournaments import Quiet, configured, results, write_data
 
@@ -59,7 +59,6 @@ def state(config: Config) -> AdaptiveState:
         found = leaderboard(store).adaptive
     finally:
         store.close()
-    assert found is not None
     return found
 
 
@@ -76,25 +75,6 @@ def test_a_clear_order_is_decided_long_before_all_games_are_played(tmp_path: Pat
     assert found.games < 60
     assert found.games % 12 == 0
     assert len(server.calls) == summary.stages[Task.PAIRWISE].wanted == 2 * found.games == len(wants(config))
-
-
-def test_the_first_place_takes_fewer_games(tmp_path: Path, server: LLMServer) -> None:
-    config = adaptive(tmp_path, server, decide="top", batch=4)
-    play(config)
-    top = state(config)
-    assert top.decided
-    assert top.places[0] == "x"
-    play(adaptive(tmp_path, server, batch=4))
-    assert state(config).games > top.games
-
-
-def test_more_confidence_takes_more_games(tmp_path: Path, server: LLMServer) -> None:
-    games = []
-    for confidence in (0.8, 0.999):
-        config = adaptive(tmp_path, server, confidence=confidence, batch=3)
-        play(config)
-        games.append(state(config).games)
-    assert games[0] < games[1]
 
 
 def test_the_limit_holds_and_the_board_says_that_nothing_is_decided(
@@ -180,12 +160,6 @@ def test_a_plan_gives_the_most_that_a_run_may_take(tmp_path: Path, server: LLMSe
     assert sum(row.calls for row in made.rows) == 100
     assert any("upper bound" in note for note in made.notes)
     assert server.calls == []
-
-
-def test_all_verdicts_of_the_board_are_judgments_of_chosen_games(tmp_path: Path, server: LLMServer) -> None:
-    config = adaptive(tmp_path, server)
-    play(config)
-    assert all(isinstance(result, Judgment) for result in results(config, Task.PAIRWISE).values())
 
 
 @pytest.mark.parametrize("key", ["decide", "confidence", "batch", "max_games"])

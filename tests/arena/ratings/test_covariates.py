@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 from arena.ratings import covariates as covariates_module
-from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
+from arena.ratings.bradley_terry import BradleyTerrySettings
 from arena.ratings.covariates import Controlled, controlled_ratings, standardised_difference
 from arena.ratings.games import Floats, Games
 from arena.ratings.likelihood import TieModel
@@ -87,17 +87,6 @@ def test_covariates_agree_with_a_general_optimiser(ties: TieModel, position: boo
         assert fitted.tie_parameter == pytest.approx(np.exp(oracle[-1]), abs=1e-4)
 
 
-@pytest.mark.parametrize("position", [False, True])
-def test_rao_kupper_agrees_with_a_general_optimiser(position: bool) -> None:
-    games, _ = planted(np.random.default_rng(3), 500, np.array([0.6, 0.0, -0.6]), np.array([0.5]), position=0.4)
-    fitted = bradley_terry(games, BradleyTerrySettings(ties="rao-kupper", position=position))
-    oracle = by_scipy("rao-kupper", games, np.ones((len(games), int(position))))
-    np.testing.assert_allclose(fitted.ratings, 1000 + POINTS * (oracle[:3] - oracle[:3].mean()), atol=0.01)
-    assert fitted.tie_parameter == pytest.approx(np.exp(oracle[-1]), abs=1e-4)
-    if position:
-        assert fitted.position_effect == pytest.approx(POINTS * oracle[3], abs=0.01)
-
-
 def test_controlled_ratings_recover_the_truth_that_length_hides_from_raw_ones() -> None:
     strengths, beta = np.array([0.6, 0.3, 0.0, -0.3, -0.6]), np.array([1.2, 0.0])
     games, z = planted(np.random.default_rng(4), 20_000, strengths, beta, position=0.3)
@@ -116,7 +105,7 @@ def test_standard_errors_are_the_spread_over_simulations(by_query: bool) -> None
     rng = np.random.default_rng(5)
     drawn = [
         controlled_ratings(*planted(rng, 400, np.array([0.4, 0.0, -0.4]), np.array([0.7])), by_query=by_query)
-        for _ in range(150)
+        for _ in range(80)
     ]
     spread = np.std([fit.effects[0].points for fit in drawn])
     assert np.mean([fit.effects[0].sd or 0.0 for fit in drawn]) == pytest.approx(spread, rel=0.2)

@@ -12,16 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from arena.boards.calibration.findings import gain_from_ties, outside_scale
+from arena.boards.trust import gain_from_ties, outside_scale
 from arena.calibration.comparison import PANEL, Settings, compare
+from arena.calibration.consensus import order_health, settled
 from arena.calibration.correlation import bland_altman, correlations
-from arena.calibration.orders import order_health, settled
 from arena.calibration.votes import Opinion, agreement_within, annotators
 from arena.ratings.games import GameVerdict
 from arena.ratings.judges import judge_agreement
 from judges.types import Verdict
 
-QUICK = Settings(samples=50)
+QUICK = Settings(samples=10)
 
 verdicts = st.lists(
     st.tuples(
@@ -43,7 +43,7 @@ def judged(rows: Any, names: dict[str, str]) -> Any:
     return compare("verdicts", {"judge": said[0]}, said[1], QUICK).judges["judge"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(verdicts)
 def test_which_side_an_answer_is_written_on_changes_no_measure(rows: Any) -> None:
     one = judged(rows, {"a": "a", "b": "b", "c": "c"})
@@ -57,7 +57,7 @@ def test_which_side_an_answer_is_written_on_changes_no_measure(rows: Any) -> Non
     assert other.votes == one.votes
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(verdicts)
 def test_kappa_and_alpha_of_verdicts_are_those_of_two_judges_of_a_tournament(rows: Any) -> None:
     found = judged(rows, {"a": "a", "b": "b", "c": "c"}).labels
@@ -68,7 +68,6 @@ def test_kappa_and_alpha_of_verdicts_are_those_of_two_judges_of_a_tournament(row
         for name, value in (("human", human), ("judge", judge))
     ]
     both = judge_agreement(games)
-    assert both is not None
     (pair,) = both.pairs
     assert found.kappa.value == pytest.approx(pair.kappa.value)
     assert found.kappa_linear.value == pytest.approx(pair.kappa_linear.value)
@@ -90,15 +89,14 @@ def test_noise_that_things_of_a_query_share_is_no_correlation() -> None:
     """Queries differ in both values, independently: a test of single things finds what is not there."""
     clustered = single = 0
     queries = np.repeat(np.arange(20), 8)
-    for seed in range(200):
+    for seed in range(80):
         rng = np.random.default_rng(seed)
         x, y = (rng.normal(size=20)[queries] + 0.3 * rng.normal(size=160) for _ in "xy")
         p_value = correlations(x, y, queries.tolist()).pearson.p_value
-        assert p_value is not None
         clustered += p_value < 0.05
         single += stats.pearsonr(x, y).pvalue < 0.05
-    assert clustered / 200 < 0.09
-    assert single / 200 > 0.4
+    assert clustered / 80 < 0.09
+    assert single / 80 > 0.4
 
 
 def test_bias_and_limits_of_agreement_are_those_of_bland_and_altman() -> None:
@@ -109,7 +107,6 @@ def test_bias_and_limits_of_agreement_are_those_of_bland_and_altman() -> None:
     assert found.lower.value == pytest.approx(gaps.mean() - 1.96 * gaps.std(ddof=1))
     assert found.upper.value == pytest.approx(gaps.mean() + 1.96 * gaps.std(ddof=1))
     assert sum(point.times for point in found.points) == 6
-    assert found.bias.low is not None
     assert found.bias.low < found.bias.value < (found.bias.high or 0)
 
 
@@ -118,10 +115,8 @@ def test_a_judge_that_is_always_one_too_kind_correlates_fully_and_has_a_bias_of_
     kind = [Opinion(one.query_id, one.item, "judge", one.value + 1) for one in said]
     found = compare("labels", {"judge": kind}, said, QUICK).judges["judge"]
     assert found.correlations.spearman.value == pytest.approx(1)
-    assert found.differences is not None
     assert found.differences.bias.value == pytest.approx(1)
     assert found.differences.bias.low is None  # no query differs from another
-    assert found.labels is not None
     assert (found.labels.kappa.value or 0) < 0
 
 
@@ -170,9 +165,7 @@ def test_a_panel_of_judges_has_one_vote_each() -> None:
         for name in off
     }
     found = compare("labels", judges, said, QUICK).judges
-    assert found["x"].labels is not None
     assert found["x"].labels.agreement.value == pytest.approx(0.9)
-    assert found[PANEL].labels is not None
     assert found[PANEL].labels.agreement.value == pytest.approx(1)
 
 
@@ -242,7 +235,6 @@ def test_a_panels_gain_on_peoples_ties_is_told_from_the_rest() -> None:
         for name, own in (("one", one), ("two", two), ("ann", people))
     }
     found = compare("verdicts", {name: by_name[name] for name in ("one", "two")}, by_name["ann"], QUICK)
-    assert found.gain is not None
     assert found.gain.best == "one"
     assert found.gain.gain.value == pytest.approx(0.2)
     assert (found.gain.gold_ties, found.gain.gain_on_ties) == (2, pytest.approx(0.4))

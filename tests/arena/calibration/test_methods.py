@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from arena.boards.calibration.methods import Spending
 from arena.calibration.comparison import panel_gain
 from arena.calibration.consensus import dawid_skene, majority
 from arena.calibration.methods import Means, Played, compare_methods
@@ -39,7 +38,6 @@ def test_correlations_of_methods_are_those_of_their_scores_and_hold_their_interv
     assert pair.kendall.value == pytest.approx(stats.kendalltau(x, y).statistic)
     assert pair.spearman.value == pytest.approx(stats.spearmanr(x, y).statistic)
     assert pair.kendall.p_value == pytest.approx(stats.kendalltau(x, y).pvalue)
-    assert pair.kendall.low is not None
     assert pair.kendall.low <= pair.kendall.value <= (pair.kendall.high or 0)
 
 
@@ -47,15 +45,6 @@ def test_full_agreement_of_four_agents_is_no_certainty() -> None:
     (pair,) = compare_methods([means("one", [1, 2, 3, 4], 0), means("other", [1, 2, 3, 4], 1)]).pairs
     assert pair.spearman.value == pytest.approx(1)
     assert pair.spearman.p_value == pytest.approx(2 / 24)  # two of the orders of four
-
-
-def test_noisier_methods_have_wider_intervals() -> None:
-    def width(noise: float) -> float:
-        (pair,) = compare_methods([means("one", [1, 2, 3, 4], 0, noise), means("other", [1, 2, 3, 4], 1, noise)]).pairs
-        return (pair.kendall.high or 0) - (pair.kendall.low or 0)
-
-    assert width(0.1) < 0.05
-    assert width(5.0) > 0.5
 
 
 def test_the_agent_whose_place_differs_most_comes_first() -> None:
@@ -77,7 +66,7 @@ def test_an_agent_that_one_method_does_not_score_is_left_out_of_that_pair() -> N
 
 
 def test_ratings_of_resampled_queries_are_those_of_the_games_on_them() -> None:
-    from arena.calibration.orders import games_of
+    from arena.calibration.consensus import games_of
 
     rng = np.random.default_rng(0)
     opinions = [
@@ -93,7 +82,7 @@ def test_ratings_of_resampled_queries_are_those_of_the_games_on_them() -> None:
 
 
 def test_queries_without_a_game_of_some_agent_say_nothing_of_the_order() -> None:
-    from arena.calibration.orders import games_of
+    from arena.calibration.consensus import games_of
 
     few = [Opinion(query, pair, "ann", 1.0) for query, pair in (("q1", ("a", "b")), ("q2", ("c", "d")))]
     games, queries = games_of(few)
@@ -122,7 +111,7 @@ def test_a_demo_tournament_is_calibrated_and_people_are_a_method_of_their_own(
         "--people",
         tmp_path / "people.csv",
         "--method-samples",
-        "20",
+        "5",
     )
     found = json.loads(cli(*words, "--samples", "50", "--estimates", "--json").out)
     assert list(found["methods"]["methods"]) == ["bradley_terry", "criteria", "elo", "nDCG@10", "people"]
@@ -130,13 +119,8 @@ def test_a_demo_tournament_is_calibrated_and_people_are_a_method_of_their_own(
     assert found["comparisons"][0]["judges"]["baseline"]["agreement"] > 0.95
     assert found["comparisons"][0]["judges"]["baseline"]["estimates"]["ratings"]["weight"] > 0.3
     plot = tmp_path / "methods.svg"
-    assert "people" in cli(*words, "--plot", plot).out
+    assert "people" in cli(*words, "--samples", "50", "--plot", plot).out
     assert plot.read_text(encoding="utf-8").count("Kendall") >= 10
-
-
-def test_cost_of_games_is_unknown_where_a_price_is() -> None:
-    assert Spending(10, 20, 0, None).per_thousand is None
-    assert Spending(10, 20, 0, 0.5).per_thousand == 50
 
 
 def test_a_panel_is_held_against_its_best_member_on_what_all_judged() -> None:
@@ -145,7 +129,6 @@ def test_a_panel_is_held_against_its_best_member_on_what_all_judged() -> None:
     good["q0"] = {("d",): 1.0}
     poor = {query: {("d",): 1.0} for query in list(people)[:-1]}
     found = panel_gain({"good": good, "poor": poor}, people, people)
-    assert found is not None
     assert (found.best, found.n, found.agreement) == ("good", 11, 1)
     assert found.gain.value == pytest.approx(1 / 11)
     assert panel_gain({"good": good}, people, people) is None

@@ -96,7 +96,6 @@ def test_both_orders_of_a_game_are_averaged_and_repeats_within_an_order() -> Non
     rows = [verdict(1, "x", "y", 0.9), verdict(1, "y", "x", 0.3), verdict(2, "y", "x", 0.4), verdict(2, "y", "x", 0.2)]
     games = average(tabulate(rows))
     assert games.score.tolist() == pytest.approx([(0.9 + 0.7) / 2, 1 - 0.3])
-    assert games.tally is not None
     assert (games.tally.games, games.tally.both_orders, games.tally.repeated) == (2, 1, 1)
 
 
@@ -132,8 +131,6 @@ def test_games_that_never_vary_have_narrow_intervals_by_query_and_by_game(named:
     assert pair.separable
     assert pair.se < 1
     low, high = ratings.agents[0].bt_low, ratings.agents[0].bt_high
-    assert low is not None
-    assert high is not None
     assert 0 < high - low < 1
     assert ratings.convergence.resampled == ("query" if named else "game")
     assert ratings.convergence.units == 60
@@ -228,7 +225,6 @@ def test_a_tournament_is_rated_by_what_its_local_judge_finds_likely(cli: CLI, ju
         assert repr(cached_leaderboard(store, "local")) == repr(leaderboard(store, "local"))
         assert not np.isnan(table.preference).any()
         pairs = tournament_pairs(store, "local")
-        assert pairs is not None
         wins = pairs.wins
         assert dict(zip(wins.agents, wins.wins.sum(axis=1), strict=True)) == pytest.approx(
             {row["agent"]: row["wins"] for row in soft["agents"]}, abs=1e-5

@@ -18,7 +18,7 @@ from arena.ratings.rate import Ratings, RatingSettings, rate, rate_games
 from judges.errors import InputError
 from judges.types import Verdict
 
-DATA = Path(os.environ.get("RAGLEAGUE_SHARED", Path(__file__).parents[2] / ".." / "shared")) / "data"
+DATA = Path(os.environ.get("RAGLEAGUE_SHARED", Path(__file__).parents[3] / ".." / "shared")) / "data"
 needs_data = pytest.mark.usefixtures("shared")
 QUICK = RatingSettings(bootstrap=200, tournaments=20)
 
@@ -95,7 +95,6 @@ def test_the_recorded_tournament_gives_its_recorded_elo_ranking() -> None:
 @needs_data
 def test_the_recorded_tournament_is_reconciled_as_its_source_says() -> None:
     rated = rate(recorded(), QUICK)
-    assert rated.tally is not None
     assert (rated.tally.games, rated.tally.both_orders, rated.tally.single_order) == (132, 68, 64)
     assert rate(recorded(), dataclasses.replace(QUICK, reconcile=False)).agents[0].agent == "agent_2"
 
@@ -107,10 +106,8 @@ def test_the_leaderboard_orders_agents_and_accounts_for_their_games() -> None:
     for line in rated.agents:
         assert line.games == line.wins + line.ties + line.losses == 60
         assert isinstance(line.games, int)
-        assert line.bt_low is not None
         assert line.bt_high is not None
         assert line.bt_low <= line.bt <= line.bt_high
-        assert line.rank_low is not None
         assert line.rank_high is not None
         assert line.rank_low <= line.rank <= line.rank_high
         assert line.flags == ()
@@ -146,7 +143,6 @@ def test_equal_sets_of_verdicts_give_equal_results_whatever_the_order_of_rows() 
 
 def test_single_verdicts_may_be_rated_with_an_order_effect() -> None:
     rated = rate(simulated(), dataclasses.replace(QUICK, position=True))
-    assert rated.tally is not None
     assert rated.tally.games == rated.tally.verdicts == 240
     assert rated.position_effect == pytest.approx(rated.judge_health.first_effect.value if rated.judge_health else None)
 
@@ -171,7 +167,6 @@ def test_an_undefeated_agent_is_flagged_and_the_others_are_not() -> None:
     assert all(line.flags == () for line in rated.agents[1:])
     assert rated.convergence.prior_games == 1
     assert any("best" in note for note in rated.notes)
-    assert rated.agents[0].bt_high is not None
     assert rated.agents[0].bt_high - rated.agents[0].bt > 400
 
 
@@ -190,22 +185,10 @@ def test_two_agents_at_60_to_40_are_apart_and_the_interval_says_how_surely() -> 
     assert rated.pairs[0].p_holm == pytest.approx(0.045, abs=0.02)
 
 
-def test_five_wins_of_five_are_not_significant() -> None:
-    rated = rate([GameVerdict(f"q{i}", "x", "y", Verdict.A) for i in range(5)], QUICK)
-    assert rated.pairs[0].p_holm > 0.05
-    assert rated.agents[0].group == rated.agents[1].group
-
-
 def test_verdicts_without_queries_are_rated_with_a_warning() -> None:
     rated = rate([dataclasses.replace(verdict, query_id=None) for verdict in simulated()], QUICK)
     assert rated.convergence.resampled == "game"
     assert any("name no query" in note for note in rated.notes)
-
-
-def test_without_clusters_games_are_resampled_as_asked() -> None:
-    rated = rate(simulated(), dataclasses.replace(QUICK, cluster=False))
-    assert rated.convergence.resampled == "game"
-    assert any("as asked" in note for note in rated.notes)
 
 
 def test_without_a_bootstrap_there_are_no_intervals_but_still_tests() -> None:
@@ -254,7 +237,6 @@ def test_the_leaderboard_says_how_few_games_and_queries_its_lead_hangs_on() -> N
     pairs = [(part.ahead, part.behind) for part in rated.fragility if part.change == "neighbours"]
     assert pairs == [("z", "y")] * 2 + [("y", "x")] * 2 + [("x", "w")] * 2
     _, of_queries = leads
-    assert of_queries.count is not None
     assert 1 < of_queries.count < 10
     assert len(of_queries.queries) == of_queries.count
     kept = [row for row in simulated(seed=6, queries=40) if row.query_id not in of_queries.queries]
