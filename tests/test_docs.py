@@ -72,8 +72,8 @@ class Shown:
 def blocks(page: Path, part: str = "") -> list[Block]:
     """The blocks of a page, or of the part of it below one of its headings."""
     text = page.read_text(encoding="utf-8")
-    found = _BLOCK.finditer(text.partition(f"\n## {part}\n")[2].partition("\n## ")[0] if part else text)
-    return [Block(block["language"], block["file"], block["text"]) for block in found]
+    matches = _BLOCK.finditer(text.partition(f"\n## {part}\n")[2].partition("\n## ")[0] if part else text)
+    return [Block(block["language"], block["file"], block["text"]) for block in matches]
 
 
 def shown(text: str) -> Iterator[Shown]:
@@ -85,9 +85,9 @@ def shown(text: str) -> Iterator[Shown]:
 
 def offline_environment(home: Path) -> dict[str, str]:
     """This project's commands first, and nothing that opens a way out: no key, no proxy."""
-    kept = {name: value for name, value in os.environ.items() if name in {"LANG", "LC_ALL", "SYSTEMROOT"}}
+    language = {name: value for name, value in os.environ.items() if name in {"LANG", "LC_ALL", "SYSTEMROOT"}}
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    return {**kept, "PATH": path, "HOME": str(home)}
+    return {**language, "PATH": path, "HOME": str(home)}
 
 
 def ids(page: Path) -> str:
@@ -160,7 +160,7 @@ def assert_occur_in_order(entry: Shown, output: str) -> None:
     for line in (line.rstrip() for line in entry.output):
         if line != "...":
             pattern = re.compile(".*".join(re.escape(part) for part in line.split("...")))
-            assert any(pattern.fullmatch(found) for found in real), f"$ {entry.command}\nlacks {line!r}:\n{output}"
+            assert any(pattern.fullmatch(written) for written in real), f"$ {entry.command}\nlacks {line!r}:\n{output}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=ids)
