@@ -9,14 +9,12 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from judges.types import JudgeFailure, Judgment, Retrieved, label_of
 
 Result: TypeAlias = Judgment | JudgeFailure | None
 """A relevance judgment, a failure, or ``None`` where the judge has not been asked yet."""
-
-How: TypeAlias = Literal["majority", "median", "mean"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,21 +50,6 @@ class LabelDistribution:
     counts: Mapping[int, int]
     failed: int
     left: int
-
-
-@dataclass(frozen=True, slots=True)
-class CombinedLabel:
-    """Several labels of one document, from several judges or repetitions, as one.
-
-    Attributes:
-        label: a whole number, except with ``mean``.
-        agreed: how many of the labels are exactly this one.
-        of: how many labels there were.
-    """
-
-    label: int | float
-    agreed: int
-    of: int
 
 
 def mean_label(results: Iterable[Result]) -> MeanLabel:
@@ -114,16 +97,6 @@ def results_by_agent(
         if depth is None or entry.rank <= depth:
             found[entry.agent].append(results.get((entry.query_id, entry.doc_id)))
     return dict(found)
-
-
-def combine_labels(labels: Sequence[int], how: How) -> CombinedLabel:
-    """Several labels of one document as one; failures are left out beforehand.
-
-    Raises:
-        ValueError: no labels.
-    """
-    combined = {"majority": majority, "median": median, "mean": mean}[how](labels)
-    return CombinedLabel(combined, sum(label == combined for label in labels), len(labels))
 
 
 def majority(labels: Sequence[float]) -> float:

@@ -153,8 +153,7 @@ class PooledQuery:
     """The documents of one query.
 
     Attributes:
-        doc_ids: each once. A pool of several runs has them by their best rank, on equal ranks in the order of the runs;
-            those that later runs add stand behind.
+        doc_ids: each once, by their best rank, on equal ranks in the order of the runs.
         ranks: int32, documents x runs: the rank in the run from 1, or 0 where it is not among the run's first.
     """
 
@@ -197,10 +196,6 @@ class Pool:
         """(Query, document) pairs."""
         return sum(len(query.doc_ids) for query in self.queries.values())
 
-    def pairs(self) -> Iterator[Pair]:
-        """Every pair, by query."""
-        return ((query_id, doc_id) for query_id, query in self.queries.items() for doc_id in query.doc_ids)
-
     def contributors(self, query_id: str) -> Iterator[tuple[str, dict[str, int]]]:
         """The documents of one query, each with its rank by name of the runs that have it."""
         query = self.queries[query_id]
@@ -212,24 +207,6 @@ class Pool:
         for query_id, query in self.queries.items():
             labelled = qrels.labels.get(query_id, {})
             yield from ((query_id, doc_id) for doc_id in query.doc_ids if doc_id not in labelled)
-
-    def new_since(self, earlier: Pool) -> Iterator[Pair]:
-        """Pairs that an earlier pool does not have."""
-        for query_id, query in self.queries.items():
-            known = set(earlier.queries[query_id].doc_ids) if query_id in earlier.queries else set()
-            yield from ((query_id, doc_id) for doc_id in query.doc_ids if doc_id not in known)
-
-    def extended(self, runs: Sequence[Run]) -> Pool:
-        """The pool with more runs; what it has keeps its place.
-
-        Raises:
-            InputError: a run has the name of another one.
-        """
-        names = (*self.runs, *(run.name for run in runs))
-        if repeated := [name for name in names if names.count(name) > 1]:
-            raise InputError(f"two runs of the pool are called {repeated[0]!r}")
-        wanted = dict.fromkeys([*self.queries, *(query_id for run in runs for query_id in run.rankings)])
-        return Pool(self.depth, names, {query_id: self._query(query_id, runs) for query_id in wanted})
 
     def shares(self, qrels: Qrels | None = None) -> dict[str, Share]:
         """What each run gave, by name."""
@@ -248,20 +225,6 @@ class Pool:
             for run, (asked, found, own, known) in zip(self.runs, counts, strict=True)
         }
 
-    def _query(self, query_id: str, runs: Sequence[Run]) -> PooledQuery:
-        known = self.queries.get(query_id, PooledQuery((), np.zeros((0, len(self.runs)), dtype=np.int32)))
-        tops = [run.rankings[query_id].doc_ids[: self.depth] if query_id in run.rankings else () for run in runs]
-        places = {doc_id: place for place, doc_id in enumerate(known.doc_ids)}
-        for rank in range(max(map(len, tops), default=0)):
-            for top in tops:
-                if rank < len(top):
-                    places.setdefault(top[rank], len(places))
-        ranks = np.zeros((len(places), len(self.runs) + len(runs)), dtype=np.int32)
-        ranks[: len(known.doc_ids), : len(self.runs)] = known.ranks
-        for column, top in enumerate(tops, start=len(self.runs)):
-            ranks[[places[doc_id] for doc_id in top], column] = np.arange(1, len(top) + 1)
-        return PooledQuery(tuple(places), ranks)
-
 
 def pool_runs(runs: Sequence[Run], depth: int) -> Pool:
     """The pool of several runs.
@@ -275,4 +238,21 @@ def pool_runs(runs: Sequence[Run], depth: int) -> Pool:
     """
     if depth < 1:
         raise InputError(f"the depth of a pool is at least 1, not {depth}")
-    return Pool(depth, (), {}).extended(runs)
+    names = tuple(run.name for run in runs)
+    if repeated := [name for name in names if names.count(name) > 1]:
+        raise InputError(f"two runs of the pool are called {repeated[0]!r}")
+    query_ids = dict.fromkeys(query_id for run in runs for query_id in run.rankings)
+    return Pool(depth, names, {query_id: _pooled(query_id, runs, depth) for query_id in query_ids})
+
+
+def _pooled(query_id: str, runs: Sequence[Run], depth: int) -> PooledQuery:
+    tops = [run.rankings[query_id].doc_ids[:depth] if query_id in run.rankings else () for run in runs]
+    places: dict[str, int] = {}
+    for rank in range(max(map(len, tops), default=0)):
+        for top in tops:
+            if rank < len(top):
+                places.setdefault(top[rank], len(places))
+    ranks = np.zeros((len(places), len(runs)), dtype=np.int32)
+    for column, top in enumerate(tops):
+        ranks[[places[doc_id] for doc_id in top], column] = np.arange(1, len(top) + 1)
+    return PooledQuery(tuple(places), ranks)

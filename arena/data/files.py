@@ -250,7 +250,7 @@ def with_qrels(data: Dataset, sources: Sequence[Path]) -> Dataset:
 
     Args:
         data: queries and the rest.
-        sources: see ``retrieval_eval.trec_files.read_qrels``; several are read as one.
+        sources: see ``retrieval_eval.data.trec.read_qrels``; several are read as one.
 
     Raises:
         DataError: one cannot be read or has labels for none of the queries, or two give a pair different labels.
@@ -276,7 +276,7 @@ def with_runs(data: Dataset, paths: Sequence[Path], corpora: Sequence[Path], dep
 
     Args:
         data: queries, and the answers and documents that tables give. Queries that only a run has are left out.
-        paths: TREC runs, see ``retrieval_eval.trec_files.read_runs``.
+        paths: TREC runs, see ``retrieval_eval.data.runs.read_runs``.
         corpora: where the texts are of documents that ``data`` has not, see ``retrieval_eval.data.collections``.
         depth: documents taken of each run and query; all when ``None``.
 

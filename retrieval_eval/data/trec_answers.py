@@ -8,7 +8,7 @@ narrative_id, narrative``.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,30 +20,15 @@ from retrieval_eval.data.tables import read_rows
 _NAMES = frozenset({"run_id", "topic_id", "narrative_id", "topic", "narrative", "references", "answer", "metadata"})
 
 
-def read_trec_answers(paths: Sequence[Path | str]) -> list[Answer]:
-    """The answers of one or several runs; the run is the agent, sentences are joined by a space.
+def trec_answer_rows(path: Path | str) -> Iterator[tuple[Row, Answer]]:
+    """The answers of a file, each with its row; the run is the agent, sentences are joined by a space.
 
     ``metadata`` of an answer holds ``query`` (the topic's text), ``references`` and ``sentences`` (both as JSON, where
-    citations are kept as they stand there), and every other field as text.
+    citations are kept as they stand there), and every other field as text. A run may answer a topic twice.
 
     Raises:
-        DataError: a file cannot be read, an answer is malformed, or a run answers a topic twice; names file, line,
-            value.
+        DataError: the file cannot be read, or an answer is malformed; names file, line, value.
     """
-    answers = []
-    places: dict[tuple[str, str], str] = {}
-    for path in paths:
-        for row, answer in trec_answer_rows(path):
-            key = (answer.agent, answer.query_id)
-            if key in places:
-                raise row.error(f"run {key[0]!r} has its answer to topic {key[1]!r} in {places[key]} already")
-            places[key] = row.place
-            answers.append(answer)
-    return answers
-
-
-def trec_answer_rows(path: Path | str) -> Iterator[tuple[Row, Answer]]:
-    """The same of one file, each answer with its row; a run may answer a topic twice."""
     if table_format(path) != "jsonl":
         raise DataError(path, "answers of the TREC RAG track are JSON lines: the name must end in .jsonl")
     for row in read_rows(path, ("references", "answer")):

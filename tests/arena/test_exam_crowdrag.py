@@ -17,7 +17,7 @@ from retrieval_eval.exam.bank_files import read_bank
 from tests.support.exams import user
 from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
 
-TOPICS = 5
+TOPICS = 3
 AGENTS = 6
 ITEMS = 4
 _CITED = re.compile(r"\[(\d+)\]")

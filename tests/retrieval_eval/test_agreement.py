@@ -8,7 +8,7 @@ from pathlib import Path
 import krippendorff
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -125,6 +125,7 @@ def test_each_threshold_has_its_own_table() -> None:
     assert second.kappa.value == 1
 
 
+@settings(max_examples=30)
 @given(LABELS, LABELS)
 def test_coefficients_are_those_of_independent_implementations(
     one: Mapping[str, Mapping[str, int]], other: Mapping[str, Mapping[str, int]]
@@ -220,6 +221,7 @@ def test_the_same_labels_rank_the_same_and_noise_lowers_tau(shared: Path) -> Non
 RATINGS = st.lists(st.lists(st.sampled_from([None, 0, 1, 2, 3]), min_size=6, max_size=6), min_size=2, max_size=4)
 
 
+@settings(max_examples=30)
 @given(RATINGS)
 def test_alpha_is_krippendorff_s_whatever_is_missing(ratings: list[list[int | None]]) -> None:
     """Six documents, two each of three queries."""

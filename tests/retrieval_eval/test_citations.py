@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judges.types import Answer
 from retrieval_eval.citations import Cited, citation_scores, cited_documents
-from retrieval_eval.data.trec_answers import read_trec_answers
+from retrieval_eval.data.trec_answers import trec_answer_rows
 
 RANKING = ["d1", "d2", "d3"]
 LABELS = {"q": {"d1": 2, "d2": 0, "far#0_7": 1}}
@@ -76,7 +76,7 @@ def test_answers_of_the_trec_rag_track_cite_places_from_zero_or_ids(tmp_path: Pa
     }
     path = tmp_path / "run.jsonl"
     path.write_text(json.dumps(record) + "\n")
-    assert cited_documents(read_trec_answers([path]), {}, {})["q", "x"].doc_ids == ("d1", "d3")
+    assert cited_documents([answer for _, answer in trec_answer_rows(path)], {}, {})["q", "x"].doc_ids == ("d1", "d3")
 
 
 def test_precision_is_a_mean_over_queries_that_cite_something_labelled_and_the_rest_is_counted() -> None:
@@ -101,6 +101,7 @@ def test_an_agent_that_cites_nothing_has_no_precision_rather_than_zero() -> None
     assert (own.precision.value, own.precision.low, own.coverage, own.uncited) == (None, None, None, 1)
 
 
+@settings(max_examples=30)
 @given(
     st.dictionaries(
         st.tuples(st.sampled_from("1234"), st.sampled_from("xyz")),

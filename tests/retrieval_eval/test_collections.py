@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judges.errors import DataError, InputError, MissingExtraError
@@ -110,6 +110,7 @@ def test_a_text_cannot_pass_for_the_id(tmp_path: Path) -> None:
     assert fetch_documents([path], {"d8", "d9"}) == {"d9": Document("d9", "u")}
 
 
+@settings(max_examples=30)
 @given(ids=st.lists(st.text(st.characters(exclude_categories=["Cs", "Zs", "Cc"]), min_size=1), min_size=1, unique=True))
 def test_every_document_is_found_whatever_its_id(tmp_path_factory: pytest.TempPathFactory, ids: list[str]) -> None:
     known = [name for name in ids if name.casefold() not in {"nan", "<na>"}]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retrieval_eval.nuggets.drafts import added, draft_of, merged, moved, removed, weighed, worded
@@ -203,6 +203,7 @@ def any_step(data: st.DataObject, draft: NuggetBank, names: Iterator[str]) -> Nu
         return draft
 
 
+@settings(max_examples=30)
 @given(st.data())
 def test_after_any_steps_every_old_nugget_is_accounted_for(data: st.DataObject) -> None:
     draft, names = draft_of(BANK), iter(f"new {number}" for number in range(99))

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retrieval_eval.nuggets.files import read_assignments
@@ -118,6 +118,7 @@ def test_a_failure_is_coverage_and_bounds_and_never_not_support() -> None:
     assert (found.labels, found.assigned, found.coverage) == (5, 4, 0.8)
 
 
+@settings(max_examples=30)
 @given(st.lists(st.lists(st.sampled_from([*Support, None]), min_size=1, max_size=5), min_size=1, max_size=5))
 def test_bounds_hold_every_score_that_failed_labels_may_turn_into(answers: list[list[Support | None]]) -> None:
     found = scored(*(assignment("r", str(at), labels) for at, labels in enumerate(answers)))["r"]

@@ -6,7 +6,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy import stats
@@ -25,6 +25,7 @@ def scipy_tau(x: np.ndarray, y: np.ndarray) -> float:
     return float(stats.kendalltau(x, y).statistic)
 
 
+@settings(max_examples=30)
 @given(GRADES, GRADES)
 def test_tau_and_rho_are_those_of_scipy_with_ties_too(a: np.ndarray, b: np.ndarray) -> None:
     np.testing.assert_allclose(kendall_taus(a, b), [scipy_tau(x, y) for x, y in zip(a, b, strict=True)], atol=1e-12)
@@ -35,6 +36,7 @@ def test_tau_and_rho_are_those_of_scipy_with_ties_too(a: np.ndarray, b: np.ndarr
     assert np.isnan(found[constant]).all()
 
 
+@settings(max_examples=30)
 @given(GRADES, GRADES)
 def test_all_pairs_and_single_topics_are_those_of_scipy(a: np.ndarray, b: np.ndarray) -> None:
     result = correlate_topics(a, b, ALL, samples=10)
@@ -46,6 +48,7 @@ def test_all_pairs_and_single_topics_are_those_of_scipy(a: np.ndarray, b: np.nda
     assert result.topics_kendall.value == (pytest.approx(np.mean(defined)) if defined else None)
 
 
+@settings(max_examples=30)
 @given(GRADES, GRADES, st.lists(st.integers(0, 3), min_size=4, max_size=4))
 def test_a_topic_drawn_twice_counts_like_two_topics(a: np.ndarray, b: np.ndarray, drawn: list[int]) -> None:
     x, y = a[:, drawn], b[:, drawn]
@@ -178,6 +181,7 @@ def test_a_t_test_without_variation_has_no_p_value() -> None:
     assert paired_t(np.array([[0.5]])) == pytest.approx(np.nan, nan_ok=True)
 
 
+@settings(max_examples=30)
 @given(DIFFERENCES)
 def test_few_queries_get_the_exact_permutation_test(differences: np.ndarray) -> None:
     exact = [

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judges.errors import DataError
@@ -62,6 +62,7 @@ def test_documents_stand_in_the_order_that_trec_eval_uses(found: dict[str, float
     assert dict(zip(ranking.doc_ids, ranking.scores, strict=True)) == found
 
 
+@settings(max_examples=30)
 @given(
     rankings=st.dictionaries(names, st.dictionaries(names, scores, min_size=1, max_size=5), min_size=1, max_size=4),
     name=names,
@@ -77,6 +78,7 @@ def test_a_run_comes_back_as_it_was_written(
     assert kinds(back).keys() <= {"ties"}
 
 
+@settings(max_examples=30)
 @given(labels=st.dictionaries(names, st.dictionaries(names, st.integers(-2, 4), min_size=1), min_size=1))
 def test_qrels_come_back_as_they_were_written(
     tmp_path_factory: pytest.TempPathFactory, labels: dict[str, dict[str, int]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retrieval_eval.exam.bank_files import read_bank, write_bank
@@ -102,6 +102,7 @@ def test_who_retires_an_item_makes_way_for_its_text_in_another() -> None:
         assert [item.text for item in after.active["q1"]] == ["b?", "c?"]
 
 
+@settings(max_examples=30)
 @given(done=edits(), name=st.sampled_from(["bank.csv", "bank.jsonl.gz", "bank.yaml"]))
 def test_every_edited_bank_survives_its_file(
     done: dict[str, ItemEdit], name: str, tmp_path_factory: pytest.TempPathFactory
