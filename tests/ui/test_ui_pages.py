@@ -1,4 +1,4 @@
-"""What the pages say in each state of a store: logic only, in Streamlit's own test runner."""
+"""What the pages say in each state of a store and for each address: logic only, in Streamlit's own test runner."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from arena.boards.conclusion import conclude_board
 from arena.boards.coverage import STAGES
+from arena.boards.queries import query_board
 from arena.boards.ratings import FLAGS
 from arena.boards.results import leaderboard
 from arena.boards.trust import trust_checks
@@ -18,7 +20,8 @@ from arena.data.dataset import Dataset
 from arena.stages.samples import labels_of
 from arena.store import Store, Wanted
 from judges.types import Answer, Document, Query, Retrieved, Task, label_of
-from tests.support.pages import page, shown, tables, unfolded
+from tests.support.pages import page, sent, shown, table, tables, unfolded
+from tests.support.peoples_words import add_people
 from tests.support.postgres import PostgresServer
 from tests.support.sample_store import SETTINGS, write_store
 from ui import data
@@ -227,3 +230,78 @@ def test_figures_that_a_page_keeps_in_the_store_make_nothing_be_read_anew(here: 
     assert data.tournaments()[0] == version
     write_store(here, queries=2)
     assert data.tournaments()[0] != version
+
+
+def test_queries_are_sorted_by_how_they_separate_and_open_with_their_games(here: Path) -> None:
+    write_store(here, failed=3)
+    with closing(Store.open(str(here))) as store:
+        board = query_board(store, "sample")
+    run = page("queries")
+    lines, failures = table(run, "Separation"), table(run, "Elsewhere")
+    assert list(lines["Query"]) == [one.query_id for one in board.by_separation]
+    assert list(lines["Separation"]) == [round(one.separation or 0, 2) for one in board.by_separation]
+    assert "9 of 12" in set(lines["Verdicts"])
+    assert list(failures["Query"]) == [own["query_id"] for own in board.failures("hybrid")]
+    run.selectbox(key="agent").select("bm25").run(timeout=20)
+    assert list(table(run, "Elsewhere")["Query"]) == [own["query_id"] for own in board.failures("bm25")]
+    run.text_input(key="query").input("notice").run(timeout=20)
+    assert "12 queries hold these words" in shown(run)
+    run.text_input(key="query").input("q03").run(timeout=20)
+    assert not run.exception
+    assert set(table(run, "Agent", "Won")["Agent"]) == set(board.standings.agents)
+    assert "games?tournament=sample&query=q03" in sent(run)
+
+
+def test_where_every_judgment_failed_the_pages_say_so_and_nothing_breaks(here: Path) -> None:
+    write_store(here, queries=2, failed=24, criteria=False)
+    assert "No game has a verdict yet" in shown(page("queries"))
+    overview = shown(page("overview"))
+    assert "Not enough verdicts to rate" in overview or "No verdicts yet" in overview
+    assert "24 failed" in overview
+    assert "Enough is judged" in overview
+    assert "No run of this tournament has been recorded yet" in shown(page("runs"))
+
+
+@pytest.mark.parametrize("queries", [{}, {"q": Query("q", "why?")}])
+def test_without_a_verdict_the_page_says_what_to_do(here: Path, queries: dict[str, Query]) -> None:
+    with closing(Store.create(str(here))) as store:
+        store.begin("empty", SETTINGS, Dataset(queries), [])
+    assert "run `ragleague run`" in shown(page("queries")).replace("Run", "run")
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = write_store(tmp_path_factory.mktemp("address") / "s.db")
+    add_people(path, "sample")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [
+        ("retrieval", {"measure": "Measure", "labels": "Labels of", "label": "Label", "documents": "Documents"}),
+        ("queries", {"agent": "Agent"}),
+        (
+            "calibration",
+            {
+                "across": "Across",
+                "up": "Up",
+                "corrected": "Judge and what it judged",
+                "width": "Say how many labels an interval of this width needs",
+                "differences": "Judge and what it judged",
+            },
+        ),
+        ("matrix", {"counted": "Percentages count"}),
+    ],
+)
+def test_what_an_address_asks_for_in_vain_is_said(
+    store: Path, monkeypatch: pytest.MonkeyPatch, name: str, fields: dict[str, str]
+) -> None:
+    monkeypatch.setenv(LOCATION_VARIABLE, str(store))
+    st.cache_resource.clear()
+    assert "not here" not in shown(page(name))
+    run = page(name, **dict.fromkeys(fields, "nonsense"))
+    notes = [note.value for note in run.warning if "not here" in note.value]
+    assert sorted(label for note in notes for label in note.rstrip(".").split(": ")[1].split(", ")) == sorted(
+        fields.values()
+    )

@@ -1,8 +1,9 @@
-"""The pages on which people compare answers and label documents: blind, and what is said is kept as it was meant."""
+"""The pages on which people judge: blind, one task at a time, and what is said is kept as it was meant."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import closing
 from itertools import combinations
 from pathlib import Path
@@ -11,8 +12,12 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from arena.people.votes import assignments_of
+from arena.stages.nuggets.results import nugget_results
 from arena.store import Store
 from arena.store.annotations import Annotation, Annotations, Kind, texts_digest
+from retrieval_eval.nuggets.types import Support
+from tests.support.nugget_store import played_nugget_tournament
 from tests.support.pages import page, press, sent, shown
 from tests.support.sample_store import AGENTS, SETTINGS, write_store
 from tests.support.stores import JUDGMENT, save
@@ -38,9 +43,9 @@ def progress(run: AppTest) -> str:
     return str(run.get("progress")[0].proto.text)
 
 
-def kept(store: Path, *, history: bool = False) -> list[Annotation]:
+def kept(store: Path, *, history: bool = False, tournament: str = "sample") -> list[Annotation]:
     with closing(Store.open(str(store))) as opened:
-        annotations = Annotations(opened, "sample")
+        annotations = Annotations(opened, tournament)
         return annotations.history() if history else annotations.latest()
 
 
@@ -136,7 +141,7 @@ def test_labels_are_those_of_the_scale_with_their_words(store: Path) -> None:
     assert kept(store)[0].item.startswith(kept(store)[0].query_id)
 
 
-def grade(run: AppTest, *grades: int | None) -> AppTest:
+def grade(run: AppTest, *grades: Any) -> AppTest:
     """Choose a grade by each criterion, and save."""
     for field, chosen in zip(run.radio, grades, strict=True):
         if chosen is not None:
@@ -194,6 +199,7 @@ def test_words_of_a_scale_are_no_markup_and_bare_numbers_are_explained(
         ("vote", "No game has a verdict"),
         ("label", "No document has a label"),
         ("grade", "No answer has a grade"),
+        ("assess", "There are no nuggets yet"),
     ],
 )
 def test_before_the_first_judgment_it_is_said_what_to_do(tmp_path: Path, store: Path, view: str, said: str) -> None:
@@ -223,3 +229,65 @@ def test_what_others_say_makes_nothing_be_read_anew_and_a_judgment_does(store: P
     with closing(Store.open(str(store))) as opened_store:
         save(opened_store, JUDGMENT)
     assert now()[1] != settled
+
+
+FULL, PARTIAL, NONE = Support
+
+
+@pytest.fixture
+def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """Plays a tournament with nuggets, which the pages then read; returns its store."""
+
+    def play(**sections: Any) -> Path:
+        played_nugget_tournament(tmp_path, **sections)
+        monkeypatch.setenv(LOCATION_VARIABLE, str(tmp_path / "store.db"))
+        return tmp_path / "store.db"
+
+    return play
+
+
+def test_an_assessor_is_shown_no_agent_no_label_and_no_importance(played: Callable[..., Path]) -> None:
+    played(agents=("agent-one", "agent-two", "agent-three"))
+    run = opened("assess", "ann")
+    for _ in range(6):
+        seen = shown(run)
+        assert "What of q" in seen
+        assert "One says" in seen
+        assert "1. it purrs" in seen
+        assert not any(hidden in seen for hidden in ("agent-", "vital", "okay"))
+        assert [radio.value for radio in run.radio] == [None] * 3
+        run = grade(run, FULL, NONE, NONE)
+    assert "all 6 answers" in shown(run)
+
+
+def test_labels_of_nuggets_are_kept_once_all_are_there_and_a_second_thought_takes_their_place(
+    played: Callable[..., Path],
+) -> None:
+    store = played()
+    run = grade(opened("assess", "ann"), FULL, None, None)
+    assert "Nuggets without a label: 2" in shown(run)
+    assert run.radio[0].value == FULL
+    assert kept(store, tournament="nuggets") == []
+    run = grade(run, FULL, PARTIAL, NONE)
+    assert "without a label" not in shown(run)
+    assert progress(run) == "1 of 6 answers assessed"
+    said = kept(store, tournament="nuggets")
+    assert {one.annotator for one in said} == {"ann"}
+    assert all(one.seconds is not None and one.seconds >= 0 for one in said)
+    with closing(Store.open(str(store))) as read:
+        results = nugget_results(read, "nuggets")
+        assert results is not None
+        (own,) = assignments_of(results.banks, read.dataset("nuggets").answers.values(), said)
+    assert own.labels == (FULL, PARTIAL, NONE)
+    run = press(run, "Back to the one before")
+    assert [radio.value for radio in run.radio] == [FULL, PARTIAL, NONE]
+    grade(run, FULL, FULL, NONE)
+    assert [one.value for one in kept(store, tournament="nuggets")] == ["support", "not_support", "support"]
+    assert len(kept(store, tournament="nuggets", history=True)) == 4
+
+
+def test_where_the_configuration_has_two_grades_two_are_offered(played: Callable[..., Path]) -> None:
+    played(nuggets={"judge": "words", "bank": "bank.jsonl", "assign": {"grades": 2}})
+    run = opened("assess", "ann")
+    assert [radio.options for radio in run.radio] == [["support", "no support"]] * 3
+    assert "partial" not in shown(run)

@@ -1,0 +1,324 @@
+"""Games as the pages show them: both orders as one, found by filters, with documents, nuggets and differences."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+from streamlit.testing.v1 import AppTest
+
+from arena.boards.results import game_verdicts, leaderboard
+from arena.config.stored import StoredSettings
+from arena.config.whole import Config
+from arena.data.game_table import GameKey
+from arena.ratings.games import Games, tabulate
+from arena.ratings.pairs import sign_tests
+from arena.ratings.rate import RatingSettings
+from arena.stages.tournament import TournamentStages
+from arena.store import IDENTICAL, Result, Store, Wanted
+from judges.types import JudgeFailure, Judgment, Query, Task
+from tests.support.games import game_records, game_table
+from tests.support.llm_server import Call, LLMServer, Reply
+from tests.support.nugget_judge import labels, nugget_judge, nugget_tournament, task_of, user_of
+from tests.support.pages import shown
+from tests.support.sample_store import SETTINGS, write_store
+from tests.support.tournaments import run, write_data
+from ui import text
+from ui.data import LOCATION_VARIABLE
+from ui.views.game import GameRecord, marked, retrieved_documents, similarity
+from ui.views.games import GameFilter, address_of, game_at, queries_meant
+
+VERDICTS = ("A", "B", "TIE", "failed", None)
+Outcome = tuple[Wanted, Result | None]
+
+
+def outcome(judge: str, query: str, agents: tuple[str, str], order: str, said: str | None) -> Outcome:
+    result: Result | None = None if said is None else Judgment(f"{judge}{query}{agents}{order}", said, "", "", "m")
+    if said == "failed":
+        result = JudgeFailure("f", "empty", "nothing")
+    return Wanted(Task.PAIRWISE, judge, query, *agents, order), result
+
+
+@st.composite
+def tournaments(draw: st.DrawFn) -> list[Outcome]:
+    """A few games of three agents, some in one order only, named in either order."""
+    pairs = st.sampled_from([("x", "y"), ("z", "x"), ("y", "z")])
+    keys = st.tuples(
+        st.sampled_from(["j", "k"]), st.sampled_from(["q1", "q2", "q3"]), pairs, st.sampled_from(["ab", "ba"])
+    )
+    return [outcome(*key, draw(st.sampled_from(VERDICTS))) for key in draw(st.sets(keys, min_size=1, max_size=24))]
+
+
+@given(tournaments(), st.sampled_from(["tie", "win"]))
+def test_columns_say_of_every_game_what_the_games_one_by_one_say(outcomes: list[Outcome], how: str) -> None:
+    table = game_table(outcomes)
+    scores = table.scores(how)  # type: ignore[arg-type]
+    records = game_records(outcomes, how)  # type: ignore[arg-type]
+    assert len(table) == len(records)
+    for record in records:
+        row = table.find(record.key)
+        assert row is not None
+        score = scores[row] if table.key(row).agent_a == record.agent_a else 1 - scores[row]
+        assert (None if np.isnan(score) else score) == record.score
+        assert table.orders_disagree[row] == record.orders_disagree
+    verdicts = list(game_verdicts(outcomes))
+    assert table.coverage().judged == len(verdicts)
+    if verdicts:
+        expected, found = tabulate(verdicts), table.verdicts()
+        assert (found.agents, found.queries, found.judges) == (expected.agents, expected.queries, expected.judges)
+        assert sorted(columns(found)) == sorted(columns(expected))
+        assert sorted(columns(tabulate(table.each_verdict()))) == sorted(columns(expected))
+
+
+def columns(table: object) -> list[tuple[int, ...]]:
+    names = ("a", "b", "outcome", "query", "judge")
+    return list(zip(*(getattr(table, name).tolist() for name in names), strict=True))
+
+
+PLAYED: Sequence[Outcome] = [
+    outcome("j", "q1", ("x", "y"), "ab", "A"),
+    outcome("j", "q1", ("x", "y"), "ba", "B"),
+    outcome("k", "q1", ("x", "y"), "ab", "B"),
+    outcome("j", "q2", ("x", "y"), "ab", "A"),
+    outcome("j", "q2", ("x", "y"), "ba", "A"),
+    outcome("j", "q2", ("y", "z"), "ab", None),
+    outcome("j", "q3", ("x", "z"), "ab", "TIE"),
+]
+"""Rows of the table: x beats y on q1 for j and loses for k; orders apart on q2; y and z not played; a tie."""
+
+
+@pytest.mark.parametrize(
+    ("wanted", "rows"),
+    [
+        (GameFilter(), [0, 1, 2, 3, 4]),
+        (GameFilter(agent="x", opponent="y"), [0, 1, 2]),
+        (GameFilter(agent="y", opponent="x", judge="k"), [1]),
+        (GameFilter(queries=["q2"]), [2, 3]),
+        (GameFilter(ending="a winner"), [0, 1]),
+        (GameFilter(ending="a tie"), [2, 4]),
+        (GameFilter(ending="no verdict yet"), [3]),
+        (GameFilter(agent="y", ending="the agent wins"), [1]),
+        (GameFilter(agent="y", ending="the agent loses"), [0]),
+        (GameFilter(ending="the agent wins"), []),
+        (GameFilter(apart="the two orders"), [2]),
+        (GameFilter(apart="the judges"), [0, 1]),
+        (GameFilter(agent="nobody"), []),
+    ],
+)
+def test_filters_find_games(wanted: GameFilter, rows: list[int]) -> None:
+    table = game_table(PLAYED)
+    assert wanted.rows(table, table.scores("tie")).tolist() == rows
+
+
+def test_an_empty_plan_is_an_empty_table() -> None:
+    table = game_table([])
+    assert len(table) == 0
+    assert table.rated(RatingSettings()) is None
+    assert GameFilter(apart="the judges").rows(table, table.scores("tie")).size == 0
+
+
+def test_an_address_names_a_game_whatever_its_names_hold() -> None:
+    key = GameKey('q"1', "<b>a</b>", "b,é", "j&?")
+    assert game_at(address_of(key)) == key
+    for wrong in (None, "", "0123456789ab", "[1,2,3,4]", '["q","a","b"]', "[" * 5000, '{"q":1}'):
+        assert game_at(wrong) is None
+
+
+def test_the_sign_test_counts_each_query_once_and_corrects_for_the_pairs() -> None:
+    """x takes seven queries of y's and loses one, the first of them with five games; nobody else met y."""
+    a = np.array([0] * 5 + [0] * 7 + [0], np.int32)
+    score = np.array([1.0] * 5 + [1.0] * 6 + [0.0] + [0.5])
+    query = np.array([0] * 5 + list(range(1, 8)) + [0], np.int32)
+    b = np.array([1] * 12 + [2], np.int32)
+    p = sign_tests(Games(("x", "y", "z"), a, b, score, query))
+    alone = binomtest(7, 8).pvalue
+    assert p[0, 1] == p[1, 0] == pytest.approx(2 * alone)
+    assert p[0, 2] == 1.0
+    assert np.isnan(p[1, 2])
+
+
+def test_coverage_counts_each_order_of_each_name() -> None:
+    found = game_table(PLAYED)
+    assert found.coverage_by_name()["agent"] == {"x": (6, 6), "y": (5, 6), "z": (1, 2)}
+    assert found.coverage_by_name()["judge"] == {"j": (5, 6), "k": (1, 1)}
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ("", None),
+        (" ", None),
+        ("q1", ["q1"]),
+        (text.query_label("q1", "How long is the notice period?"), ["q1"]),
+        ("PERIOD notice", ["q1", "q10"]),
+        ("q1 trial", ["q10"]),
+        ("holiday", []),
+    ],
+)
+def test_a_query_is_asked_for_by_its_id_its_label_in_a_link_or_words_of_it(words: str, meant: list[str] | None) -> None:
+    texts = {
+        "q1": "How long is the notice period?",
+        "q10": "The notice period on trial?",
+        "q2": "Who may work from home?",
+    }
+    assert queries_meant(words, {query_id: Query(query_id, own) for query_id, own in texts.items()}) == meant
+
+
+def game(first: str | None, second: str | None, how: Any = "tie") -> GameRecord:
+    """The game of x and y whose verdicts, with x shown first and with y shown first, are these."""
+    outcomes: list[tuple[Wanted, Result | None]] = []
+    for order, verdict in (("ab", first), ("ba", second)):
+        result = None if verdict is None else Judgment(f"{order}{verdict}", verdict, "", "", "m")
+        outcomes.append((Wanted(Task.PAIRWISE, "j", "q", "x", "y", order), result))
+    (record,) = game_records(outcomes, how)
+    return record
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "winner", "score", "disagree"),
+    [
+        ("A", "B", "x", 1.0, False),
+        ("B", "A", "y", 0.0, False),
+        ("A", "A", None, 0.5, True),
+        ("A", "TIE", None, 0.5, True),
+        ("TIE", "TIE", None, 0.5, False),
+        ("A", None, "x", 1.0, False),
+        (None, "A", "y", 0.0, False),
+        (None, None, None, None, False),
+    ],
+)
+def test_two_orders_make_one_game(
+    first: str | None, second: str | None, winner: str | None, score: float | None, disagree: bool
+) -> None:
+    record = game(first, second)
+    assert (record.winner, record.score, record.orders_disagree) == (winner, score, disagree)
+
+
+def test_a_win_and_a_tie_is_settled_as_the_tournament_says() -> None:
+    assert game("A", "TIE", "win").winner == "x"
+
+
+def test_a_failure_is_no_verdict() -> None:
+    wants = [Wanted(Task.PAIRWISE, "j", "q", "x", "y", order) for order in ("ab", "ba")]
+    (record,) = game_records([(want, JudgeFailure("i", "timeout", "late")) for want in wants], "tie")
+    assert record.score is None
+
+
+def test_the_first_agent_named_need_not_come_first_in_the_alphabet() -> None:
+    want = Wanted(Task.PAIRWISE, "j", "q", "zebra", "ant", "ab")
+    (record,) = game_records([(want, Judgment("i", "A", "", "", "m"))], "tie")
+    assert (record.agent_a, record.winner) == ("zebra", "zebra")
+
+
+def test_judges_of_one_pair_are_games_of_their_own() -> None:
+    wants = [
+        (Wanted(Task.PAIRWISE, judge, "q", "x", "y", "ab"), verdict) for judge, verdict in (("j", "A"), ("k", "B"))
+    ]
+    records = game_records([(want, Judgment(f"i{verdict}", verdict, "", "", "m")) for want, verdict in wants], "tie")
+    assert [(record.judge, record.winner) for record in records] == [("j", "x"), ("k", "y")]
+    assert len({record.key for record in records}) == 2
+
+
+def test_games_add_up_to_the_leaderboard(tmp_path: Path) -> None:
+    path = write_store(tmp_path / "s.db", unasked=3, failed=4)
+    with closing(Store.open(str(path))) as store:
+        board, records = leaderboard(store), game_records(store.outcomes("sample", Task.PAIRWISE), "tie")
+    assert board.ratings is not None
+    wins = Counter(record.winner for record in records)
+    assert {row.agent: wins[row.agent] for row in board.ratings.agents} == {
+        row.agent: row.wins for row in board.ratings.agents
+    }
+    health = board.ratings.judge_health
+    assert health is not None
+    assert health.order_agreement.value is not None
+    disagree = sum(record.orders_disagree for record in records)
+    assert disagree == round((1 - health.order_agreement.value) * health.both_orders)
+
+
+@pytest.mark.parametrize("threshold", [0, 1, 2])
+@pytest.mark.parametrize("depth", [None, 1])
+def test_documents_shown_are_those_of_the_judge_s_prompt(tmp_path: Path, threshold: int, depth: int | None) -> None:
+    sections: dict[str, Any] = {
+        "retrieval": {"judge": "strict", "depth": depth},
+        "pairwise": {"judges": ["strict"], "documents": {"threshold": threshold}},
+    }
+    config = Config.model_validate(
+        {"name": "n", "store": "s", "data": {"queries": "q"}, "judges": {"strict": {"provider": "lexical"}}, **sections}
+    )
+    with closing(Store.open(str(write_store(tmp_path / "s.db", queries=3)))) as store:
+        data = store.dataset("sample")
+        labels = {(want.query_id, want.item): result for want, result in store.outcomes("sample", Task.RELEVANCE)}
+        games = store.outcomes("sample", Task.PAIRWISE)
+    stages = TournamentStages(config, data)
+    stages.labels.results.update(labels)
+    for (want, result), record in zip(games[::2], game_records(games, "tie"), strict=True):
+        prompt = stages.prompt(want)
+        assert prompt is not None
+        found = retrieved_documents(record, data, labels, StoredSettings({**SETTINGS, **sections}))
+        seen = [entry.document.doc_id for entry in found if entry.shown]
+        same = result is not None and result.judgment_id == IDENTICAL
+        assert seen == ([] if same else [entry.document.doc_id for entry in prompt.inputs.documents])
+        assert {entry.document.doc_id for entry in found} == {
+            entry.doc_id for entry in data.retrieved[want.query_id] if entry.agent in {want.item, want.other}
+        }
+
+
+def test_without_labels_every_retrieved_document_is_shown(tmp_path: Path) -> None:
+    with closing(Store.open(str(write_store(tmp_path / "s.db", queries=2)))) as store:
+        data, games = store.dataset("sample"), game_records(store.outcomes("sample", Task.PAIRWISE), "tie")
+    found = retrieved_documents(games[-1], data, {}, StoredSettings({**SETTINGS, "retrieval": None}))
+    assert len(found) == 3
+    assert all(entry.shown for entry in found)
+
+
+def draw() -> None:
+    from ui import data
+    from ui.views.game import show_game
+
+    version, names = data.tournaments()
+    source = data.Source(data.location(), version, names[-1])
+    show_game(source, data.games(source).key(0))
+
+
+def judge(call: Call) -> Reply:
+    if task_of(call) == "assignment" and "Agent y" in user_of(call):
+        return labels(["support", "not_support", "partial_support", "not_support"])
+    return nugget_judge(call)
+
+
+@pytest.mark.parametrize("assigned", [True, False])
+def test_a_game_lists_the_nuggets_of_its_query(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, assigned: bool) -> None:
+    write_data(tmp_path, ["q1"])
+    with LLMServer(judge) as server:
+        section = {"judges": ["judge"], "documents": {"threshold": 1}}
+        config = nugget_tournament(tmp_path, server.openai_url, pairwise=section)
+        run(config, only=None if assigned else [Task.RELEVANCE, Task.PAIRWISE])
+    monkeypatch.setenv(LOCATION_VARIABLE, str(tmp_path / "store.db"))
+    page = AppTest.from_function(draw).run(timeout=20)
+    assert not page.exception
+    assert "Nuggets" in [heading.value for heading in page.subheader]
+    captions = "\n".join(caption.value for caption in page.caption)
+    words = shown(page)
+    if assigned:
+        assert "4 in all. The two answers differ on 1." in captions
+        assert "fact of y" in words
+        assert "x: no support · y: partial support" in words
+    else:
+        assert "No nuggets for this query: no document with a label that counts" not in captions
+        assert "No nuggets for this query: its nuggets are not made yet." in captions
+
+
+def test_differences_are_marked_word_by_word_and_inert() -> None:
+    left, right = marked("The cat <b>sat</b> on a mat", "the dog <b>sat</b> on a mat & ran")
+    assert left == "The <mark>cat</mark> &lt;b&gt;sat&lt;/b&gt; on a mat"
+    assert right == "the <mark>dog</mark> &lt;b&gt;sat&lt;/b&gt; on a mat <mark>&amp; ran</mark>"
+    assert similarity("a b c d", "a x c d") == 0.75
+    assert similarity("word " * 5000, "word") is None

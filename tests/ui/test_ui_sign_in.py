@@ -1,0 +1,363 @@
+"""Who may open the pages and do what: roles, sign-ins, addresses that are safe, and the return from a sign-in."""
+
+from __future__ import annotations
+
+import re
+import time
+import tomllib
+from http.cookies import SimpleCookie
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.sessions import SessionMiddleware
+from starlette.testclient import TestClient
+from streamlit.web.server.starlette.starlette_auth_routes import create_auth_routes
+
+from judges.errors import ConfigError, InputError
+from ui.access import Access, Person, Role, SignIns, load_access, person_of
+from ui.serve import addresses
+from ui.sign_in import COOKIE, SignInReturn, providers, server_access, sign_in_secrets
+
+ACCESS = Access.model_validate(
+    {"default": "viewer", "voter": "@example.org", "editor": [" Ann@Example.org ", "@lead.example.org"]}
+)
+
+
+def claims(**changed: Any) -> dict[str, Any]:
+    now = {"is_logged_in": True, "iat": time.time(), "sub": "17", "email": "Ann@Example.org", "email_verified": True}
+    return now | changed
+
+
+@pytest.mark.parametrize(
+    ("role", "view", "vote", "edit"),
+    [("none", 0, 0, 0), ("viewer", 1, 0, 0), ("voter", 1, 1, 0), ("editor", 1, 1, 1)],
+)
+def test_each_role_includes_the_one_before(role: str, view: int, vote: int, edit: int) -> None:
+    assert [Role(role).may("view"), Role(role).may("vote"), Role(role).may("edit")] == [view, vote, edit]
+
+
+@pytest.mark.parametrize(
+    ("email", "role"),
+    [
+        ("ann@example.org", "editor"),
+        ("bob@example.org", "voter"),
+        ("eve@lead.example.org", "editor"),
+        ("eve@sub.example.org", "viewer"),
+        ("eve@notexample.org", "viewer"),
+        ("example.org@evil.example", "viewer"),
+        ("ann@example.org@evil.example", "viewer"),
+    ],
+)
+def test_the_highest_role_that_names_somebody_counts_and_unknown_people_have_the_default(email: str, role: str) -> None:
+    assert ACCESS.role_of(Person(email, email, 0)) == role
+
+
+def test_an_address_that_the_provider_does_not_vouch_for_gives_no_role_and_no_name() -> None:
+    for unsure in (False, None, "false", "true", 1):
+        person = person_of(claims(email_verified=unsure), ACCESS)
+        assert person == Person("sub:17", None, 0)
+        assert ACCESS.role_of(person) == "viewer"
+    assert person_of(claims(), ACCESS) == Person("ann@example.org", "ann@example.org", 0)
+
+
+TENANT = "https://login.microsoftonline.com/72f988bf-86f1-41af-91ab-2d7cd011db47/v2.0"
+TRUSTING = ACCESS.model_copy(update={"trusted": [TENANT]})
+
+
+@pytest.mark.parametrize(
+    ("access", "vouched_for", "said"),
+    [
+        (ACCESS, True, {"xms_edov": True}),
+        (ACCESS, True, {"xms_edov": "1"}),
+        (ACCESS, False, {"xms_edov": False}),
+        (ACCESS, False, {"xms_edov": "0"}),
+        (ACCESS, False, {"xms_edov": True, "email_verified": False}),
+        (ACCESS, False, {"iss": TENANT}),
+        (TRUSTING, True, {"iss": TENANT}),
+        (TRUSTING, False, {"iss": TENANT, "xms_edov": False}),
+        (TRUSTING, False, {"iss": TENANT, "email_verified": False}),
+        (TRUSTING, False, {"iss": TENANT.replace("7", "8")}),
+        (TRUSTING, False, {}),
+    ],
+)
+def test_a_token_of_entra_gives_a_role_by_its_own_claim_or_where_the_tenant_is_trusted(
+    access: Access, vouched_for: bool, said: dict[str, Any]
+) -> None:
+    token = {name: value for name, value in claims().items() if name != "email_verified"}
+    person = person_of(token | said, access)
+    assert person is not None
+    assert (person.email is not None) is vouched_for
+    assert access.role_of(person) == ("editor" if vouched_for else "viewer")
+
+
+@pytest.mark.parametrize("issuer", ["login.example.com", "https://login.microsoftonline.com/common/v2.0", "https://"])
+def test_an_issuer_that_names_nobody_is_refused(tmp_path: Path, issuer: str) -> None:
+    (tmp_path / "roles.yaml").write_text(f"default: none\ntrusted: ['{issuer}']\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"roles\.yaml: trusted"):
+        load_access(tmp_path / "roles.yaml")
+
+
+def test_signing_out_ends_all_sign_ins_of_that_person_and_nobody_else_s() -> None:
+    now = time.time()
+    sign_ins = SignIns(now - 3600)
+    phone, desk, other = (
+        Person("ann", "ann", now - 500),
+        Person("ann", "ann", now + 20),
+        Person("bob", "bob", now - 500),
+    )
+    assert all(map(sign_ins.counts, (phone, desk, other)))
+    sign_ins.end(phone)
+    assert not sign_ins.counts(phone)
+    assert not sign_ins.counts(desk), "signed in elsewhere later, by a provider whose clock is ahead"
+    assert not sign_ins.counts(Person("ann", "ann", now - 400)), "a cookie that was not seen before"
+    assert sign_ins.counts(other)
+    assert sign_ins.counts(Person("ann", "ann", now + 21)), "signed in again"
+
+
+def test_no_sign_in_from_before_the_server_s_start_counts() -> None:
+    sign_ins = SignIns(time.time())
+    assert not sign_ins.counts(Person("ann", "ann", time.time() - 120))
+    assert sign_ins.counts(Person("ann", "ann", time.time()))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"is_logged_in": False},
+        {"is_logged_in": "yes"},
+        {"iat": None},
+        {"iat": time.time() - 12.1 * 3600},
+        {"email": None, "sub": ""},
+    ],
+)
+def test_nobody_is_signed_in_without_a_fresh_token_that_says_who(changed: dict[str, Any]) -> None:
+    assert person_of(claims(**changed), ACCESS) is None
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("voter: []", "default: Field required"),
+        ("default: admin", "default: Input should be 'none', 'viewer', 'voter' or 'editor'"),
+        ("default: none\nvotter: []", "unknown key 'votter'; did you mean 'voter'?"),
+        ("default: none\nvoter: [ann]", "'ann' is neither an e-mail address nor a domain such as '@example.com'"),
+        ("default: none\neditor: [a@b c]", "'a@b c' is neither"),
+        ("default: none\nhours: 0", "hours: Input should be greater than 0"),
+        ("default: none\ndefault: editor", "stands twice"),
+    ],
+)
+def test_a_roles_file_that_says_something_else_is_refused_in_one_line(tmp_path: Path, written: str, said: str) -> None:
+    (tmp_path / "roles.yaml").write_text(written, encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"^[^\n]*$") as refused:
+        load_access(tmp_path / "roles.yaml")
+    assert said in str(refused.value)
+    assert "roles.yaml" in str(refused.value)
+
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "team-server.md").read_text(encoding="utf-8")
+SECRET = "9f8e7d6c5b4a39281706f5e4d3c2b1a0"
+
+
+def block(heading: str) -> str:
+    found = re.search(rf"^```{heading}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+@pytest.fixture
+def auth() -> dict[str, Any]:
+    return {**tomllib.loads(block("toml"))["auth"], "cookie_secret": SECRET, "client_secret": SECRET}
+
+
+@pytest.fixture
+def roles(tmp_path: Path) -> Path:
+    (tmp_path / "roles.yaml").write_text(block("yaml roles.yaml"), encoding="utf-8")
+    return tmp_path / "roles.yaml"
+
+
+def secrets(home: Path, auth: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """What is made of such secrets in a home folder."""
+    (home / ".streamlit").mkdir(exist_ok=True)
+    lines = [f"{name} = {value!r}" for name, value in auth.items() if not isinstance(value, dict)]
+    for name, section in auth.items():
+        if isinstance(section, dict):
+            lines += [f"[auth.{name}]", *(f"{key} = {value!r}" for key, value in section.items())]
+    (home / ".streamlit" / "secrets.toml").write_text("\n".join(["[auth]", *lines]), encoding="utf-8")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(home)
+    return sign_in_secrets()
+
+
+def test_the_files_of_the_page_open_the_address_that_browsers_call(auth: dict[str, Any], roles: Path) -> None:
+    access = server_access(auth, address="0.0.0.0", roles=roles)
+    assert access.url == "https://arena.example.com"
+    assert "arena.example.com" in access.hosts
+    assert "evil.example" not in access.hosts
+    assert access.variables == {"RAGLEAGUE_UI_ROLES": str(roles), "RAGLEAGUE_UI_EVERYBODY": None}
+    assert load_access(roles).default is Role.NONE
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1", "localhost", "127.8.8.8"])
+def test_on_this_machine_everybody_edits(address: str) -> None:
+    assert server_access(None, address=address).variables["RAGLEAGUE_UI_EVERYBODY"] == "editor"
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "::", "192.0.2.7", "arena.example.com"])
+def test_another_address_is_refused_until_a_role_for_everybody_is_said(address: str) -> None:
+    with pytest.raises(InputError, match="can be reached from other machines"):
+        server_access(None, address=address)
+    access = server_access(None, address=address, everybody=Role.VIEWER)
+    assert access.variables["RAGLEAGUE_UI_EVERYBODY"] == "viewer"
+
+
+def test_what_does_not_fit_is_refused(auth: dict[str, Any], roles: Path) -> None:
+    with pytest.raises(InputError, match="say with --roles FILE"):
+        server_access(auth)
+    with pytest.raises(InputError, match="--roles needs people to sign in"):
+        server_access(None, roles=roles)
+    with pytest.raises(InputError, match="--without-sign-in"):
+        server_access(auth, roles=roles, everybody=Role.VIEWER)
+    with pytest.raises(InputError, match=r"none\.yaml"):
+        server_access(auth, roles=roles.with_name("none.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("cookie_secret", "short", "cookie_secret"),
+        ("cookie_secret", None, "needs cookie_secret"),
+        ("client_secret", "", "needs client_secret"),
+        ("redirect_uri", "https://arena.example.com/", "/oauth2callback"),
+        ("redirect_uri", "http://arena.example.com/oauth2callback", "https://"),
+    ],
+)
+def test_secrets_that_are_not_whole_are_said_without_a_secret(
+    tmp_path: Path, auth: dict[str, Any], monkeypatch: pytest.MonkeyPatch, key: str, value: str | None, said: str
+) -> None:
+    changed = {name: own for name, own in {**auth, key: value}.items() if own is not None}
+    with pytest.raises(InputError, match=r"^secrets\.toml: [^\n]*$") as refused:
+        secrets(tmp_path, changed, monkeypatch)
+    assert said in str(refused.value)
+    assert SECRET not in str(refused.value)
+
+
+def test_providers_are_the_named_ones_or_the_only_one(
+    tmp_path: Path, auth: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert providers(auth) == [None]
+    shared = {key: auth.pop(key) for key in ("redirect_uri", "cookie_secret")}
+    two = {**shared, "google": auth, "okta": auth}
+    assert providers(secrets(tmp_path, two, monkeypatch)) == ["google", "okta"]
+    with pytest.raises(InputError, match=r"\[auth\.okta\] needs client_id"):
+        secrets(tmp_path, {**shared, "google": auth, "okta": {**auth, "client_id": ""}}, monkeypatch)
+
+
+def test_secrets_that_are_no_toml_are_said_with_their_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".streamlit").mkdir(exist_ok=True)
+    (tmp_path / ".streamlit" / "secrets.toml").write_text(f"[auth\ncookie_secret = {SECRET}", encoding="utf-8")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=r"secrets\.toml: cannot be read") as refused:
+        sign_in_secrets()
+    assert SECRET not in str(refused.value)
+
+
+HERE = "https://arena.example.org"
+
+
+def browser(*, secure: bool = True, cookie: str | None = None) -> TestClient:
+    """A browser before the routes of a sign-in, with a cookie that somebody planted."""
+    around = [
+        Middleware(SignInReturn, pages=addresses(), secure=secure),
+        Middleware(SessionMiddleware, secret_key="any"),
+    ]
+    app = Starlette(routes=create_auth_routes(""), middleware=around)
+    planted = {} if cookie is None else {"cookie": f"{COOKIE}={cookie}"}
+    return TestClient(app, base_url=HERE, follow_redirects=False, headers=planted)
+
+
+def sent_to(client: TestClient) -> str:
+    """Where the browser is sent by what the provider sends it to."""
+    return client.get("/oauth2callback").headers["location"]
+
+
+def begin(client: TestClient, referer: str | None) -> SimpleCookie:
+    """Press the button on a page; the cookie set."""
+    answer = client.get("/auth/login", headers={} if referer is None else {"referer": referer})
+    return SimpleCookie(answer.headers["set-cookie"])
+
+
+@pytest.mark.parametrize("page", ["/", "/games", "/?tournament=a", '/games?agent=a,b;"c"&query=%22%C3%A9%0d%0a+x//\\'])
+def test_a_sign_in_ends_on_the_page_where_it_began(page: str) -> None:
+    client = browser()
+    begin(client, HERE + page)
+    assert sent_to(client) == page
+    assert sent_to(client) == "/", "once"
+
+
+def test_the_last_sign_in_counts_also_where_the_browser_does_not_say_from_where_it_comes() -> None:
+    client = browser()
+    begin(client, f"{HERE}/games?agent=a")
+    begin(client, f"{HERE}/matrix")
+    assert sent_to(client) == "/matrix"
+    begin(client, f"{HERE}/games?agent=a")
+    begin(client, None)
+    assert sent_to(client) == "/"
+
+
+def test_a_link_too_long_for_a_cookie_is_left_out_and_no_older_one_followed_in_its_place() -> None:
+    client = browser()
+    begin(client, f"{HERE}/matrix")
+    begin(client, f"{HERE}/games?agent={',' * 1100}")
+    assert sent_to(client) == "/"
+
+
+def test_signing_out_forgets_a_sign_in_that_was_given_up() -> None:
+    client = browser()
+    begin(client, f"{HERE}/games?agent=a")
+    client.get("/auth/logout")
+    assert sent_to(client) == "/"
+
+
+@pytest.mark.parametrize(
+    "elsewhere",
+    [
+        "//evil.example/games",
+        "/\\evil.example",
+        "/%2fevil.example",
+        "/games/../..//evil.example",
+        "/games//evil.example",
+        "https://evil.example/games",
+        "javascript:alert(1)",
+        "/games@evil.example",
+        "/auth/logout",
+        "/oauth2callback?code=1",
+        "/nowhere",
+        "/games?a=\\015\\012set-cookie:x=y",
+        "/games?a=\\351",
+        "",
+    ],
+)
+def test_nothing_but_a_page_of_ours_is_followed_whoever_wrote_the_cookie(elsewhere: str) -> None:
+    assert sent_to(browser(cookie=f'"{elsewhere}"')) == "/"
+
+
+@pytest.mark.parametrize(
+    "referer",
+    ["https://evil.example", f"{HERE}//evil.example/games", f"{HERE}/nowhere", "http://[", "games", "//games"],
+)
+def test_a_sign_in_that_began_on_no_page_of_ours_ends_on_the_first(referer: str) -> None:
+    client = browser()
+    begin(client, referer)
+    assert sent_to(client) == "/"
+
+
+@pytest.mark.parametrize("secure", [True, False])
+def test_the_cookie_is_kept_from_scripts_and_other_sites_and_for_minutes(secure: bool) -> None:
+    kept = begin(browser(secure=secure), f"{HERE}/games")[COOKIE]
+    assert (kept["httponly"], kept["samesite"], kept["path"]) == (True, "lax", "/")
+    assert bool(kept["secure"]) is secure
+    assert 0 < int(kept["max-age"]) <= 3600
