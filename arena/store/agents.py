@@ -16,7 +16,7 @@ from arena.store import runners, runs
 from arena.store.bulk import CHUNK, among, chunks, insert_rows, replacing
 from arena.store.check import keep_checksums, require_as_written
 from arena.store.engine import outlasting, patient
-from arena.store.rows import has_table, table
+from arena.store.rows import ReplyRow, has_table, table
 from arena.store.runners import Runner
 from judges.masking import storable
 from judges.types import Query, Usage
@@ -27,26 +27,6 @@ if TYPE_CHECKING:
 
 ANSWERED = "answered"
 """The outcome of a query that the agent answered; of any other it is a cause of ``AGENT_CAUSES``."""
-
-
-class ReplyRow(SQLModel, table=True):
-    """An agent's reply, or a failure where ``answer`` is null; documents and citations are JSON."""
-
-    __tablename__ = "agent_reply"
-    reply_id: str = Field(primary_key=True)
-    identity: str
-    query: str
-    answer: str | None
-    documents: str
-    citations: str
-    cause: str | None
-    message: str
-    input_tokens: int | None
-    cached_input_tokens: int | None
-    output_tokens: int | None
-    calls: int
-    latency_s: float | None
-    cost_usd: float | None
 
 
 class AttemptsRow(SQLModel, table=True):

@@ -25,6 +25,7 @@ from arena.store.rows import (
     DocumentRow,
     JudgmentRow,
     QueryRow,
+    ReplyRow,
     RetrievedRow,
     TournamentRow,
     WantedRow,
@@ -38,6 +39,9 @@ from arena.store.rows import (
 if TYPE_CHECKING:
     from arena.store import Store
 
+Covered: TypeAlias = Literal["settings", "dataset", "annotation", "agent_reply"]
+_SAID: Final[Sequence[tuple[Covered, Any]]] = (("annotation", AnnotationRow), ("agent_reply", ReplyRow))
+"""Tables whose rows have their checksums in another one."""
 _FETCHED: Final = 5_000
 """Rows that are in memory at once."""
 _DAMAGED: Final = "damaged"
@@ -135,7 +139,7 @@ def discard(store: Store, checked: Checked) -> None:
         here = table(TournamentRow)
         for number in checked.tournaments:
             connection.execute(update(here).where(here.c.tournament_id == number).values(data_digest=_DAMAGED))
-        for kind, row in _kinds():
+        for kind, row in _SAID:
             rows, named = _others(connection)[kind], table(row).primary_key.columns[0]
             for name in list(_wrong_of(connection, kind, rows)):
                 connection.execute(delete(row).where(cast(named, String) == name))
@@ -161,12 +165,6 @@ def add(store: Store) -> None:
         for other, others in _others(connection).items():
             missing = others.keys() - kept_checksums(connection, other).keys()
             keep_checksums(connection, other, {name: others[name] for name in missing})
-
-
-def _kinds() -> tuple[tuple[Covered, Any], ...]:
-    from arena.store.agents import ReplyRow
-
-    return ("annotation", AnnotationRow), ("agent_reply", ReplyRow)
 
 
 _WANT: Final = tuple(column.name for column in table(WantedRow).primary_key)
@@ -259,7 +257,7 @@ def _wanted_for(connection: Connection, ident: str) -> str:
 def _others(connection: Connection) -> dict[Covered, dict[str, tuple[Any, ...]]]:
     """What people say and agents reply, by name."""
     found: dict[Covered, dict[str, tuple[Any, ...]]] = {}
-    for kind, row in _kinds():
+    for kind, row in _SAID:
         rows = connection.execute(select(table(row))).all() if has_table(connection, row) else []
         found[kind] = {str(each[0]): tuple(each) for each in rows}
     return found
@@ -298,7 +296,6 @@ def _lost(connection: Connection, here: Any, condition: Any, what: str) -> Itera
         yield f"{number} rows of {here.name!r} name {what} that is not there"
 
 
-Covered: TypeAlias = Literal["settings", "dataset", "annotation", "agent_reply"]
 _IN_PLACE: Final = "(kind, name) DO UPDATE SET checksum = excluded.checksum"
 
 

@@ -185,6 +185,26 @@ class AnnotationRow(SQLModel, table=True):
     __table_args__ = (Index("ix_annotation_thing", "tournament_id", "kind", "annotator", "query_id", "item", "other"),)
 
 
+class ReplyRow(SQLModel, table=True):
+    """An agent's reply, or a failure where ``answer`` is null; documents and citations are JSON."""
+
+    __tablename__ = "agent_reply"
+    reply_id: str = Field(primary_key=True)
+    identity: str
+    query: str
+    answer: str | None
+    documents: str
+    citations: str
+    cause: str | None
+    message: str
+    input_tokens: int | None
+    cached_input_tokens: int | None
+    output_tokens: int | None
+    calls: int
+    latency_s: float | None
+    cost_usd: float | None
+
+
 class RunnerRow(SQLModel, table=True):
     """A process that judges for this store now; ``beat`` is when it last said so, in seconds since 1970."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import Connection, TextClause, and_, case, delete, func, select, text, update
@@ -311,7 +311,7 @@ class Progress:
     """How far all stages are.
 
     Attributes:
-        stages: by task, in the order of the tasks.
+        stages: by task, in the order of the plan.
         cost_usd: of all judgments of the tournament, each once however often it is wanted, as far as it is known.
         cost_unknown: judgments whose cost is not known.
     """
@@ -331,7 +331,8 @@ def progress(store: Store, tournament: str) -> Progress:
     with store._read() as connection:
         mine = wants.c.tournament_id == tournament_number(connection, tournament)
         is_judged = func.sum(case((judged.c.outcome.is_not(None), 1), else_=0))
-        kinds = select(wants.c.task, judged.c.cause, func.count(), is_judged).select_from(_WITH_RESULTS).where(mine)
+        counts = func.count(), is_judged, func.min(wants.c.position)
+        kinds = select(wants.c.task, judged.c.cause, *counts).select_from(_WITH_RESULTS).where(mine)
         rows = connection.execute(kinds.group_by(wants.c.task, judged.c.cause)).all()
         wanted = select(wants.c.task).where(mine, wants.c.judgment_id == judged.c.judgment_id).exists()
         costs = select(func.coalesce(func.sum(judged.c.cost_usd), 0.0), func.count() - func.count(judged.c.cost_usd))
@@ -340,13 +341,10 @@ def progress(store: Store, tournament: str) -> Progress:
 
 
 def _stages(rows: Any) -> dict[Task, StageProgress]:
-    from arena.stages import TASKS
-
     found: dict[Task, StageProgress] = {}
-    for task in TASKS:
-        own = [row for row in rows if row[0] == task.value]
-        if own:
-            causes = {str(cause): int(count) for _, cause, count, _ in own if cause is not None}
-            wanted, judged = (sum(int(row[place]) for row in own) for place in (2, 3))
-            found[task] = StageProgress(wanted, judged, causes)
+    for name in dict.fromkeys(row[0] for row in sorted(rows, key=itemgetter(-1))):
+        own = [row for row in rows if row[0] == name]
+        causes = {str(row[1]): int(row[2]) for row in own if row[1] is not None}
+        wanted, judged = (sum(int(row[place]) for row in own) for place in (2, 3))
+        found[Task(name)] = StageProgress(wanted, judged, causes)
     return found
