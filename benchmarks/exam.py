@@ -54,7 +54,7 @@ def write_grades(folder: Path) -> int:
     """Grade all of it at random, into ``exam.db``, ``grades.csv`` and ``graded.jsonl.gz``; returns the pairs."""
     from arena.config.whole import Config
     from arena.run import tournament
-    from arena.stages.exam.run import save_grades
+    from arena.stages.exam.commands import save_grades
     from arena.stages.exam.stored import exam_study
     from arena.stages.tournament import TournamentStages
     from arena.store import Store, chunks
@@ -111,8 +111,7 @@ def of_file(name: str) -> Callable[[Path], None]:
 
     def work(folder: Path) -> None:
         from arena.boards.exam import ExamBoard
-        from arena.stages.exam.scores import exam_scores
-        from arena.stages.exam.study import load_study
+        from arena.stages.exam.study import exam_scores, load_study
 
         study = load_study(folder / name, bank=folder / "bank.csv")
         ExamBoard(exam_scores(study)).json()

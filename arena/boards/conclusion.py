@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from arena.calibration.comparison import Comparison
     from arena.ratings.rate import Ratings
     from arena.ratings.results import PairDifference
-    from arena.stages.adaptive import AdaptiveState
+    from arena.stages.schedule import AdaptiveState
 
 Kind: TypeAlias = Literal["leader", "tie", "unclear", "empty"]
 

@@ -13,8 +13,7 @@ from arena.present.table import Column, Table, for_programs
 from retrieval_eval.exam.scores import Correlation, correlate
 
 if TYPE_CHECKING:
-    from arena.stages.exam.scores import ExamScores, Measure
-    from arena.stages.exam.study import Unit
+    from arena.stages.exam.study import ExamScores, Measure, Unit
 
 UNITS: Final[dict[Unit, str]] = {"answers": "passages of an answer", "documents": "documents of an agent"}
 """What an exam grades, in words."""

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from arena.ratings.health import Lengths
     from arena.ratings.panel import PanelRatings
     from arena.ratings.rate import Ratings
-    from arena.stages.adaptive import AdaptiveState
     from arena.stages.answers.replies import Causes
-    from arena.stages.exam.scores import ExamScores
-    from arena.stages.nuggets.board import NuggetBoard
+    from arena.stages.exam.study import ExamScores
+    from arena.stages.nuggets.results import NuggetBoard
     from arena.stages.samples import Consistency
+    from arena.stages.schedule import AdaptiveState
 from arena.stages import TASKS, further_boards
 from arena.store import Result, Store, Wanted
 
@@ -245,8 +245,7 @@ def _nuggets(store: Store, tournament: str, settings: StoredSettings) -> NuggetB
     """Each agent's nugget scores, ``None`` where the tournament asks for none."""
     if settings.nuggets is None:
         return None
-    from arena.stages.nuggets.board import nugget_board
-    from arena.stages.nuggets.results import nugget_results
+    from arena.stages.nuggets.results import nugget_board, nugget_results
 
     results, how = nugget_results(store, tournament), rating_settings(settings)
     return None if results is None else nugget_board(results, how.bootstrap, how.seed)
@@ -296,7 +295,7 @@ def _adaptive(settings: StoredSettings, data: Dataset, table: GameTable) -> Adap
     if not settings.adaptive or settings.pairwise is None:
         return None
     from arena.ratings.adaptive import Meeting
-    from arena.stages.adaptive import AdaptiveGames
+    from arena.stages.schedule import AdaptiveGames
 
     asked = dict.fromkeys(Meeting(*table.key(row)[:3]) for row in range(len(table)))
     games = AdaptiveGames(settings.pairwise, data, list(asked))

@@ -78,8 +78,7 @@ def score(
     from arena.boards.exam import ExamBoard
     from arena.cli.console import output
     from arena.cli.show import show
-    from arena.stages.exam.scores import exam_scores
-    from arena.stages.exam.study import load_study, read_official
+    from arena.stages.exam.study import exam_scores, load_study, read_official
 
     study = load_study(file, bank=bank, runs=run or (), items=items, llm=llm, prompt=prompt)
     if not study.rankings:
@@ -241,7 +240,7 @@ def import_grades(
 ) -> None:
     """Turn a file of the workbench into tables: documents, grades, labels; with its bank also queries and items."""
     from arena.cli.console import output
-    from arena.stages.exam.files import import_workbench
+    from arena.stages.exam.commands import import_workbench
 
     for table in import_workbench(file, folder, bank, secret=secret):
         output.print(f"{table.rows:>7}  {table.path}")
@@ -261,7 +260,7 @@ def export_grades(
 ) -> None:
     """Write grades in the workbench's form, with the passages, or onto a file of it that has them."""
     from arena.cli.console import output
-    from arena.stages.exam.files import export_workbench
+    from arena.stages.exam.commands import export_workbench
 
     count, left_out = export_workbench(
         file, out, bank=bank, secret=secret, onto=onto, documents=documents, min_grade=min_grade
@@ -293,7 +292,7 @@ def generate(
     from arena.cli.tournament import print_summary
     from arena.cli.trace import asking
     from arena.config.whole import load_config
-    from arena.stages.exam import run as exam_run
+    from arena.stages.exam import commands as exam_run
     from arena.stages.exam.bank import shorter_than_asked
     from arena.stages.exam.edits import save_bank
     from judges.errors import InputError
@@ -337,7 +336,7 @@ def grade(
     from arena.cli.tournament import print_summary
     from arena.cli.trace import asking
     from arena.config.whole import load_config
-    from arena.stages.exam import run as exam_run
+    from arena.stages.exam import commands as exam_run
 
     loaded = load_config(config)
     with asking(log_json) as (bars, trace):

@@ -219,8 +219,8 @@ def score(
 
     from arena.boards.nuggets import NuggetScores
     from arena.cli.show import show
-    from arena.stages.nuggets.board import scored
     from arena.stages.nuggets.judging import read_cited
+    from arena.stages.nuggets.results import scored
     from retrieval_eval.citations import citation_scores
     from retrieval_eval.data.collections import read_topics
     from retrieval_eval.nuggets.files import read_assignments
@@ -263,8 +263,7 @@ def correlate(
     """
     from arena.boards.nugget_comparison import NuggetComparison
     from arena.cli.show import show
-    from arena.stages.nuggets.comparison import compare_conditions
-    from arena.stages.nuggets.conditions import read_condition
+    from arena.stages.nuggets.comparison import compare_conditions, read_condition
 
     a, b = (read_condition(path, column) for path in (first, second))
     board = NuggetComparison(compare_conditions(a, b, bootstrap, seed), column, (str(first), str(second)))

@@ -25,7 +25,7 @@ from arena.run.queue import Lookup
 from arena.run.recorder import Recorder, recorded, subject_of
 from arena.stages.answers.agents import Declared, open_agents
 from arena.stages.answers.replies import with_replies
-from arena.stages.nuggets.documents import depth_of
+from arena.stages.nuggets.lists import depth_of
 from arena.stages.tournament import TournamentStages
 from arena.store import Store
 from judges.errors import InputError

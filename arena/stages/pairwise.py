@@ -11,11 +11,10 @@ from arena.config.judging import PairwiseSection
 from arena.config.whole import Config
 from arena.data.controlled import check_ratings
 from arena.data.dataset import Dataset
-from arena.stages.adaptive import AdaptiveGames
 from arena.stages.base import Release, TournamentStage
 from arena.stages.relevance import Labels
 from arena.stages.samples import combined
-from arena.stages.schedule import Game, Schedule, answering, games
+from arena.stages.schedule import AdaptiveGames, Game, Schedule, answering, games
 from arena.store import IDENTICAL, Result, Wanted
 from judges.prompts import load_prompt
 from judges.prompts.tasks import PairwiseOptions, pairwise_prompt

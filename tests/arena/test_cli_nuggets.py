@@ -10,8 +10,7 @@ import pytest
 
 from arena.boards.nugget_comparison import NuggetComparison
 from arena.present.picture import Chart
-from arena.stages.nuggets.comparison import compare_conditions
-from arena.stages.nuggets.conditions import read_condition
+from arena.stages.nuggets.comparison import compare_conditions, read_condition
 
 COLUMNS = ("v_strict", "v", "w_strict", "w", "a_strict", "a")
 RUNS = {"r<1>": "ssn", "r2": "snn", "r3": "npn", "r4": "nnn"}

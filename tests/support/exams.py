@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from arena.config.whole import Config
-from arena.stages.exam import run as exam_run
+from arena.stages.exam import commands as exam_run
 from arena.store import Result, Store, Wanted
 from judges.types import Task
 from retrieval_eval.data.tables import write_rows

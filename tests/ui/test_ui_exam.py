@@ -10,8 +10,8 @@ import pytest
 
 from arena.config.whole import Config
 from arena.data.dataset import Dataset
-from arena.stages.exam.scores import ExamScores
 from arena.stages.exam.stored import stored_scores
+from arena.stages.exam.study import ExamScores
 from arena.store import Store
 from judges.types import Query
 from tests.support.exams import LAYERS, ORGAN, PIONEERS, exam_config, graded, write_bank_csv, write_exam

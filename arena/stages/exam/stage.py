@@ -13,8 +13,7 @@ from arena.config.exam import ExamSection
 from arena.config.whole import Config
 from arena.data.dataset import Dataset
 from arena.stages.base import Release, TournamentStage
-from arena.stages.exam.bank import kept_bank, load_bank, subtopics, written_items
-from arena.stages.exam.passages import Material, material
+from arena.stages.exam.bank import Material, kept_bank, load_bank, material, subtopics, written_items
 from arena.stages.relevance import Labels
 from arena.store import Result, Store, Wanted
 from judges.prompts import PromptTemplate, load_prompt

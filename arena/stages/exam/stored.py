@@ -9,11 +9,9 @@ from typing import TypeAlias
 
 from arena.config.exam import ExamSection
 from arena.config.stored import Combine, StoredExam, StoredSettings
-from arena.stages.exam.bank import bank_kept, generated_bank, written_items
-from arena.stages.exam.passages import material
-from arena.stages.exam.scores import ExamScores, exam_scores
+from arena.stages.exam.bank import bank_kept, generated_bank, material, written_items
 from arena.stages.exam.stage import item_ids
-from arena.stages.exam.study import Study
+from arena.stages.exam.study import ExamScores, Study, exam_scores
 from arena.stages.samples import combined
 from arena.store import Result, Store, Wanted
 from judges.prompts.tasks import grades_of

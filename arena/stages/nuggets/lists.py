@@ -1,4 +1,4 @@
-"""Nuggets as the configuration, the store and the judges' replies spell them: no prompts, no order of work."""
+"""Nuggets as the configuration, the store and the judges' replies spell them, and the documents held against them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,21 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from arena.config.nuggets import NuggetsSection
+from arena.config.nuggets import NuggetAssignmentSection, NuggetsSection
 from arena.data.dataset import Dataset
-from judges.errors import DataError
+from judges.errors import ConfigError, DataError
 from judges.types import Judgment, Task
 from retrieval_eval.nuggets.files import read_banks
-from retrieval_eval.nuggets.types import Importance, NuggetBank, batches, kept_nuggets, make_nuggets, updated_list
+from retrieval_eval.nuggets.types import (
+    Assignment,
+    Importance,
+    NuggetBank,
+    Support,
+    batches,
+    kept_nuggets,
+    make_nuggets,
+    updated_list,
+)
 
 
 def nugget_prompts(section: NuggetsSection) -> dict[Task, str]:
@@ -106,3 +115,59 @@ def places(span: str) -> range:
 def part(texts: Sequence[str], span: str) -> Sequence[str]:
     """The texts at a span's places."""
     return [texts[place - 1] for place in places(span)]
+
+
+DEPTH = 20
+"""Documents of a ranking that count where the configuration does not say, as many as an exam looks at."""
+
+
+def depth_of(section: NuggetAssignmentSection) -> int:
+    """The rank down to which documents are held against nuggets."""
+    return section.depth or DEPTH
+
+
+def retrieved_documents(data: Dataset, section: NuggetAssignmentSection) -> dict[str, list[str]]:
+    """By query the documents that some agent has within the depth, each once.
+
+    Raises:
+        ConfigError: nobody retrieved any.
+    """
+    found = {query_id: list[str]() for query_id in data.queries}
+    for (query_id, _), ranking in data.rankings.items():
+        first = ranking[: depth_of(section)]
+        found[query_id] += [doc_id for doc_id in first if doc_id not in found[query_id]]
+    if not any(found.values()):
+        raise ConfigError("nuggets.assign.texts: 'documents' are to be held against nuggets, and 'data' has none")
+    return found
+
+
+def recalled(
+    data: Dataset,
+    section: NuggetAssignmentSection,
+    banks: Mapping[str, NuggetBank],
+    passages: Mapping[tuple[str, str], Assignment],
+) -> list[Assignment]:
+    """What each agent's first documents state together: of each nugget the highest label that one of them has.
+
+    Args:
+        data: what agents retrieved.
+        section: down to which rank.
+        banks: by query.
+        passages: by query and document.
+    """
+    together = []
+    for (query_id, agent), ranking in data.rankings.items():
+        if query_id in banks:
+            own = [passages[query_id, doc_id] for doc_id in ranking[: depth_of(section)]]
+            labels = tuple(_highest(said) for said in zip(*(each.labels for each in own), strict=True))
+            words, bank = sum(each.words for each in own), banks[query_id]
+            together.append(Assignment(query_id, agent, bank.nuggets, labels, words, query=bank.query))
+    return together
+
+
+def _highest(labels: Sequence[Support | None]) -> Support | None:
+    if Support.FULL in labels:
+        return Support.FULL
+    if None in labels:  # it may have been any
+        return None
+    return Support.PARTIAL if Support.PARTIAL in labels else Support.NONE

@@ -12,7 +12,6 @@ from arena.config.nuggets import NuggetsSection
 from arena.config.whole import Config
 from arena.data.dataset import Dataset
 from arena.stages.base import Release, TournamentStage
-from arena.stages.nuggets.documents import retrieved_documents
 from arena.stages.nuggets.lists import (
     importances_of,
     listed,
@@ -22,6 +21,7 @@ from arena.stages.nuggets.lists import (
     part,
     places,
     read_bank,
+    retrieved_documents,
     settled_nuggets,
     spans,
 )

@@ -20,7 +20,7 @@ from arena.data.dataset import Dataset
 from arena.ratings.games import GameVerdict, reconcile
 from arena.ratings.ranks import FEWEST_QUERIES
 from arena.ratings.rate import RatingSettings, rate, rate_games
-from arena.stages.adaptive import AdaptiveState
+from arena.stages.schedule import AdaptiveState
 from judges.types import Answer, Query, Verdict
 
 

@@ -70,7 +70,7 @@ def test_no_cluster_at_an_address_is_one_line(tmp_path: Path, cli: CLI) -> None:
 def test_an_address_that_nobody_answers_is_one_line_in_time(
     tmp_path: Path, cli: CLI, monkeypatch: pytest.MonkeyPatch, listens: bool
 ) -> None:
-    monkeypatch.setattr("arena.run.ray_cluster.ANSWER_S", 1.0)
+    monkeypatch.setattr("arena.run.ray_workers.ANSWER_S", 1.0)
     config = written(tmp_path)
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))

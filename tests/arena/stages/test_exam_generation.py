@@ -11,7 +11,7 @@ import pytest
 
 from arena.run import tournament
 from arena.run.plan import plan
-from arena.stages.exam import run as exam_run
+from arena.stages.exam import commands as exam_run
 from arena.stages.exam.edits import save_bank
 from judges.errors import InputError
 from judges.types import Task

@@ -10,8 +10,7 @@ import pytest
 
 from arena.config.whole import Config
 from arena.run.plan import plan
-from arena.stages.nuggets.board import nugget_board
-from arena.stages.nuggets.results import NuggetResults, nugget_results
+from arena.stages.nuggets.results import NuggetResults, nugget_board, nugget_results
 from arena.store import Store
 from judges.errors import ConfigError
 from judges.types import Task

@@ -12,7 +12,7 @@ import pytest
 from arena.config.whole import Config
 from arena.data.dataset import EVERY_AGENT
 from arena.run.plan import plan
-from arena.stages.exam.run import save_grades
+from arena.stages.exam.commands import save_grades
 from judges.errors import InputError
 from retrieval_eval.data.tables import write_rows
 from tests.support.exams import ITEMS, LAYERS, ORGAN, PIONEERS, exam_config, graded, grades, user, write_exam

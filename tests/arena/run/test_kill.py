@@ -27,7 +27,7 @@ from tests.support.children import Child, begin, ended
 from tests.support.postgres import PostgresServer
 from tests.support.tournaments import configured, outcomes, results, run, write_data
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 QUERIES = [f"q{number}" for number in range(8)]
 ALL = len(QUERIES) * (4 + 6 + 3)
 CONCURRENCY = 6

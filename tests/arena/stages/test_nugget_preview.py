@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from arena.stages.nuggets.board import carried, preview
+from arena.stages.nuggets.results import carried, preview
 from retrieval_eval.nuggets.types import Assignment, Importance, NuggetBank, Support, make_nuggets
 
 V, O = Importance.VITAL, Importance.OKAY  # noqa: E741

@@ -12,7 +12,7 @@ import pytest
 
 from arena.run import tournament
 from arena.run.writer import Writer
-from arena.stages.adaptive import AdaptiveGames
+from arena.stages.schedule import AdaptiveGames
 from arena.store import Store, Wanted
 from arena.store.runners import Runner
 from arena.store.runs import Runs

@@ -11,7 +11,7 @@ import pytest
 from arena.boards.exam import ExamBoard
 from arena.run import tournament
 from arena.run.plan import plan
-from arena.stages.exam.run import save_grades
+from arena.stages.exam.commands import save_grades
 from judges.errors import InputError
 from judges.types import Task
 from retrieval_eval.exam.grade_files import read_graded
