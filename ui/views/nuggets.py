@@ -12,8 +12,7 @@ import streamlit as st
 
 from arena.boards.nuggets import Nuggets, edits_table, history_table, preview_table, support_blocks
 from arena.data import safe_files
-from arena.stages.nuggets.results import preview
-from arena.stages.nuggets.results import NuggetResults
+from arena.stages.nuggets.results import NuggetResults, preview
 from arena.store.annotations import texts_digest
 from retrieval_eval.nuggets.drafts import added, draft_of, merged, moved, removed, weighed, worded
 from retrieval_eval.nuggets.editing import Kind, changes, edited, is_reordered
