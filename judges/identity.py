@@ -40,8 +40,8 @@ def request_id(judgment: str, prompt: Prompt) -> str:
     """
     if not prompt.turns:
         return judgment
-    said = json.dumps([[turn.role, turn.text] for turn in prompt.turns], separators=(",", ":"))
-    return f"{judgment}-{hashlib.sha256(said.encode('ascii')).hexdigest()[:16]}"
+    turns = json.dumps([[turn.role, turn.text] for turn in prompt.turns], separators=(",", ":"))
+    return f"{judgment}-{hashlib.sha256(turns.encode('ascii')).hexdigest()[:16]}"
 
 
 def _listed_contract(contract: ReplyContract) -> list[object]:

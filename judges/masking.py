@@ -107,12 +107,12 @@ def _key(secret: str) -> _Key | None:
 def _other_alphabets(secret: str) -> tuple[bytes, ...]:
     """Hexadecimal, and base64 of any text that holds the key: it may begin at any of three places of a group."""
     content = secret.encode()
-    found = [content.hex().encode()]
+    codes = [content.hex().encode()]
     for before in range(3):
         code = base64.b64encode(b"\0" * before + content).decode().rstrip("=")
         begins, ends = -(-before * 8 // 6), (before + len(content)) * 8 // 6
-        found.append(_folded(code[begins:ends]))  # without what depends on neighbours
-    return tuple(found)
+        codes.append(_folded(code[begins:ends]))  # without what depends on neighbours
+    return tuple(codes)
 
 
 def _folded(text: str) -> bytes:
@@ -224,12 +224,12 @@ def _widened(folded: bytes, at: int, needle: bytes, key: bytes) -> tuple[int, in
 
 def _starred(text: str, key: _Key) -> Iterator[tuple[int, int]]:
     """Where a key stands with its middle starred out: enough of the beginning, and what follows of its end."""
-    for found in key.starred.finditer(text):
-        rest = text[found.end() : found.end() + len(key.exact)]
+    for match in key.starred.finditer(text):
+        rest = text[match.end() : match.end() + len(key.exact)]
         shown = next((size for size in range(len(rest), _TAIL - 1, -1) if key.exact.endswith(rest[:size])), 0)
-        head = text[found.start() : found.start(1)]
+        head = text[match.start() : match.start(1)]
         if key.exact.startswith(head) and (shown or len(head) >= _ALONE):
-            yield found.start(), found.end() + shown
+            yield match.start(), match.end() + shown
 
 
 _SHOWN = 300

@@ -288,10 +288,10 @@ def _read_brackets(text: str, contract: ReplyContract, inputs: Inputs) -> Parsed
 def _read_word(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedReply:
     """One allowed word is the whole reply; only case, punctuation and Markdown around it do not count."""
     ((_, allowed),) = contract.choices.items()
-    said = _bare(value_alone(text))
+    reply = _bare(value_alone(text))
     for word, value in allowed.items():
-        if said == _bare(str(word)):
-            if any(said == _bare(folded(judged)) for judged in (inputs.query.text, *_documents(inputs))):
+        if reply == _bare(str(word)):
+            if any(reply == _bare(folded(judged)) for judged in (inputs.query.text, *_documents(inputs))):
                 raise ReplyError("the reply is the whole of a text being judged, and cannot be told from a quote of it")
             return ParsedReply(value, "")
     raise ReplyError(f"the whole reply must be one word: {' or '.join(map(str, word_per_value(allowed)))}")

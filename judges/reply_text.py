@@ -267,8 +267,8 @@ def _as_json(text: str) -> str | None:
     return " ".join(written)  # two numbers side by side are not one
 
 
-def _spelled(found: re.Match[str]) -> str:
+def _spelled(match: re.Match[str]) -> str:
     """An escape of JSON as it is, an apostrophe without its backslash, any other backslash or quote escaped itself."""
-    if found[1]:
-        return found[0]
-    return "'" if found[0] == "\\'" else f"\\{found[0]}"
+    if match[1]:
+        return match[0]
+    return "'" if match[0] == "\\'" else f"\\{match[0]}"

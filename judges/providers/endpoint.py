@@ -133,18 +133,18 @@ class Endpoint:
             ProviderError: it holds none, or stands for an error.
         """
         try:
-            said = json.loads(received.content, cls=decoder)
+            answer = json.loads(received.content, cls=decoder)
         except (ValueError, RecursionError):
-            said = None
+            answer = None
         status, headers = received.status, received.headers
         allowance = allowance_of(headers)
         if not 200 <= status < 300:
-            told = received.content.decode("utf-8", "replace") if said is None else said
+            explanation = received.content.decode("utf-8", "replace") if answer is None else answer
             name, named_by = self._target.name, self._target.named_by
-            raise error_of_answer(status, headers, told, name, allowance=allowance, named_by=named_by)
-        if not isinstance(said, dict):
-            raise self.no_reply("the answer is not JSON" if said is None else "the answer is not a JSON object")
-        return HttpAnswer(said, allowance)
+            raise error_of_answer(status, headers, explanation, name, allowance=allowance, named_by=named_by)
+        if not isinstance(answer, dict):
+            raise self.no_reply("the answer is not JSON" if answer is None else "the answer is not a JSON object")
+        return HttpAnswer(answer, allowance)
 
     def opened(self) -> ClientSession:
         """The connections, all kept open; opened within the event loop that uses them."""
@@ -322,9 +322,9 @@ def with_extras(body: Mapping[str, Any], extras: Mapping[str, Any]) -> dict[str,
     """``body`` with the declared further fields; where both hold an object, these are joined."""
     joined = dict(body)
     for name, value in extras.items():
-        own = joined.get(name)
-        if isinstance(own, Mapping) and isinstance(value, Mapping):
-            joined[name] = with_extras(own, value)
+        inner = joined.get(name)
+        if isinstance(inner, Mapping) and isinstance(value, Mapping):
+            joined[name] = with_extras(inner, value)
         else:
             joined[name] = value
     return joined

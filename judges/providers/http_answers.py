@@ -53,10 +53,10 @@ def error_of_answer(
         allowance: what the headers say is left of the rate limits; goes with an error that another attempt may mend.
         named_by: the keys of a configuration that say who is asked.
     """
-    said = _said(body)
-    words = {str(said.get("code")), str(said.get("type"))}
-    message = one_line(f"{model}: HTTP {status}: {said.get('message') or 'no explanation'}")
-    filtered = _is_filtered(said)
+    error = _error_object(body)
+    words = {str(error.get("code")), str(error.get("type"))}
+    message = one_line(f"{model}: HTTP {status}: {error.get('message') or 'no explanation'}")
+    filtered = _is_filtered(error)
     if (status in _NO_ACCESS and not (status == 403 and filtered)) or words & _NO_CREDIT:
         return JudgeStoppedError("quota" if status == 402 or words & _NO_CREDIT else "authentication", message)
     if status == 404 or 300 <= status < 400 or words & _NO_MODEL:
@@ -76,18 +76,18 @@ def _transient_cause(status: int) -> str | None:
 
 def error_in_body(body: object, model: str) -> ProviderError:
     """The error of an answer with status 200 that is no reply: gateways send their failures so."""
-    said = _said(body)
-    message = one_line(f"{model}: {said.get('message') or 'the answer holds no reply'}")
-    return RejectedError("content_filter", message) if _is_filtered(said) else TransientError("server_error", message)
+    error = _error_object(body)
+    message = one_line(f"{model}: {error.get('message') or 'the answer holds no reply'}")
+    return RejectedError("content_filter", message) if _is_filtered(error) else TransientError("server_error", message)
 
 
-def _is_filtered(said: Mapping[str, Any]) -> bool:
+def _is_filtered(error: Mapping[str, Any]) -> bool:
     """Whether an error is about what this one request says, and no other request need share it."""
-    about = said.get("metadata")
+    about = error.get("metadata")
     return (
-        bool(_FILTERED & {str(said.get("code")), str(said.get("type"))})
+        bool(_FILTERED & {str(error.get("code")), str(error.get("type"))})
         or (isinstance(about, Mapping) and _FLAGGED in about)
-        or str(said.get("message")).startswith(_AGAINST_GUIDELINES)
+        or str(error.get("message")).startswith(_AGAINST_GUIDELINES)
     )
 
 
@@ -104,7 +104,7 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
     return None if moment is None else max(0.0, moment - time.time())
 
 
-def _said(body: object) -> Mapping[str, Any]:
+def _error_object(body: object) -> Mapping[str, Any]:
     """The error object of a body: ``{"error": {...}}``, ``{"error": "text"}``, the object itself, or bare text."""
     if isinstance(body, Mapping):
         inner = body.get("error", body)
@@ -168,8 +168,8 @@ def _anthropic(given: Mapping[str, str], now: float) -> tuple[Left, Left]:
         head = f"anthropic-ratelimit-{kind}"
         return _left(given, f"{head}-remaining", f"{head}-reset", lambda text: _until_s(text, now))
 
-    tokens = [found for found in map(left, ("tokens", "input-tokens", "output-tokens")) if found[0] is not None]
-    return left("requests"), min(tokens, key=lambda found: found[0] or 0, default=_NOTHING)
+    tokens = [limit for limit in map(left, ("tokens", "input-tokens", "output-tokens")) if limit[0] is not None]
+    return left("requests"), min(tokens, key=lambda limit: limit[0] or 0, default=_NOTHING)
 
 
 def _left(given: Mapping[str, str], remaining: str, reset: str, read: Callable[[str], float | None]) -> Left:
@@ -190,8 +190,8 @@ def _until_s(text: str, now: float) -> float | None:
 
 def _now(headers: Mapping[str, str]) -> float:
     """The server's own clock where it tells the time, since the times of its limits are by that."""
-    told = moment_s(headers.get("date", ""))
-    return time.time() if told is None else told
+    server_time = moment_s(headers.get("date", ""))
+    return time.time() if server_time is None else server_time
 
 
 def moment_s(date: str) -> float | None:

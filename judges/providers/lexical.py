@@ -209,8 +209,8 @@ class AnswerScores:
 def content_terms(text: str) -> tuple[str, ...]:
     """The terms of a text, in its order; all its words where it has function words only."""
     words = _WORD.findall(text.lower())
-    kept = [word for word in words if word not in _FUNCTION_WORDS] or words
-    return tuple(_stemmer().stemWords(kept))
+    content = [word for word in words if word not in _FUNCTION_WORDS] or words
+    return tuple(_stemmer().stemWords(content))
 
 
 def bm25_share(query: str, document: str) -> float:
@@ -241,13 +241,13 @@ def answer_scores(query: str, references: Sequence[str], answer: str) -> AnswerS
         references: texts of the reference documents; may be empty.
         answer: the answer.
     """
-    wanted, said = set(content_terms(query)), set(content_terms(answer))
-    covered = len(wanted & said) / len(wanted) if wanted else 0.0
+    wanted, used = set(content_terms(query)), set(content_terms(answer))
+    covered = len(wanted & used) / len(wanted) if wanted else 0.0
     if not references:
         return AnswerScores(covered, covered, covered, covered)
     weights, known = _reference_terms(query, tuple(references))
-    recall = sum(weight for term, weight in weights.items() if term in said)
-    precision = len(said & known) / len(said) if said else 0.0
+    recall = sum(weight for term, weight in weights.items() if term in used)
+    precision = len(used & known) / len(used) if used else 0.0
     weighted = BETA**2 * precision + recall
     return AnswerScores(covered, recall, precision, (1 + BETA**2) * precision * recall / weighted if weighted else 0.0)
 
@@ -297,12 +297,12 @@ _BEGINNING = frozenset("a all an any both each every few fewer in many more most
 
 def template_questions(text: str, most: int) -> list[str]:
     """At most so many questions, spread over the text; none where no template fits."""
-    found = {_NOT_LETTERS.sub("", question).casefold(): question for question in _questions(text)}
-    if len(found) >= most:
-        return _spread(list(found.values()), most)
+    questions = {_NOT_LETTERS.sub("", question).casefold(): question for question in _questions(text)}
+    if len(questions) >= most:
+        return _spread(list(questions.values()), most)
     for phrase in _phrases(text):
-        found.setdefault(_NOT_LETTERS.sub("", phrase).casefold(), f"What does one need to know about {phrase}?")
-    return list(found.values())[:most]
+        questions.setdefault(_NOT_LETTERS.sub("", phrase).casefold(), f"What does one need to know about {phrase}?")
+    return list(questions.values())[:most]
 
 
 def _phrases(text: str) -> Iterator[str]:
@@ -338,7 +338,7 @@ def _within(phrase: str) -> str:
     return first.lower() + phrase[len(first) :] if first.lower() in _BEGINNING else phrase
 
 
-def _spread(found: Sequence[str], most: int) -> list[str]:
-    if len(found) <= most:
-        return list(found)
-    return [found[number * len(found) // most] for number in range(most)]
+def _spread(questions: Sequence[str], most: int) -> list[str]:
+    if len(questions) <= most:
+        return list(questions)
+    return [questions[number * len(questions) // most] for number in range(most)]

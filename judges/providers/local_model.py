@@ -150,10 +150,10 @@ class LocalModel:
         width = max(map(len, prompts)) - shared
         rows, masks = [], []
         for prompt in prompts:
-            own, padding = prompt[shared:], [self._pad] * (width + shared - len(prompt))
-            seen, unseen = [1] * len(own), [0] * len(padding)
+            rest, padding = prompt[shared:], [self._pad] * (width + shared - len(prompt))
+            seen, unseen = [1] * len(rest), [0] * len(padding)
             left = not self.is_encoder_decoder
-            rows.append([*prompt[:shared], *(padding + own if left else own + padding)])
+            rows.append([*prompt[:shared], *(padding + rest if left else rest + padding)])
             masks.append([1] * shared + (unseen + seen if left else seen + unseen))
         tokens = torch.tensor(rows, device=self.model.device)
         cache = None
@@ -165,17 +165,17 @@ class LocalModel:
     def _read(self, tokens: list[int], input_tokens: int) -> Completion:
         """One row of a batch up to its end token; behind it is padding."""
         end = next((index for index, token in enumerate(tokens) if token in self.ends), None)
-        kept = tokens if end is None else tokens[:end]
-        text = storable(self.tokenizer.decode(kept, skip_special_tokens=True))
+        written = tokens if end is None else tokens[:end]
+        text = storable(self.tokenizer.decode(written, skip_special_tokens=True))
         finish = Finish.LENGTH if end is None else Finish.STOP
-        return Completion(text, self._name, finish, Usage(input_tokens, None, len(kept) + (end is not None)))
+        return Completion(text, self._name, finish, Usage(input_tokens, None, len(written) + (end is not None)))
 
     def tokens(self, conversation: Conversation) -> list[int]:
         """A conversation up to where the reply begins."""
         # A chat template writes the special tokens itself.
         plain = self.tokenizer.chat_template is None
-        found: list[int] = self.tokenizer(self.rendered(conversation), add_special_tokens=plain)["input_ids"]
-        return found
+        tokens: list[int] = self.tokenizer(self.rendered(conversation), add_special_tokens=plain)["input_ids"]
+        return tokens
 
     def rendered(self, conversation: Conversation) -> str:
         """The same as text."""
@@ -229,9 +229,9 @@ def _placed(spec: JudgeSpec) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def _generation_config(own: Any, spec: JudgeSpec, pad_token_id: int | None) -> Any:
+def _generation_config(defaults: Any, spec: JudgeSpec, pad_token_id: int | None) -> Any:
     """The model's own settings (end tokens, penalties) with our way of decoding."""
-    config = copy.deepcopy(own)
+    config = copy.deepcopy(defaults)
     config.max_length, config.max_new_tokens, config.num_beams = None, spec.max_tokens, 1
     config.pad_token_id = pad_token_id
     config.do_sample = bool(spec.temperature)

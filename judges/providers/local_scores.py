@@ -51,17 +51,17 @@ def _reply_tokens(model: LocalModel, prompt: str, replies: Sequence[str]) -> tup
     """Each reply as it would be written behind this prompt, with the token that ends it."""
     tail = prompt[-_TAIL:]
     before = _tokens(model, tail)
-    found = []
+    sequences = []
     for reply in replies:
         joined = _tokens(model, tail + reply)
-        own = joined[len(before) :] if joined[: len(before)] == before else _tokens(model, reply)
-        found.append((*own, *model.ends[:1]))
-    return tuple(found)
+        tokens = joined[len(before) :] if joined[: len(before)] == before else _tokens(model, reply)
+        sequences.append((*tokens, *model.ends[:1]))
+    return tuple(sequences)
 
 
 def _tokens(model: LocalModel, text: str) -> list[int]:
-    found: list[int] = model.tokenizer(text, add_special_tokens=False)["input_ids"]
-    return found
+    tokens: list[int] = model.tokenizer(text, add_special_tokens=False)["input_ids"]
+    return tokens
 
 
 class _Scorer:
@@ -152,5 +152,5 @@ def _summed(logits: Any, tokens: Any, mask: Any, again: int) -> Any:
     import torch
 
     wanted = tokens.repeat(again, 1).unsqueeze(2)
-    found = torch.log_softmax(logits.float(), dim=2).gather(2, wanted).squeeze(2)
-    return (found * mask.repeat(again, 1)).sum(1).view(again, -1)
+    logs = torch.log_softmax(logits.float(), dim=2).gather(2, wanted).squeeze(2)
+    return (logs * mask.repeat(again, 1)).sum(1).view(again, -1)
