@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from importlib import resources
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,17 +38,11 @@ from tests.support.prompts import (
     relevance,
 )
 
-TASKS = {"pairwise": Task.PAIRWISE, "criteria": Task.CRITERIA, "extraction": Task.EXTRACTION}
-TASKS |= dict.fromkeys(RELEVANCE_PROMPTS, Task.RELEVANCE)
-TASKS |= dict.fromkeys(("exam_questions", "exam_questions_subtopic", "exam_nuggets"), Task.QUESTIONS)
-TASKS |= dict.fromkeys(("self_rating_question", "self_rating_nugget"), Task.GRADING)
-TASKS |= {"answer_check": Task.ANSWER_CHECK}
-TASKS |= {"nugget_create": Task.NUGGETS, "nugget_importance": Task.IMPORTANCE}
-TASKS |= dict.fromkeys(("nugget_assign", "nugget_assign_two_grades"), Task.ASSIGNMENT)
-TASKS |= dict.fromkeys(("rag_answer", "baseline_article", "baseline_page", "baseline_answer"), Task.ANSWERING)
-TASKS |= {"fusion_queries": Task.REWRITING}
-TASKS |= dict.fromkeys(("nugget_assign_passage", "nugget_assign_passage_two_grades"), Task.PASSAGE_ASSIGNMENT)
-TASKS |= {"synthetic_queries": Task.QUERIES, "answerable": Task.ANSWERABLE}
+PACKAGED = resources.files("judges.prompts")
+TASKS = {
+    name: Task(yaml.safe_load(PACKAGED.joinpath(f"{name}.yaml").read_text(encoding="utf-8"))["task"])
+    for name in packaged_prompts()
+}
 OPENING = re.compile(r"<<<([^\n>]+) ([0-9a-f]{12})>>>")
 
 MINE = """
