@@ -114,10 +114,12 @@ def test_games_as_shown_keep_every_verdict_and_its_order(rows: list[GameVerdict]
     ("row", "message"),
     [
         (GameVerdict("q", "x", "x", Verdict.A), "plays itself"),
-        (GameVerdict("q", "", "x", Verdict.A), "empty or missing"),
+        (GameVerdict("q", "", "x", Verdict.A), "verdict 2: an agent's name is empty or missing"),
+        (GameVerdict("q", "x", " ", Verdict.A), "empty or missing"),
+        (GameVerdict("q", "x", None, Verdict.A), "empty or missing"),  # type: ignore[arg-type]
         (GameVerdict("q", math.nan, "x", Verdict.A), "empty or missing"),  # type: ignore[arg-type]
         (GameVerdict("q", "x", "y", "model_c"), "not A, B or TIE"),  # type: ignore[arg-type]
-        (GameVerdict("q", "x", "y", math.nan), "not A, B or TIE"),  # type: ignore[arg-type]
+        *((GameVerdict("q", "x", "y", word), "not A, B or TIE") for word in ("", None, math.nan, "both", 0)),
         (GameVerdict(None, "x", "y", Verdict.A), "no query_id"),
     ],
 )

@@ -13,6 +13,7 @@ import pytest
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
 from arena.ratings.elo import elo
 from arena.ratings.games import GameVerdict, as_games
+from arena.ratings.notes import notes
 from arena.ratings.pairs import from_win_matrix
 from arena.ratings.rate import Ratings, RatingSettings, rate, rate_games
 from judges.errors import InputError
@@ -21,6 +22,7 @@ from judges.types import Verdict
 DATA = Path(os.environ.get("RAGLEAGUE_SHARED", Path(__file__).parents[3] / ".." / "shared")) / "data"
 needs_data = pytest.mark.usefixtures("shared")
 QUICK = RatingSettings(bootstrap=200, tournaments=20)
+A, B, TIE = Verdict
 
 
 def table(name: str) -> list[dict[str, str]]:
@@ -159,25 +161,6 @@ def test_a_single_game_is_rated_with_every_reservation() -> None:
     assert any("weak prior" in note for note in rated.notes)
 
 
-def test_an_undefeated_agent_is_flagged_and_the_others_are_not() -> None:
-    verdicts = [*simulated(), *(GameVerdict(f"q{i}", "best", "z", Verdict.A) for i in range(20))]
-    rated = rate(verdicts, QUICK)
-    assert rated.agents[0].agent == "best"
-    assert rated.agents[0].flags == ("undefeated",)
-    assert all(line.flags == () for line in rated.agents[1:])
-    assert rated.convergence.prior_games == 1
-    assert any("best" in note for note in rated.notes)
-    assert rated.agents[0].bt_high - rated.agents[0].bt > 400
-
-
-def test_agents_that_never_met_the_others_are_flagged() -> None:
-    island = [GameVerdict(f"q{i}", "p", "r", Verdict.A if i % 2 else Verdict.B) for i in range(20)]
-    rated = rate([*simulated(), *island], QUICK)
-    assert row(rated, "p")["flags"] == row(rated, "r")["flags"] == ("disconnected",)
-    assert row(rated, "z")["flags"] == ()
-    assert any("p, r" in note for note in rated.notes)
-
-
 def test_two_agents_at_60_to_40_are_apart_and_the_interval_says_how_surely() -> None:
     verdicts = [GameVerdict(f"q{i}", "x", "y", Verdict.A if i % 5 < 3 else Verdict.B) for i in range(100)]
     rated = rate(verdicts, QUICK)
@@ -262,3 +245,75 @@ def test_where_all_agents_are_absent_from_some_queries_one_note_counts_them() ->
     said = [note for note in rate(rows, QUICK).notes if "games on" in note]
     assert len(said) == 1
     assert said[0].startswith("Each agent has games on 30 of 60 queries: ")
+
+
+def cycle(queries: int = 30) -> list[GameVerdict]:
+    """Three agents, each of which has beaten each, the first in the alphabet most often."""
+    rows = []
+    for q in range(queries):
+        for first, second in (("x", "y"), ("y", "z"), ("x", "z")):
+            rows.append(GameVerdict(f"q{q}", first, second, B if q % 3 == 0 else TIE if q % 5 == 0 else A))
+    return rows
+
+
+def flags(rated: Ratings) -> dict[str, tuple[str, ...]]:
+    return {line.agent: line.flags for line in rated.agents}
+
+
+def noted(rated: Ratings, *words: str) -> bool:
+    return any(all(word in note for word in words) for note in rated.notes)
+
+
+def test_a_disconnected_graph_is_named_and_no_order_across_it_is_claimed() -> None:
+    island = [GameVerdict(f"q{q}", "p", "r", A if q % 3 else B) for q in range(30)]
+    rated = rate([*cycle(), *island], QUICK)
+    assert flags(rated) == {"x": (), "y": (), "z": (), "p": ("disconnected",), "r": ("disconnected",)}
+    assert noted(rated, "no games link", "p, r")
+    across = [pair for pair in rated.pairs if (pair.better in "pr") != (pair.worse in "pr")]
+    assert len(across) == 6
+    assert not any(pair.separable for pair in across)
+
+
+@pytest.mark.parametrize(("verdict", "cause"), [(A, "undefeated"), (B, "winless")])
+def test_an_agent_without_a_loss_or_a_win_is_flagged_with_a_finite_rating_and_a_wide_interval(
+    verdict: Verdict, cause: str
+) -> None:
+    rated = rate([*cycle(), *(GameVerdict(f"q{q}", "new", "y", verdict) for q in range(20))], QUICK)
+    assert flags(rated)["new"] == (cause,)
+    assert noted(rated, "new", "no upper limit" if verdict is A else "no lower limit")
+    assert noted(rated, "weak prior")
+    line = next(line for line in rated.agents if line.agent == "new")
+    assert abs(line.bt - 1000) < 1500
+    assert (line.bt_high or 0) - (line.bt_low or 0) > 400
+
+
+@pytest.mark.parametrize("reconcile", [True, False])
+def test_duplicate_rows_are_counted_and_noted_and_narrow_nothing(reconcile: bool) -> None:
+    settings = dataclasses.replace(QUICK, reconcile=reconcile)
+    once, often = rate(cycle(), settings), rate(cycle() * 100, settings)
+    assert often.tally is not None
+    assert often.tally.repeated == 99 * 90
+    assert noted(often, "8910 verdicts repeat")
+    for one, other in zip(once.agents, often.agents, strict=True):
+        assert other.agent == one.agent
+        assert other.bt == pytest.approx(one.bt, abs=1e-6)
+        assert (other.bt_low, other.bt_high) == pytest.approx((one.bt_low, one.bt_high), abs=1e-6)
+        assert (other.rank_low, other.rank_high, other.group) == (one.rank_low, one.rank_high, one.group)
+    for pair, same in zip(once.pairs, often.pairs, strict=True):
+        assert same.p_holm == pytest.approx(pair.p_holm)
+        assert same.queries_needed == pair.queries_needed
+
+
+def test_duplicate_rows_that_contradict_the_wish_for_clusters_are_still_noted() -> None:
+    rated = rate(cycle() * 2, dataclasses.replace(QUICK, cluster=False))
+    assert noted(rated, "verdicts repeat")
+    assert noted(rated, "treat games as independent")
+
+
+def test_too_few_iterations_are_not_passed_off_as_a_result() -> None:
+    games = as_games(cycle())
+    stopped = bradley_terry(games, BradleyTerrySettings(max_iterations=1))
+    assert not stopped.converged
+    (said,) = notes(games, stopped, None, None, asked_for_samples=False, by_query=True)
+    assert "did not converge in 1 iterations" in said
+    assert "do not use these ratings" in said
