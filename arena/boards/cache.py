@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from arena.boards.results import Leaderboard, leaderboard, read_verified
-from arena.data.game_table import GameTable
+from arena.data.games import GameTable
 from arena.store import Store
 from arena.store.figures import Figures
 from judges.errors import StoreError

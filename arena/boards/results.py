@@ -19,7 +19,7 @@ from judges.types import JudgeFailure, Judgment, Task, Verdict
 if TYPE_CHECKING:
     from arena.boards.documents import CitationBoard, RetrievalBoard
     from arena.data.dataset import Dataset
-    from arena.data.game_table import GameTable
+    from arena.data.games import GameTable
     from arena.present.blocks import Board
     from arena.ratings.covariates import Controlled
     from arena.ratings.games import VerdictTable

@@ -21,7 +21,7 @@ from arena.calibration.votes import Level, Opinion
 from arena.config.stored import StoredSettings
 from arena.data.dataset import Dataset
 from arena.data.files import load_dataset
-from arena.data.game_table import GameTable
+from arena.data.games import GameTable
 from arena.people.files import Reading, read_opinions
 from arena.people.methods import Opinions, people_methods, stored_methods
 from arena.people.opinions import (

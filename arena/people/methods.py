@@ -15,7 +15,7 @@ from arena.calibration.methods import Means, Method, Played
 from arena.calibration.votes import Level, Opinion
 from arena.config.stored import StoredSettings
 from arena.data.dataset import Dataset
-from arena.data.game_table import GameTable
+from arena.data.games import GameTable
 from arena.ratings.bradley_terry import BradleyTerrySettings
 from arena.ratings.games import Games, counted
 from arena.ratings.rate import games_to_rate

@@ -10,7 +10,7 @@ from arena.boards.calibration.methods import Spending
 from arena.boards.results import grades
 from arena.calibration.votes import Level, Opinion
 from arena.data.dataset import Dataset
-from arena.data.game_table import GameTable
+from arena.data.games import GameTable
 from arena.people.files import OUTCOME, SUPPORT
 from arena.people.tasks import texts_now
 from arena.stages.nuggets.results import nugget_results

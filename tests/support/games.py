@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from arena.boards.results import game_verdicts
-from arena.data.game_table import GameTable
-from arena.data.games import games_of
+from arena.data.games import GameTable, games_of
 from arena.ratings.games import WinAndTie, reconcile, tabulate
 from arena.store import IDENTICAL, Result, Wanted
 from arena.store.bulk import Columns, Texts

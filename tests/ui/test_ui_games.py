@@ -18,7 +18,7 @@ from streamlit.testing.v1 import AppTest
 from arena.boards.results import game_verdicts, leaderboard
 from arena.config.stored import StoredSettings
 from arena.config.whole import Config
-from arena.data.game_table import GameKey
+from arena.data.games import GameKey
 from arena.ratings.games import Games, tabulate
 from arena.ratings.pairs import sign_tests
 from arena.ratings.rate import RatingSettings

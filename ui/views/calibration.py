@@ -18,7 +18,7 @@ from arena.boards.trust import least_and_most_alike
 from arena.calibration.comparison import Comparison, Disagreement, JudgeAgainstPeople
 from arena.calibration.methods import MethodComparison
 from arena.calibration.votes import Level
-from arena.data.game_table import GameKey
+from arena.data.games import GameKey
 from arena.people.calibrate import calibrate_tournament, resampling_of
 from arena.present.blocks import Section
 from arena.present.picture import Chart

@@ -18,7 +18,7 @@ from arena.boards.nuggets import support_words
 from arena.config.judging import ReferencesSection
 from arena.config.stored import StoredSettings
 from arena.data.dataset import SHARED, Dataset
-from arena.data.game_table import GameKey
+from arena.data.games import GameKey
 from arena.stages.nuggets.results import GameNugget, NuggetResults, nuggets_of_game
 from arena.stages.samples import LabelResults, outcomes
 from arena.store import IDENTICAL, Result, Store

@@ -12,7 +12,7 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
-from arena.data.game_table import Bools, GameKey, GameTable
+from arena.data.games import Bools, GameKey, GameTable
 from arena.present.table import Column, Table
 from arena.ratings.games import Floats
 from judges.types import Query
