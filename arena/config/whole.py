@@ -54,7 +54,7 @@ class Config(Section):
     """How games become ratings."""
     families: dict[str, str] = Field(default_factory=dict)
     """For each agent, whose model wrote its answers; shows whether judges favour their own family."""
-    further: dict[str, Any] = Field(default_factory=dict)
+    further: dict[str, Any] = Field(default_factory=dict, exclude=True)
     """By key, the sections of stages that bring them along; a file has them beside the others."""
     _file: Path | None = PrivateAttr(default=None)
 

@@ -41,7 +41,7 @@ def test_alone_a_run_keeps_the_plans_order_and_beside_others_it_has_one_of_its_o
     tmp_path: Path, looked_up: list[list[Wanted]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All answers are alike, so that nothing has to be asked. Pieces get smaller as less is left."""
-    monkeypatch.setattr("arena.stages._BLOCK", 16)
+    monkeypatch.setattr("arena.run.engine._BLOCK", 16)
     write_data(tmp_path, QUERIES, {(query, agent): "The same." for query in QUERIES for agent in AGENTS})
     config = configured(tmp_path, retrieval=None, criteria=None, pairwise={"judges": ["judge"]})
 
