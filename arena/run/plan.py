@@ -11,7 +11,7 @@ from arena.run.planner import CHARACTERS_PER_TOKEN, SECONDS_PER_CALL, PlannedCal
 from arena.run.tournament import load_data
 from arena.stages.answers.plan import PlannedAgent, agent_notes, plan_agents
 from arena.stages.queries.config import SynthConfig, of_tournament
-from arena.stages.queries.plan import plan_synth
+from arena.stages.queries.stage import plan_synth
 from arena.stages.tournament import TournamentStages
 from arena.store import Store, missing
 from judges.spec import JudgeSpec

@@ -55,24 +55,10 @@ def test_tables_and_code_keep_their_content() -> None:
     assert code.text == "k: 32"
 
 
-def test_an_edit_in_one_section_keeps_the_ids_of_the_others() -> None:
-    edited = PAGE.replace("Second paragraph.", "Second paragraph.\n\nThird paragraph.")
-    before = {passage.doc_id for passage in markdown_passages(PAGE, "p") if "rules" in passage.doc_id}
-    after = {passage.doc_id for passage in markdown_passages(edited, "p") if "rules" in passage.doc_id}
-    assert before == after
-
-
 def test_ids_are_unique_and_without_white_space() -> None:
     text = "# T\n\n## Ties\n\na\n\n## Ties\n\nb\n\n## Ties 1\n\nc\n\n## Ties!\n\nd"
     ids = [passage.doc_id for passage in markdown_passages(text, "my page#1")]
     assert ids == ["my%20page%231#ties-1", "my%20page%231#ties-2", "my%20page%231#ties-1-1", "my%20page%231#ties-3"]
-
-
-def test_a_last_colon_loses_no_text() -> None:
-    assert [passage.text for passage in markdown_passages("One:\n\nTwo:\n\n# End\n\nThree:", "p")] == [
-        "One:\nTwo:",
-        "Three:",
-    ]
 
 
 def test_folders_are_read_in_path_order_without_the_excluded_files(tmp_path: Path) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import statistics
+import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,14 +13,21 @@ from pathlib import Path
 from typing import Any
 
 from arena.config.synth import SynthSection
-from arena.data.corpus import Reading, read_passages
-from arena.run.ledger import Progress, RunSummary
+from arena.data.corpus import Reading
+from arena.data.dataset import Dataset
+from arena.run.interrupts import run_to_end, stopping_on_signals
+from arena.run.ledger import Progress, RunSummary, judge_summary, stopped_lines
+from arena.run.queue import Lookup, Queue
 from arena.run.recorder import Recorder
-from arena.stages.queries.asking import SynthPrompting, ask
-from arena.stages.queries.candidates import by_quota, drawn, sampled_passages
+from arena.stages.queries.candidates import by_quota, drawn
 from arena.stages.queries.config import SynthConfig
 from arena.stages.queries.files import Written, read_examples, read_reviewed, write_queries, write_review, written
+from arena.stages.queries.stage import QueriesStage
+from arena.store import Result, Store, Wanted
+from arena.store.runners import Runner
+from judges.judge import Judge, Stop
 from judges.types import CallTrace
+from retrieval_eval.data.recordings import read_recordings
 from retrieval_eval.documents.passages import Twin
 from retrieval_eval.documents.types import FileNote
 
@@ -125,36 +135,119 @@ def synthesise(
     section = config.synth
     if section.reviewed is not None:
         return _from_reviewed(config, section.reviewed)
-    examples, seed = read_examples(section.examples), section.sample.seed
-    reading = Reading()
-    passages = read_passages(section.documents, section.passages, section.limits, reading)
-    sampled = sampled_passages(passages, section.sample.passages, seed)
-    prompting = SynthPrompting(config, {passage.doc_id: passage for passage in sampled}, examples)
-    asked = ask(prompting, progress, retry_failed=retry_failed, trace=trace, part_of=part_of)
-    usable = [each for each in asked.candidates if not each.dropped]
+    seed, reading = section.sample.seed, Reading()
+    stage = QueriesStage(config, reading)
+    summary = _ask(stage, progress, retry_failed=retry_failed, trace=trace, part_of=part_of)
+    candidates = stage.checked()
+    usable = [each for each in candidates if not each.dropped]
     chosen = by_quota(usable, section.quotas, lambda each: each.generator)
     queries = [written(each, seed) for each in chosen]
     write_queries(section.out, queries)
     review = ""
     if section.review is not None:
         ids = {each.query_id for each in chosen}
-        fresh = write_review(section.review, asked.candidates, ids, seed)
+        fresh = write_review(section.review, candidates, ids, seed)
         review = "written" if fresh else "left as it is, since it holds decisions"
     dropped: dict[str, Counter[str]] = {}
-    for each in asked.candidates:
+    for each in candidates:
         if each.dropped:
             dropped.setdefault(each.dropped, Counter())[each.generator] += 1
     return described(
         queries,
-        examples,
+        stage.examples,
         section,
-        summary=asked.summary,
+        summary=summary,
         reading=reading,
-        sampled=len(sampled),
-        generated=Counter(each.generator for each in asked.candidates),
+        sampled=len(stage.passages),
+        generated=Counter(each.generator for each in candidates),
         dropped=dropped,
         review=review,
     )
+
+
+def _ask(
+    stage: QueriesStage,
+    progress: Progress,
+    *,
+    retry_failed: bool,
+    trace: Callable[[CallTrace], None] | None,
+    part_of: Recorder | None,
+) -> RunSummary:
+    """Have queries written and checked, as far as the store does not know them yet."""
+    config, stop = stage.config, Stop()
+    wants = stage.wants()
+    stage.prompt(wants[0])  # a template that fails does so before anything is sent
+    judges = {
+        name: Judge(name, config.judges[name], read_records=read_recordings, stop=stop, trace=trace)
+        for name in config.synth.judges()
+    }
+    store = Store.create(config.store)
+    try:
+        store.begin(config.tournament, stage.settings(), Dataset({}, stage.passages), wants)
+        if part_of is not None:
+            part_of.begin(store)
+        runner = Runner() if part_of is None else part_of.runner
+        lookup = Lookup(config.tournament, stage, store, judges, runner, retry_failed)
+        stopped = threading.Event()
+        stop.tell(stopped.set)
+        summary = run_to_end(_Rounds(stage, lookup, progress).run(wants, stop))
+        if part_of is not None:
+            part_of.judged(summary, stopped=stopped.is_set())
+        return summary
+    finally:
+        store.close()
+
+
+class _Rounds:
+    """One run: the queries first, then round by round the checks that the quotas depend on."""
+
+    def __init__(self, stage: QueriesStage, lookup: Lookup, progress: Progress) -> None:
+        self._stage, self._lookup = stage, lookup
+        self._queue = Queue(lookup, progress, self._settled, self._judge_ended)
+        self._open: set[Wanted] = set()
+        self._ended: set[str] = set()
+        self._changed = asyncio.Event()
+
+    async def run(self, wants: Sequence[Wanted], stop: Stop) -> RunSummary:
+        started, judges = time.perf_counter(), self._lookup.judges
+        try:
+            with stopping_on_signals(stop):
+                await self._queue.run(self._drive(wants))
+        finally:
+            for judge in judges.values():
+                await judge.close()
+        seconds = time.perf_counter() - started
+        summaries = {name: judge_summary(judge, seconds) for name, judge in judges.items()}
+        return RunSummary(self._queue.ledger.stages, summaries, stopped_lines(judges))
+
+    async def _drive(self, wants: Sequence[Wanted]) -> None:
+        while wants:
+            (task,) = {want.task for want in wants}
+            if task in self._queue.ledger.stages:
+                self._queue.ledger.want(task, len(wants))
+            else:
+                self._queue.begin(task, len(wants))
+            self._open = set(wants)
+            self._queue.put(wants)
+            while any(want.judge not in self._ended for want in self._open):
+                self._changed.clear()
+                await self._changed.wait()
+            await self._queue.count_rest()
+            wants = self._stage.next_checks()
+            while wants and wants[0].judge in self._ended:
+                wants = self._stage.next_checks()  # until all that would be checked is noted as unchecked
+            await asyncio.to_thread(self._lookup.store.extend, self._lookup.tournament, wants)
+        self._queue.close()
+
+    def _settled(self, want: Wanted, result: Result) -> None:
+        self._stage.after(want, result)
+        self._open.discard(want)
+        self._changed.set()
+
+    def _judge_ended(self, judge: str) -> None:
+        """A judge takes nothing more: what it has open stays so."""
+        self._ended.add(judge)
+        self._changed.set()
 
 
 def _from_reviewed(config: SynthConfig, path: Path) -> SynthReport:

@@ -116,37 +116,11 @@ def test_an_interrupted_run_keeps_what_is_in_flight(config: Path, server: LLMSer
     assert max(times_asked(server).values()) == 1
 
 
-def test_a_second_interrupt_stops_at_once_with_a_whole_store(tmp_path: Path, running: Start) -> None:
-    with LLMServer(lambda call: Reply(fault="stall")) as server:
-        agent = http_agent(f"http://127.0.0.1:{server.port}/x", timeout_s=60)
-        config = write_config(tmp_path, {"x": agent}, QUERIES)
-        child = running(config)
-        wait_for(server, 1, child)
-        child.send_signal(signal.SIGINT)
-        time.sleep(0.3)
-        assert child.poll() is None, "the first one waits for what is in flight"
-        child.send_signal(signal.SIGINT)
-        stopped = ended(child, timeout_s=10)
-    assert stopped.status == 130
-    assert stopped.err.endswith("stopped; what was judged is kept, run again to go on\n")
-    Store.open(load_config(config).store).close()
-
-
 def test_two_runs_on_one_store_share_the_work(config: Path, server: LLMServer, running: Start) -> None:
     both = [ended(child) for child in (running(config), running(config))]
     assert [one.status for one in both] == [0, 0], both
     assert max(times_asked(server).values()) == 1
     assert kept(config) == ALL
-
-
-def test_a_run_takes_over_what_a_killed_one_was_asking(config: Path, server: LLMServer, running: Start) -> None:
-    killed, other = running(config), running(config)
-    wait_for(server, ALL // 4, killed)
-    killed.send_signal(signal.SIGKILL)
-    killed.communicate()
-    assert ended(other).status == 0
-    assert kept(config) == ALL
-    assert len(server.calls) - ALL <= 2 * len(AGENTS) * AT_ONCE
 
 
 def test_a_whole_run_that_is_interrupted_among_its_agents_judges_nothing(

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
-import signal
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from retrieval_eval.data.collections import fetch_documents
-from retrieval_eval.data.tables import read_rows
 from tests.conftest import ROOT
-from tests.support.children import begin, ended, ragleague
+from tests.support.children import ragleague
 from tests.support.document_files import write_docx, write_pdf
-from tests.support.llm_server import Call, LLMServer, Reply
+from tests.support.llm_server import LLMServer
 from tests.support.query_writers import ten_each, write_documents
 
 FILE = """
@@ -131,30 +128,6 @@ def test_documents_without_any_text_are_refused_before_anything_is_asked(tmp_pat
     assert "no document has any text" in done.err
 
 
-def test_a_run_that_is_killed_goes_on_and_pays_for_nothing_twice(tmp_path: Path) -> None:
-    write_documents(tmp_path, 30)
-
-    def slowly(call: Call) -> Reply:
-        return Reply(ten_each(call).text, delay_s=0.2)
-
-    with LLMServer(slowly) as server:
-        (tmp_path / "s.yaml").write_text(FILE.format(url=server.openai_url))
-        process = begin("synth", "s.yaml", folder=tmp_path, keys={"OPENAI_API_KEY": "none"})
-        while len(server.calls) < 36:
-            time.sleep(0.02)
-            assert process.poll() is None, process.communicate()
-        process.send_signal(signal.SIGKILL)
-        ended(process)
-        before = len(server.calls)
-        assert before < 60
-        again = ended(begin("synth", "s.yaml", folder=tmp_path, keys={"OPENAI_API_KEY": "none"}))
-        assert again.status == 0, again.err
-        calls = [call.sha256 for call in server.calls]
-    assert len(set(calls)) == 60
-    assert len(calls) - 60 <= 16, "only what was in flight, or on its way into the store, is asked again"
-    assert len(list(read_rows(tmp_path / "out" / "queries.csv"))) == 30
-
-
 def test_the_line_runs_offline_on_the_handbook(tmp_path: Path, cli: Any) -> None:
     (tmp_path / "s.yaml").write_text(
         "name: handbook\nstore: s.db\njudges: {baseline: {provider: lexical}}\n"
@@ -168,23 +141,6 @@ def test_the_line_runs_offline_on_the_handbook(tmp_path: Path, cli: Any) -> None
     assert shown["documents"] == 17
     assert shown["kept"]["baseline"] > 60
     assert shown["similarity"]["n"] == shown["kept"]["baseline"]
-
-
-def test_the_line_runs_on_a_product_documentation(tmp_path: Path, cli: Any, shared: Path) -> None:
-    folder = tmp_path / "documents"
-    folder.mkdir()
-    texts = {row.text("did"): row.text("document") for row in read_rows(shared / "data/ragelo_qdrant/documents.csv")}
-    for number, text in enumerate(texts.values()):
-        (folder / f"page{number:02}.md").write_text(text)
-    (tmp_path / "s.yaml").write_text(
-        "name: qdrant\nstore: s.db\njudges: {baseline: {provider: lexical}}\n"
-        "synth: {documents: documents, models: baseline, out: q.csv, quotas: {baseline: 30}, sample: {seed: 3}, "
-        f"examples: '{shared}/data/ragelo_qdrant/queries.csv'}}\n"
-    )
-    done = cli("synth", tmp_path / "s.yaml", "--json")
-    shown = json.loads(done.out)
-    assert (done.status, shown["documents"], shown["kept"]) == (0, len(texts), {"baseline": 30}), done.err
-    assert shown["example_lengths"]["n"] == 10
 
 
 def test_a_store_with_synthetic_queries_has_only_its_tournament_to_rate(

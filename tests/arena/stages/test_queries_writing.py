@@ -78,16 +78,6 @@ def test_another_seed_draws_other_queries_of_the_same_replies(tmp_path: Path) ->
     assert drawn[0] != drawn[1]
 
 
-def test_a_quota_that_cannot_be_filled_is_said_and_not_made_up_for(tmp_path: Path) -> None:
-    write_documents(tmp_path, 3)
-    with LLMServer(ten_each) as server:
-        quotas = {"gpt": 40, "opus": 5}
-        report = run(synth_config(tmp_path, server.openai_url, ["gpt", "opus"], quotas=quotas))
-    assert report.short == {"gpt": (30, 40)}
-    assert report.kept == {"gpt": 30, "opus": 5}
-    assert not report.complete
-
-
 def test_the_experts_queries_are_shown_as_many_as_asked_and_the_same_to_every_model(tmp_path: Path) -> None:
     write_documents(tmp_path, 6)
     experts = [f"Which sensor suits case {letter}?" for letter in "abcdefgh"]

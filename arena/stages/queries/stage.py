@@ -1,0 +1,189 @@
+"""Queries by models as a stage: written about passages, then checked as far as quotas depend on it; and its plan."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from arena.data.corpus import Reading, read_passages
+from arena.run.planner import PlannedCalls, Planner
+from arena.stages.base import Release, Stage
+from arena.stages.queries.candidates import Candidate, candidate, drawn, filtered, sampled_passages, to_be_checked
+from arena.stages.queries.config import SynthConfig
+from arena.stages.queries.files import read_examples
+from arena.store import Result, Store, Wanted, missing
+from judges.prompts import load_prompt
+from judges.prompts.tasks import answerable_prompt, queries_prompt
+from judges.types import Judgment, Prompt, Query, Task
+
+_TO_COME = "a query of as many words as people need to ask for what they want to know"
+"""In a plan; behind a model's name and a number, so that no two are the same."""
+
+
+class QueriesStage(Stage):
+    """Queries about passages, and whether the passages answer them.
+
+    Results are only taken in by ``after``. What they lead to depends on all of them together, so ``next_checks`` says
+    it once nothing is open any more.
+
+    Args:
+        config: models, filters and quotas.
+        reading: counts what documents came to.
+
+    Attributes:
+        passages: those that models are asked about, by id.
+        candidates: the queries written, in the order of the draw; to be read once all are.
+
+    Raises:
+        InputError: documents, examples or prompts cannot be used, or no document has text.
+    """
+
+    leading = (Task.QUERIES, Task.ANSWERABLE)
+
+    def __init__(self, config: SynthConfig, reading: Reading) -> None:
+        section = config.synth
+        self.config = config
+        self.examples = read_examples(section.examples)
+        read = read_passages(section.documents, section.passages, section.limits, reading)
+        sampled = sampled_passages(read, section.sample.passages, section.sample.seed)
+        self.passages = {passage.doc_id: passage for passage in sampled}
+        self.templates = {
+            Task.QUERIES: load_prompt(section.prompt, Task.QUERIES),
+            Task.ANSWERABLE: load_prompt(section.filters.prompt, Task.ANSWERABLE),
+        }
+        self.candidates: list[Candidate] = []
+        self._by_id: dict[str, Candidate] = {}
+        self._written: dict[Wanted, Result] = {}
+        self._checked: dict[str, Result | None] = {}
+
+    def wants(self) -> list[Wanted]:
+        """Each model about each passage."""
+        models = self.config.synth.models
+        return [Wanted(Task.QUERIES, model, passage, "") for passage in self.passages for model in models]
+
+    def prompt(self, want: Wanted) -> Prompt:
+        """The prompt of a want."""
+        if want.task is Task.ANSWERABLE:
+            asked = self._by_id[want.query_id]
+            return answerable_prompt(self.templates[want.task], Query(asked.query_id, asked.text), asked.passage)
+        section, passage = self.config.synth, self.passages[want.query_id]
+        shown = drawn(self.examples, section.sample.seed, lambda text: f"{passage.doc_id}\0{text}")[: section.shots]
+        return queries_prompt(self.templates[want.task], passage, section.per_passage, shown)
+
+    def after(self, want: Wanted, result: Result) -> Release:
+        """Nothing yet: see ``next_checks``."""
+        if want.task is Task.QUERIES:
+            self._written[want] = result
+        else:
+            self._checked[want.query_id] = result
+        return Release()
+
+    def next_checks(self) -> list[Wanted]:
+        """What is wanted now that all earlier wants have come to what they can: none at last."""
+        section = self.config.synth
+        if not self.candidates:
+            self.candidates = self._drawn()
+            self._by_id = {each.query_id: each for each in self.candidates}
+        if section.filters.answerable is None:
+            return []
+        answered = {query_id: _answers(result) for query_id, result in self._checked.items()}
+        asked = list(to_be_checked(self.candidates, section.quotas, answered))
+        self._checked |= {each.query_id: None for each in asked}
+        return [
+            Wanted(Task.ANSWERABLE, section.filters.answerable, each.query_id, each.passage.doc_id) for each in asked
+        ]
+
+    def _drawn(self) -> list[Candidate]:
+        """The queries that models wrote, in the order of the draw and with the reasons of those dropped."""
+        section, template = self.config.synth, self.templates[Task.QUERIES]
+        written: list[Candidate] = []
+        to_come: list[Candidate] = []
+        for want, result in self._written.items():
+            if isinstance(result, Judgment) and isinstance(result.outcome, tuple):
+                passage, prompt = self.passages[want.query_id], f"{template.name}@{template.version}"
+                found = [candidate(text, passage, want.judge, result.model, prompt) for text in result.outcome]
+                (written if result.judgment_id else to_come).extend(found)
+        kept = filtered(written, self.examples, section.sample.seed, section.filters)
+        return drawn([*kept, *to_come], section.sample.seed, lambda each: each.query_id)
+
+    def checked(self) -> list[Candidate]:
+        """The candidates, without those that their passage does not answer or may not."""
+        return [self._judged(each) if each.query_id in self._checked else each for each in self.candidates]
+
+    def _judged(self, each: Candidate) -> Candidate:
+        result = self._checked[each.query_id]
+        if (answers := _answers(result)) is None:
+            return each.without("unchecked", _detail(result))
+        return each if answers else each.without("unanswerable", _detail(result))
+
+    def stand_in(self, want: Wanted, _prompt: Prompt) -> Result:
+        """As many queries as a model may write, and each as answered by its passage."""
+        outcome: Any = 1
+        if want.task is Task.QUERIES:
+            outcome = tuple(f"{want.judge} {number}: {_TO_COME}" for number in range(self.config.synth.per_passage))
+        return Judgment("", outcome, "", "", "", calls=0)
+
+    def settings(self) -> dict[str, Any]:
+        """What a store keeps of the configuration: all that decides the replies, but no path and no secret."""
+        include = {"models", "per_passage", "shots", "sample", "passages"}
+        kept = self.config.synth.model_dump(mode="json", include=include)
+        return {"synth": {**kept, "prompts": {each.name: each.digest for each in self.templates.values()}}}
+
+
+def _answers(result: Result | None) -> bool | None:
+    """Whether a passage answers a query, ``None`` where that is not known."""
+    return result.outcome == 1 if isinstance(result, Judgment) else None
+
+
+def _detail(result: Result | None) -> str:
+    if isinstance(result, Judgment):
+        return result.reason
+    return "not asked" if result is None else f"{result.cause}: {result.message}"
+
+
+def plan_synth(config: SynthConfig) -> tuple[list[PlannedCalls], list[str]]:
+    """The calls of each model and of the judge of answers, and what the figures assume.
+
+    Raises:
+        InputError: documents, examples or prompts cannot be used, or no document has text.
+    """
+    section = config.synth
+    if section.reviewed is not None:
+        return [], [f"queries are drawn from {section.reviewed}: nobody is asked"]
+    reading = Reading()
+    stage = QueriesStage(config, reading)
+    store = None if missing(config.store) else Store.open(config.store)
+    try:
+        planner = Planner(stage, {name: config.judges[name] for name in section.judges()}, store)
+        wants: Sequence[Wanted] = stage.wants()
+        while wants:
+            planner.walk(wants)
+            wants = stage.next_checks()
+        rows = planner.rows()
+    finally:
+        if store is not None:
+            store.close()
+    return rows, [*_notes(stage, reading, rows), *planner.notes]
+
+
+def _notes(stage: QueriesStage, reading: Reading, rows: Sequence[PlannedCalls]) -> Iterator[str]:
+    section = stage.config.synth
+    wanted = ", ".join(f"{model} {quota}" for model, quota in section.quotas.items())
+    quotas = f", for quotas of {wanted}" if wanted else ""
+    asked = f"passages asked about: {len(stage.passages)} of {reading.passages} (documents: {reading.documents})"
+    yield f"synth: {asked}; about each up to {section.per_passage} queries of each model{quotas}"
+    if reading.skipped:
+        yield f"synth: parts of documents that cannot be read: {len(reading.skipped)}; 'ragleague documents' lists them"
+    most = Counter(each.generator for each in stage.candidates if not each.dropped)
+    for model, quota in section.quotas.items():
+        if most[model] < quota:
+            yield (
+                f"synth: {model} comes to {most[model]} queries at most, fewer than the {quota} of its quota; "
+                "sample more passages, or lower the quota"
+            )
+    if any(row.calls for row in rows):
+        yield (
+            "synth: queries that are not written yet count as many as a model may write and as usable; each that is "
+            "dropped, or that its passage does not answer, makes one more check"
+        )
