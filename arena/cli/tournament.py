@@ -115,7 +115,7 @@ def run(
 
 def _executed_by(config: Config, executor: str | None, address: str | None) -> Config:
     """The configuration with what the command line says of its executor."""
-    from arena.config.executor import ExecutorSection
+    from arena.config.whole import ExecutorSection
 
     kind = executor or config.executor.kind
     if address is not None and kind != "ray":

@@ -1,4 +1,4 @@
 """The one YAML file. Unknown keys are refused, paths are relative to the file, keys stay in the environment.
 
-Each section has a module: a leaderboard reads stored settings with ``ratings`` alone.
+``ratings`` and ``stored`` are modules of their own, since every leaderboard reads them and no other section.
 """

@@ -1,4 +1,4 @@
-"""The stages in which judges label documents, compare answers and grade them."""
+"""The sections of what is judged: relevance, games, criteria, the exam and nuggets."""
 
 from __future__ import annotations
 
@@ -6,10 +6,44 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from arena.config.schedule import ScheduleSection
 from judges.errors import InputError
 from judges.prompts.tasks import ANCHORED_CRITERIA, DEFAULT_CRITERIA, Criterion, ReferenceOptions
-from judges.sections import Count, JudgeNames, PromptName, Section, as_list, each_once
+from judges.sections import Count, JudgeNames, PromptName, RelativePath, Section, as_list, each_once
+from judges.types import Task
+from retrieval_eval.exam.items import ItemType
+from retrieval_eval.nuggets.types import BATCH, KEPT, MOST, WINDOW
+
+
+class ScheduleSection(Section):
+    """Which pairs of agents meet on a query."""
+
+    kind: Literal["all", "random", "baseline", "adaptive"] = "all"
+    """``all`` pairs, ``random`` pairs, everybody against one ``baseline``, or ``adaptive``."""
+    games_per_query: Count | None = None
+    """``random``: pairs to draw on each query."""
+    baseline: str | None = None
+    """``baseline``: the agent that everybody meets."""
+    seed: int = 0
+    """Of the draws; a new query changes no other query's games."""
+    decide: Literal["order", "top"] | None = None
+    """``adaptive``: stop once the whole ``order`` (default) or the ``top`` is decided."""
+    confidence: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """``adaptive``: that no decided place is wrong; 0.95 when left out."""
+    batch: Count | None = None
+    """``adaptive``: games to choose at a time; 60 when left out."""
+    max_games: Count | None = None
+    """``adaptive``: most games, decided or not; a game is one pair on one query."""
+
+    @model_validator(mode="after")
+    def _fits_kind(self) -> ScheduleSection:
+        if (self.kind == "random") != (self.games_per_query is not None):
+            raise ValueError("'games_per_query' goes with kind 'random', and only with it")
+        if (self.kind == "baseline") != (self.baseline is not None):
+            raise ValueError("'baseline' goes with kind 'baseline', and only with it")
+        adaptive = ("decide", "confidence", "batch", "max_games")
+        if self.kind != "adaptive" and (given := [name for name in adaptive if getattr(self, name) is not None]):
+            raise ValueError(f"'{given[0]}' goes with kind 'adaptive' only")
+        return self
 
 
 def _known_measures(names: list[str]) -> list[str]:
@@ -137,3 +171,154 @@ class CriteriaSection(Section):
             else Criterion(name, said.description, tuple(sorted(said.levels.items())))
             for name, said in self.names.items()
         ]
+
+
+class GenerateSection(Section):
+    """The test bank is written by a judge."""
+
+    judge: str | None = None
+    """Who writes; the exam's judge when left out."""
+    kind: ItemType = "question"
+    """``question`` or ``nugget``."""
+    per_query: Count = 10
+    """Items for each query or subtopic."""
+    subtopics: RelativePath | None = None
+    """A table ``qid, facet, subtopic``; items for other queries are about the whole query."""
+    prompt: PromptName | None = None
+    """A packaged prompt, or the path of your own; by ``kind`` and ``subtopics`` when left out."""
+    secret: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """Share of the items of each query or subtopic that are secret; 0 to 1."""
+    seed: int = 0
+    """Of the draw of secret items."""
+
+
+class ExamSection(Section):
+    """Passages of the answers, or the retrieved documents, are graded against a test bank of questions or nuggets."""
+
+    judge: str
+    """The judge that grades; several ``samples`` apply to ratings only."""
+    bank: RelativePath | None = None
+    """The file of the test bank; this or ``generate``."""
+    generate: GenerateSection | None = None
+    """Have the bank written."""
+    grading: Literal["self_rating", "extraction_words", "extraction_llm", "extraction_only"] = "self_rating"
+    """``self_rating``, ``extraction_words``, ``extraction_llm`` or ``extraction_only``."""
+    prompt: PromptName | None = None
+    """How texts are rated or answers extracted; the packaged prompt when left out."""
+    check_judge: str | None = None
+    """``extraction_llm``: who checks the extracted answers; ``judge`` when left out."""
+    check_prompt: PromptName = "answer_check"
+    """``extraction_llm``: how it is asked."""
+    texts: Literal["answers", "documents"] = "answers"
+    """Grade the agents' ``answers``, or the ``documents`` that they retrieved."""
+    passage_words: Count = 400
+    """Longest passage that a text is cut into."""
+    items_per_call: Count = 1
+    """``self_rating``: items to rate in one call."""
+    depth: Count = 20
+    """Passages of each answer, or documents of each agent and query, to grade: the k of EXAM-Cover@k."""
+    min_grade: Annotated[int, Field(ge=1, le=5)] = 4
+    """Rating from which an item counts as covered; 1 to 5."""
+    compat: Literal["workbench"] | None = None
+    """``workbench``: read and count as the Rubric-Grading Workbench does."""
+
+    @model_validator(mode="after")
+    def _usable(self) -> ExamSection:
+        if (self.bank is None) == (self.generate is None):
+            raise ValueError("name the test bank with 'bank', or have it written with 'generate', one of the two")
+        if self.generate is not None and self.grading in {"extraction_words", "extraction_llm"}:
+            raise ValueError(f"grading {self.grading!r} needs gold answers, which only a 'bank' has")
+        if self.items_per_call > 1 and (self.grading != "self_rating" or self.compat is not None):
+            raise ValueError("'items_per_call' goes with grading 'self_rating' and without 'compat'")
+        if self.grading != "extraction_llm" and {"check_judge", "check_prompt"} & self.model_fields_set:
+            raise ValueError("'check_judge' and 'check_prompt' go with grading 'extraction_llm' only")
+        return self
+
+    def judges(self) -> list[str]:
+        """Who writes, grades and checks."""
+        writes = [self.generate.judge or self.judge] if self.generate is not None else []
+        checks = [self.check_judge or self.judge] if self.grading == "extraction_llm" else []
+        return [*writes, self.judge, *checks]
+
+
+class NuggetCreationSection(Section):
+    """How nuggets are made of relevant documents."""
+
+    from_label: int = 1
+    """Lowest label of the documents that are read."""
+    window: Count = WINDOW
+    """Documents to read in one turn."""
+    most: Count = MOST
+    """Longest list of nuggets."""
+    prompt: PromptName = "nugget_create"
+    """A packaged prompt, or the path of your own."""
+    importance_prompt: PromptName = "nugget_importance"
+    """The same for vital or okay."""
+
+
+class NuggetAssignmentSection(Section):
+    """How answers, and the documents that agents retrieved, are held against nuggets."""
+
+    texts: Annotated[
+        list[Literal["answers", "documents"]],
+        BeforeValidator(as_list),
+        Field(min_length=1),
+        AfterValidator(each_once),
+    ] = ["answers"]
+    """``answers``, ``documents`` or both."""
+    depth: Count | None = None
+    """With ``documents``: how many of each agent's ranking count; 20 when left out."""
+    batch: Count = BATCH
+    """Nuggets in one call."""
+    grades: Literal[2, 3] = 3
+    """``3`` with ``partial_support``, ``2`` without."""
+    prompt: PromptName | None = None
+    """For answers: ``nugget_assign`` or ``nugget_assign_two_grades`` when left out, or the path of your own."""
+    passage_prompt: PromptName | None = None
+    """For documents: ``nugget_assign_passage`` or ``nugget_assign_passage_two_grades``, or the path of your own."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> NuggetAssignmentSection:
+        for key in ("depth", "passage_prompt"):
+            if "documents" not in self.texts and getattr(self, key) is not None:
+                raise ValueError(f"'{key}' goes with 'texts: documents' only")
+        return self
+
+    def prompts(self) -> dict[Task, str]:
+        """The prompt of each task, named or not."""
+        grades = "" if self.grades == 3 else "_two_grades"
+        named = {
+            "answers": (Task.ASSIGNMENT, self.prompt or f"nugget_assign{grades}"),
+            "documents": (Task.PASSAGE_ASSIGNMENT, self.passage_prompt or f"nugget_assign_passage{grades}"),
+        }
+        return dict(named[what] for what in self.texts)
+
+
+class NuggetsSection(Section):
+    """The nugget judge. It makes each query's nuggets of its relevant documents, unless a bank of them is given."""
+
+    judge: str
+    """The judge; one with ``samples`` is refused."""
+    create: NuggetCreationSection | None = None
+    """How nuggets are made from documents; with its defaults when left out, unless there is a ``bank``."""
+    keep: Count = KEPT
+    """Nuggets to keep of those made, vital ones first."""
+    bank: RelativePath | None = None
+    """A file of nuggets in nuggetizer's form, in place of ``create``; all of them count."""
+    assign: NuggetAssignmentSection = NuggetAssignmentSection()
+    """How answers and documents are checked against nuggets."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _made_unless_given(cls, given: Any) -> Any:
+        if isinstance(given, dict) and given.get("bank") is None and given.get("create") is None:
+            return {**given, "create": {}}
+        return given
+
+    @model_validator(mode="after")
+    def _made_or_given(self) -> NuggetsSection:
+        if self.bank is not None and self.create is not None:
+            raise ValueError("'bank' takes the place of 'create'; leave one of them out")
+        if self.bank is not None and "keep" in self.model_fields_set:
+            raise ValueError("'keep' goes with 'create'; of a 'bank' every nugget counts")
+        return self

@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from arena.config.ratings import RatingsSection
 
 if TYPE_CHECKING:
-    from arena.config.exam import ExamSection, GenerateSection
-    from arena.config.judging import CriteriaSection, PairwiseSection
-    from arena.config.nuggets import NuggetsSection
+    from arena.config.judging import CriteriaSection, ExamSection, GenerateSection, NuggetsSection, PairwiseSection
     from arena.ratings.games import WinAndTie
 
 Combine: TypeAlias = Literal["majority", "median", "mean"]
@@ -176,7 +174,7 @@ class StoredSettings:
     @cached_property
     def nuggets(self) -> NuggetsSection | None:
         """How nuggets are made and assigned; a bank is named by its digest."""
-        from arena.config.nuggets import NuggetsSection
+        from arena.config.judging import NuggetsSection
 
         section = self.raw.get("nuggets")
         return NuggetsSection.model_validate(section) if section else None
@@ -184,7 +182,7 @@ class StoredSettings:
     @cached_property
     def exam(self) -> StoredExam | None:
         """The exam."""
-        from arena.config.exam import ExamSection, GenerateSection
+        from arena.config.judging import ExamSection, GenerateSection
 
         if not (written := self.raw.get("exam")):
             return None

@@ -1,24 +1,132 @@
-"""The whole file, and what its sections ask of each other."""
+"""The whole file: where data and store are, who makes calls, and what its sections ask of each other."""
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, PrivateAttr, ValidationError, ValidationInfo, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
-from arena.config.data import DataSection, StoreName
-from arena.config.exam import ExamSection
-from arena.config.executor import ExecutorSection
-from arena.config.judging import CriteriaSection, PairwiseSection, RetrievalSection
-from arena.config.nuggets import NuggetsSection
+from arena.config.judging import CriteriaSection, ExamSection, NuggetsSection, PairwiseSection, RetrievalSection
 from arena.config.ratings import RatingsSection
 from arena.config.synth import SynthSection
 from arena.stages import FURTHER, STAGES
 from judges.errors import ConfigError, InputError
-from judges.sections import Section, describe, load_section, nearest
+from judges.sections import Count, Paths, Section, as_list, beside_file, describe, load_section, nearest
 from judges.spec import JudgeSpec
 from retrieval_eval.agents.spec import AgentSpec, judges_of_agents, needs_corpus, uses_corpus
+from retrieval_eval.data.collections import irds_name as dataset_name
+from retrieval_eval.documents.passages import PassagesSection
+from retrieval_eval.documents.types import Limits
+
+
+def _store_beside_file(store: str, info: ValidationInfo) -> str:
+    folder = (info.context or {}).get("folder")
+    return store if "://" in store or folder is None else str(folder / Path(store).expanduser())
+
+
+def _source_beside_file(source: Path, info: ValidationInfo) -> Path:
+    return source if dataset_name(source) is not None else beside_file(source, info)
+
+
+Sources = Annotated[list[Annotated[Path, AfterValidator(_source_beside_file)]], BeforeValidator(as_list)]
+"""Files, or ``irds:NAME`` for datasets of ir_datasets."""
+StoreName = Annotated[str, AfterValidator(_store_beside_file)]
+
+
+class DataSection(Section):
+    """Files of queries, documents and answers, TREC runs, the corpus of runs and agents, qrels; one or a list each."""
+
+    queries: Sources = Field(default_factory=list)
+    """Tables of queries, TREC topics, or ``irds:NAME``; when left out, the file that ``synth`` writes."""
+    documents: Paths = Field(default_factory=list)
+    """Tables of retrieved documents."""
+    answers: Paths = Field(default_factory=list)
+    """Tables of answers."""
+    runs: Paths = Field(default_factory=list)
+    """TREC runs, one for each agent that it is named after, read down to ``retrieval.depth``."""
+    corpus: Sources = Field(default_factory=list)
+    """Texts for ``runs``, and for agents to search: JSONL, TSV, CSV, Parquet or ``irds:NAME``; for agents also folders
+    and files of PDF, HTML, Markdown and DOCX, and text files in folders."""
+    passages: PassagesSection = PassagesSection(by="paragraph")
+    """How folders and documents are cut; by paragraph when left out."""
+    limits: Limits = Limits()
+    """How much one document may take."""
+    qrels: Sources = Field(default_factory=list)
+    """People's relevance labels, to compare the judges' with, or ``irds:NAME``."""
+
+
+_RUNTIME_ENV: Final = (
+    "pip",
+    "uv",
+    "conda",
+    "working_dir",
+    "py_modules",
+    "py_executable",
+    "excludes",
+    "env_vars",
+    "image_uri",
+    "config",
+)
+_SECRET: Final = re.compile(r"(?:^|_)(?:API_?KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(?:_|$)", re.IGNORECASE)
+_PASSWORD: Final = re.compile(r"://[^/@\s\"]*:[^/@\s\"]+@")
+
+
+class ExecutorSection(Section):
+    """``local`` needs nothing; ``ray`` spreads each judge over worker processes, on one machine or many."""
+
+    kind: Literal["local", "ray"] = "local"
+    """``local``: this process; ``ray``: workers on a Ray cluster."""
+    address: str | None = None
+    """``auto``, ``HOST:PORT`` or ``ray://HOST:PORT`` of a running cluster; else ``RAY_ADDRESS``; without both, the run
+    starts a Ray of its own."""
+    workers: Count = 2
+    """Processes of each judge, each with the judge's ``concurrency``."""
+    gpus: Annotated[float, Field(ge=0)] = 0
+    """For each worker of a local model; may be a fraction."""
+    wait_s: Annotated[float, Field(ge=0)] = 300
+    """Seconds to wait for machines of an autoscaling cluster, or for a model to load."""
+    runtime_env: dict[str, Any] | None = None
+    """What Ray brings to the workers: ``pip``, ``working_dir``, ``env_vars`` and others; a key in it is refused."""
+
+    @field_validator("runtime_env")
+    @classmethod
+    def _without_keys(cls, given: dict[str, Any] | None) -> dict[str, Any] | None:
+        if given is None:
+            return given
+        for key in given:
+            if key not in _RUNTIME_ENV:
+                raise ValueError(f"unknown key {key!r}{nearest(key, _RUNTIME_ENV)}")
+        variables = given.get("env_vars", {})
+        if not isinstance(variables, dict) or {type(part) for pair in variables.items() for part in pair} - {str}:
+            raise ValueError("env_vars: names and texts, such as {HF_HOME: /models}; put numbers in quotes")
+        for name in variables:
+            if _SECRET.search(name):
+                raise ValueError(
+                    f"env_vars: {name} looks like a key, and Ray shows runtime_env in its logs: set it on the "
+                    "machines, from a secret"
+                )
+        if _PASSWORD.search(json.dumps(given, default=str)):
+            raise ValueError("an address in it holds a password, and Ray shows runtime_env in its logs: take it out")
+        return given
+
+    @model_validator(mode="after")
+    def _belongs_to_ray(self) -> ExecutorSection:
+        if self.kind == "local" and (given := self.model_fields_set - {"kind"}):
+            raise ValueError(f"{', '.join(sorted(given))}: only for 'kind: ray'")
+        return self
+
 
 AgentName = Annotated[str, Field(pattern=r"^\S(.*\S)?$")]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from arena.config.data import DataSection
+from arena.config.whole import DataSection
 from judges.errors import DataError
 from judges.types import Document
 from retrieval_eval.data.collections import read_corpus

@@ -6,8 +6,7 @@ import os
 from collections.abc import Callable
 from importlib.util import find_spec
 
-from arena.config.executor import ExecutorSection
-from arena.config.whole import Config
+from arena.config.whole import Config, ExecutorSection
 from judges.errors import InputError, MissingExtraError
 from judges.judge import Judge, Stop
 from judges.spec import JudgeSpec

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from math import floor
 from typing import Any
 
-from arena.config.exam import ExamSection, GenerateSection
+from arena.config.judging import ExamSection, GenerateSection
 from arena.data.dataset import Dataset
 from judges.errors import ConfigError, DataError
 from judges.types import Document, Query

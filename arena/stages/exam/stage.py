@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from math import ceil
 from typing import Any
 
-from arena.config.exam import ExamSection
+from arena.config.judging import ExamSection
 from arena.config.whole import Config
 from arena.data.dataset import Dataset
 from arena.stages.base import Release, TournamentStage

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
-from arena.config.exam import ExamSection
+from arena.config.judging import ExamSection
 from arena.config.stored import Combine, StoredExam, StoredSettings
 from arena.stages.exam.bank import bank_kept, generated_bank, material, written_items
 from arena.stages.exam.stage import item_ids

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from arena.config.nuggets import NuggetsSection
+from arena.config.judging import NuggetsSection
 from arena.config.whole import Config
 from arena.data.dataset import Dataset
 from arena.data.files import read_answers

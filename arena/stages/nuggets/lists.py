@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from arena.config.nuggets import NuggetAssignmentSection, NuggetsSection
+from arena.config.judging import NuggetAssignmentSection, NuggetsSection
 from arena.data.dataset import Dataset
 from judges.errors import ConfigError, DataError
 from judges.types import Judgment, Task

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from arena.config.nuggets import NuggetsSection
+from arena.config.judging import NuggetsSection
 from arena.config.stored import StoredSettings
 from arena.run.queue import to_be_asked
 from arena.stages.nuggets.lists import (

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from arena.config.nuggets import NuggetsSection
+from arena.config.judging import NuggetsSection
 from arena.config.whole import Config
 from arena.data.dataset import Dataset
 from arena.stages.base import Release, TournamentStage

@@ -7,9 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, model_validator
 
-from arena.config.data import StoreName
 from arena.config.synth import SynthSection
-from arena.config.whole import Config, load_config
+from arena.config.whole import Config, StoreName, load_config
 from judges.errors import ConfigError
 from judges.sections import Section, load_section, nearest
 from judges.spec import JudgeSpec
