@@ -23,7 +23,6 @@ from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 
 from arena.config.whole import ExecutorSection
 from arena.run.interrupts import signals_wait
-from arena.run.ray_cluster import PROGRESS, connect, first_line
 from arena.run.ray_worker import Opened, Reply, Worker
 from judges.errors import InputError, TransientError
 from judges.spec import JudgeSpec
