@@ -26,6 +26,7 @@ check: .venv/dev  ## format, types and imports
 
 pytest: .venv/dev  ## the tests alone; more workers than two cores, since tests wait for servers and processes
 	$(BIN)/python -m compileall -q arena judges ragleague retrieval_eval ui  # commands are started by the hundred
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest --collect-only >/dev/null  # rewrites assertions once, not once a worker
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
 lock:  ## resolve the locked versions anew

@@ -127,8 +127,18 @@ def expectation(ratings: Ratings, conclusion: Conclusion) -> Iterator[str]:
         f"Of {games} {pair.better} would win about {100 * share:.0f} against {pair.worse} "
         f"(between {100 * low:.0f} and {100 * high:.0f})."
     )
-    if more := more_needed(pair):
-        yield f"To tell the two apart, about {more} more {ratings.noun[1]} like these are needed."
+    if more := to_tell_apart(ratings, conclusion):
+        yield more
+
+
+def to_tell_apart(ratings: Ratings, conclusion: Conclusion) -> str:
+    """How many more queries would tell the first two places apart, a sentence; empty where none can be said."""
+    first, second = (row.agent for row in ratings.by_rank[:2])
+    pair = next((own for own in ratings.pairs if {own.better, own.worse} == {first, second}), None)
+    more = more_needed(pair) if pair is not None and conclusion.ordered else ""
+    if not more or pair is None or ratings.convergence.prior_games:
+        return ""
+    return f"To tell {pair.better} and {pair.worse} apart, about {more} more {ratings.noun[1]} like these are needed."
 
 
 def _expected(points: float, ratings: Ratings) -> tuple[float, float]:

@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from arena.boards.conclusion import Conclusion, adaptive_line, conclude_board
+from arena.boards.conclusion import Conclusion, adaptive_line, conclude_board, to_tell_apart
 from arena.boards.coverage import STAGES
 from arena.boards.health import judge_section
 from arena.boards.ratings import conclusion_section, controlled_json, rating_table, ratings_json, ratings_section
 from arena.boards.trust import in_short, trust_checks
 from arena.present.blocks import Block, Board, Check, Checks, Remarks, Section
-from arena.present.numbers import COUNT, FIGURE, PERCENT_1, SCORE, counted
+from arena.present.numbers import ALIGNED, COUNT, FIGURE, PERCENT, PERCENT_1, POINTS, SCORE, counted
 from arena.present.plain import flat, plain
 from arena.present.table import Column, Table, records
 from judges.errors import CAUSES, RETRIED_NEXT_RUN
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from arena.ratings.panel import PanelRatings
     from judges.types import Task
 
-TERMINAL: Final = frozenset(
+DETAILS: Final = frozenset(
     {"conclusion", "leaderboard", "judges", "criteria", "exam", "nuggets", "retrieval", "citations", "costs"}
     | {"coverage", "retrieval-judges", "retrieval-agreement"}
 )
@@ -35,6 +35,13 @@ _JUDGED_ALONE: Final = ("criteria", "exam", "nuggets", "retrieval")
 _BELOW: Final = ("criteria", "exam", "nuggets", "citations", "retrieval", "costs")
 """In which order they are shown."""
 _COLUMNS: Final = frozenset(_BELOW)
+_ONE_SCORE: Final[Mapping[str, str]] = {
+    "exam_cover": "EXAM-Cover",
+    "nuggets_v_strict": "Nuggets",
+    "grade": "Grade",
+    "citation_precision": "Citations",
+}
+"""Headings of the scores that stand for a stage beside the rating; retrieval's is its first measure."""
 _CRITERION: Final = "criteria_"
 """Before the name of a criterion in the name of its column."""
 _STAGES: Final = (
@@ -88,6 +95,55 @@ class TournamentBoard(Board):
     def order(self) -> list[str]:
         """Agents with a rating, best first: the order of all other tables, whose further agents follow by name."""
         return [] if self.board.ratings is None else [row.agent for row in self.board.ratings.agents]
+
+    def brief(self, more: str = "") -> list[Section]:
+        """The decision on one screen: what may be concluded, every agent's scores, the checks that failed.
+
+        Args:
+            more: the line that says where there is more, if any.
+        """
+        ratings, conclusion, checks = self.board.ratings, self.conclusion, self.checks()
+        table = self._one_screen()
+        said = [f"Conclusion: {conclusion.sentence}"]
+        if ratings is not None:
+            said += [to_tell_apart(ratings, conclusion), *self._schedule(conclusion)]
+        elif not self.board.settings.pairwise:
+            said = [
+                "Without games, agents are compared by the scores below." if table.rows else "No agent has a score."
+            ]
+        failed = [check for check in checks if check.status == "failed"]
+        closing = [in_short(checks, named=("unknown",)), *missing(self.board), *([more] if more else [])]
+        return [
+            Section("conclusion", conclusion.headline, "", [Remarks([line for line in said if line])]),
+            Section("leaderboard", "Leaderboard", "", [table] if table.rows else []),
+            Section("trust", "Checks that failed", "", [*([Checks(failed)] if failed else []), Remarks(closing)]),
+        ]
+
+    def _one_screen(self) -> Table:
+        """Every agent's places, rating and share of wins, and one score of each other stage."""
+        rows = [self._on_one_line(row) for row in self._table().rows]
+        headings = dict(_ONE_SCORE)
+        if (retrieval := self.board.retrieval) is not None:
+            headings[f"retrieval_{retrieval.measures[0]}"] = retrieval.measures[0]
+        ranks = Column("ranks", "Ranks", ALIGNED, "The places that the agent may truly have.")
+        columns = [
+            *([ranks] if self.board.ratings is not None else []),
+            Column("agent", "Agent"),
+            Column("bt", "Rating", POINTS, "Bradley-Terry.", "95% interval"),
+            Column("share", "Won", PERCENT, "Share of its games, a tie half."),
+            *(Column(key, heading, FIGURE) for key, heading in headings.items()),
+        ]
+        return Table("brief", "", columns, rows)
+
+    @staticmethod
+    def _on_one_line(row: Mapping[str, Any]) -> dict[str, Any]:
+        grades = [grade for key, grade in row.items() if key.startswith(_CRITERION) and grade is not None]
+        return {
+            **row,
+            "ranks": COUNT.between(row.get("rank_low"), row.get("rank_high")),
+            "share": (row["wins"] + row["ties"] / 2) / row["games"] if row.get("games") else None,
+            "grade": sum(grades) / len(grades) if grades else None,
+        }
 
     def checks(self) -> tuple[Check, ...]:
         """Whether it may be believed."""
@@ -237,10 +293,12 @@ class TournamentBoard(Board):
         yield Section("coverage", "Coverage and failures", lead, blocks)
 
     def _remarks(self, conclusion: Conclusion) -> Iterator[str]:
-        board = self.board
-        if board.adaptive is not None:
-            yield adaptive_line(board.adaptive, ordered=conclusion.ordered)
-        yield from dict.fromkeys(note for agent in board.settings.agents for note in agent.notes)
+        yield from self._schedule(conclusion)
+        yield from dict.fromkeys(note for agent in self.board.settings.agents for note in agent.notes)
+
+    def _schedule(self, conclusion: Conclusion) -> Iterator[str]:
+        if self.board.adaptive is not None:
+            yield adaptive_line(self.board.adaptive, ordered=conclusion.ordered)
 
 
 def _panel_json(panel: PanelRatings) -> dict[str, Any]:

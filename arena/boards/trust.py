@@ -6,7 +6,7 @@ The bars are rules of thumb, named beside each finding; none of them enters a ra
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -14,7 +14,6 @@ from arena.present.blocks import Check, Status, passed, settled
 from arena.present.numbers import FIGURE, PERCENT, PERCENT_1, SIGNED_2, counted, listed, with_interval
 from arena.ratings.pairs import circles
 from arena.ratings.ranks import fewest_queries
-from judges.types import Task
 from retrieval_eval.stats.bootstrap import FEW_QUERIES, wilson
 from retrieval_eval.stats.estimate import Estimate
 
@@ -34,6 +33,7 @@ _CARRIED_BY: Final = 0.02
 _NAMED: Final = 5
 """Agents named in a finding; the others are counted."""
 _ORDER: Final[Sequence[Status]] = ("failed", "unknown", "passed")
+_STATUS: Final[Mapping[Status, str]] = {"failed": "Failed", "unknown": "Not known"}
 _SAME_IN_BOTH_ORDERS: Final = (0.75, math.inf)
 _FIRST_PLACE: Final = (0.45, 0.55)
 _LONGER: Final = (0.35, 0.65)
@@ -83,13 +83,13 @@ def no_people(apart: Sequence[Level] = ()) -> Check:
     return Check(PEOPLE, "unknown", finding, "Let people judge a random sample of the same things on the pages.")
 
 
-def in_short(checks: Sequence[Check]) -> str:
+def in_short(checks: Sequence[Check], named: Sequence[Status] = ("failed", "unknown")) -> str:
     """How many checks passed, and the names of those that did not."""
     names = {status: [check.name for check in checks if check.status == status] for status in _ORDER}
     said = f"{len(names['passed'])} of {len(checks)} trust checks passed."
-    for what, those in (("Failed", names["failed"]), ("Not known", names["unknown"])):
-        if those:
-            said += f" {what}: {'; '.join(name[0].lower() + name[1:] for name in those)}."
+    for status in named:
+        if those := names[status]:
+            said += f" {_STATUS[status]}: {'; '.join(name[0].lower() + name[1:] for name in those)}."
     return f"Read with care: {said}" if names["failed"] else said
 
 
@@ -257,11 +257,10 @@ def _language_models(board: Leaderboard) -> Iterator[Check]:
     judges = board.settings.judges
     words = [name for name, judge in judges.items() if judge.provider == "lexical"]
     if words:
-        used = "pairwise" if Task.PAIRWISE in board.coverage else "these"
         yield Check(
             "No language model judged these games" if len(words) == len(judges) else "A judge compares words alone",
             "failed",
-            f"{listed(words)} compares words and is no language model: its {used} judgments are a baseline.",
+            f"{listed(words)} compares words and is no language model: its judgments are a baseline.",
             "Name a language model under 'judges' before anything is decided.",
         )
 

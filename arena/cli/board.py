@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 import typer
 
 from arena.cli.console import INCOMPLETE
-from arena.cli.options import AsJson, Form, PageForm, Source, Tournament
+from arena.cli.options import AsJson, Details, Form, PageForm, Source, Tournament
 from judges.errors import InputError
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def leaderboard(
     matrix: Annotated[
         bool, typer.Option("--matrix", help="who won how many percent against whom, in its place")
     ] = False,
+    details: Details = False,
     quick: Annotated[
         bool, typer.Option("--quick", help="Bradley-Terry of the games alone, without a text: for millions of verdicts")
     ] = False,
@@ -63,7 +64,7 @@ def leaderboard(
         else:
             from arena.cli.show import print_leaderboard
 
-            print_leaderboard(store, board, form)
+            print_leaderboard(store, board, form, source=source, details=details)
     if board.withheld:
         raise typer.Exit(INCOMPLETE)
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
+import sys
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -25,6 +28,15 @@ WIDE = 10_000
 
 output = Console(highlight=False, markup=False, emoji=False, width=None if os.isatty(1) else WIDE)
 errors = Console(stderr=True, highlight=False, markup=False, emoji=False, width=None if os.isatty(2) else WIDE)
+
+
+def program() -> str:
+    """This command as the reader's shell finds it: its name, or its path where the name leads elsewhere or nowhere."""
+    started = Path(sys.argv[0])
+    named = shutil.which("ragleague")
+    if started.stem != "ragleague" or (named is not None and Path(named).resolve() == started.resolve()):
+        return "ragleague"
+    return os.path.relpath(started) if started.is_relative_to(Path.cwd()) else str(started)
 
 
 def print_json(value: Any) -> None:

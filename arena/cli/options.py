@@ -17,6 +17,9 @@ Form = Annotated[Literal["table", "json", "csv"], typer.Option("--format", help=
 PageForm = Annotated[
     Literal["table", "json", "csv", "md", "html"], typer.Option("--format", help="table, json, csv, md or html")
 ]
+Details = Annotated[
+    bool, typer.Option("--details", help="every table: neighbours, judges, grades, documents, costs, coverage")
+]
 Seed = Annotated[int, typer.Option(min=0, help="of the samples")]
 Samples = Annotated[int, typer.Option(min=0, help="bootstrap samples of the intervals")]
 RetryFailed = Annotated[

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from arena.cli.console import errors, output, print_json
+from arena.cli.console import errors, output, print_json, program
 from arena.present import terminal
 from arena.present.blocks import Board
 from arena.present.numbers import printable
@@ -17,15 +17,17 @@ if TYPE_CHECKING:
     from arena.store import Store
 
 
-def print_leaderboard(store: Store, board: Leaderboard, form: str) -> None:
+def print_leaderboard(store: Store, board: Leaderboard, form: str, *, source: str = "", details: bool = False) -> None:
     """Write a leaderboard to standard output in one of the formats of ``leaderboard --format``.
 
     Args:
         store: with what people said, which judges are held against.
         board: the leaderboard.
         form: of the output.
+        source: the configuration or store, as the command line names it.
+        details: all that fits a terminal, in place of one screen.
     """
-    from arena.boards.leaderboard import TERMINAL, TournamentBoard
+    from arena.boards.leaderboard import DETAILS, TournamentBoard
     from arena.store.annotations import Annotations
 
     lacking = board.shortfall
@@ -36,43 +38,44 @@ def print_leaderboard(store: Store, board: Leaderboard, form: str) -> None:
         from arena.people.calibrate import compare_with_people
 
         whole = TournamentBoard(board, *compare_with_people(store, board.tournament))
-    show(whole, form, said=refusal, sections=TERMINAL | board.further.keys())
+    if form in {"json", "csv"}:
+        show(whole, form)
+    elif details:
+        _show_sections(
+            [section for section in whole.sections() if section.ident in DETAILS | board.further.keys()], form
+        )
+    else:
+        name = program()
+        more = f"More: {name} leaderboard {source} --details; in the browser: {name} ui {source}"
+        _show_sections(whole.brief(more if form == "table" else ""), form)
+    if refusal and form in {"csv", "md", "html"}:
+        errors.print(printable(refusal))
 
 
-def show(board: Board, form: str, *, said: str = "", sections: Collection[str] = ()) -> None:
+def show(board: Board, form: str) -> None:
     """Write a board to standard output.
 
     Args:
         board: what to write.
         form: ``table`` for people at a terminal, ``json`` for programs, ``csv``, ``md``, ``html`` or ``latex`` for the
             first table alone.
-        said: a sentence below a table for a page, on standard error beside one for programs.
-        sections: those that people get, also as ``md`` and ``html``; all, or the first table, where none is named.
     """
-    chosen = [section for section in board.sections() if section.ident in sections] if sections else []
     if form == "json":
         print_json(board.json())
     elif form == "table":
-        terminal.show(output, chosen or board.sections())
+        terminal.show(output, board.sections())
     else:
-        _written(board, chosen, form, said)
+        from arena.present import files
+
+        write = {"csv": files.csv_text, "md": files.markdown, "html": files.html_table, "latex": files.latex}[form]
+        sys.stdout.write(write(board.tables()[0]))
 
 
-def _written(board: Board, chosen: Sequence[Section], form: str, said: str) -> None:
-    from arena.present import files
-
-    if chosen and form in {"md", "html"}:
-        sys.stdout.write(files.document(chosen, form))
-        if said:
-            errors.print(printable(said))
+def _show_sections(sections: Sequence[Section], form: str) -> None:
+    """Write sections for people."""
+    if form == "table":
+        terminal.show(output, sections)
     else:
-        table = board.tables()[0]
-        if form == "csv":
-            sys.stdout.write(files.csv_text(table))
-            if said:
-                errors.print(printable(said))
-            return
-        write = {"md": files.markdown, "html": files.html_table, "latex": files.latex}[form]
-        sys.stdout.write(write(table))
-        if said:
-            sys.stdout.write(files.sentence(said, form))
+        from arena.present import files
+
+        sys.stdout.write(files.document(sections, form))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from arena.cli.console import INCOMPLETE
-from arena.cli.options import ForPrograms, LogJson, RetryFailed
+from arena.cli.options import Details, ForPrograms, LogJson, RetryFailed
 from arena.stages import FURTHER, STAGES
 from judges.errors import InputError
 from judges.types import Task
@@ -48,23 +48,21 @@ def demo(
     Five small agents answered 26 questions about a handbook; a lexical baseline, not a language model, judges them.
     Prints the leaderboard. Run again, it judges nothing anew.
     """
-    from arena.cli.console import output
     from arena.demo import copy_demo
 
-    config = copy_demo(folder)
-    run(config)
-    output.print(f"\nSee it in the browser:  ragleague ui {config}")
+    run(copy_demo(folder))
 
 
 def init(folder: Annotated[Path, typer.Argument(metavar="DIR", help="a new or empty folder")]) -> None:
     """Write a starter configuration and data to edit."""
-    from arena.cli.console import output
+    from arena.cli.console import output, program
     from arena.demo import copy_demo
 
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder}: exists and is not empty; name a new folder")
     config = copy_demo(folder)
-    output.print(f"wrote {config} and its data\nnext:  ragleague plan {config}   then   ragleague run {config}")
+    name = program()
+    output.print(f"wrote {config} and its data\nnext:  {name} plan {config}   then   {name} run {config}")
 
 
 def plan(config: ConfigPath, as_json: ForPrograms = False) -> None:
@@ -96,6 +94,7 @@ def run(
     address: Annotated[
         str | None, typer.Option("--address", metavar="HOST:PORT", help="of a Ray cluster; 'auto' finds this machine's")
     ] = None,
+    details: Details = False,
     as_json: ForPrograms = False,
 ) -> None:
     """Make queries, ask agents and judge what is missing, rate, and print the leaderboard.
@@ -109,8 +108,9 @@ def run(
     loaded = _executed_by(load_config(config), executor, address)
     stages = tuple(stage or ())
     _require_stages(loaded, stages)
+    form = "json" if as_json else "table"
     with traced_to(log_json) as trace:
-        _run(loaded, stages, retry_failed=retry_failed, wait=wait, trace=trace, as_json=as_json)
+        _run(loaded, stages, str(config), retry_failed=retry_failed, wait=wait, trace=trace, form=form, details=details)
 
 
 def _executed_by(config: Config, executor: str | None, address: str | None) -> Config:
@@ -129,11 +129,13 @@ def _executed_by(config: Config, executor: str | None, address: str | None) -> C
 def _run(
     config: Config,
     stages: Sequence[Stage],
+    source: str,
     *,
     retry_failed: bool,
-    wait: bool = True,
-    trace: Trace | None = None,
-    as_json: bool = False,
+    wait: bool,
+    trace: Trace | None,
+    form: str,
+    details: bool,
 ) -> None:
     from arena.run.recorder import recorded
 
@@ -141,7 +143,7 @@ def _run(
         whole, summary = _ask(config, stages, recorder, retry_failed=retry_failed, wait=wait, trace=trace)
     if summary is not None:
         print_summary(summary)
-        _print_board(config, summary.run_id, as_json=as_json)
+        _print_board(config, summary.run_id, source, form, details=details)
         whole = whole and summary.complete
     if not whole:
         raise typer.Exit(INCOMPLETE)
@@ -219,7 +221,7 @@ def print_summary(summary: RunSummary) -> None:
         errors.print("incomplete: 'ragleague failures' lists what failed; run again to go on")
 
 
-def _print_board(config: Config, run_id: str, *, as_json: bool) -> None:
+def _print_board(config: Config, run_id: str, source: str, form: str, *, details: bool) -> None:
     from arena.boards.cache import cached_leaderboard
     from arena.cli.show import print_leaderboard
     from arena.run.recorder import standings_of
@@ -229,5 +231,5 @@ def _print_board(config: Config, run_id: str, *, as_json: bool) -> None:
     store = Store.open(config.store)
     board = cached_leaderboard(store, config.name)
     Runs(store, config.name).keep_standings(run_id, standings_of(board))
-    print_leaderboard(store, board, "json" if as_json else "table")
+    print_leaderboard(store, board, form, source=source, details=details)
     store.close()

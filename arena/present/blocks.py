@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from arena.present.numbers import MISSING, Form
 from arena.present.picture import Picture
@@ -14,6 +14,8 @@ from arena.present.table import Table
 from retrieval_eval.stats.estimate import Estimate
 
 Status: TypeAlias = Literal["passed", "failed", "unknown"]
+
+_SIGNS: Final[dict[Status, str]] = {"passed": "passed", "failed": "FAILED", "unknown": "not known"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,12 @@ class Check:
     status: Status
     finding: str
     remedy: str
+
+    @property
+    def sentence(self) -> str:
+        """All of it on one line."""
+        said = f"{_SIGNS[self.status]}: {self.name}. {self.finding}"
+        return said if self.status == "passed" else f"{said} What to do: {self.remedy}"
 
 
 def passed(held: bool) -> Status:

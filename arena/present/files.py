@@ -142,11 +142,13 @@ def latex(table: Table) -> str:
 
 
 def document(sections: Iterable[Section], form: str) -> str:
-    """The tables and remarks of sections, to be pasted into a page; ``form`` is ``md`` or ``html``."""
+    """The tables, checks and remarks of sections, to be pasted into a page; ``form`` is ``md`` or ``html``."""
     found = []
     for block in (block for section in sections for block in section.blocks):
         if isinstance(block, Remarks):
             found += [sentence(said, form) for said in block.items]
+        elif isinstance(block, Checks):
+            found += [sentence(check.sentence, form) for check in block.items]
         elif isinstance(block, Table) and block.rows:
             title = f"\n**{_guarded(block.title, _marked)}**\n\n" if block.title else "\n"
             found.append(title + markdown(block) if form == "md" else html_table(block))

@@ -12,7 +12,7 @@ from rich.measure import Measurement
 from rich.table import Table as Grid
 from rich.text import Text
 
-from arena.present.blocks import Block, Check, Checks, Commands, Figure, Figures, Remarks, Section, Status
+from arena.present.blocks import Block, Checks, Commands, Figure, Figures, Remarks, Section
 from arena.present.numbers import clipped, printable
 from arena.present.table import Shown, Table, shown
 
@@ -26,7 +26,6 @@ _WORD: Final = 24
 """Characters of a name that is not broken unless nothing else helps."""
 _STACKED: Final = re.compile(r" |(?<=\w{4}-)(?=\w{4})|(?<=.)(?=@)")
 """Where a heading is broken: at spaces, behind hyphens of long words, before the depth of a measure."""
-_SIGNS: Final[dict[Status, str]] = {"passed": "passed", "failed": "FAILED", "unknown": "not known"}
 
 
 def show(console: Console, parts: Sequence[Section | Block]) -> None:
@@ -66,7 +65,7 @@ def _block(console: Console, block: Table | Figures | Checks | Remarks | Command
             console.print(printable(_figure(figure)))
     elif isinstance(block, Checks):
         for check in block.items:
-            console.print(printable(_check(check)))
+            console.print(printable(check.sentence))
     else:
         for line in block.items if isinstance(block, Remarks) else block.lines:
             console.print(printable(line))
@@ -74,11 +73,6 @@ def _block(console: Console, block: Table | Figures | Checks | Remarks | Command
 
 def _figure(figure: Figure) -> str:
     return f"{figure.name}: {figure.written}" + (f" ({figure.interval})" if figure.interval else "")
-
-
-def _check(check: Check) -> str:
-    said = f"{_SIGNS[check.status]}: {check.name}. {check.finding}"
-    return said if check.status == "passed" else f"{said} What to do: {check.remedy}"
 
 
 def _grid(console: Console, columns: Sequence[Shown]) -> None:

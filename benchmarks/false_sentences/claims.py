@@ -273,7 +273,7 @@ def _met(seen: Seen, said: Mapping[str, str]) -> bool | str:
     return found == told and sum(found) == whole(said["n"]) and (said["a"], said["b"]) == (said["c"], said["d"])
 
 
-@claim("more needed", r"To tell the two apart, about .* more (?:queries|games) like these are needed\.")
+@claim("more needed", r"To tell .* and .* apart, about .* more (?:queries|games) like these are needed\.")
 def _needed(_seen: Seen, _said: Mapping[str, str]) -> bool | str:
     return True
 

@@ -126,7 +126,7 @@ def test_failed_labels_are_written_as_failed_and_the_exit_status_says_incomplete
     assert {nugget["assignment"] for own in lines("assignments.jsonl") for nugget in own["nuggets"]} == {"failed"}
     failed = cli("failures", config)
     assert "'labels' must hold exactly 4 labels, not 1" in failed.out
-    board = cli("leaderboard", config)
+    board = cli("leaderboard", config, "--details")
     assert "x: 8 of 8 labels failed; topics left out of its means for that: 2" in board.out
 
 

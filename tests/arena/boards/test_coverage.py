@@ -111,7 +111,7 @@ def test_ratings_below_the_bar_are_withheld_and_shown_on_demand(tmp_path: Path, 
     assert "would be rated highest" not in refused.out
     assert "judgments are missing: 0 failed, 60 not made yet" in refused.out
 
-    anyway = cli("leaderboard", store, "--below-coverage")
+    anyway = cli("leaderboard", store, "--below-coverage", "--details")
     assert anyway.status == 0
     assert "Bradley-Terry" in anyway.out
     assert "Below ratings.min_coverage: judge strict has " in anyway.out
@@ -206,7 +206,7 @@ def test_a_run_below_the_bar_prints_the_refusal_and_ends_with_three(
         assert json.loads(as_json.out)["shortfall"]["name"] == "ill"
         asked = len(server.calls)
         lower = written(tmp_path, server.openai_url, 0.1)
-        rated = cli("run", lower)
+        rated = cli("run", lower, "--details")
         assert len(server.calls) == asked, "the bar changes no judgment"
     assert rated.status == 3
     assert "Bradley-Terry" in rated.out

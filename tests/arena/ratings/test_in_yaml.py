@@ -108,7 +108,7 @@ def test_every_place_that_rates_takes_the_position_term(cli: CLI, tmp_path: Path
         )
         assert rating_settings(store.settings("small")).position
 
-    table_out = cli("leaderboard", config).out
+    table_out = cli("leaderboard", config, "--details").out
     assert "Ratings controlled for log_length and citations" in table_out
     assert "bt_controlled" in cli("leaderboard", config, "--format", "csv").out.splitlines()[0]
     assert cli("report", config, "--out", tmp_path / "r.html").status == 0

@@ -122,7 +122,7 @@ def test_a_tournament_without_a_verdict_has_no_ratings(tmp_path_factory: pytest.
 def test_the_command_prints_it(cli: CLI, tmp_path_factory: pytest.TempPathFactory) -> None:
     location = str(tmp_path_factory.mktemp("s") / "s.db")
     played(location).close()
-    told = cli("leaderboard", location, "--quick")
+    told = cli("leaderboard", location, "--quick", "--details")
     assert told.status == 0
     assert told.out.startswith("Conclusion: ")
     assert "Games judged, each order counted" in told.out

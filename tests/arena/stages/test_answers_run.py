@@ -61,7 +61,7 @@ def test_failed_attempts_are_said_beside_the_latency(cli: Any, tmp_path: Path) -
 
     with LLMServer(script) as server:
         config = write_config(tmp_path, two_agents(server, max_attempts=2), QUERIES[:3])
-        ended = cli("run", config)
+        ended = cli("run", config, "--details")
     said = "x: 2 answers of 3 came after failed attempts. Latency leaves these out; with them the median is 4"
     assert said in ended.out
     own = json.loads(cli("leaderboard", tmp_path / "asked.db", "--format", "json").out)["costs"]["agents"]
@@ -94,7 +94,7 @@ def test_a_slow_a_failing_and_an_empty_reply_are_missing_and_asked_again(cli: An
         assert {"timeout", "server_error", "empty", "connection"} <= missing.keys()
         assert board["coverage"]["pairwise"]["wanted"] == 2 * 2, "games are played where both have answered"
         assert board["costs"]["agents"]["x"]["missing"] == {}
-        table = cli("leaderboard", config)
+        table = cli("leaderboard", config, "--details")
         assert re.search(r"y +2 +8 .*timeout", table.out)
         listed = json.loads(cli("failures", config, "--json").out)
         assert {(entry["task"], entry["item"]) for entry in listed} == {("agents", "y")}

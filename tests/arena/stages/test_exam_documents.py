@@ -72,7 +72,7 @@ def test_a_document_of_several_agents_is_graded_once_and_scored_in_each_ranking(
     assert diverse["two"].value == pytest.approx((skin + 1) / 2)
     assert ended.scores.cover.present.sum(axis=1).tolist() == [1, 2]
     assert ended.scores.cover.pairs.sum(axis=1).tolist() == [4, 5]
-    shown = cli("leaderboard", config.store)
+    shown = cli("leaderboard", config.store, "--details")
     assert "the first 20 documents of an agent cover" in shown.out
     assert (
         json.loads(cli("leaderboard", config.store, "--format", "json").out)["exam"]["settings"]["texts"] == "documents"

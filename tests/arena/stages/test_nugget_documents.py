@@ -150,7 +150,7 @@ def test_documents_are_written_as_nuggetizer_does_and_stand_on_the_leaderboard(
     assert (first["qid"], first["docid"], first["text"]) == ("q1", "q1-all", "What is q1?")
     assert first["candidate_text"] == "About q1, as all tells it."
     assert first["nuggets"][0] == {"text": "fact of all", "importance": "vital", "assignment": "support"}
-    assert "Nuggets of the first 20 documents" in cli("leaderboard", "t.yaml").out
+    assert "Nuggets of the first 20 documents" in cli("leaderboard", "t.yaml", "--details").out
     shape = json.loads(cli("leaderboard", "t.yaml", "--format", "json").out)
     assert shape["nuggets"]["documents"]["depth"] == 20
     assert shape["nuggets"]["documents"]["agents"]["z"]["v_strict"] == pytest.approx(1 / 3)
