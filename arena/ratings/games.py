@@ -175,7 +175,7 @@ class Games:
         """Twice the score of ``a``: 2, 1 or 0, shape (n,).
 
         Raises:
-            ValueError: scores are preferences, which ``preferences.counted`` makes wins and losses of.
+            ValueError: scores are preferences, which ``counted`` makes wins and losses of.
         """
         if self.soft:
             raise ValueError("scores are preferences, which have to be counted as wins and losses first")

@@ -105,7 +105,7 @@ class Ratings:
 
     @property
     def contradicted(self) -> tuple[str, ...]:
-        """Agents that one rating each cannot describe, from the highest rated down, see ``direct.contradicted``."""
+        """Agents that one rating each cannot describe, from the highest rated down, see ``pairs.contradicted``."""
         above = ((pair.better, pair.worse) for pair in self.pairs if pair.separable)
         return contradicted([row.agent for row in self.by_rank], self.direct, above)
 
