@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 
 from arena.config.whole import Config, ExecutorSection
@@ -14,8 +14,10 @@ from judges.types import CallTrace
 from retrieval_eval.data.recordings import read_recordings
 
 
-def open_judges(config: Config, stop: Stop, trace: Callable[[CallTrace], None] | None) -> dict[str, Judge]:
-    """The judges that some stage asks.
+def open_judges(
+    config: Config, stop: Stop, trace: Callable[[CallTrace], None] | None, names: Iterable[str] | None = None
+) -> dict[str, Judge]:
+    """The judges of these names, or those that some stage asks.
 
     Whatever the executor, limits, retries, parsing and costs stay in this process: only the providers are elsewhere.
 
@@ -27,7 +29,7 @@ def open_judges(config: Config, stop: Stop, trace: Callable[[CallTrace], None] |
         raise MissingExtraError("ray", "'executor: {kind: ray}'")
     variables = (executor.runtime_env or {}).get("env_vars", {})
     judges: dict[str, Judge] = {}
-    for name in config.judges_in_use():
+    for name in config.judges_in_use() if names is None else names:
         spec = config.judges[name]
         if runs_on_workers(executor, spec):
             if spec.api_key_env in variables:

@@ -9,6 +9,7 @@ from typing import Any
 
 from arena.config.whole import Config
 from arena.data.corpus import ReadCorpus, corpus_of
+from arena.run.executors import open_judges
 from arena.store import sqlite_path
 from arena.store.agents import AgentQuery
 from judges.judge import Judge, Stop
@@ -71,14 +72,20 @@ class Opened:
 def open_agents(config: Config, stop: Stop | None = None, trace: Callable[[CallTrace], None] | None = None) -> Opened:
     """The agents that a configuration declares.
 
+    Args:
+        config: the tournament.
+        stop: given where they are to be asked: only then models are opened where the executor has them.
+        trace: is told of every call to a model.
+
     Raises:
         InputError: one cannot be used, or the corpus cannot.
     """
     specs = config.agents
     named = judges_of_agents(specs.values())
-    judges = {
-        name: Judge(name, config.judges[name], read_records=read_recordings, stop=stop, trace=trace) for name in named
-    }
+    if stop is None:
+        judges = {name: Judge(name, config.judges[name], read_records=read_recordings) for name in named}
+    else:
+        judges = open_judges(config, stop, trace, named)
     corpus = corpus_of(config.data) if config.data.corpus and uses_corpus(specs.values()) else None
     searched = None if corpus is None else Corpus.of(corpus.documents)
     agents = build_agents(specs, judges, searched, cache=_cache(config))

@@ -17,11 +17,12 @@ from typing import Any
 import pytest
 
 from arena.config.whole import Config
+from arena.stages.answers.asking import run_agents
 from judges.errors import InputError
 from tests.conftest import CLI
 from tests.support.llm_server import Call, LLMServer, Reply, hostile, steady_judge
 from tests.support.ray_cluster import RayCluster, ray_cluster
-from tests.support.tournaments import configured, outcomes, run, write_data
+from tests.support.tournaments import Quiet, configured, outcomes, run, write_data
 
 QUERIES = [f"q{number}" for number in range(12)]
 ALL = len(QUERIES) * (4 + 6 + 3)
@@ -144,6 +145,21 @@ def test_what_the_nodes_lack_is_said_before_anything_is_sent(
     with caplog.at_level("INFO", "ragleague.progress"), pytest.raises(InputError, match=f"{lacking}$"):
         run(configured(tmp_path, judge={"provider": "transformers", "path": tmp_path}, executor=gpus))
     assert f"executor: {lacking}; waiting up to 0.6 s for more (executor.wait_s)" in caplog.messages
+
+
+def test_models_that_answer_for_agents_are_asked_by_the_workers(tmp_path: Path, cluster: RayCluster) -> None:
+    write_data(tmp_path, QUERIES)
+    with LLMServer(steady_judge) as server:
+        config = configured(
+            tmp_path,
+            server.openai_url,
+            judge={"api_key_env": "JUDGE_KEY"},
+            executor={"kind": "ray", "address": cluster.address, "workers": WORKERS},
+            agents={"plain": {"kind": "baseline", "ask": "answer", "generator": "judge"}},
+        )
+        asked = run_agents(config, Quiet()).agents["plain"]
+    assert (asked.answered, asked.left) == (len(QUERIES), 0)
+    assert {call.headers["authorization"] for call in server.calls} == {f"Bearer {cluster.key}"}, "which only they have"
 
 
 def test_a_node_killed_in_the_middle_of_a_hostile_run_loses_nothing(
