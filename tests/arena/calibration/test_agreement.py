@@ -43,7 +43,7 @@ def judged(rows: Any, names: dict[str, str]) -> Any:
     return compare("verdicts", {"judge": said[0]}, said[1], QUICK).judges["judge"]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(verdicts)
 def test_which_side_an_answer_is_written_on_changes_no_measure(rows: Any) -> None:
     one = judged(rows, {"a": "a", "b": "b", "c": "c"})
@@ -57,7 +57,7 @@ def test_which_side_an_answer_is_written_on_changes_no_measure(rows: Any) -> Non
     assert other.votes == one.votes
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(verdicts)
 def test_kappa_and_alpha_of_verdicts_are_those_of_two_judges_of_a_tournament(rows: Any) -> None:
     found = judged(rows, {"a": "a", "b": "b", "c": "c"}).labels

@@ -105,7 +105,7 @@ def test_standard_errors_are_the_spread_over_simulations(by_query: bool) -> None
     rng = np.random.default_rng(5)
     drawn = [
         controlled_ratings(*planted(rng, 400, np.array([0.4, 0.0, -0.4]), np.array([0.7])), by_query=by_query)
-        for _ in range(80)
+        for _ in range(50)
     ]
     spread = np.std([fit.effects[0].points for fit in drawn])
     assert np.mean([fit.effects[0].sd or 0.0 for fit in drawn]) == pytest.approx(spread, rel=0.2)
