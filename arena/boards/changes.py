@@ -23,8 +23,8 @@ class State:
     """What a leaderboard was at one time.
 
     Attributes:
-        subject: settings, agents, and a digest of every query, see ``record.subject_of``.
-        standings: the leaderboard's lines, best first, see ``record.standings_of``.
+        subject: settings, agents, and a digest of every query, see ``arena.run.recorder.subject_of``.
+        standings: the leaderboard's lines, best first, see ``arena.run.recorder.standings_of``.
     """
 
     subject: Mapping[str, Any]
