@@ -20,8 +20,8 @@ from arena.ratings.ranks import fewest_queries
 
 if TYPE_CHECKING:
     from arena.boards.coverage import Shortfall
+    from arena.boards.findings import Finding
     from arena.boards.results import Leaderboard
-    from arena.boards.trust import Finding
     from arena.calibration.comparison import Comparison
     from arena.ratings.rate import Ratings
     from arena.ratings.results import PairDifference
@@ -215,7 +215,7 @@ def _untrusted(comparisons: Sequence[Comparison]) -> Conclusion | None:
     """Where the judge of the games is not shown to agree with people more than chance would."""
     if not comparisons:
         return None
-    from arena.boards.trust import findings
+    from arena.boards.findings import findings
     from arena.calibration.comparison import PANEL
 
     told = [own for one in comparisons if one.people.level == "verdicts" for own in findings(one)]

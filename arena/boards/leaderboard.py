@@ -10,7 +10,7 @@ from arena.boards.conclusion import Conclusion, adaptive_line, conclude_board, t
 from arena.boards.coverage import STAGES
 from arena.boards.health import judge_section
 from arena.boards.ratings import conclusion_section, controlled_json, rating_table, ratings_json, ratings_section
-from arena.boards.trust import in_short, trust_checks
+from arena.boards.trust import in_short, no_people, trust_checks
 from arena.present.blocks import Block, Board, Check, Checks, Remarks, Section
 from arena.present.numbers import ALIGNED, COUNT, FIGURE, PERCENT, PERCENT_1, POINTS, SCORE, counted
 from arena.present.plain import flat, plain
@@ -147,7 +147,12 @@ class TournamentBoard(Board):
 
     def checks(self) -> tuple[Check, ...]:
         """Whether it may be believed."""
-        return trust_checks(self.board, self.conclusion, self.comparisons, self.apart)
+        of_people: Sequence[Check] = [no_people(self.apart)]
+        if self.comparisons:
+            from arena.boards.calibration.people import people_checks
+
+            of_people = people_checks(self.comparisons, self.apart)
+        return trust_checks(self.board, self.conclusion, of_people)
 
     def sections(self) -> list[Section]:
         """All of it, the conclusion first."""

@@ -38,8 +38,7 @@ def synth(
     from arena.boards.synth import SynthBoard
     from arena.cli.console import INCOMPLETE, errors, say
     from arena.cli.documents import print_unread
-    from arena.cli.show import show
-    from arena.cli.tournament import print_summary
+    from arena.cli.show import print_summary, show
     from arena.cli.trace import asking
     from arena.stages.queries.config import load_synth_config
     from arena.stages.queries.run import synthesise
@@ -66,7 +65,7 @@ def synth(
 def make_queries(config: Config, *, retry_failed: bool, trace: Trace | None, part_of: Recorder) -> bool:
     """Make the queries that are missing, and say what came of it; whether nothing is left to do."""
     from arena.cli.console import errors, say
-    from arena.cli.tournament import print_summary
+    from arena.cli.show import print_summary
     from arena.cli.trace import asking
     from arena.present.numbers import counted
     from arena.stages.queries.config import of_tournament

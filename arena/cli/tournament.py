@@ -142,6 +142,8 @@ def _run(
     with recorded(config.store, config.name) as recorder:
         whole, summary = _ask(config, stages, recorder, retry_failed=retry_failed, wait=wait, trace=trace)
     if summary is not None:
+        from arena.cli.show import print_summary
+
         print_summary(summary)
         _print_board(config, summary.run_id, source, form, details=details)
         whole = whole and summary.complete
@@ -188,37 +190,6 @@ def _require_stages(config: Config, asked: Sequence[Stage]) -> None:
         section = "retrieval" if stage == "relevance" else stage.value
         if not (config.section(section) if section in FURTHER else getattr(config, section)):
             raise InputError(f"--stage {stage}: the configuration has no section {section!r}")
-
-
-def print_summary(summary: RunSummary) -> None:
-    """One line per stage on standard error, one per judge that was asked, and one per judge that stopped."""
-    from arena.cli.console import errors, printable
-    from arena.present.numbers import MONEY
-
-    for task, stage in summary.stages.items():
-        cost = MONEY.write(stage.cost_usd) + (f" + {stage.cost_unknown} of unknown cost" if stage.cost_unknown else "")
-        counts = (
-            f"{stage.judged} judged, {stage.known} known, {stage.failed} failed, {stage.left} left of {stage.wanted}"
-        )
-        errors.print(f"{task.value}: {counts}; {stage.calls} calls, {cost}")
-        if stage.changed_lists:
-            told_by = {Task.QUESTIONS: "exam generate", Task.NUGGETS: "nuggets create"}[task]
-            errors.print(
-                f"{task.value}: lists shorter than asked for, or with texts left out: {stage.changed_lists}; "
-                f"'ragleague {told_by}' says which"
-            )
-    for name, judge in summary.judges.items():
-        if judge.latency_s is not None:
-            median, ninetieth, ninety_ninth = (f"{seconds:.2f}" for seconds in judge.latency_s)
-            line = f"judge {name}: {judge.replies} replies of {judge.calls} calls in {judge.seconds:.1f} s"
-            line += f" ({judge.replies_per_s:.1f}/s), latency {median} s median, {ninetieth} 90 %, {ninety_ninth} 99 %"
-            errors.print(printable(line))
-    for line in [*summary.stopped, *summary.waiting]:
-        errors.print(printable(line))
-    if summary.waiting:
-        errors.print("incomplete: the server goes on with the batches; run again to fetch their replies")
-    elif not summary.complete:
-        errors.print("incomplete: 'ragleague failures' lists what failed; run again to go on")
 
 
 def _print_board(config: Config, run_id: str, source: str, form: str, *, details: bool) -> None:

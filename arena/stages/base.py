@@ -14,7 +14,7 @@ from judges.prompts import PromptTemplate
 from judges.types import Judgment, Prompt, Task
 
 if TYPE_CHECKING:
-    from arena.stages.relevance import Labels
+    from arena.stages.labels import Labels
 
 
 @dataclass(frozen=True, slots=True)

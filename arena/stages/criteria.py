@@ -6,7 +6,7 @@ from arena.config.judging import CriteriaSection
 from arena.config.whole import Config
 from arena.data.dataset import Dataset
 from arena.stages.base import Release, TournamentStage
-from arena.stages.relevance import Labels
+from arena.stages.labels import Labels
 from arena.stages.schedule import answering
 from arena.store import Wanted
 from judges.prompts import load_prompt

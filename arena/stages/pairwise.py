@@ -12,7 +12,7 @@ from arena.config.whole import Config
 from arena.data.controlled import check_ratings
 from arena.data.dataset import Dataset
 from arena.stages.base import Release, TournamentStage
-from arena.stages.relevance import Labels
+from arena.stages.labels import Labels
 from arena.stages.samples import combined
 from arena.stages.schedule import AdaptiveGames, Game, Schedule, answering, games
 from arena.store import IDENTICAL, Result, Wanted

@@ -2,146 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from typing import Any
 
-from arena.config.judging import ReferencesSection, RetrievalSection
+from arena.config.judging import RetrievalSection
 from arena.config.whole import Config
-from arena.data.dataset import SHARED, Dataset
+from arena.data.dataset import Dataset
 from arena.stages.base import Release, TournamentStage
-from arena.stages.samples import LabelResults, document_labels
+from arena.stages.labels import Labels
 from arena.store import Result, Wanted
-from judges.errors import RETRIED_NEXT_RUN, ConfigError
-from judges.prompts import load_prompt
 from judges.prompts.tasks import relevance_prompt
-from judges.types import AnnotatedDocument, Judgment, Prompt, Retrieved, Task, label_of
+from judges.types import Prompt, Task
 from retrieval_eval.metrics import default_measures
-
-
-class Labels:
-    """Relevance labels as they come in, and the documents that judges are shown by them.
-
-    Args:
-        config: its ``retrieval`` says who labels, and down to which rank.
-        data: what agents retrieved.
-        assume: for a plan, show documents without a label as if they were relevant.
-
-    Attributes:
-        results: by (query_id, doc_id) what all judges and samples come to: a judgment, or a failure.
-        template: the prompt by which documents are labelled, ``None`` where nobody labels them.
-        complete: whether no further label will come.
-    """
-
-    def __init__(self, config: Config, data: Dataset, *, assume: bool = False) -> None:
-        self.results: LabelResults = {}
-        self.assume, self.complete = assume, config.retrieval is None
-        self._config, self._data, self._section = config, data, config.retrieval
-        self._results: dict[tuple[str, str], list[tuple[Wanted, Result]]] = {}
-        self._labelled: Counter[str] = Counter()
-        judges = [] if self._section is None else [config.judges[name] for name in self._section.judge]
-        self._each = sum(judge.samples for judge in judges)
-        self.template = load_prompt(self._section.prompt, Task.RELEVANCE) if self._section is not None else None
-
-    def take(self, want: Wanted, result: Result) -> None:
-        """Take one judge's sample.
-
-        A document's results are combined in the order of the plan, so that its label and reason do not depend on which
-        reply was faster.
-        """
-        assert self._section is not None
-        document, place = (want.query_id, want.item), self._section.judge.index
-        results = self._results.setdefault(document, [])
-        results.append((want, result))
-        if len(results) == self._each:
-            results = sorted(self._results.pop(document), key=lambda entry: (place(entry[0].judge), entry[0].sample))
-            how = {name: self._config.judges[name].combine for name in self._section.judge}
-            for key, label in document_labels(results, how, self._section.combine).items():
-                # Nobody reads a label's reply again, and a run keeps all its labels.
-                self.results[key] = label and replace(label, reply="", rejected=())
-            self._labelled[want.query_id] += 1
-
-    def are_shown(self, section: ReferencesSection) -> bool:
-        """Whether judges of a section see documents with labels."""
-        return self._section is not None and section.include
-
-    def is_open(self, query_id: str) -> bool:
-        """Whether some document of the query may still get its label."""
-        return not self.complete and self._labelled[query_id] < len(self.pool(query_id))
-
-    def of(self, query_id: str) -> dict[str, int] | None:
-        """Labels by document, without those that failed; ``None`` while one may still come in this run or the next."""
-        results = {doc_id: self.results.get((query_id, doc_id)) for doc_id in self.pool(query_id)}
-        if self._section is None:
-            return {}
-        if any(map(_is_to_come, results.values())):
-            return None
-        return {doc_id: label_of(label.outcome) for doc_id, label in results.items() if isinstance(label, Judgment)}
-
-    def shown(
-        self, query_id: str, agents: Collection[str] | None, section: ReferencesSection
-    ) -> list[AnnotatedDocument] | None:
-        """The documents of these agents, of all where it is ``None``, with their labels; without those that failed.
-
-        ``None`` while a label may still come in this run or the next.
-        """
-        if not section.include:
-            return []
-        documents = [self._data.documents[doc_id] for doc_id in self.pool(query_id, agents)]
-        if self._section is None:
-            return [AnnotatedDocument(document) for document in documents]
-        annotated = []
-        for document in documents:
-            label = self.results.get((query_id, document.doc_id))
-            if isinstance(label, Judgment):
-                annotated.append(AnnotatedDocument(document, label_of(label.outcome), label.reason))
-            elif _is_to_come(label):
-                if not self.assume:
-                    return None
-                annotated.append(AnnotatedDocument(document, section.threshold))
-        return annotated
-
-    def ranked(self, query_id: str) -> list[str]:
-        """The query's documents down to the depth, by the best rank that an agent retrieved them at."""
-        best: dict[str, int] = {}
-        for entry in self._retrieved(query_id):
-            best[entry.doc_id] = min(entry.rank, best.get(entry.doc_id, entry.rank))
-        return sorted(best, key=lambda doc_id: (best[doc_id], doc_id))
-
-    def pool(self, query_id: str, agents: Collection[str] | None = None) -> list[str]:
-        """Ids of the documents that these agents (all when ``None``) retrieved down to the depth, each once."""
-        return sorted(
-            {
-                entry.doc_id
-                for entry in self._retrieved(query_id)
-                if agents is None or entry.agent == SHARED or entry.agent in agents
-            }
-        )
-
-    def _retrieved(self, query_id: str) -> list[Retrieved]:
-        """What agents retrieved down to the depth of ``retrieval``; other stages may look further."""
-        depth = self._section.depth if self._section else None
-        entries = self._data.retrieved.get(query_id, ())
-        return [entry for entry in entries if depth is None or entry.rank <= depth]
-
-    def check_threshold(self, key: str, section: ReferencesSection) -> None:
-        """Refuse a threshold that no label can reach: judges would see no document, and nobody would notice.
-
-        Raises:
-            ConfigError: it is too high.
-        """
-        if self.template is None or not section.include:
-            return
-        if section.threshold > (highest := self.template.reply.highest_label()):
-            raise ConfigError(
-                f"{key}.documents.threshold: {section.threshold} is above {highest}, the highest label "
-                f"of the relevance prompt {self.template.name!r}"
-            )
-
-
-def _is_to_come(label: Result | None) -> bool:
-    return label is None or (not isinstance(label, Judgment) and label.cause in RETRIED_NEXT_RUN)
 
 
 class RelevanceStage(TournamentStage):

@@ -12,7 +12,7 @@ from arena.data.controlled import check_ratings
 from arena.data.dataset import Dataset
 from arena.stages import STAGES
 from arena.stages.base import Release, TournamentStage
-from arena.stages.relevance import Labels
+from arena.stages.labels import Labels
 from arena.store import Result, Store, Wanted
 from judges.types import Judgment, Prompt, Task
 

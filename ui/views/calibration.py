@@ -14,7 +14,7 @@ import streamlit as st
 from arena.boards.calibration.board import Calibration, corrected_figures
 from arena.boards.calibration.methods import method_chart
 from arena.boards.calibration.people import difference_chart, judges_of, said_of
-from arena.boards.trust import least_and_most_alike
+from arena.boards.findings import least_and_most_alike
 from arena.calibration.comparison import Comparison, Disagreement, JudgeAgainstPeople
 from arena.calibration.methods import MethodComparison
 from arena.calibration.votes import Level

@@ -27,7 +27,7 @@ from arena.boards.calibration.people import (
     people_blocks,
     slug,
 )
-from arena.boards.trust import THINGS
+from arena.boards.findings import THINGS
 from arena.calibration.comparison import Comparison, JudgeAgainstPeople, Settings
 from arena.calibration.consensus import OrderHealth
 from arena.calibration.corrected_ratings import CorrectedRatings, Estimates

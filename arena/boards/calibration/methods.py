@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from arena.boards.agreement import WIDE, correlation_columns
 from arena.boards.calibration.people import slug
-from arena.boards.trust import least_and_most_alike
+from arena.boards.findings import least_and_most_alike
 from arena.calibration.comparison import Comparison
 from arena.calibration.consensus import OrderHealth
 from arena.calibration.methods import MethodComparison, MethodPair

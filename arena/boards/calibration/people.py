@@ -9,17 +9,8 @@ from itertools import chain
 from typing import Any, Final
 
 from arena.boards.agreement import COEFFICIENTS, WIDE, confusion, correlation_columns
-from arena.boards.trust import (
-    ALPHA,
-    OUTCOMES,
-    PEOPLE,
-    THINGS,
-    Finding,
-    findings,
-    gain_from_ties,
-    no_people,
-    outside_scale,
-)
+from arena.boards.findings import OUTCOMES, THINGS, Finding, findings, gain_from_ties, outside_scale
+from arena.boards.trust import ALPHA, PEOPLE, no_people
 from arena.calibration.comparison import Comparison, Disagreement, JudgeAgainstPeople
 from arena.calibration.votes import Level
 from arena.people.files import SUPPORT

@@ -14,7 +14,7 @@ from arena.config.whole import Config
 from arena.data.dataset import Dataset
 from arena.stages.base import Release, TournamentStage
 from arena.stages.exam.bank import Material, kept_bank, load_bank, material, subtopics, written_items
-from arena.stages.relevance import Labels
+from arena.stages.labels import Labels
 from arena.store import Result, Store, Wanted
 from judges.prompts import PromptTemplate, load_prompt
 from judges.prompts.tasks import answer_check_prompt, extraction_prompt, grading_prompt, questions_prompt

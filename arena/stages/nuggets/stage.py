@@ -12,6 +12,7 @@ from arena.config.judging import NuggetsSection
 from arena.config.whole import Config
 from arena.data.dataset import Dataset
 from arena.stages.base import Release, TournamentStage
+from arena.stages.labels import Labels
 from arena.stages.nuggets.lists import (
     importances_of,
     listed,
@@ -25,7 +26,6 @@ from arena.stages.nuggets.lists import (
     settled_nuggets,
     spans,
 )
-from arena.stages.relevance import Labels
 from arena.stages.schedule import answering
 from arena.store import Result, Wanted
 from judges.errors import ConfigError

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from arena.boards.calibration.people import people_checks
 from arena.boards.conclusion import conclude_board
 from arena.boards.coverage import Coverage
 from arena.boards.results import Leaderboard
@@ -167,7 +168,7 @@ def test_a_judge_beyond_chance_in_values_without_kappa_is_neither_passed_nor_fai
     judge = [replace(one, rater="j", value=one.value + noise.gauss(0, 0.1)) for one in said]
     comparisons = compare_opinions({("criteria", ""): judge}, {("criteria", ""): said}, Settings(samples=50))
     leaderboard = board(league(careful))
-    checks = trust_checks(leaderboard, conclude_board(leaderboard, comparisons), comparisons)
+    checks = trust_checks(leaderboard, conclude_board(leaderboard, comparisons), people_checks(comparisons))
     (check,) = [own for own in checks if own.name.startswith("People agree")]
     assert (check.status, "more than chance" in check.finding) == ("unknown", True)
     assert check.remedy.startswith("Let several people")

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from arena.boards.trust import gain_from_ties, outside_scale
+from arena.boards.findings import gain_from_ties, outside_scale
 from arena.calibration.comparison import PANEL, Settings, compare
 from arena.calibration.consensus import order_health, settled
 from arena.calibration.correlation import bland_altman, correlations

@@ -13,7 +13,7 @@ from arena.boards.exports import export_labels
 from arena.config.whole import Config
 from arena.run.plan import plan
 from arena.run.tournament import load_data
-from arena.stages.relevance import Labels
+from arena.stages.labels import Labels
 from arena.stages.samples import labels_of
 from arena.store import Store, Wanted
 from judges.types import JudgeFailure, Judgment, Task, label_of

@@ -1,0 +1,126 @@
+"""Judges held against people, in words: what may be said of each, with its figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from arena.present.numbers import PERCENT_1, SIGNED_2, counted, with_interval
+from retrieval_eval.stats.bootstrap import FEW_QUERIES
+from retrieval_eval.stats.estimate import Estimate
+
+if TYPE_CHECKING:
+    from arena.calibration.comparison import Comparison, JudgeAgainstPeople
+    from arena.calibration.methods import MethodComparison, MethodPair
+    from arena.calibration.votes import Level
+
+Trust: TypeAlias = Literal["unknown", "few", "chance", "below people", "as people", "above chance"]
+
+THINGS: Final[dict[Level, str]] = {
+    "verdicts": "games",
+    "labels": "documents",
+    "criteria": "grades",
+    "nuggets": "nuggets",
+}
+"""What is judged on each level, many of them."""
+
+OUTCOMES: Final = {1: "first wins", 0: "tie", -1: "second wins"}
+"""Values of a verdict; the first of two agents is the one whose name comes first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Whether a judge can be trusted on one level.
+
+    Attributes:
+        level: what was judged.
+        judge: its name, which comes from outside.
+        trust: ``unknown``: nothing both judged; ``few``: on too few queries; ``chance``: not shown to agree more than
+            chance would; ``below people``: its agreement with a vote lies, interval and all, below that of two people;
+            ``as people``: it does not; ``above chance``: there are no two people to hold against.
+        sentence: the same in words, with the figures.
+        kappa: Cohen's, against the consensus of people; without a value where values are no labels.
+    """
+
+    level: Level
+    judge: str
+    trust: Trust
+    sentence: str
+    kappa: Estimate
+
+
+def findings(comparison: Comparison) -> tuple[Finding, ...]:
+    """One for each judge."""
+    return tuple(_finding(comparison, judge) for judge in comparison.judges.values())
+
+
+def gain_from_ties(comparison: Comparison) -> str:
+    """How much of a panel's gain over its best member comes from people's ties; empty where none does."""
+    own = comparison.gain
+    if own is None or not own.gain_on_ties or own.gain_on_ties < 0 or own.agreement <= own.best_agreement:
+        return ""
+    elsewhere = own.agreement - own.best_agreement - own.gain_on_ties
+    return (
+        f"of the difference {SIGNED_2.write(own.gain_on_ties)} comes from the {own.gold_ties:,} games on which people "
+        f"tie, {SIGNED_2.write(elsewhere)} from the others: a panel ties wherever its judges differ and no side leads"
+    )
+
+
+def outside_scale(judge: JudgeAgainstPeople) -> str:
+    """Which values of a judge lie beyond those of people, with how many things have it; empty where none does."""
+    if not judge.outside or judge.people_range is None:
+        return ""
+    values = ", ".join(f"{value:g} ({count:,})" for value, count in judge.outside)
+    low, high = judge.people_range
+    return f"values {values} lie outside the {low:g} to {high:g} of people: kappa counts each as a label of its own"
+
+
+def least_and_most_alike(found: MethodComparison) -> tuple[MethodPair, MethodPair] | None:
+    """The two methods whose orders of agents differ most, and those that are most alike, by Kendall's tau."""
+    known = [pair for pair in found.pairs if pair.kendall.value is not None]
+    if not known:
+        return None
+    return min(known, key=_tau), max(known, key=_tau)
+
+
+def _tau(pair: MethodPair) -> float:
+    return pair.kendall.value or 0.0
+
+
+def _finding(comparison: Comparison, judge: JudgeAgainstPeople) -> Finding:
+    trust = _trust(comparison, judge)
+    kappa = Estimate(None) if judge.labels is None else judge.labels.kappa
+    return Finding(judge.level, judge.judge, trust, _sentence(comparison, judge, trust), kappa)
+
+
+def _sentence(comparison: Comparison, judge: JudgeAgainstPeople, trust: Trust) -> str:
+    what, within, share = THINGS[judge.level], comparison.people.within.share, judge.votes.share
+    if trust == "unknown":
+        return f"{judge.judge} and people judged none of the same {what}."
+    said = f"{judge.judge} says what a person says in {with_interval(share, PERCENT_1)} of cases"
+    said += f", on {judge.n:,} {what} of {counted(judge.queries, 'query', 'queries')}"
+    if trust == "few":
+        return f"{said}. That is too little to trust or distrust it."
+    if trust == "chance":
+        return f"{said}. It is not shown to agree with people more than chance would."
+    if trust == "above chance":
+        more = "That is more than chance. How often two people agree is not known: let several judge the same things."
+        return f"{said}. {more}"
+    among = f"two people agree in {with_interval(within, PERCENT_1)}"
+    verdict = "It agrees with people less than they do" if trust == "below people" else "No less than people do"
+    return f"{said}; {among}. {verdict} among themselves."
+
+
+def _trust(comparison: Comparison, judge: JudgeAgainstPeople) -> Trust:
+    within, share = comparison.people.within.share, judge.votes.share
+    if not judge.n or share.value is None:
+        return "unknown"
+    if judge.queries < FEW_QUERIES:
+        return "few"
+    beyond = judge.labels.kappa if judge.labels is not None else judge.correlations.spearman
+    if beyond.low is None or beyond.low <= 0:
+        return "chance"
+    if within.value is None:
+        return "above chance"
+    below = share.high is not None and within.low is not None and share.high < within.low
+    return "below people" if below else "as people"
