@@ -107,7 +107,7 @@ def test_ratings_below_the_bar_are_withheld_and_shown_on_demand(tmp_path: Path, 
     assert line.startswith("Conclusion: Judge strict has ")
     assert "and ratings need 80% of every judge's and agent's: run again to judge the rest" in line
     assert "'ragleague leaderboard --below-coverage'" in line
-    assert "Bradley-Terry" not in refused.out
+    assert "Rating" not in refused.out
     assert "would be rated highest" not in refused.out
     assert "judgments are missing: 0 failed, 60 not made yet" in refused.out
 
@@ -138,7 +138,7 @@ def test_tables_for_other_programs_are_not_silent(tmp_path: Path, cli: Any, form
     (line,) = refused.err.splitlines()
     assert refused.status == 3
     assert line.startswith("no ratings: judge strict has ")
-    assert not {"elo", "Bradley-Terry"} & set(refused.out.replace(",", " ").split())
+    assert not {"elo", "Rating"} & set(refused.out.replace(",", " ").split())
 
 
 def test_a_store_whose_settings_lack_the_bar_has_the_usual_one(tmp_path: Path) -> None:

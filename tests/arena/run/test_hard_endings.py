@@ -288,7 +288,7 @@ def test_a_run_told_to_end_keeps_what_is_in_flight_and_shows_what_there_is(
     wait_until(lambda: len(server.calls) >= 12, child)
     child.send_signal(number)
     done = ended(child)
-    assert "Bradley-Terry" in done.out
+    assert "Ranks" in done.out
     keeps_what_was_in_flight(config, server, done)
 
 
