@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-DEMO = Path(__file__).parents[2] / "arena/demo"
+DEMO = Path(__file__).parents[3] / "arena/demo"
 
 
 @pytest.fixture
