@@ -98,7 +98,7 @@ def _entered(checkout: Path, what: str, store: str) -> set[CodeType]:
     sys.setprofile(note)
     try:
         if what == "command":
-            runpy.run_module("arena", run_name="__main__")
+            runpy.run_module("ragleague", run_name="__main__")
         else:
             import_module("arena.boards.results").leaderboard(import_module("arena.store").Store.open(store))
     except SystemExit as ending:

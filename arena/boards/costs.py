@@ -11,14 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from arena.data.dataset import Dataset
+from arena.data.dataset import COST, LATENCY, TOKENS_IN, TOKENS_OUT, TRIED, Causes, Dataset
 from arena.present.blocks import Board, Remarks, Section
 from arena.present.numbers import COUNT, MONEY, POINTS, SECONDS, counted, listed
 from arena.present.picture import Chart, Dot
 from arena.present.plain import plain
 from arena.present.table import Column, Table, records
 from arena.ratings.results import AgentRating
-from arena.stages.answers.replies import COST, LATENCY, TOKENS_IN, TOKENS_OUT, TRIED, Causes
 from judges.types import Answer
 
 _NAMED: Final = 5

@@ -18,7 +18,7 @@ from judges.types import JudgeFailure, Judgment, Task, Verdict
 
 if TYPE_CHECKING:
     from arena.boards.documents import CitationBoard, RetrievalBoard
-    from arena.data.dataset import Dataset
+    from arena.data.dataset import Causes, Dataset
     from arena.data.games import GameTable
     from arena.present.blocks import Board
     from arena.ratings.covariates import Controlled
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from arena.ratings.health import Lengths
     from arena.ratings.panel import PanelRatings
     from arena.ratings.rate import Ratings
-    from arena.stages.answers.replies import Causes
     from arena.stages.exam.study import ExamScores
     from arena.stages.nuggets.results import NuggetBoard
     from arena.stages.samples import Consistency

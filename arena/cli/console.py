@@ -11,7 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
 
 from arena.present.numbers import MONEY
 from arena.present.numbers import printable as printable  # noqa: PLC0414 - offered here to all commands
@@ -65,6 +75,14 @@ def say(text: str, console: Console = output) -> None:
     console.print(("\n" if text.startswith("\n") else "") + printable(text.lstrip("\n")))
 
 
+class _Rate(ProgressColumn):
+    """Wants settled a second. It is computed when it is drawn, since that goes through the last thousand."""
+
+    def render(self, task: Task) -> Text:
+        """The rate as text."""
+        return Text("-/s" if task.speed is None else f"{task.speed:.1f}/s")
+
+
 class Bars:
     """Progress bars of a run on standard error: done, failed, rate, cost, time left; above them what it waits for."""
 
@@ -74,7 +92,7 @@ class Bars:
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
             TextColumn("{task.fields[failed]} failed"),
-            TextColumn("{task.fields[rate]}/s"),
+            _Rate(),
             TextColumn("{task.fields[cost]}"),
             TimeRemainingColumn(),
             console=errors,
@@ -102,9 +120,7 @@ class Bars:
     def begin(self, task: str, wanted: int) -> None:
         """A stage, or an agent's turn, begins."""
         self._failed[task], self._cost[task] = 0, 0.0
-        self._ids[task] = self._progress.add_task(
-            printable(str(task)), total=wanted, failed=0, rate="-", cost=MONEY.write(0)
-        )
+        self._ids[task] = self._progress.add_task(printable(str(task)), total=wanted, failed=0, cost=MONEY.write(0))
 
     def more(self, task: str, wanted: int) -> None:
         """More wants than were known when it began."""
@@ -115,12 +131,4 @@ class Bars:
         """One more want is settled."""
         self._failed[task] += kind == "failed"
         self._cost[task] += cost_usd or 0.0
-        ident = self._ids[task]
-        speed = self._progress.tasks[ident].speed
-        self._progress.update(
-            ident,
-            advance=1,
-            failed=self._failed[task],
-            rate="-" if speed is None else f"{speed:.1f}",
-            cost=MONEY.write(self._cost[task]),
-        )
+        self._progress.update(self._ids[task], advance=1, failed=self._failed[task], cost=MONEY.write(self._cost[task]))

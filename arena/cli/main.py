@@ -10,8 +10,8 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
-from importlib import import_module
-from typing import Any, Final, TextIO
+from importlib import import_module, metadata
+from typing import Annotated, Any, Final, TextIO
 
 import typer
 from typer.core import TyperGroup
@@ -51,7 +51,6 @@ _MODULES: Final[Mapping[str, Sequence[str]]] = {
 """The modules of ``arena.cli`` that define each command, in the order of ``--help``."""
 
 _TYPER: Final[Mapping[str, Any]] = {
-    "add_completion": False,
     "pretty_exceptions_enable": False,
     "rich_markup_mode": None,
 }
@@ -67,7 +66,7 @@ class _LateCommands(TyperGroup):
         names = [cmd_name] if cmd_name in _MODULES else _MODULES  # of a wrong name, all: the message suggests one
         modules = dict.fromkeys(module for name in names if name not in self.commands for module in _MODULES[name])
         if modules:
-            late = typer.Typer(**_TYPER)
+            late = typer.Typer(add_completion=False, **_TYPER)
             late.callback()(_no_options)  # without it, one command would be the whole program
             for module in modules:
                 import_module(f"arena.cli.{module}").register(late)
@@ -79,6 +78,20 @@ def _no_options() -> None:
     """Every command has its own options."""
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"ragleague {metadata.version('ragleague')}")
+        raise typer.Exit
+
+
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Decide which of your RAG systems is better, and whether the judge that says so can be trusted."""
+
+
 app = typer.Typer(
     name="ragleague",
     cls=_LateCommands,
@@ -86,7 +99,7 @@ app = typer.Typer(
     no_args_is_help=True,
     **_TYPER,
 )
-app.callback()(_no_options)
+app.callback()(_options)
 
 
 _INTERRUPTED = 130

@@ -10,7 +10,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final
+from typing import Final, TypeAlias
 
 from judges.types import Answer, Document, Query, Retrieved
 
@@ -18,6 +18,13 @@ SHARED = ""
 """The agent of a retrieved document in tables that name none: it was given to every agent."""
 EVERY_AGENT = "(every agent)"
 """Whose scores those of such documents are."""
+
+LATENCY, COST, TOKENS_IN, TOKENS_OUT = "latency_s", "cost_usd", "input_tokens", "output_tokens"
+TRIED = "tried_s"
+"""Columns of a table of answers, and metadata of an answer, that say what it took."""
+
+Causes: TypeAlias = Mapping[str, int]
+"""How often an agent had no answer for which cause."""
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from typing import TypeAlias
+from typing import TYPE_CHECKING
 
 from arena.config.stored import StoredAgent, StoredSettings
-from arena.data.dataset import SHARED, Dataset
-from arena.stages.answers.agents import Declared
+from arena.data.dataset import COST, LATENCY, SHARED, TOKENS_IN, TOKENS_OUT, TRIED, Causes, Dataset
 from arena.store import Store, missing
 from arena.store.agents import ANSWERED, AgentQuery, AgentReplies
 from judges.errors import InputError
@@ -20,12 +19,8 @@ from judges.types import Answer, Document, Query, Retrieved
 from retrieval_eval.agents.types import AgentFailure, AgentReply
 from retrieval_eval.citations import CITATIONS
 
-LATENCY, COST, TOKENS_IN, TOKENS_OUT = "latency_s", "cost_usd", "input_tokens", "output_tokens"
-TRIED = "tried_s"
-"""Columns of a table of answers, and metadata of an answer, that say what it took."""
-
-Causes: TypeAlias = Mapping[str, int]
-"""How often an agent had no answer for which cause."""
+if TYPE_CHECKING:
+    from arena.stages.answers.agents import Declared
 
 NOT_ASKED = "not asked"
 """In place of a cause, where nobody asked the agent yet, or the answer came after the tournament was last run."""

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+import ragleague
+
 
 def test_exported_verdicts_imported_again_give_the_same_ratings(
     cli: Any, played_demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -106,3 +108,8 @@ def test_starting_up_loads_nothing_heavy(what: str) -> None:
     script = script.replace(str(heavy), f"set({heavy})")
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "loaded"
+
+
+def test_the_version_is_printed_alone(cli: Any) -> None:
+    told = cli("--version")
+    assert (told.status, told.out, told.err) == (0, f"ragleague {ragleague.__version__}\n", "")
