@@ -18,7 +18,7 @@ import pytest
 
 from arena.config.whole import Config
 from arena.stages.answers.asking import run_agents
-from judges.errors import InputError
+from judges.errors import CAUSES, InputError
 from tests.conftest import CLI
 from tests.support.llm_server import Call, LLMServer, Reply, hostile, steady_judge
 from tests.support.ray_cluster import RayCluster, ray_cluster
@@ -178,9 +178,10 @@ def test_a_node_killed_in_the_middle_of_a_hostile_run_loses_nothing(
         return replace(reply, delay_s=0.1)
 
     with LLMServer(fatal_for_a_node) as server:
-        config = on_ray(tmp_path, cluster, server.openai_url, timeout_s=2)
+        config = on_ray(tmp_path, cluster, server.openai_url, timeout_s=4)
         with caplog.at_level("INFO", "ragleague.progress"):
-            assert run(config).complete
+            ended = run(config)
+        assert ended.complete, Counter(each for each in outcomes(config).values() if each in CAUSES or each is None)
         keys = {call.headers["authorization"] for call in server.calls}
     assert len(cluster.nodes) == 1
     (lost,) = [line for line in caplog.messages if "died" in line]
