@@ -114,9 +114,20 @@ def _fills(text: str, height: int) -> bool:
     return lines * 24 > height
 
 
-def nothing(words: str) -> None:
-    """There is nothing to show yet, or nothing that passes the filters; the words, our own, say what to do."""
-    st.info(words, icon=":material/inbox:")
+def nothing(words: str, *, yaml: str = "") -> None:
+    """There is nothing to show yet, or nothing that passes the filters; the words, our own, say what to do.
+
+    Args:
+        words: what is not there, and what to do.
+        yaml: what to add to the tournament's YAML file, where that is what is missing.
+    """
+    if not yaml:
+        st.info(words, icon=":material/inbox:")
+        return
+    with st.container(border=True):
+        st.markdown(words)
+        st.code(yaml, language="yaml")
+        st.caption("Add this to the tournament's YAML file, then run `ragleague run`.")
 
 
 def no_tournament() -> None:
