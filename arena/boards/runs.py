@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -107,6 +108,22 @@ def stages_table(run: Run, *, at_work: bool = False, name: str = "run-by-stage")
     columns = [column for column in _STAGES if not (at_work and column.key in {"wanted", "known"})]
     stages = [stage for stage in _WORDS if stage in run.stages or stage in run.spent]
     return Table(name, "", columns, [_stage(run, stage) for stage in stages])
+
+
+def run_names(found: Sequence[Run]) -> dict[str, str]:
+    """What runs are called, by id: the second in which each began, with a number if it is not the first of that second.
+
+    Args:
+        found: all runs of a tournament, the latest first. A name stays as it is when others come, so an address may
+            hold it.
+    """
+    begun: Counter[str] = Counter()
+    called = {}
+    for run in reversed(found):
+        moment = f"{datetime.fromtimestamp(run.begun, UTC):%Y-%m-%d %H:%M:%S} UTC"
+        begun[moment] += 1
+        called[run.run_id] = moment if begun[moment] == 1 else f"{moment} ({begun[moment]})"
+    return called
 
 
 def agents_so_far(run: Run) -> tuple[int, int, int]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Container, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from arena.boards.results import Leaderboard
     from arena.config.stored import StoredSettings
     from arena.data.dataset import Dataset
-    from arena.ratings.results import AgentRating
     from arena.run.ledger import RunSummary, StageSummary
 
 _KEPT = ("agent", "rank", "rank_low", "rank_high", "group", "bt", "bt_low", "bt_high", "games")
@@ -103,18 +103,38 @@ def recorded(location: str, tournament: str, part_of: Recorder | None = None) ->
 
 
 def subject_of(settings: StoredSettings, data: Dataset) -> dict[str, Any]:
-    """What a run is of, without any text: settings, agents, and a digest of each query."""
+    """What a run is of, without any text: settings, agents, a digest of each query and of each agent's answers."""
     digests = {
         query_id: hashlib.sha256(query.text.encode("utf-8", "replace")).hexdigest()[:8]
         for query_id, query in data.queries.items()
     }
-    return {"settings": settings.raw, "agents": sorted(data.agents), "queries": digests}
+    subject = {"settings": settings.raw, "agents": sorted(data.agents), "queries": digests}
+    return {**subject, "answers": answer_digests(data, digests)}
+
+
+def answer_digests(data: Dataset, query_ids: Container[str]) -> dict[str, str]:
+    """By agent, a digest of its answers to these queries: equal if each of them has the same text."""
+    found = {agent: hashlib.sha256() for agent in sorted(data.agents)}
+    for query_id, agent in sorted(data.answers):
+        if query_id in query_ids:
+            text = data.answers[query_id, agent].text.encode("utf-8", "replace")
+            found[agent].update(f"{query_id}\0{len(text)}\0".encode("utf-8", "replace") + text)
+    return {agent: own.hexdigest()[:16] for agent, own in found.items()}
 
 
 def standings_of(board: Leaderboard) -> list[dict[str, Any]]:
-    """The lines of a leaderboard, best first; none without ratings."""
-    return [_line(row) for row in board.ratings.agents] if board.ratings else []
+    """The lines of a leaderboard, best first; none without ratings.
 
-
-def _line(row: AgentRating) -> dict[str, Any]:
-    return {name: getattr(row, name) for name in _KEPT}
+    ``se`` of a line is the standard error of its difference to each agent below it, where that is known: enough to put
+    an interval around the difference to any group of agents later on.
+    """
+    if board.ratings is None:
+        return []
+    pairs = [pair for pair in board.ratings.pairs if math.isfinite(pair.se)]
+    errors = {frozenset((pair.better, pair.worse)): round(pair.se, 2) for pair in pairs}
+    names = [row.agent for row in board.ratings.agents]
+    return [
+        {name: getattr(row, name) for name in _KEPT}
+        | {"se": [errors.get(frozenset((row.agent, other))) for other in names[at:]]}
+        for at, row in enumerate(board.ratings.agents, start=1)
+    ]

@@ -1,0 +1,94 @@
+"""Ratings of earlier states on the scale of now."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from arena.boards.changes import State
+from arena.boards.history import NOW, HistoryBoard, history, moment
+from arena.boards.results import leaderboard
+from arena.store import Store
+from arena.store.runs import Runs
+from tests.conftest import CLI
+from tests.support.pages import config_file
+from tests.support.tournaments import configured, write_data
+
+
+def line(agent: str, bt: float, *se: float) -> dict[str, Any]:
+    return {"agent": agent, "bt": bt, "bt_low": bt - 50, "bt_high": bt + 50, "se": list(se)}
+
+
+SUBJECT = {"queries": {"q": "x"}}
+BEFORE = State(
+    {**SUBJECT, "answers": {"a": "1", "b": "1", "c": "1"}}, [line("a", 100, 10, 20), line("b", 0, 10), line("c", -100)]
+)
+AFTER = State(
+    {**SUBJECT, "answers": {"a": "1", "b": "1", "c": "2"}}, [line("c", 200, 10, 20), line("a", 0, 10), line("b", -200)]
+)
+
+
+def of_two(unchanged: str = "ab", **subject: Any) -> HistoryBoard:
+    first = moment(State({**BEFORE.subject, **subject}, BEFORE.standings), "first", frozenset(unchanged), ())
+    return HistoryBoard([first, moment(AFTER, NOW, frozenset("abc"), ())])
+
+
+def test_a_state_is_moved_so_that_those_who_did_not_change_keep_their_mean() -> None:
+    board = of_two()
+    first, now = board.moments
+    assert board.anchors(first) == ["a", "b"]
+    anchored = {agent: board.rating(first, agent) for agent in "abc"}
+    assert {agent: own.value for agent, own in anchored.items()} == {"a": -50.0, "b": -150.0, "c": -250.0}
+    # Of c: (20^2 + 10^2) / 2 less half the mean of 0, 10^2, 10^2 and 0.
+    assert anchored["c"].high == pytest.approx(-250 + 1.959964 * (250 - 25) ** 0.5)
+    assert board.rating(now, "c").low == 150, "now keeps the interval of its leaderboard"
+
+
+def test_an_agent_has_a_version_for_each_set_of_answers() -> None:
+    board = of_two()
+    assert [len(board.versions(agent)) for agent in "abc"] == [1, 1, 2]
+    second = board.versions("c")[-1]
+    assert (second.number, second.since, second.rating.value) == (2, NOW, 200)
+    assert second.change is not None
+    assert second.change.value == pytest.approx(450)
+    assert board.drawn == "c"
+    assert [own.name for own in board.picture().lines] == [NOW, "first"]
+    assert [own.tag for own in board.picture().lines] == ["version 2", "version 1"]
+
+
+def test_without_anyone_unchanged_a_state_stays_on_its_own_scale_and_says_so() -> None:
+    board = of_two(unchanged="")
+    assert board.rating(board.moments[0], "c").value == -100
+    assert board.versions("c")[-1].change is None
+    (section,) = board.sections()
+    assert "1 run has nothing in common with now" in section.blocks[0].items[0]  # type: ignore[union-attr]
+    assert {own.look for line in board.picture().lines for own in line.marks} == {"blue", "grey"}
+
+
+def test_runs_keep_what_the_history_is_made_of(tmp_path: Path, cli: CLI) -> None:
+    write_data(tmp_path)
+    config = configured(tmp_path, criteria=None)
+    assert cli("run", config_file(config)).status == 0
+    answers = (tmp_path / "answers.csv").read_text().splitlines()
+    head, *rows = answers
+    changed = [row + " and more" if row.split(",")[1] == "x" else row for row in rows]
+    (tmp_path / "answers.csv").write_text("\n".join([head, *changed]) + "\n")
+    assert cli("run", config_file(config)).status == 0
+    with closing(Store.open(config.store)) as store:
+        runs, board, data = Runs(store, "small").all(), leaderboard(store), store.dataset("small")
+    found = history(runs, board, data)
+    assert len(found.moments) == 2
+    assert found.anchors(found.moments[0]) == ["y", "z"]
+    assert {agent: len(found.versions(agent)) for agent in found.agents} == {"x": 2, "y": 1, "z": 1}
+    first = found.versions("x")[0].rating
+    assert first.value is not None
+
+
+def test_runs_of_earlier_versions_kept_less_and_are_shown_without_an_anchor() -> None:
+    old = State({"queries": {"q": "x"}}, [{**line("a", 1), "se": ()}, line("b", 0)])
+    board = HistoryBoard([moment(old, "first", frozenset(), ()), moment(AFTER, NOW, frozenset("abc"), ())])
+    assert [own.rating.value for own in board.versions("a")] == [1, 0]
+    assert board.versions("a")[-1].change is None
