@@ -30,11 +30,11 @@ from tests.support.browser import chromium, reader, served
 from ui.access import EVERYBODY_VARIABLE
 from ui.data import LOCATION_VARIABLE
 
-PAGES: Final = ("overview", "matrix", "games", "calibration", "retrieval", "queries")
+PAGES: Final = ("leaderboard", "compare", "games", "trust", "retrieval", "queries")
 BARS_S: Final = {
     **{f"{page}, warm": 0.2 for page in PAGES},
-    "overview, cold": 1.5,
-    "matrix, cold": 1.5,
+    "leaderboard, cold": 1.5,
+    "compare, cold": 1.5,
     **{f"games, {what}": 0.5 for what in ("an agent", "a pair", "orders disagree", "judges disagree", "a query")},
 }
 """Processor seconds of the server."""
@@ -49,8 +49,8 @@ FILTERS: Final = {
     "judges disagree": {"apart": "the judges"},
     "a query": {"query": "query-0400"},
 }
-OTHERS: Final = ("matrix", "games", "queries", "calibration", "runs")
-"""Pages besides the overview that this store has something for."""
+OTHERS: Final = ("compare", "queries?view=games", "queries", "trust", "workbench")
+"""Addresses besides the leaderboard's that this store has something for."""
 DRAWN: Final = """
 () => {
   const drawn = [...document.querySelectorAll('[data-testid=stVegaLiteChart], [data-testid=stDataFrame]')];
@@ -105,7 +105,7 @@ def child(small: str, large: str) -> dict[str, Any]:
     """Draw the pages of both stores; wall and processor seconds for those of the large one."""
     os.environ[EVERYBODY_VARIABLE] = "editor"
     os.environ[LOCATION_VARIABLE] = small
-    for page in ("overview", "matrix", "games"):
+    for page in ("leaderboard", "compare", "games"):
         timed(drawn(page))
     os.environ[LOCATION_VARIABLE] = large
     seconds = {}
@@ -137,7 +137,7 @@ def _draw(page: str) -> None:
     from ui import data
     from ui.app import PAGES
 
-    shown = {title.lower(): show for pages in PAGES.values() for title, _, show in pages}
+    shown = {name: show for one in PAGES for name, show in one.views.items()}
     version, names = data.tournaments()
     shown[page](data.Source(data.location(), version, names[-1]))
 
@@ -156,7 +156,7 @@ def in_browser(store: Path) -> None:
     with served(store) as ours, chromium() as browser:
         page = reader(browser).new_page()
         page.set_default_timeout(120_000)
-        addresses = {"overview": ours, **{name: f"{ours}/{name}" for name in OTHERS}}
+        addresses = {"leaderboard": ours, **{name: f"{ours}/{name}" for name in OTHERS}}
         for address in addresses.values():
             opened(page, address)
         seconds: dict[str, list[float]] = {name: [] for name in addresses}
@@ -165,7 +165,7 @@ def in_browser(store: Path) -> None:
                 seconds[name].append(opened(page, address))
         for name, found in seconds.items():
             median, span = statistics.median(found), f"{min(found):.2f} to {max(found):.2f}"
-            print(f"Chromium, warm {name:12} {median:6.2f} s ({span}){verdict(median, SEEN_S)}")
+            print(f"Chromium, warm {name:18} {median:6.2f} s ({span}){verdict(median, SEEN_S)}")
         show_memory("the server", peak_mb(pid_of(store)))
 
 

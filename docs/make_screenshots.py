@@ -18,11 +18,15 @@ from playwright.sync_api import Page
 
 from arena.config.whole import load_config
 from tests.support.browser import chromium, served, settle
+from ui.app import PAGES as MENU
 
-PAGES = ("overview", "matrix", "retrieval", "games", "vote", "report")
-_PEOPLE = {name: f"{name}?annotator=bob" for name in ("vote", "label", "grade", "assess")}
-ADDRESSES = {"overview": "", **_PEOPLE}
-"""Of pages whose address is not their name alone."""
+PAGES = ("leaderboard", "compare", "games", "vote", "report")
+ADDRESSES = {
+    view: f"{page.address}?view={view}&annotator=bob" if len(page.views) > 1 else page.address
+    for page in MENU
+    for view in page.views
+} | {"leaderboard": ""}
+"""By the name of a page, or of a part of one."""
 REPORT = "report"
 REPORT_HEIGHT = 1238
 
@@ -32,7 +36,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Write pictures of the web leaderboard's pages and of the report.")
     parser.add_argument("store", help="a store, or a YAML file that names one")
     parser.add_argument("out_dir", type=Path)
-    parser.add_argument("--pages", nargs="+", default=PAGES, help="as their addresses name them")
+    parser.add_argument("--pages", nargs="+", default=PAGES, help="as their addresses name them, or the parts of them")
     parser.add_argument("--width", type=int, default=1280, help="of the window, in pixels")
     parser.add_argument("--height", type=int, default=900, help="least height; a longer page gets a higher picture")
     parser.add_argument("--dark", action="store_true", help="as a browser set to dark shows the pages")
@@ -44,7 +48,7 @@ def main() -> None:
         page = browser.new_page(color_scheme="dark" if given.dark else "light", reduced_motion="reduce")
         for name in [name for name in given.pages if name != REPORT]:
             page.set_viewport_size({"width": given.width, "height": given.height})
-            page.goto(f"{address}/{ADDRESSES.get(name, name)}")
+            page.goto(f"{address}/{ADDRESSES[name]}")
             _fit(page, given.width, given.height)
             page.screenshot(path=given.out_dir / f"{name}.png")
         if REPORT in given.pages:

@@ -13,11 +13,15 @@ from ui import text
 if TYPE_CHECKING:
     from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 
+    from ui.data import Source
+
 Option = TypeVar("Option")
 _UNKNOWN = "unknown-in-address"
 
 TOURNAMENT: Final = "tournament"
 """In the address of every page: the tournament that it shows."""
+GROUP: Final = "group"
+"""In addresses: the group of queries that is shown, as ``column: value``."""
 _TOURNAMENT_SHOWN: Final = "tournament-shown"
 """In the session: the tournament that the viewer saw last, for a page that the menu opens without saying which."""
 _TOURNAMENT_FIELD: Final = "tournament-field"
@@ -56,15 +60,25 @@ def _choose_tournament() -> None:
         st.query_params[TOURNAMENT] = chosen
 
 
-def link(page: str, shown: str, **fields: str) -> str:
-    """The address of a page, from any other.
+def view(names: Sequence[str]) -> str:
+    """Which part of the page the address names under ``view``, else the first; with several the viewer can choose."""
+    if len(names) == 1:
+        return names[0]
+    return switch("Part of the page", names, "view", format_func=str.capitalize, label_visibility="collapsed")
+
+
+def link(page: str, source: Source, **fields: str) -> str:
+    """The address of a page, from any other; it carries what the viewer has chosen for all pages.
 
     Args:
-        page: its name in addresses.
-        shown: the tournament.
-        fields: what its fields say, as they spell it.
+        page: as addresses call it.
+        source: what is shown.
+        fields: what the page's own fields say, as they spell it.
     """
-    return f"{page}?{urlencode({TOURNAMENT: shown, **fields})}"
+    everywhere = {TOURNAMENT: source.tournament}
+    if source.group is not None:
+        everywhere[GROUP] = ": ".join(source.group)
+    return f"{page}?{urlencode(everywhere | fields)}"
 
 
 def choose(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 import streamlit as st
 
@@ -26,21 +28,38 @@ from ui.views import (
 def main() -> None:
     """Draw the page that is asked for; an unreadable store is said in one line."""
     st.set_page_config(page_title="ragleague", layout="wide", initial_sidebar_state="collapsed")
-    pages = {
-        heading: [
-            st.Page(partial(_draw, show), title=title, url_path=title.lower(), help=purpose)
-            for title, purpose, show in own
-        ]
-        for heading, own in PAGES.items()
-    }
+    pages = [
+        st.Page(partial(_draw, page), title=page.title, url_path=page.address, help=page.purpose) for page in PAGES
+    ]
     st.navigation(pages, position="top").run()
 
 
-def _draw(show: Callable[[data.Source], None]) -> None:
+@dataclass(frozen=True, slots=True)
+class Page:
+    """An entry of the menu.
+
+    Attributes:
+        title: in the menu.
+        purpose: a sentence.
+        views: what draws each of its parts, by what the address calls it; the first is opened.
+    """
+
+    title: str
+    purpose: str
+    views: Mapping[str, Callable[[data.Source], None]]
+
+    @property
+    def address(self) -> str:
+        """What addresses call it."""
+        return self.title.lower()
+
+
+def _draw(page: Page) -> None:
     try:
         if not sign_in.let_in():
             return
         source = _source()
+        show = page.views[address.view(list(page.views))]
         if source is not None:
             show(source)
         elif show is runs.show:
@@ -62,31 +81,35 @@ def _source() -> data.Source | None:
     return data.Source(data.location(), version, name)
 
 
-# Title, purpose and drawing function of each page, by the heading that the menu has it under; the first is opened.
-PAGES: Mapping[str, tuple[tuple[str, str, Callable[[data.Source], None]], ...]] = {
-    "": (
-        ("Overview", "Who leads, how sure that is, and whether the judge can be trusted.", ratings.show_overview),
-        ("Matrix", "How each agent did against each other one.", ratings.show_matrix),
-        ("Games", "Every game: the query, both answers, verdicts, reasons and documents.", games.show),
-        ("Queries", "Which queries separate the agents, and on which each agent fails.", ratings.show_queries),
+PAGES: Final = (
+    Page(
+        "Leaderboard",
+        "Who leads, how sure that is, and whether the judge can be trusted.",
+        {"leaderboard": ratings.show_overview},
     ),
-    "Scores": (
-        ("Retrieval", "What each agent's documents are worth, and whether people agree with that.", retrieval.show),
-        ("Exam", "How much of the test bank each agent covers, and where grades and bank go wrong.", exam.show),
-        ("Nuggets", "Which facts each answer states, and the lists of them to edit.", nuggets.show),
-        ("Calibration", "Whether the judge can be trusted, and the answer if it is biased.", calibration.show),
+    Page(
+        "Compare",
+        "Every way of scoring side by side, and whether they agree.",
+        {"compare": ratings.show_matrix, "retrieval": retrieval.show},
     ),
-    "Manage": (
-        ("Runs", "What a run would cost, start and stop, how far it is, and what changed.", runs.show),
-        ("Bank", "The items that answers are graded against, and their edits.", bank.show),
+    Page(
+        "Queries",
+        "Which queries separate the agents, and every game on them.",
+        {"queries": ratings.show_queries, "games": games.show},
     ),
-    "People": (  # on these people judge, blind
-        ("Vote", "Say which of two answers is better, without knowing whose they are.", annotate.vote),
-        ("Label", "Say how relevant documents are, without knowing what the judges said.", annotate.label),
-        ("Grade", "Grade answers by the judges' criteria, without knowing whose they are.", annotate.grade),
-        ("Assess", "Say which nuggets each answer states, without knowing whose it is.", annotate.assess),
+    Page("Trust", "Whether the judge can be trusted, and the answer if it is biased.", {"trust": calibration.show}),
+    Page(
+        "Review",
+        "People judge answers and documents, without knowing whose they are.",
+        {"vote": annotate.vote, "label": annotate.label, "grade": annotate.grade, "assess": annotate.assess},
     ),
-}
+    Page(
+        "Workbench",
+        "Runs, the test bank and nuggets, with their scores.",
+        {"runs": runs.show, "bank": bank.show, "exam": exam.show, "nuggets": nuggets.show},
+    ),
+)
+"""In the order of the menu; the first is opened."""
 
 
 if __name__ == "__main__":

@@ -47,11 +47,16 @@ _SAME: Final[dict[tuple[str, int], int]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One tournament as of one version of its store; equal sources hold equal data."""
+    """One tournament as of one version of its store; equal sources hold equal data.
+
+    Attributes:
+        group: column and value of the queries' metadata where only such queries are shown.
+    """
 
     location: str
     version: tuple[int, int]
     tournament: str
+    group: tuple[str, str] | None = None
 
 
 def tournaments() -> tuple[tuple[int, int], list[str]]:

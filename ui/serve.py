@@ -212,8 +212,7 @@ def web_app(access: ServerAccess) -> App:
 
 def addresses() -> list[str]:
     """Where each page is; the first one is at the root."""
-    names = [title.lower() for own in PAGES.values() for title, _, _ in own]
-    return ["/", *(f"/{name}" for name in names[1:])]
+    return ["/", *(f"/{page.address}" for page in PAGES[1:])]
 
 
 def document(_request: Request) -> Response:

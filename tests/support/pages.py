@@ -121,7 +121,7 @@ def _draw(page: str) -> None:
     from ui import data
     from ui.app import PAGES
 
-    shown = {title.lower(): show for pages in PAGES.values() for title, _, show in pages}
+    shown = {name: show for one in PAGES for name, show in one.views.items()}
     version, names = data.tournaments()
     source = data.Source(data.location(), version, names[-1]) if names else None
     shown[page](source)

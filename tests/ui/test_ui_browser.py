@@ -132,7 +132,7 @@ def test_the_overview_s_numbers_are_the_leaderboard_s(page: Page, address: str, 
 
 
 def test_planted_texts_of_a_game_show_as_they_are(page: Page, address: str) -> None:
-    visit(page, f"{address}/games")
+    visit(page, f"{address}/queries?view=games")
     page.get_by_text("The text").first.click()
     page.get_by_text("The whole reply").first.click()
     page.wait_for_selector("text=tells of notice periods")
@@ -148,7 +148,7 @@ def test_planted_texts_of_a_game_show_as_they_are(page: Page, address: str) -> N
 
 
 def test_planted_names_in_choices_show_as_they_are_and_filter(page: Page, address: str) -> None:
-    visit(page, f"{address}/games")
+    visit(page, f"{address}/queries?view=games")
     page.get_by_label("Agent", exact=True).click()
     page.wait_for_selector("[role=option]")
     assert page.locator("[role=option]").all_inner_texts() == sorted(AGENTS)
@@ -159,7 +159,7 @@ def test_planted_names_in_choices_show_as_they_are_and_filter(page: Page, addres
 
 
 def test_planted_names_in_the_matrix_show_as_they_are(page: Page, address: str) -> None:
-    visit(page, f"{address}/matrix")
+    visit(page, f"{address}/compare")
     named = page.locator(".cells th[scope=row]").all_inner_texts()
     assert sorted(named) == sorted(AGENTS)
     told = page.locator(".cells td[title]").first.get_attribute("title")
@@ -172,7 +172,7 @@ def test_planted_names_in_the_matrix_show_as_they_are(page: Page, address: str) 
 
 
 def test_planted_texts_of_retrieved_documents_show_as_they_are(page: Page, address: str) -> None:
-    visit(page, f"{address}/retrieval")
+    visit(page, f"{address}/compare?view=retrieval")
     for label, choice in (("Query", "q01"), ("Documents", "where people disagree")):
         page.get_by_label(label, exact=True).click()
         page.keyboard.type(choice)
@@ -205,7 +205,7 @@ def test_a_click_on_a_heading_sorts_by_the_numbers_behind_the_cells_also_after_a
     for expected in (sorted(rated), sorted(rated, reverse=True), rated):
         page.locator(".stHtml > .scroll").first.get_by_role("button", name="Bradley-Terry").click()
         assert [float(line[at].replace(",", "")) for line in cells(page, 0)[1:]] == expected
-    visit(page, f"{address}/retrieval")
+    visit(page, f"{address}/compare?view=retrieval")
     page.locator(".stHtml > .scroll").first.get_by_role("button", name="nDCG@10").click()
     page.get_by_placeholder("Filter: rows that contain").first.fill("the judge")
     page.keyboard.press("Enter")
@@ -222,7 +222,7 @@ def seen_order(lines: list[list[str]]) -> Callable[[str], int]:
 
 
 def test_the_address_holds_the_game(page: Page, browser: Browser, address: str) -> None:
-    visit(page, f"{address}/games")
+    visit(page, f"{address}/queries?view=games")
     page.get_by_role("button", name="Next game").click()
     page.wait_for_selector("text=this is number 2")
     settle(page)
@@ -235,7 +235,7 @@ def test_the_address_holds_the_game(page: Page, browser: Browser, address: str) 
 
 
 def test_a_megabyte_of_answer_stays_in_its_box(page: Page, address: str) -> None:
-    visit(page, f"{address}/games")
+    visit(page, f"{address}/queries?view=games")
     page.get_by_role("textbox", name="Query").fill(HUGE)
     page.keyboard.press("Enter")
     page.wait_for_selector("text=Show all 1,000")
@@ -250,7 +250,7 @@ def test_a_megabyte_of_answer_stays_in_its_box(page: Page, address: str) -> None
 
 
 def test_calibration_draws_every_chart_and_a_disagreement_leads_to_its_game(page: Page, address: str) -> None:
-    visit(page, f"{address}/calibration")
+    visit(page, f"{address}/trust")
     page.wait_for_selector("text=Where they disagree most")
     charts = "[data-testid=stVegaLiteChart] :is(canvas, svg)"
     counted = "([charts, count]) => document.querySelectorAll(charts).length == count"
@@ -286,9 +286,9 @@ def inert(page: Page) -> str:
 @pytest.mark.parametrize(
     ("path", "ready", "times"),
     [
-        ("vote?annotator=%3Cb%3Eeve%3C/b%3E", "Skip", 3),  # the query and two answers
-        ("label?annotator=%3Cb%3Eeve%3C/b%3E", "Skip", 3),  # the query, a title and a document
-        ("assess?tournament=nuggets&annotator=%3Cb%3Eeve%3C/b%3E", "1. it purrs", 5),  # and three nuggets
+        ("review?view=vote&annotator=%3Cb%3Eeve%3C/b%3E", "Skip", 3),  # the query and two answers
+        ("review?view=label&annotator=%3Cb%3Eeve%3C/b%3E", "Skip", 3),  # the query, a title and a document
+        ("review?view=assess&tournament=nuggets&annotator=%3Cb%3Eeve%3C/b%3E", "1. it purrs", 5),  # and three nuggets
         ("nuggets?tournament=nuggets", "1. it purrs", 4),
     ],
 )
@@ -308,10 +308,10 @@ def test_planted_texts_of_what_people_do_show_as_they_are_and_fit_any_window(
 
 
 def test_planted_items_show_as_they_are_and_their_address_leads_to_them(page: Page, address: str) -> None:
-    visit(page, f"{address}/bank?tournament=nuggets")
+    visit(page, f"{address}/workbench?view=bank&tournament=nuggets")
     fits_any_window(page)
     assert "HIDDEN" not in page.content()
-    visit(page, f"{address}/exam?tournament=nuggets")
+    visit(page, f"{address}/workbench?view=exam&tournament=nuggets")
     page.get_by_label("Item", exact=True).click()
     page.keyboard.type("__pwned")
     page.keyboard.press("Enter")
@@ -337,7 +337,7 @@ def press(page: Page, key: str, progress: str) -> None:
 
 
 def test_a_person_votes_by_keyboard_and_goes_on_after_a_reload(page: Page, address: str, folder: Path) -> None:
-    page.goto(f"{address}/vote?tournament=plain")
+    page.goto(f"{address}/review?view=vote&tournament=plain")
     page.get_by_role("textbox", name="Your name or initials").fill("ann")
     page.keyboard.press("End")
     page.keyboard.type(" s123")  # in the field these are letters and no votes
@@ -354,7 +354,7 @@ def test_a_person_votes_by_keyboard_and_goes_on_after_a_reload(page: Page, addre
 
 
 def test_a_double_click_and_a_key_held_down_count_once(page: Page, address: str, folder: Path) -> None:
-    page.goto(f"{address}/vote?tournament=plain&annotator=dora")
+    page.goto(f"{address}/review?view=vote&tournament=plain&annotator=dora")
     page.wait_for_selector(f"text=0 of {VOTED} queries")
     settle(page)
     page.get_by_role("button", name="Answer 1 is better").dblclick()
@@ -373,7 +373,7 @@ def test_a_double_click_and_a_key_held_down_count_once(page: Page, address: str,
 
 
 def test_a_form_is_saved_once_and_a_reload_goes_on(page: Page, address: str, folder: Path) -> None:
-    page.goto(f"{address}/assess?tournament=nuggets")
+    page.goto(f"{address}/review?view=assess&tournament=nuggets")
     page.get_by_role("textbox", name="Your name or initials").fill("dora")
     page.keyboard.press("Enter")
     page.wait_for_selector("text=0 of 8 answers assessed")
@@ -421,8 +421,8 @@ def test_the_tournament_of_a_link_stays_on_every_page_that_the_menu_and_back_lea
     shown_tournament(page, "sample")
     page.goto(f"{address}/queries?tournament=plain")
     shown_tournament(page, "plain")
-    page.get_by_test_id("stTopNav").get_by_role("link", name="Games").click()
-    page.wait_for_url("**/games?tournament=plain*")
+    page.get_by_test_id("stTopNav").get_by_role("link", name="Compare").click()
+    page.wait_for_url("**/compare?tournament=plain*")
     shown_tournament(page, "plain")
     page.go_back()
     page.wait_for_url("**/queries?tournament=plain")
@@ -431,8 +431,8 @@ def test_the_tournament_of_a_link_stays_on_every_page_that_the_menu_and_back_lea
     page.wait_for_url("**/?tournament=sample")
     shown_tournament(page, "sample")
     with page.context.expect_page() as opened:
-        page.get_by_role("link", name="Matrix").click(button="middle")
-    opened.value.wait_for_url("**/matrix?tournament=sample")
+        page.get_by_role("link", name="Compare").click(button="middle")
+    opened.value.wait_for_url("**/compare?tournament=sample")
     opened.value.close()
 
 
@@ -497,7 +497,7 @@ def test_the_server_answers_no_foreign_host_name_and_no_foreign_page(
 
 def test_nothing_but_its_health_is_told_under_a_foreign_name_and_its_metrics_to_nobody(address: str) -> None:
     port = urlsplit(address).port
-    for path in ("/", "/games", "/static/index.html", "/_stcore/health", "/_stcore/host-config", "/auth/login"):
+    for path in ("/", "/queries", "/static/index.html", "/_stcore/health", "/_stcore/host-config", "/auth/login"):
         assert status(address, path, f"127.0.0.1:{port}") in {200, 302}
         assert status(address, path, f"evil.example:{port}") == 421
     assert status(address, "/healthz", "10.0.0.7") == 200, "as a cluster's probes ask"
@@ -512,7 +512,7 @@ def status(address: str, path: str, host: str) -> int:
 
 
 def test_every_answer_tells_browsers_to_run_no_script_of_a_text_and_health_says_no_more_than_ok(address: str) -> None:
-    for path in ("/", "/games", "/nowhere", "/healthz", "/_stcore/health", "/auth/login", "/oauth2callback"):
+    for path in ("/", "/queries", "/nowhere", "/healthz", "/_stcore/health", "/auth/login", "/oauth2callback"):
         answer, body = answered(address, path)
         policy = dict(rule.split(" ", 1) for rule in answer["Content-Security-Policy"].split("; "))
         assert answer["X-Content-Type-Options"] == "nosniff"
@@ -528,7 +528,7 @@ def test_a_page_opened_by_its_address_asks_for_nothing_that_is_not_there(browser
     asked: list[str] = []
     page = reader(browser).new_page()
     page.on("response", lambda response: asked.append(f"{response.status} {urlsplit(response.url).path}"))
-    visit(page, f"{address}/matrix")
+    visit(page, f"{address}/compare")
     assert "200 /_stcore/health" in asked
     assert [one for one in asked if not one.startswith(("200", "304"))] == []
     page.close()

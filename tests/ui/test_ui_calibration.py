@@ -40,7 +40,7 @@ def judged(store: Path) -> Path:
 
 def opened() -> AppTest:
     st.cache_resource.clear()
-    return page("calibration")
+    return page("trust")
 
 
 def as_json(cli: CLI, path: Path, *more: object) -> Any:
@@ -69,14 +69,14 @@ def test_the_reading_list_has_the_texts_and_leads_to_the_game(judged: Path, cli:
     assert f"{expected['query_id']}: {' / '.join(expected['item'])}" in said
     assert f"How long is the notice period in case {expected['query_id']}?" in said
     assert f"The answer of {expected['item'][0]} to {expected['query_id']}" in said
-    assert sum("games?tournament=sample&game=" in element.value for element in run.markdown) == 5
+    assert sum("queries?tournament=sample&view=games&game=" in element.value for element in run.markdown) == 5
 
 
 def test_the_page_is_as_fresh_as_the_store(store: Path) -> None:
     write_store(store)
     assert "No human labels yet" in shown(opened())
     add_people(store, "sample")
-    assert "No human labels yet" not in shown(page("calibration"))
+    assert "No human labels yet" not in shown(page("trust"))
 
 
 def test_without_people_it_says_how_to_get_labels_and_shows_what_needs_none(store: Path) -> None:
@@ -84,8 +84,8 @@ def test_without_people_it_says_how_to_get_labels_and_shows_what_needs_none(stor
     run = opened()
     said = shown(run)
     for way in (
-        "[Vote](vote?tournament=sample)",
-        "[Assess](assess?tournament=sample)",
+        "[Vote](review?tournament=sample&view=vote)",
+        "[Assess](review?tournament=sample&view=assess)",
         "data: {qrels: FILE}",
         "ragleague votes import",
     ):

@@ -64,7 +64,7 @@ def test_scores_and_support_of_every_agent_are_shown(here: Path) -> None:
     assert support["Importance"].tolist() == ["vital", "vital", "okay"]
     assert support["Stated by"].tolist() == [2, 1, 0]
     assert support["agent y"].tolist() == ["support", "no support", "no support"]
-    assert "(games?tournament=nuggets&query=q1%3A+What+of+q1%3F)" in words(page)
+    assert "(queries?tournament=nuggets&view=games&query=q1%3A+What+of+q1%3F)" in words(page)
 
 
 def test_a_store_without_a_configuration_can_be_read_and_not_edited(

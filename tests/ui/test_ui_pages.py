@@ -62,7 +62,7 @@ def test_a_tournament_that_has_not_begun_says_so_on_every_page(here: Path) -> No
     for name, said in (
         ("", "No verdicts yet"),
         ("", "Nothing is planned"),
-        ("matrix", "No game has a verdict"),
+        ("compare", "No game has a verdict"),
         ("games", "plans no games"),
         ("retrieval", "Give its YAML file a `retrieval` section"),
     ):
@@ -77,7 +77,7 @@ def test_what_is_missing_and_what_failed_is_counted_until_it_is_there(here: Path
     assert causes["Failures"].tolist() == [5]
     assert causes["Cause"].tolist() == ["the reply was outside the contract, also when asked again"]
     assert "no verdict yet" in tables(opened("games"))[0]["Result"].tolist()
-    assert "too little is judged to rate the agents" in opened("matrix").warning[0].value
+    assert "too little is judged to rate the agents" in opened("compare").warning[0].value
     write_store(here, queries=20)
     run = opened()
     assert not run.warning
@@ -249,13 +249,13 @@ def test_queries_are_sorted_by_how_they_separate_and_open_with_their_games(here:
     run.text_input(key="query").input("q03").run(timeout=20)
     assert not run.exception
     assert set(table(run, "Agent", "Won")["Agent"]) == set(board.standings.agents)
-    assert "games?tournament=sample&query=q03" in sent(run)
+    assert "queries?tournament=sample&view=games&query=q03" in sent(run)
 
 
 def test_where_every_judgment_failed_the_pages_say_so_and_nothing_breaks(here: Path) -> None:
     write_store(here, queries=2, failed=24, criteria=False)
     assert "No game has a verdict yet" in shown(page("queries"))
-    overview = shown(page("overview"))
+    overview = shown(page("leaderboard"))
     assert "Not enough verdicts to rate" in overview or "No verdicts yet" in overview
     assert "24 failed" in overview
     assert "Enough is judged" in overview
@@ -282,7 +282,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("retrieval", {"measure": "Measure", "labels": "Labels of", "label": "Label", "documents": "Documents"}),
         ("queries", {"agent": "Agent"}),
         (
-            "calibration",
+            "trust",
             {
                 "across": "Across",
                 "up": "Up",
@@ -291,7 +291,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 "differences": "Judge and what it judged",
             },
         ),
-        ("matrix", {"counted": "Percentages count"}),
+        ("compare", {"counted": "Percentages count"}),
     ],
 )
 def test_what_an_address_asks_for_in_vain_is_said(

@@ -290,7 +290,9 @@ def begin(client: TestClient, referer: str | None) -> SimpleCookie:
     return SimpleCookie(answer.headers["set-cookie"])
 
 
-@pytest.mark.parametrize("page", ["/", "/games", "/?tournament=a", '/games?agent=a,b;"c"&query=%22%C3%A9%0d%0a+x//\\'])
+@pytest.mark.parametrize(
+    "page", ["/", "/queries", "/?tournament=a", '/queries?agent=a,b;"c"&query=%22%C3%A9%0d%0a+x//\\']
+)
 def test_a_sign_in_ends_on_the_page_where_it_began(page: str) -> None:
     client = browser()
     begin(client, HERE + page)
@@ -300,24 +302,24 @@ def test_a_sign_in_ends_on_the_page_where_it_began(page: str) -> None:
 
 def test_the_last_sign_in_counts_also_where_the_browser_does_not_say_from_where_it_comes() -> None:
     client = browser()
-    begin(client, f"{HERE}/games?agent=a")
-    begin(client, f"{HERE}/matrix")
+    begin(client, f"{HERE}/queries?view=games&agent=a")
+    begin(client, f"{HERE}/compare")
     assert sent_to(client) == "/matrix"
-    begin(client, f"{HERE}/games?agent=a")
+    begin(client, f"{HERE}/queries?view=games&agent=a")
     begin(client, None)
     assert sent_to(client) == "/"
 
 
 def test_a_link_too_long_for_a_cookie_is_left_out_and_no_older_one_followed_in_its_place() -> None:
     client = browser()
-    begin(client, f"{HERE}/matrix")
-    begin(client, f"{HERE}/games?agent={',' * 1100}")
+    begin(client, f"{HERE}/compare")
+    begin(client, f"{HERE}/queries?view=games&agent={',' * 1100}")
     assert sent_to(client) == "/"
 
 
 def test_signing_out_forgets_a_sign_in_that_was_given_up() -> None:
     client = browser()
-    begin(client, f"{HERE}/games?agent=a")
+    begin(client, f"{HERE}/queries?view=games&agent=a")
     client.get("/auth/logout")
     assert sent_to(client) == "/"
 
@@ -357,7 +359,7 @@ def test_a_sign_in_that_began_on_no_page_of_ours_ends_on_the_first(referer: str)
 
 @pytest.mark.parametrize("secure", [True, False])
 def test_the_cookie_is_kept_from_scripts_and_other_sites_and_for_minutes(secure: bool) -> None:
-    kept = begin(browser(secure=secure), f"{HERE}/games")[COOKIE]
+    kept = begin(browser(secure=secure), f"{HERE}/queries?view=games")[COOKIE]
     assert (kept["httponly"], kept["samesite"], kept["path"]) == (True, "lax", "/")
     assert bool(kept["secure"]) is secure
     assert 0 < int(kept["max-age"]) <= 3600

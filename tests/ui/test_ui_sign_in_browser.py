@@ -78,7 +78,7 @@ def test_nothing_is_shown_before_a_sign_in_nor_after_one_that_is_too_old(page: P
 
 
 def test_the_way_back_is_kept_where_a_sign_in_begins_and_nowhere_else(address: str) -> None:
-    for path in ("/", "/games?agent=y", "/healthz", "/_stcore/health", "/auth/login"):
+    for path in ("/", "/queries?agent=y", "/healthz", "/_stcore/health", "/auth/login"):
         headers, _ = answered(address, path)
         assert (COOKIE in headers.get("Set-Cookie", "")) is (path == "/auth/login")
         assert headers["Referrer-Policy"] == "same-origin"
@@ -86,12 +86,12 @@ def test_the_way_back_is_kept_where_a_sign_in_begins_and_nowhere_else(address: s
 
 
 def test_an_address_that_is_not_verified_reads_what_a_link_shows_and_does_no_more(page: Page, address: str) -> None:
-    sign_in(page, address, "eve", "/games?agent=y&opponent=z")
+    sign_in(page, address, "eve", "/queries?view=games&agent=y&opponent=z")
     page.get_by_text("sub:eve, viewer").wait_for()
     page.get_by_text("2 games; this is number 1").wait_for()
-    go(page, f"{address}/vote?annotator=ann@example.org")
+    go(page, f"{address}/review?view=vote&annotator=ann@example.org")
     assert page.get_by_text("ask whoever runs them to make you a voter").is_visible()
-    go(page, f"{address}/nuggets")
+    go(page, f"{address}/workbench?view=nuggets")
     assert page.get_by_text("your role does not include edits").is_visible()
     assert page.get_by_role("button", name="Save").count() == 0
 
@@ -99,20 +99,20 @@ def test_an_address_that_is_not_verified_reads_what_a_link_shows_and_does_no_mor
 def test_a_voter_votes_under_the_name_they_signed_in_with(page: Page, address: str, played: Path) -> None:
     sign_in(page, address, "bob")
     page.get_by_text("bob@example.org, voter").wait_for()
-    go(page, f"{address}/vote?annotator=ann")
+    go(page, f"{address}/review?view=vote&annotator=ann")
     page.keyboard.press("1")
     page.wait_for_selector("text=1 of 2 queries voted on")
     with closing(Store.open(str(played / "store.db"))) as store:
         assert [own.annotator for own in Annotations(store, "nuggets").history()] == ["bob@example.org"]
     kept = page.context.cookies()
     other = page.context.new_page()
-    go(other, f"{address}/matrix")
+    go(other, f"{address}/compare")
     page.get_by_role("button", name="Sign out").click()
     page.wait_for_url(f"{address}/")
     other.get_by_test_id("stTopNav").get_by_role("link", name="Games").click()
     other.get_by_role("button", name="Sign in").wait_for()
     page.context.add_cookies(kept)
-    other.goto(f"{address}/matrix")
+    other.goto(f"{address}/compare")
     other.get_by_role("button", name="Sign in").wait_for()
     other.close()
     page.context.clear_cookies()
@@ -124,7 +124,7 @@ def test_a_voter_votes_under_the_name_they_signed_in_with(page: Page, address: s
 def test_an_editor_edits_until_the_role_is_taken_away(page: Page, address: str, played: Path) -> None:
     sign_in(page, address, "ann")
     page.get_by_text("ann@example.org, editor").wait_for()
-    go(page, f"{address}/nuggets")
+    go(page, f"{address}/workbench?view=nuggets")
     page.get_by_role("textbox", name="Text").fill("it hunts")
     page.get_by_role("button", name="Add", exact=True).click()
     page.wait_for_selector("text=4. it hunts")

@@ -71,7 +71,7 @@ def show(source: data.Source) -> None:
     for note in found.notes:
         incomplete(note)
     if not found.comparisons:
-        _say_how_to_get_people(source.tournament)
+        _say_how_to_get_people(source)
     _show_people(sections)
     parts: dict[str, Callable[[], None]] = {
         "corrected": partial(_show_corrected, found.comparisons),
@@ -97,8 +97,8 @@ def _show_people(sections: Mapping[str, Section]) -> None:
                     show_block(block)
 
 
-def _say_how_to_get_people(tournament: str) -> None:
-    pages = (f"[{name}]({link(name.lower(), tournament)})" for name in ("Vote", "Label", "Grade", "Assess"))
+def _say_how_to_get_people(source: data.Source) -> None:
+    pages = (f"[{name}]({link('review', source, view=name.lower())})" for name in ("Vote", "Label", "Grade", "Assess"))
     nothing(
         "**No human labels yet** on anything that a judge judged. Three ways to get some:\n\n"
         f"- on the pages where people judge without knowing whose an answer is: {', '.join(pages)};\n"
@@ -215,6 +215,6 @@ def _address(source: data.Source, found: Disagreement, judge: str, level: Level)
         first, second = sorted(found.item[-2:])
         keys = (GameKey(found.query_id, first, second, name) for name in judges)
         key = next((key for key in keys if games.find(key) is not None), None)
-        return "" if key is None else link("games", source.tournament, game=address_of(key))
+        return "" if key is None else link("queries", source, view="games", game=address_of(key))
     label = text.query_label(found.query_id, data.queries(source)[found.query_id].text)
-    return link("games", source.tournament, query=label) if games.of_query(found.query_id).any() else ""
+    return link("queries", source, view="games", query=label) if games.of_query(found.query_id).any() else ""

@@ -69,7 +69,7 @@ def show(source: data.Source) -> None:
     text.lead(queries[query_id].text)
     if query_id in results.banks:
         _show_support(results.banks[query_id], results, agents)
-        st.markdown(f"[Games on this query]({link('games', source.tournament, query=named[query_id])})")
+        st.markdown(f"[Games on this query]({link('queries', source, view='games', query=named[query_id])})")
     else:
         st.caption(f"No nuggets for this query: {results.without.get(query_id, 'none were made')}.")
     _show_editor(source, results, query_id)

@@ -85,7 +85,9 @@ def show_matrix(source: data.Source) -> None:
     if data.board(source).ratings is None:
         incomplete("too little is judged to rate the agents, so they are sorted by their share of points.")
     wins = _wins(source, choice)
-    show_block(wins.picture(lambda agent, opponent: link("games", source.tournament, agent=agent, opponent=opponent)))
+    show_block(
+        wins.picture(lambda agent, opponent: link("queries", source, view="games", agent=agent, opponent=opponent))
+    )
     with unfold("The numbers of this picture", "numbers") as opened:
         if opened.open:
             show_table(wins.pairwise())
@@ -147,9 +149,9 @@ def show_queries(source: data.Source) -> None:
     rated = [row.agent for row in ratings.agents] if ratings else []
     agents = [*rated, *(agent for agent in board.standings.agents if agent not in rated)]
     _show_separation(board)
-    _show_query(board, agents, source.tournament)
+    _show_query(board, agents, source)
     if agents:
-        _show_failures(board, agents, source.tournament)
+        _show_failures(board, agents, source)
     _show_groups(board, agents)
 
 
@@ -162,7 +164,7 @@ def _show_separation(board: QueryBoard) -> None:
     st.caption("Choose a line to open its query.")
 
 
-def _show_query(board: QueryBoard, agents: Sequence[str], tournament: str) -> None:
+def _show_query(board: QueryBoard, agents: Sequence[str], source: data.Source) -> None:
     """One query: its text, and how each agent did on it."""
     asked = st.text_input("Query", key=_OPENED, bind="query-params", placeholder="its ID, or words that only it holds")
     meant = queries_meant(asked, board.queries)
@@ -174,10 +176,10 @@ def _show_query(board: QueryBoard, agents: Sequence[str], tournament: str) -> No
     query_id = meant[0]
     text.passage(board.queries[query_id].text, "query", empty="An empty query.")
     show_table(board.query_table(query_id, agents))
-    st.link_button("Read its games", link("games", tournament, query=query_id), icon=":material/sports:")
+    st.link_button("Read its games", link("queries", source, view="games", query=query_id), icon=":material/sports:")
 
 
-def _show_failures(board: QueryBoard, agents: Sequence[str], tournament: str) -> None:
+def _show_failures(board: QueryBoard, agents: Sequence[str], source: data.Source) -> None:
     st.subheader("Where an agent fails", anchor=False)
     agent = pick("Agent", agents, "agent", width=420)
     say_what_is_unknown()
@@ -185,7 +187,7 @@ def _show_failures(board: QueryBoard, agents: Sequence[str], tournament: str) ->
     st.caption(
         "The agent's worst queries first: those without an answer, then those with the smallest share of points."
     )
-    lost = link("games", tournament, agent=agent, result="the agent loses")
+    lost = link("queries", source, view="games", agent=agent, result="the agent loses")
     st.link_button("Read the games that it lost", lost, icon=":material/sports:")
 
 
