@@ -201,8 +201,7 @@ class HistoryBoard(Board):
         for agents in dict.fromkeys(map(tuple, anchored)):
             where = "in every run" if len(set(map(tuple, anchored))) == 1 else f"in {anchored.count(list(agents))} runs"
             if agents:
-                few = listed(agents[:_NAMED]) + (f" and {len(agents) - _NAMED} more" if len(agents) > _NAMED else "")
-                yield f"Anchored to {few}, whose answers are the same now as {where}."
+                yield f"Anchored to {listed(agents, _NAMED)}, whose answers are the same now as {where}."
             else:
                 runs = counted(anchored.count([]), "run has", "runs have")
                 yield f"{runs} nothing in common with now: no agent is known to give the same answers to all queries."

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from retrieval_eval.exam.grades import UNGRADED, Grade, Grid, Grids, Labels, Rankings, make_grids
+from retrieval_eval.exam.grades import UNGRADED, Grade, Grids, Labels, Rankings, make_grids
 from retrieval_eval.exam.items import Bank, diff
 from retrieval_eval.exam.scores import DEFAULT_K, correlate, cover_means, cover_scores, exam_labels, places
 from retrieval_eval.stats.bootstrap import Floats
@@ -173,34 +173,67 @@ class EditEffect:
     to_grade: int
 
 
+@dataclass(frozen=True, slots=True)
+class Covers:
+    """Who covers which items of one query.
+
+    Attributes:
+        items: ids.
+        weights: shape (items,).
+        by_agent: 1 where an agent covers an item, 0 where it does not, NaN where nobody knows; shape (agents, items).
+    """
+
+    items: tuple[str, ...]
+    weights: Floats
+    by_agent: Floats
+
+
+def exam_covers(
+    grids: Grids, rankings: Rankings, *, level: int, k: int = DEFAULT_K
+) -> tuple[tuple[str, ...], dict[str, Covers]]:
+    """The agents, and by query who covers which items of it; queries without items are left out."""
+    agents = tuple(sorted({agent for _, agent in rankings}))
+    found = {}
+    for query_id, grid in grids.grids.items():
+        if grid.items:
+            by_agent = np.zeros((len(agents), len(grid.items)))
+            for number, agent in enumerate(agents):
+                seen = grid.grades[grid.rows(rankings.get((query_id, agent), ())[:k])]
+                covered, unknown = (seen >= level).any(axis=0), (seen == UNGRADED).any(axis=0)
+                by_agent[number] = np.where(covered, 1.0, np.where(unknown, np.nan, 0.0))
+            found[query_id] = Covers(grid.items, grid.weights, by_agent)
+    return agents, found
+
+
 def influences(grids: Grids, rankings: Rankings, *, level: int, k: int = DEFAULT_K) -> list[Influence]:
-    """Leave out each item in turn, those that move the leaderboard most first. A query's only item takes it along."""
-    scores = cover_scores(grids, rankings, levels=(level,), k=k)
-    cover = scores.cover[:, :, 0]
-    total = cover.sum(axis=1)
-    whole = _places(scores.agents, total)
+    """Leave out each item in turn, those that move the leaderboard most first; see ``left_out``."""
+    return left_out(*exam_covers(grids, rankings, level=level, k=k))
+
+
+def left_out(agents: tuple[str, ...], covers: Mapping[str, Covers]) -> list[Influence]:
+    """Leave out each item in turn, those that move the leaderboard most first. A query's only item takes it along.
+
+    The leaderboard is that of the mean over queries of the share of weights that an agent covers; what nobody knows
+    counts as not covered, and a query whose items weigh nothing is in no mean.
+    """
+    counted = {query_id: own for query_id, own in covers.items() if own.weights.sum() > 0}
+    shares = {query_id: np.nan_to_num(own.by_agent) @ own.weights for query_id, own in counted.items()}
+    total = sum((shares[query_id] / own.weights.sum() for query_id, own in counted.items()), np.zeros(len(agents)))
+    whole = _places(agents, total)
+    unmoved = correlate(whole, whole).kendall
     found = []
-    for at, query_id in enumerate(scores.queries):
-        grid = grids.grids[query_id]
-        size = grid.weights.sum()
-        covers = _covered_items(grid, rankings, scores.agents, level=level, k=k)
-        for column, item_id in enumerate(grid.items):
-            weight, left = grid.weights[column], size - grid.weights[column]
-            only = len(grid.items) == 1
-            without = 0.0 if only else (cover[:, at] * size - weight * covers[:, column]) / left
-            queries = len(scores.queries) - only
-            ranks = _places(scores.agents, (total - cover[:, at] + without) / max(queries, 1))
-            moves = [abs(ranks[agent] - whole[agent]) for agent in scores.agents]
-            found.append(
-                Influence(
-                    query_id,
-                    item_id,
-                    correlate(whole, ranks).kendall,
-                    sum(move > 0 for move in moves),
-                    max(moves, default=0.0),
-                    _leaders(whole) != _leaders(ranks),
-                )
-            )
+    for query_id, own in counted.items():
+        size, rest = own.weights.sum(), total - shares[query_id] / own.weights.sum()
+        for column, (item_id, weight) in enumerate(zip(own.items, own.weights.tolist(), strict=True)):
+            only = size <= weight
+            covered = np.nan_to_num(own.by_agent[:, column])
+            without = 0.0 if only else (shares[query_id] - weight * covered) / (size - weight)
+            ranks = _places(agents, (rest + without) / max(len(counted) - only, 1))
+            moves = [abs(ranks[agent] - whole[agent]) for agent in agents]
+            moved = sum(move > 0 for move in moves)
+            tau = correlate(whole, ranks).kendall if moved else unmoved
+            new_leader = _leaders(whole) != _leaders(ranks)
+            found.append(Influence(query_id, item_id, tau, moved, max(moves, default=0.0), new_leader))
     return sorted(found, key=lambda item: (not item.new_leader, -item.moved, -item.largest_move))
 
 
@@ -238,15 +271,6 @@ def _label_changes(old: Grids, new: Grids) -> Iterable[LabelChange]:
             labels = sides[0].get(passage), sides[1].get(passage)
             if labels[0] != labels[1]:
                 yield LabelChange(query_id, passage, *labels)
-
-
-def _covered_items(grid: Grid, rankings: Rankings, agents: tuple[str, ...], *, level: int, k: int) -> Floats:
-    """Whether the first k passages of each agent cover each item, shape (agents, items)."""
-    found = np.zeros((len(agents), len(grid.items)))
-    for number, agent in enumerate(agents):
-        rows = grid.rows(rankings.get((grid.query_id, agent), ())[:k])
-        found[number] = (grid.grades[rows] >= level).any(axis=0)
-    return found
 
 
 def _places(agents: tuple[str, ...], scores: Floats) -> dict[str, float]:
