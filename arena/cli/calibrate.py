@@ -177,7 +177,7 @@ def _require_tournament(sources: Sequence[str], of_tables: Mapping[str, object])
 def _plot(path: Path, found: Calibration) -> None:
     from arena.boards.calibration.methods import method_charts
     from arena.boards.calibration.people import difference_charts
-    from arena.present.charts import save_plot
+    from arena.present.files import save_plot
 
     if found.methods is None:
         charts, why_not = difference_charts(found.comparisons), "verdicts have no differences, labels and grades have"

@@ -268,7 +268,7 @@ def correlate(
     a, b = (read_condition(path, column) for path in (first, second))
     board = NuggetComparison(compare_conditions(a, b, bootstrap, seed), column, (str(first), str(second)))
     if plot is not None:
-        from arena.present.charts import save_plot
+        from arena.present.files import save_plot
 
         save_plot(plot, board.pictures(), f"{column}: {first.name} and {second.name}")
     show(board, "json" if as_json else form)

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any, Final
 
 import altair as alt
 from altair.utils import schemapi
 
-from arena.present import markup
 from arena.present.numbers import printable
-from arena.present.picture import Chart, Matrix, Picture, Whiskers
-from judges.errors import DataError
-from retrieval_eval.data.files import open_replacing
+from arena.present.picture import FLAG, Aligned, Chart, Dot, Grid, Matrix, Picture, Strip, Whiskers, safe
 
 _BLUE, _ORANGE, _GREY = "#1f86c6", "#e07a1f", "#8a8f98"
 _COLOURS: Final = {"blue": _BLUE, "orange": _ORANGE, "grey": _GREY, "quiet": _GREY}
@@ -35,22 +31,28 @@ _LETTER, _TALL = 6.5, 12
 _MOST_NAMED: Final = 30
 _NAME: Final = 40
 """Characters of a name."""
+_STEP: Final = 26
+"""Pixels of a row of panels and of a column of cells; half of it with more rows than ``_MOST_ROOMY``."""
+_MOST_ROOMY: Final = 20
+_STRIP: Final = 110
+_SHADES: Final = alt.Scale(domain=[-1, 0, 1], range=["#efbc8f", "#f4f4f2", "#8fc2e2"], interpolate="rgb")
 _SYMBOL: Final = re.compile(r'<path aria-label="([^"]*)"([^>]*)/>')
-_KINDS: Final = (".svg", ".png", ".html")
 _VEGA_LITE: Final = alt.SCHEMA_VERSION.removeprefix("v").rpartition(".")[0]
 
 
-def chart(picture: Picture) -> alt.LayerChart:
+def chart(picture: Picture) -> alt.LayerChart | alt.HConcatChart:
     """The picture as Altair draws it, without its title."""
     if isinstance(picture, Chart):
         return _points(picture)
+    if isinstance(picture, Aligned):
+        return _aligned(picture)
     return _whiskers(picture) if isinstance(picture, Whiskers) else _matrix(picture)
 
 
 def spec(picture: Chart) -> dict[str, Any]:
     """The chart in Vega-Lite, as wide as what it stands in, without Altair's checks, which take most of the time."""
     with schemapi.debug_mode(False):
-        found: dict[str, Any] = chart(picture).properties(width="container").to_dict(validate=False)
+        found: dict[str, Any] = _points(picture, linked=True).properties(width="container").to_dict(validate=False)
     return {**found, "config": {"text": {"color": _NEITHER}}}
 
 
@@ -75,26 +77,6 @@ def inline_svg(picture: Chart) -> str:
     return _svg(chart(picture), None)
 
 
-def save_plot(path: Path, pictures: Sequence[Picture], title: str) -> None:
-    """Write pictures to a ``.svg``, ``.png`` or ``.html`` file.
-
-    Raises:
-        DataError: the name ends otherwise, nothing can be drawn, or the file cannot be written.
-    """
-    pictures = [one for one in pictures if not isinstance(one, Whiskers) or one.lines]
-    kind = path.suffix.lower()
-    if kind not in _KINDS:
-        raise DataError(path, f"a plot is written as {', '.join(_KINDS[:-1])} or {_KINDS[-1]}")
-    if not pictures:
-        raise DataError(path, "there is nothing to plot")
-    if kind == ".png":
-        written = png(*pictures)
-    else:
-        written = (svg(*pictures) if kind == ".svg" else markup.page(pictures, title)).encode()
-    with open_replacing(path) as raw:
-        raw.write(written)
-
-
 def _svg(drawn: alt.TopLevelMixin, ground: str | None) -> str:
     import vl_convert
 
@@ -113,7 +95,8 @@ def _svg(drawn: alt.TopLevelMixin, ground: str | None) -> str:
     return _SYMBOL.sub(r"<path\2><title>\1</title></path>", found)
 
 
-def _points(picture: Chart) -> alt.LayerChart:
+def _points(picture: Chart, *, linked: bool = False) -> alt.LayerChart:
+    """The chart; links of dots are left out of files, which stand in no place that they could lead from."""
     sides = _sides(picture)
     rows = [
         {
@@ -124,6 +107,8 @@ def _points(picture: Chart) -> alt.LayerChart:
             "look": dot.look,
             "size": dot.size,
             "left": sides.get(at, False),
+            **_reach(dot),
+            **({"link": dot.link} if linked and safe(dot.link) else {}),
         }
         for at, dot in enumerate(picture.dots)
     ]
@@ -139,6 +124,11 @@ def _points(picture: Chart) -> alt.LayerChart:
         tooltip=alt.Tooltip("told:N", title=" "),
     )
     layers: list[alt.Chart] = []
+    for axis, has in (("x", any(dot.x_ends for dot in picture.dots)), ("y", any(dot.y_ends for dot in picture.dots))):
+        if has:
+            ends = {axis: alt.X("x_low:Q") if axis == "x" else alt.Y("y_low:Q"), f"{axis}2": f"{axis}_high:Q"}
+            whisker = base.transform_filter(f"isValid(datum.{axis}_low)")
+            layers.append(whisker.mark_rule(color=_GREY, opacity=0.7, aria=False).encode(**ends))
     if picture.path:
         path = alt.Chart(alt.Data(values=[{"x": x, "y": y} for x, y in sorted(picture.path)]))
         interpolate: Any = "step-after" if picture.stepped else "linear"
@@ -157,6 +147,8 @@ def _points(picture: Chart) -> alt.LayerChart:
     for look, style in _DOTS.items():
         if any(dot.look == look for dot in picture.dots):
             dots = base.transform_filter(f"datum.look == '{look}'").encode(description="told:N")
+            if any("link" in row for row in rows):
+                dots = dots.encode(href="link:N")
             layers.append(dots.mark_point(**style).encode(size=alt.Size("size:Q", scale=scale, legend=None)))
     for left in (False, True):
         label = base.transform_filter(f"datum.name && datum.left == {str(left).lower()}")
@@ -166,6 +158,12 @@ def _points(picture: Chart) -> alt.LayerChart:
             )
         )
     return alt.layer(*layers).properties(width=_WIDTH, height=_HEIGHT)
+
+
+def _reach(dot: Dot) -> dict[str, float]:
+    """The ends of a dot's intervals."""
+    sides = (("x", dot.x_ends), ("y", dot.y_ends))
+    return {f"{axis}_{end}": at for axis, ends in sides if ends for end, at in zip(("low", "high"), ends, strict=True)}
 
 
 def _sides(picture: Chart) -> dict[int, bool]:
@@ -242,9 +240,81 @@ def _matrix(picture: Matrix) -> alt.LayerChart:
         x=alt.X("column:N", sort=list(map(printable, picture.columns)), axis=alt.Axis(orient="top", title=None)),
         y=alt.Y("row:N", sort=list(map(printable, picture.rows)), axis=alt.Axis(title=None)),
     )
-    shades = alt.Scale(domain=[-1, 0, 1], range=["#efbc8f", "#f4f4f2", "#8fc2e2"], interpolate="rgb")
     layers = [
-        base.mark_rect(aria=False).encode(color=alt.Color("strength:Q", scale=shades, legend=None)),
+        base.mark_rect(aria=False).encode(color=alt.Color("strength:Q", scale=_SHADES, legend=None)),
         base.mark_text(fontSize=10, color="#1a1a1a").encode(text="figure:N", description="told:N"),
     ]
     return alt.layer(*layers).properties(width=alt.Step(34), height=alt.Step(26))
+
+
+def _aligned(picture: Aligned) -> alt.HConcatChart:
+    """The panels on the same rows, the first with their names."""
+    named = {row: f"{place}  {printable(row)[:_NAME]}" for place, row in enumerate(picture.rows, 1)}
+    step = _STEP if len(named) <= _MOST_ROOMY else _STEP // 2
+    drawn = []
+    for place, panel in enumerate(picture.panels):
+        labels = alt.Axis(title=None, labels=place == 0, ticks=False, domain=False, grid=False, labelLimit=260)
+        y = alt.Y("row:N", scale=alt.Scale(domain=list(named.values())), axis=labels)
+        layers = _cells(panel, named, y) if isinstance(panel, Grid) else _strip(panel, named, y)
+        title = alt.Title(
+            panel.title,
+            subtitle=panel.note if isinstance(panel, Strip) else "",
+            anchor="middle",
+            fontSize=11,
+            subtitleFontSize=9,
+            subtitleColor=_INK,
+        )
+        width: Any = alt.Step(step) if isinstance(panel, Grid) else _STRIP
+        drawn.append(alt.layer(*layers).properties(width=width, height=alt.Step(step), title=title))
+    return alt.hconcat(*drawn, spacing=16, bounds="flush").resolve_scale(color="independent", x="independent")
+
+
+def _cells(panel: Grid, named: Mapping[str, str], y: alt.Y) -> list[alt.Chart]:
+    rows = [
+        {
+            "row": named[row],
+            "column": str(1 + list(named).index(column)),
+            "figure": cell.figure,
+            "strength": cell.strength,
+            "bold": cell.bold,
+            "told": printable(cell.told or f"{row}, {column}: {cell.figure}"),
+        }
+        for (row, column), cell in panel.cells.items()
+    ]
+    numbers = [str(place) for place in range(1, 1 + len(named))]
+    x = alt.X("column:N", scale=alt.Scale(domain=numbers), axis=alt.Axis(title=None, ticks=False, labelAngle=0))
+    base = alt.Chart(alt.Data(values=rows)).encode(x=x, y=y)
+    text = base.encode(text="figure:N", description="told:N")
+    small = 10 if len(named) <= _MOST_ROOMY else 6
+    return [
+        base.mark_rect(aria=False).encode(color=alt.Color("strength:Q", scale=_SHADES, legend=None)),
+        text.transform_filter("!datum.bold").mark_text(fontSize=small, color="#1a1a1a"),
+        text.transform_filter("datum.bold").mark_text(fontSize=small, color="#1a1a1a", fontWeight="bold"),
+    ]
+
+
+def _strip(panel: Strip, named: Mapping[str, str], y: alt.Y) -> list[alt.Chart]:
+    factor = panel.form.factor
+    rows = [
+        {
+            "row": named[row],
+            "value": factor * mark.value,
+            "low": None if mark.low is None else factor * mark.low,
+            "high": None if mark.high is None else factor * mark.high,
+            "look": mark.look,
+            "flag": FLAG if mark.flag else "",
+            "told": printable(f"{row}: {panel.form.write(mark.value)} {mark.flag}".strip()),
+        }
+        for row, mark in panel.marks.items()
+    ]
+    axis = alt.Axis(title=None, tickCount=3, labelExpr=f"datum.label + '{panel.form.unit}'")
+    looks = list(_COLOURS)
+    colour = alt.Color("look:N", scale=alt.Scale(domain=looks, range=list(_COLOURS.values())), legend=None)
+    shape = alt.Shape("look:N", scale=alt.Scale(domain=looks, range=list(_SHAPES.values())), legend=None)
+    x = alt.X("value:Q", scale=alt.Scale(zero=False, padding=8), axis=axis)
+    base = alt.Chart(alt.Data(values=rows)).encode(y=y, x=x, color=colour)
+    return [
+        base.mark_rule(strokeWidth=2, aria=False).encode(x="low:Q", x2="high:Q"),
+        base.mark_point(filled=True, size=50, opacity=1).encode(shape=shape, description="told:N"),
+        base.mark_text(dy=-8, aria=False, fontWeight="bold").encode(text="flag:N"),
+    ]

@@ -1,4 +1,4 @@
-"""Tables as CSV, Markdown, HTML and LaTeX, all blocks as HTML. Their texts come from outside and stay inert."""
+"""Tables as CSV, Markdown, HTML and LaTeX, blocks as HTML, pictures as files. Texts from outside stay inert."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ import html
 import io
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
+from arena.present import markup
 from arena.present.blocks import Block, Check, Checks, Commands, Figure, Figures, Remarks, Section, Status
 from arena.present.numbers import printable
+from arena.present.picture import Picture, Whiskers
 from arena.present.table import Shown, Table, keys, records, shown
+from judges.errors import DataError
+from retrieval_eval.data.files import open_replacing
 
 _MARKDOWN: Final = "\\`*_[]()!|~$#"
 _LATEX: Final[Mapping[str, str]] = {
@@ -27,6 +32,7 @@ _STATUSES: Final[Mapping[Status, tuple[str, str]]] = {
 }
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
 """How a cell begins that some spreadsheet takes for a formula (OWASP, "CSV Injection")."""
+_PLOTS: Final = (".svg", ".png", ".html")
 _NUMBERS: Final = re.compile(r"-?[\d.,]+( to -?[\d.,]+)?")
 """A number or an interval, which may begin with a minus."""
 
@@ -71,7 +77,7 @@ def html_block(block: Block) -> str:
         return f'<ul class="remarks">{"".join(f"<li>{_escaped(said)}</li>" for said in block.items)}</ul>'
     if isinstance(block, Commands):
         return "<pre>{}</pre>".format("\n".join(map(_escaped, block.lines)))
-    return block.__html__()
+    return markup.html(block)
 
 
 def _figure(figure: Figure) -> str:
@@ -160,6 +166,35 @@ def sentence(said: str, form: str) -> str:
     if form == "html":
         return f"<p>{_escaped(said)}</p>\n"
     return f"\n{_guarded(said, _marked if form == 'md' else _typeset)}\n"
+
+
+def save_plot(path: Path, pictures: Sequence[Picture], title: str) -> None:
+    """Write pictures to a ``.svg``, ``.png`` or ``.html`` file.
+
+    Raises:
+        DataError: the name ends otherwise, nothing can be drawn, or the file cannot be written.
+    """
+    pictures = [one for one in pictures if not isinstance(one, Whiskers) or one.lines]
+    kind = path.suffix.lower()
+    if kind not in _PLOTS:
+        raise DataError(path, f"a plot is written as {', '.join(_PLOTS[:-1])} or {_PLOTS[-1]}")
+    if not pictures:
+        raise DataError(path, "there is nothing to plot")
+    from arena.present import charts
+
+    if kind == ".png":
+        drawn = charts.png(*pictures)
+    else:
+        drawn = (charts.svg(*pictures) if kind == ".svg" else _page(pictures, title)).encode()
+    with open_replacing(path) as raw:
+        raw.write(drawn)
+
+
+def _page(pictures: Sequence[Picture], title: str) -> str:
+    """Pictures as an HTML file."""
+    head = f'<meta charset="utf-8"><meta name="color-scheme" content="light dark"><title>{_escaped(title)}</title>'
+    body, style = "\n".join(map(markup.html, pictures)), f"body {{ font: 16px/1.5 sans-serif; }}{markup.STYLE}"
+    return f'<!DOCTYPE html>\n<html lang="en"><head>{head}<style>{style}</style></head><body>\n{body}\n</body></html>\n'
 
 
 def _joined(value: Any) -> Any:

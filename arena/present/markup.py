@@ -8,14 +8,27 @@ around, so that they suit light and dark grounds.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Sequence
 from html import escape
 from importlib import resources
 from typing import TYPE_CHECKING, Final
 
 from arena.present.numbers import printable
-from arena.present.picture import Cell, Chart, Line, Mark, Matrix, Picture, Whiskers
+from arena.present.picture import (
+    FLAG,
+    Aligned,
+    Cell,
+    Chart,
+    Grid,
+    Line,
+    Mark,
+    Matrix,
+    Picture,
+    Whiskers,
+    ends_of,
+    notebooks_draw_with,
+    safe,
+)
 
 if TYPE_CHECKING:
     from arena.present.numbers import Number
@@ -27,9 +40,8 @@ _LONG: Final = 5
 """Characters of a column's name from which on names are turned."""
 _MOST_STEPS: Final = 5.5
 """From the least to the largest value."""
+_MOST_STEPS_OF_STRIP: Final = 2.5
 _SHADES: Final = 10
-_SAFE: Final = re.compile(r"https?://|[^:]*$|[^:/?#]*[/?#]")
-"""Addresses that run nothing."""
 
 
 def html(picture: Picture) -> str:
@@ -40,6 +52,8 @@ def html(picture: Picture) -> str:
         drawn = _whiskers(picture)
     elif isinstance(picture, Matrix):
         drawn = _matrix(picture)
+    elif isinstance(picture, Aligned):
+        drawn = _aligned(picture)
     else:
         from arena.present.charts import inline_svg
 
@@ -49,24 +63,14 @@ def html(picture: Picture) -> str:
     return f'<figure class="picture{" chart" * isinstance(picture, Chart)}">{title}{drawn}{caption}</figure>'
 
 
-def page(pictures: Sequence[Picture], title: str) -> str:
-    """Pictures as an HTML file."""
-    head = f'<meta charset="utf-8"><meta name="color-scheme" content="light dark"><title>{_text(title)}</title>'
-    body = "\n".join(map(html, pictures))
-    return (
-        f'<!DOCTYPE html>\n<html lang="en"><head>{head}<style>body {{ font: 16px/1.5 sans-serif; }}{STYLE}</style>'
-        f"</head><body>\n{body}\n</body></html>\n"
-    )
-
-
 class Scale:
     """An axis between round values that enclose all others."""
 
-    def __init__(self, values: Sequence[float], form: Number) -> None:
+    def __init__(self, values: Sequence[float], form: Number, most: float = _MOST_STEPS) -> None:
         self._form = form
         ends = [form.factor * value for value in values]
         low, high = min(ends), max(ends)
-        step = next(step for step in _steps(high - low) if high / step - low / step <= _MOST_STEPS)
+        step = next(step for step in _steps(high - low) if high / step - low / step <= most)
         first = math.floor(low / step)
         last = max(math.ceil(high / step), first + 1)
         self._low, self._span = first * step, (last - first) * step
@@ -86,13 +90,7 @@ def _steps(span: float) -> Iterator[float]:
 
 
 def _whiskers(picture: Whiskers) -> str:
-    ends = [
-        end
-        for line in picture.lines
-        for mark in line.marks
-        for end in (mark.value, mark.low, mark.high)
-        if end is not None
-    ]
+    ends = ends_of(mark for line in picture.lines for mark in line.marks)
     scale = Scale([0.0, *ends] if picture.zero else ends, picture.form)
     ranked = any(line.rank for line in picture.lines)
     zero = _bar("zero", [(scale.place(0), "")]) if picture.zero else ""
@@ -126,9 +124,11 @@ def _line(line: Line, form: Number, scale: Scale, zero: str, *, ranked: bool) ->
     tag = f' <span class="tag">{_text(line.tag)}</span>' if line.tag else ""
     bars = "".join(_mark(mark, scale) for mark in line.marks)
     figures = "".join(_figure(mark, form) for mark in line.marks)
+    tag_of_field = f'a tabindex="-1" href="{escape(line.link)}"' if safe(line.link) else "div"
+    field = f'<{tag_of_field} class="field" aria-hidden="true">{zero}{bars}</{tag_of_field.partition(" ")[0]}>'
     return (
         f'<div class="line" role="listitem">{rank}<span class="who"><span>{_linked(_text(line.name), line.link)}</span>'
-        f'{tag}</span><div class="field" aria-hidden="true">{zero}{bars}</div><div class="shown">{figures}</div></div>'
+        f'{tag}</span>{field}<div class="shown">{figures}</div></div>'
     )
 
 
@@ -183,8 +183,60 @@ def _cell(cell: Cell | None, *, dense: bool) -> str:
     return f"<td{kind}{told}>{shown}{small}</td>"
 
 
+def _aligned(picture: Aligned) -> str:
+    dense = len(picture.rows) > _DENSE_MATRIX
+    numbers = "".join(
+        f'<th scope="col" title="{_text(name)}">{place}</th>' for place, name in enumerate(picture.rows, 1)
+    )
+    titles, below, feet, scales = "", "", "", list[Scale | None]()
+    for panel in picture.panels:
+        if isinstance(panel, Grid):
+            titles += f'<th scope="colgroup" colspan="{len(picture.rows)}" class="grid">{_text(panel.title)}</th>'
+            below += numbers
+            feet += f'<td colspan="{len(picture.rows)}"></td>'
+            scales.append(None)
+        else:
+            scale = Scale(ends_of(panel.marks.values()) or [0.0], panel.form, _MOST_STEPS_OF_STRIP)
+            note = f"<small>{_text(panel.note)}</small>" if panel.note else ""
+            titles += f'<th scope="col" rowspan="2" class="strip">{_text(panel.title)}{note}</th>'
+            ticks = "".join(f"<i>{tick}</i>" for tick in scale.ticks)
+            feet += f'<td class="strip"><div class="ticks">{ticks}</div></td>'
+            scales.append(scale)
+    rows = ""
+    for place, row in enumerate(picture.rows, 1):
+        name = _linked(f"<span>{_text(row)}</span>", picture.links.get(row, ""))
+        rows += f'<tr><th scope="row"><span class="rank">{place}</span> {name}</th>'
+        for panel, own in zip(picture.panels, scales, strict=True):
+            if isinstance(panel, Grid):
+                rows += "".join(_cell(panel.cells.get((row, column)), dense=dense) for column in picture.rows)
+            elif own is not None:
+                rows += _in_strip(panel.marks.get(row), panel.form, own, dense=dense)
+        rows += "</tr>"
+    kind = "cells aligned" + " dense" * dense
+    return (
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{_text(picture.words)}"><table class="{kind}">'
+        f'<thead><tr><th scope="col" rowspan="2" class="corner">{_text(picture.corner)}</th>{titles}</tr>'
+        f'<tr class="numbers">{below}</tr></thead><tbody>{rows}</tbody>'
+        f'<tfoot aria-hidden="true"><tr><td class="corner"></td>{feet}</tr></tfoot></table></div>'
+    )
+
+
+def _in_strip(mark: Mark | None, form: Number, scale: Scale, *, dense: bool) -> str:
+    if mark is None:
+        return '<td class="strip"></td>'
+    known = mark.low is not None and mark.high is not None
+    interval = f" {form.between(mark.low, mark.high)}" if known else ""
+    value = f"<b>{form.write(mark.value)}</b>"
+    told = _text(f"{form.write(mark.value)}{interval}. {mark.flag or mark.told}".strip())
+    flag = f' <span class="flag" role="img" aria-label="{_text(mark.flag)}">{FLAG}</span>' if mark.flag else ""
+    figure = _linked(f"<small>{value}{'' if dense else interval}</small>", mark.link)
+    kind = "strip flagged" if mark.flag else "strip"
+    field = f'<div class="field ticks-{len(scale.ticks) - 1}" aria-hidden="true">{_mark(mark, scale)}</div>'
+    return f'<td class="{kind}" title="{told}">{field}{figure}{flag}</td>'
+
+
 def _linked(markup: str, link: str) -> str:
-    return f'<a href="{escape(link)}">{markup}</a>' if link and _SAFE.match(link) else markup
+    return f'<a href="{escape(link)}">{markup}</a>' if safe(link) else markup
 
 
 def _text(text: str) -> str:
@@ -200,8 +252,18 @@ def _shades() -> str:
 
 
 def _grids() -> str:
-    return "".join(f".ticks-{n} .field {{ background-size: calc(100% / {n}) 100%; }}\n" for n in range(1, 10))
+    return "".join(
+        f":is(.ticks-{n} .field, .field.ticks-{n}) {{ background-size: calc(100% / {n}) 100%; }}\n"
+        for n in range(1, 10)
+    )
 
 
 STYLE: Final = resources.files("arena.present").joinpath("picture.css").read_text("utf-8") + _grids() + _shades()
 """The style sheet of all pictures."""
+
+
+def _in_notebook(picture: Picture) -> str:
+    return f"<style>{STYLE}</style>{html(picture)}"
+
+
+notebooks_draw_with(_in_notebook)

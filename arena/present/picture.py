@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from arena.present.numbers import FIGURE, Number
 from arena.present.table import Table
@@ -13,32 +14,46 @@ Look: TypeAlias = Literal["blue", "orange", "grey", "quiet"]
 """Of a mark: a blue disc, an orange square, a grey triangle, a grey disc. In a chart grey is a ring."""
 
 
+FLAG: Final = "≠"
+"""Beside a figure that needs attention."""
+_SAFE: Final = re.compile(r"https?://|[^:]*$|[^:/?#]*[/?#]")
+"""Addresses that run nothing."""
+_RENDERERS: Final[list[Callable[[Any], str]]] = []
+
+
+def notebooks_draw_with(renderer: Callable[[Any], str]) -> None:
+    """Have notebooks draw every picture so; ``arena.present.markup`` says how when it is imported."""
+    _RENDERERS[:] = [renderer]
+
+
 class _Drawn:
-    """Base of pictures: templates and notebooks draw them by themselves."""
+    """Base of pictures: notebooks draw them by themselves."""
 
     __slots__ = ()
 
-    def __html__(self) -> str:
-        """The picture as HTML, to be shown with the style sheet of ``arena.present.markup``."""
-        from arena.present.markup import html
-
-        return html(self)  # type: ignore[arg-type]
-
-    def _repr_html_(self) -> str:
-        from arena.present.markup import STYLE
-
-        return f"<style>{STYLE}</style>{self.__html__()}"
+    def _repr_html_(self) -> str | None:
+        return _RENDERERS[0](self) if _RENDERERS else None
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A figure, its interval where it has one, its look, and words that stand beside it."""
+    """A figure with its interval where it has one.
+
+    Attributes:
+        beside: words that stand beside it.
+        told: where the pointer rests on it.
+        flag: why it needs attention; empty where it does not.
+        link: address that it leads to.
+    """
 
     value: float
     low: float | None = None
     high: float | None = None
     look: Look = "blue"
     beside: str = ""
+    told: str = ""
+    flag: str = ""
+    link: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +65,7 @@ class Line:
         marks: one or more.
         rank: before the name.
         tag: in a box behind the name.
-        link: address that the name leads to.
+        link: address that the name and its field lead to.
     """
 
     name: str
@@ -140,6 +155,8 @@ class Dot:
         name: beside it where there is room, unless it is quiet: a small one behind the others.
         told: where the pointer rests on it; empty: name and place.
         size: its area, relative to those of the others.
+        x_ends, y_ends: its intervals.
+        link: address that it leads to.
     """
 
     x: float
@@ -148,6 +165,9 @@ class Dot:
     look: Look = "blue"
     told: str = ""
     size: float = 1
+    x_ends: tuple[float, float] | None = None
+    y_ends: tuple[float, float] | None = None
+    link: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +206,69 @@ class Chart(_Drawn):
     zero: bool = False
 
 
-Picture: TypeAlias = Whiskers | Matrix | Chart
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """A panel of figures with their intervals on one axis.
+
+    Attributes:
+        title: what the figures are.
+        marks: by the names of rows; there may be gaps.
+        form: how they are written.
+        note: in small type below the title.
+    """
+
+    title: str
+    marks: Mapping[str, Mark]
+    form: Number = FIGURE
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A panel of cells, a column for each row of the picture, headed by its number.
+
+    Attributes:
+        title: what the cells are.
+        cells: by the names of row and column; there may be gaps.
+    """
+
+    title: str
+    cells: Mapping[tuple[str, str], Cell]
+
+
+@dataclass(frozen=True, slots=True)
+class Aligned(_Drawn):
+    """Panels side by side on the same numbered rows.
+
+    Attributes:
+        name, title, words, caption: as of ``Whiskers``.
+        rows: names, from top to bottom; unique.
+        panels: from left to right.
+        corner: what rows are.
+        links: addresses that names lead to.
+    """
+
+    name: str
+    title: str
+    words: str
+    caption: str
+    rows: Sequence[str]
+    panels: Sequence[Strip | Grid]
+    corner: str = ""
+    links: Mapping[str, str] = field(default_factory=dict)
+
+
+Picture: TypeAlias = Whiskers | Matrix | Chart | Aligned
+
+
+def safe(link: str) -> bool:
+    """Whether this is an address, and one that runs nothing."""
+    return bool(link and _SAFE.match(link))
+
+
+def ends_of(marks: Iterable[Mark]) -> list[float]:
+    """All figures of marks and the ends of their intervals."""
+    return [end for mark in marks for end in (mark.value, mark.low, mark.high) if end is not None]
 
 
 def of_table(

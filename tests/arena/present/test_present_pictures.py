@@ -9,10 +9,26 @@ from xml.etree import ElementTree
 
 import pytest
 
-from arena.present.charts import chart, inline_svg, png, save_plot, spec, svg
+from arena.present.charts import chart, inline_svg, png, spec, svg
+from arena.present.files import save_plot
 from arena.present.markup import STYLE, Scale, html
 from arena.present.numbers import FIGURE, PERCENT, POINTS
-from arena.present.picture import Cell, Chart, Dot, Level, Line, Look, Mark, Matrix, Picture, Whiskers, of_table
+from arena.present.picture import (
+    Aligned,
+    Cell,
+    Chart,
+    Dot,
+    Grid,
+    Level,
+    Line,
+    Look,
+    Mark,
+    Matrix,
+    Picture,
+    Strip,
+    Whiskers,
+    of_table,
+)
 from arena.present.table import Column, Table
 from judges.errors import DataError
 from retrieval_eval.stats.estimate import Estimate
@@ -48,7 +64,21 @@ FRONT = Chart(
     levels=[Level(1000, "even")],
     zero=True,
 )
-PICTURES = [RATINGS, WINS, FRONT]
+SIDE_BY_SIDE = Aligned(
+    "compare",
+    "Scores",
+    "Agents by every score",
+    "",
+    ["a", HOSTILE, "c"],
+    [
+        Strip("Rating", {"a": Mark(1010, 990, 1030, link="queries?agent=a"), HOSTILE: Mark(1000)}, POINTS, "100 games"),
+        Grid("Wins", CELLS),
+        Strip("EXAM", {"c": Mark(0.4, 0.3, 0.5, "orange", flag="above a", link="javascript:alert(1)")}),
+    ],
+    "Agent",
+    {"a": "queries?agent=a"},
+)
+PICTURES = [RATINGS, WINS, FRONT, SIDE_BY_SIDE]
 
 
 @pytest.mark.parametrize("picture", PICTURES, ids=lambda own: own.name)
@@ -71,7 +101,7 @@ def test_every_picture_is_drawn_for_files(picture: Picture) -> None:
 
 
 def test_a_mark_stands_in_the_middle_of_its_interval_and_without_one_has_no_line() -> None:
-    first, second = re.findall(r'<div class="field".*?</div>', html(RATINGS))
+    first, second = re.findall(r'class="field".*?</(?:div|a)><div', html(RATINGS))
     widths = [float(width) for width in re.findall(r'width="([\d.]+)%"', first)]
     assert widths[1] == pytest.approx(widths[2])
     assert ("low at" in first, "low" in second, second.count("at")) == (True, False, second.count('class="at"') + 1)
@@ -166,6 +196,30 @@ def test_figures_of_a_table_are_drawn_where_they_are_known() -> None:
     assert drawn.legend == {"blue": "Found", "grey": "Corrected"}
 
 
-def test_templates_and_notebooks_draw_pictures_by_themselves() -> None:
-    assert WINS.__html__() == html(WINS)
+def test_panels_stand_on_the_same_rows_and_lead_where_they_should() -> None:
+    drawn = ElementTree.fromstring(html(SIDE_BY_SIDE))
+    rows = [row.findall("*") for row in drawn.findall("div/table/tbody/tr")]
+    assert [len(row) for row in rows] == [6, 6, 6]  # the name, two strips and a column for each agent
+    assert [[bool(cell.findall(".//a")) for cell in row] for row in rows] == [
+        [True, True, False, True, False, False],
+        [False] * 6,
+        [False] * 6,
+    ]
+    assert [cell.get("class") for cell in rows[2] if cell.get("title")] == ["strip flagged"]
+    assert [tick.text for tick in drawn.findall(".//tfoot/tr/td[2]//i")] == ["980", "1,000", "1,020", "1,040"]
+
+
+def test_a_dot_has_its_intervals_and_leads_where_it_should() -> None:
+    dots = [
+        Dot(2, 1100, "a", x_ends=(1, 3), y_ends=(900, 1200), link="queries?agent=a"),
+        Dot(0.5, 1000, "b", x_ends=(0.4, 0.6)),
+    ]
+    drawn = spec(replace(FRONT, dots=dots, levels=()))
+    assert ["href" in layer["encoding"] for layer in drawn["layer"] if layer["mark"]["type"] == "point"] == [True]
+    assert "href" not in svg(replace(FRONT, dots=dots))
+    rules = [layer for layer in drawn["layer"] if layer["mark"]["type"] == "rule"]
+    assert {key for rule in rules for key in rule["encoding"]} >= {"x2", "y2"}
+
+
+def test_notebooks_draw_pictures_by_themselves() -> None:
     assert WINS._repr_html_() == f"<style>{STYLE}</style>{html(WINS)}"
