@@ -17,7 +17,9 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 INERT = ":is([data-testid=stText], p.said)"
-"""Where texts from outside are on a page."""
+"""Where texts from outside are on a page, shown as they are."""
+PASSAGE = ".passage"
+"""Where they are read as Markdown."""
 FLAGS = (
     "--no-sandbox",
     "--disable-gpu",

@@ -51,7 +51,7 @@ def kept(store: Path, *, history: bool = False, tournament: str = "sample") -> l
 
 def answers(run: AppTest) -> list[str]:
     """Who gave the answers shown, first and second."""
-    return [text.value.split()[3] for text in run.text if text.value.startswith("The answer of")]
+    return [line.split()[3] for line in shown(run).splitlines() if line.startswith("The answer of")]
 
 
 @pytest.mark.parametrize("view", ["vote", "label", "grade"])

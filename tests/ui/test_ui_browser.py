@@ -21,7 +21,7 @@ from arena.present.numbers import POINTS
 from arena.store import Store
 from arena.store.annotations import Annotation, Annotations
 from retrieval_eval.data.tables import write_rows
-from tests.support.browser import INERT, answered, opened_with, reader, settle, show_at, until, visit
+from tests.support.browser import INERT, PASSAGE, answered, opened_with, reader, settle, show_at, until, visit
 from tests.support.nugget_store import AGENTS as NUGGET_AGENTS
 from tests.support.nugget_store import played_nugget_tournament
 from tests.support.peoples_words import add_people
@@ -34,8 +34,11 @@ PLANTED = (
     '<img src=x onerror="window.__pwned=2">',
     "![x](http://127.0.0.1:9/leak.png)",
     "[link](javascript:window.__pwned=3)",
-    "$x^2$ :smile: **bold** :red[red] `code` www.example.com <b>b</b>",
+    "<style>main { display: none }</style>",
+    "$x^2$ :smile: :red[red] www.example.com <b>b</b>",
 )
+MARKDOWN = "\n| a | b |\n|---|---|\n| > | - |\n\n**bold** `code`\n"
+"""In every text beside them; a passage shows it formatted, everything else as it is."""
 AGENTS = (
     "**x** <b>b</b>",
     "![x](http://127.0.0.1:9/leak.png)",
@@ -53,7 +56,7 @@ VOTED, FEW = 5, 2
 
 def hostile(kind: str, text: str) -> str:
     long = "x" * 1_000_000 if kind == "answer" and HUGE in text else ""
-    return "\n".join((text, *PLANTED, long))
+    return "\n".join((text, *PLANTED, MARKDOWN, long))
 
 
 @pytest.fixture(scope="module")
@@ -96,10 +99,11 @@ def cells(page: Page, number: int) -> list[list[str]]:
 
 
 def texts(page: Page) -> str:
-    """All inert texts of the page; their boxes hold no element of their own, but for marked differences."""
+    """All texts from outside; they hold no element of their own, but passages tables and the like."""
     assert page.locator(f"{INERT} :is(a, img, b, strong, em, code, script, .katex)").count() == 0
-    assert page.locator(".marked :not(mark)").count() == 0
-    return "\n".join(page.locator(f"{INERT}, .marked").all_inner_texts())
+    formatted = "div.raw, p, mark, br, table, thead, tbody, tr, th, td, strong, code"
+    assert page.locator(f"{PASSAGE} :not({formatted})").count() == 0
+    return "\n".join(page.locator(f"{INERT}, {PASSAGE}").all_inner_texts())
 
 
 def fits_any_window(page: Page) -> None:
@@ -241,11 +245,8 @@ def test_a_megabyte_of_answer_stays_in_its_box(page: Page, address: str) -> None
     page.wait_for_selector("text=Show all 1,000")
     settle(page)
     page.get_by_text("Show all 1,000").first.click()
-    boxed = "[class*=st-key-passage-answer-left]"
-    page.wait_for_function(
-        "box => document.querySelector(box + ' [data-testid=stText]')?.textContent.length > 1e6", arg=boxed
-    )
-    assert page.locator(boxed).first.evaluate("box => box.getBoundingClientRect().height") <= 330
+    page.wait_for_function("box => document.querySelector(box)?.textContent.length > 1e6", arg=PASSAGE)
+    assert page.locator(PASSAGE).first.evaluate("box => box.getBoundingClientRect().height") <= 330
     assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 1280
 
 
@@ -278,11 +279,6 @@ def test_calibration_draws_every_chart_and_a_disagreement_leads_to_its_game(page
     fits_any_window(page)
 
 
-def inert(page: Page) -> str:
-    assert page.locator(f"{INERT} :is(a, img, b, strong, em, code, script, .katex)").count() == 0
-    return "\n".join(page.locator(INERT).all_inner_texts())
-
-
 @pytest.mark.parametrize(
     ("path", "ready", "times"),
     [
@@ -298,12 +294,12 @@ def test_planted_texts_of_what_people_do_show_as_they_are_and_fit_any_window(
     page.goto(f"{address}/{path}")
     page.wait_for_selector(f"text={ready}")
     settle(page)
-    seen = inert(page)
+    seen = texts(page)
     assert all(seen.count(planted) >= times for planted in PLANTED)
     fits_any_window(page)
     if "annotator" in path:
         assert page.get_by_role("textbox", name="Your name or initials").input_value() == "<b>eve</b>"
-        boxes = page.locator("[class*=st-key-passage-]").all()
+        boxes = page.locator(PASSAGE).all()
         assert max((box.bounding_box() or {"height": 0})["height"] for box in boxes) <= 450
 
 
@@ -317,10 +313,10 @@ def test_planted_items_show_as_they_are_and_their_address_leads_to_them(page: Pa
     page.keyboard.press("Enter")
     page.wait_for_function("document.querySelector('main').innerText.includes('Which one purrs?')")
     settle(page)
-    assert ITEM in inert(page)
+    assert ITEM in texts(page)
     fits_any_window(page)
     visit(page, page.url)
-    assert ITEM in inert(page)
+    assert ITEM in texts(page)
     assert "HIDDEN" not in page.content()
 
 

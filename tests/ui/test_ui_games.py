@@ -33,7 +33,7 @@ from tests.support.sample_store import SETTINGS, write_store
 from tests.support.tournaments import run, write_data
 from ui import text
 from ui.data import LOCATION_VARIABLE
-from ui.views.game import GameRecord, marked, retrieved_documents, similarity
+from ui.views.game import GameRecord, retrieved_documents
 from ui.views.games import GameFilter, address_of, game_at, queries_meant
 
 VERDICTS = ("A", "B", "TIE", "failed", None)
@@ -314,11 +314,3 @@ def test_a_game_lists_the_nuggets_of_its_query(tmp_path: Path, monkeypatch: pyte
     else:
         assert "No nuggets for this query: no document with a label that counts" not in captions
         assert "No nuggets for this query: its nuggets are not made yet." in captions
-
-
-def test_differences_are_marked_word_by_word_and_inert() -> None:
-    left, right = marked("The cat <b>sat</b> on a mat", "the dog <b>sat</b> on a mat & ran")
-    assert left == "The <mark>cat</mark> &lt;b&gt;sat&lt;/b&gt; on a mat"
-    assert right == "the <mark>dog</mark> &lt;b&gt;sat&lt;/b&gt; on a mat <mark>&amp; ran</mark>"
-    assert similarity("a b c d", "a x c d") == 0.75
-    assert similarity("word " * 5000, "word") is None

@@ -210,7 +210,7 @@ class Queue:
 
         left, right = st.columns(2, gap="medium")
         with left:
-            text.passage(task.texts[0], f"answer-{mark}", empty="This answer is empty.", height=_HEIGHT, border=True)
+            text.passage(task.texts[0], f"answer-{mark}", label="Answer", empty="This answer is empty.", height=_HEIGHT)
         with right, st.form(f"form-{mark}", border=False):
             height: int | Literal["content"] = "content" if len(rows) * _ROW < _HEIGHT else _HEIGHT
             with st.container(height=height, border=True, key=f"items-{mark}"):
@@ -303,7 +303,9 @@ def _draw_game(queue: Queue, task: AnnotationTask) -> None:
     for number, (column, answer) in enumerate(zip(st.columns(2, gap="medium"), task.texts, strict=True), start=1):
         with column:
             st.caption(f"Answer {number}")
-            text.passage(answer, f"{number}-{key}", empty="This answer is empty.", height=_HEIGHT, border=True)
+            text.passage(
+                answer, f"{number}-{key}", label=f"Answer {number}", empty="This answer is empty.", height=_HEIGHT
+            )
     if task.texts[0] == task.texts[1]:
         st.caption("Both answers are the same, word for word.")
     queue.show_problem()
@@ -327,7 +329,7 @@ def _draw_document(queue: Queue, task: AnnotationTask) -> None:
         if title := data.dataset(source).documents[task.names[0]].metadata.get("title"):
             text.strong(title)
         empty = "This document is empty."
-        text.passage(task.texts[0], f"label-{key}", empty=empty, height=_HEIGHT, border=True)
+        text.passage(task.texts[0], f"label-{key}", label="Document", empty=empty, height=_HEIGHT)
     queue.show_problem()
     with _buttons(key, horizontal=False):
         for label, word in scale:  # the prompt's words for a label are none of ours, so they are inert text beside it

@@ -204,7 +204,8 @@ def _show_one(found: Calibration, item: Disagreement, whose: tuple[str, Level], 
     for side, (part, column) in enumerate(zip(parts, st.columns(max(1, len(parts))), strict=False)):
         with column:
             text.strong(part)
-            text.passage(found.texts[item.query_id, part], f"{key}-{side}", empty="Empty.", height=220, border=True)
+            words = found.texts[item.query_id, part]
+            text.passage(words, f"{key}-{side}", label=part, empty="Empty.", height=220)
 
 
 def _address(source: data.Source, found: Disagreement, judge: str, level: Level) -> str:

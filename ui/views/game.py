@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import html
 import json
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -31,8 +29,6 @@ from ui.views.retrieval import lines_of, show_document
 
 _DOCUMENTS: Final = 10
 """Documents drawn at first."""
-_ALIKE: Final = 0.3
-"""Share of common words from which marking the differences leaves something unmarked to read."""
 
 
 @st.cache_resource(max_entries=32, show_spinner="Reading the game …")
@@ -88,31 +84,19 @@ def _outcome(game: GameRecord) -> str:
 def _show_answers(game: GameRecord, dataset: Dataset) -> None:
     agents = game.agent_a, game.agent_b
     answers = [dataset.answers[game.query_id, agent].text for agent in agents]
-    shown = _marked(answers, game)
-    for column, agent, side, answer, own in zip(st.columns(2), agents, ("left", "right"), answers, shown, strict=True):
+    switches = st.container(horizontal=True, gap="medium")
+    with switches:
+        raw = text.raw_switch()
+        marks = text.alike(*answers) and st.toggle("Mark differences", True, key=f"marked-{game.mark}")
+    others = reversed(answers) if marks else (None, None)
+    for column, agent, side, answer, other in zip(
+        st.columns(2), agents, ("left", "right"), answers, others, strict=True
+    ):
         with column:
             size = f"{len(answer.split()):,} words, {len(answer):,} characters"
             text.lines(Line("strong", agent), Line("quiet", size))
-            key = f"answer-{side}-{game.mark}"
-            if own is None:
-                text.passage(answer, key, empty="The agent answered nothing.", border=True)
-            else:
-                text.marked_passage(own, key)
-
-
-def _marked(answers: Sequence[str], game: GameRecord) -> Sequence[str | None]:
-    """Both answers with their differences marked, where a reader asks for that and it says something."""
-    left, right = answers
-    alike = similarity(left, right)
-    if alike is None:
-        st.caption("The answers are too long to mark where they differ.")
-    elif left != right and left.strip() and right.strip():
-        meaning = "Marks the words of each answer that the other one does not have in the same place."
-        label = f"Mark the differences: {alike:.0%} of the words are the same, in the same order"
-        wanted = st.toggle(label, alike >= _ALIKE, key=f"marked-{game.mark}", help=meaning)
-        if wanted:
-            return marked(left, right)
-    return None, None
+            key, empty = f"answer-{side}-{game.mark}", "The agent answered nothing."
+            text.passage(answer, key, label=f"Answer of {agent}", empty=empty, raw=raw, against=other)
 
 
 def _show_order(order: Shown, game: GameRecord) -> None:
@@ -127,7 +111,7 @@ def _show_order(order: Shown, game: GameRecord) -> None:
         if isinstance(result, Judgment):
             preferred = f"prefers {result.outcome}: {order.preferred}" if order.preferred else "calls it a tie"
             text.lines(*shown, Line("strong", f"The judge {preferred}"))
-            text.passage(result.reason, f"reason-{key}", empty="The judge gave no reason.", height=220)
+            text.passage(result.reason, f"reason-{key}", label="Reason", empty="The judge gave no reason.", height=220)
             _show_reply(result, key)
             return
         text.lines(*shown)
@@ -145,7 +129,7 @@ def _show_reply(result: Judgment | JudgeFailure, key: str) -> None:
     with st.expander("The whole reply", key=f"reply-of-{key}", on_change="rerun") as reply:
         if reply.open:
             text.quiet(f"{result.model} · {result.latency_s:.1f} s · {_tokens(result)}")
-            text.passage(result.reply, f"reply-{key}", empty="The judge replied nothing.")
+            text.passage(result.reply, f"reply-{key}", label="Reply", empty="The judge replied nothing.", raw=True)
 
 
 def _tokens(result: Judgment | JudgeFailure) -> str:
@@ -324,54 +308,3 @@ def _shown(
 def _label(result: Result | None) -> int:
     """The label, or less than any label where there is none."""
     return label_of(result.outcome) if isinstance(result, Judgment) else -1
-
-
-MOST_CHARACTERS: Final = 20_000
-"""Of an answer; longer ones are not compared: that takes time that grows with the product of both lengths."""
-
-_PIECES = re.compile(r"\S+|\s+")
-
-
-def similarity(left: str, right: str) -> float | None:
-    """Share of words that both answers have in the same order, from 0 to 1; ``None`` for long ones."""
-    from rapidfuzz.distance import LCSseq
-
-    if max(len(left), len(right)) > MOST_CHARACTERS:
-        return None
-    return float(LCSseq.normalized_similarity(_words(left), _words(right)))
-
-
-def marked(left: str, right: str) -> tuple[str, str]:
-    """Both texts as HTML, escaped, with ``<mark>`` around the words that the other one does not have there."""
-    from rapidfuzz.distance import LCSseq
-
-    ours, theirs = _words(left), _words(right)
-    common: tuple[set[int], set[int]] = set(), set()
-    for step in LCSseq.opcodes(ours, theirs):
-        if step.tag == "equal":
-            common[0].update(range(step.src_start, step.src_end))
-            common[1].update(range(step.dest_start, step.dest_end))
-    return _html(left, common[0]), _html(right, common[1])
-
-
-def _words(text: str) -> list[str]:
-    return [word.casefold() for word in text.split()]
-
-
-def _html(text: str, common: set[int]) -> str:
-    """The text with runs of words that are not common inside marks."""
-    out: list[str] = []
-    is_open, number = False, 0
-    for piece in _PIECES.findall(text):
-        if piece.isspace():
-            out.append(piece)
-            continue
-        wanted = number not in common
-        if wanted and not is_open:
-            out.append("<mark>")
-        elif is_open and not wanted:
-            out.insert(-1, "</mark>")  # before the space that is there
-        is_open = wanted
-        out.append(html.escape(piece))
-        number += 1
-    return "".join(out) + ("</mark>" if is_open else "")

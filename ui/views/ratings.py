@@ -174,7 +174,7 @@ def _show_query(board: QueryBoard, agents: Sequence[str], source: data.Source) -
         st.caption(f"{len(meant):,} queries hold these words. Give the ID of one, or choose its line above.")
         return
     query_id = meant[0]
-    text.passage(board.queries[query_id].text, "query", empty="An empty query.")
+    text.passage(board.queries[query_id].text, "query", label="Query", empty="An empty query.")
     show_table(board.query_table(query_id, agents))
     st.link_button("Read its games", link("queries", source, view="games", query=query_id), icon=":material/sports:")
 

@@ -135,7 +135,7 @@ def show_document(
         text.lines(Line("strong", named, signs), Line("quiet", f"Retrieved by {by}"), *said)
         with st.expander("The text", key=f"open-{key}", on_change="rerun") as opened:
             if opened.open:
-                text.passage(document.text, f"text-{key}", empty="The document is empty.")
+                text.passage(document.text, f"text-{key}", label="Document", empty="The document is empty.")
 
 
 def lines_of(result: Judgment | JudgeFailure | None, judge: str = "") -> list[Line]:

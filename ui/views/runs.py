@@ -133,7 +133,7 @@ def show_progress(own: Progress) -> None:
 def _show_log(session: Session) -> None:
     if said := runs.log_tail(session):
         with st.expander("What the last run started here said"):
-            text.passage(said, "log", empty="")
+            text.passage(said, "log", label="Log", empty="", raw=True)
 
 
 def _show_earlier(found: list[Run], called: Mapping[str, str]) -> None:
