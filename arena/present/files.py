@@ -108,9 +108,9 @@ def html_table(table: Table, *, sortable: bool = False) -> str:
         for kind, one in zip(kinds, columns, strict=True)
     )
     rows = "".join(
-        f'<tr><th scope="row">{_escaped(columns[0].cells[at])}</th>'
+        f'<tr><th scope="row">{_cell(columns[0], at)}</th>'
         + "".join(
-            f"<td{kind}{_value(one, at) if sortable else ''}>{_escaped(one.cells[at])}</td>"
+            f"<td{kind}{_value(one, at) if sortable else ''}>{_cell(one, at)}</td>"
             for kind, one in zip(kinds[1:], columns[1:], strict=True)
         )
         + "</tr>\n"
@@ -222,6 +222,10 @@ def _typeset(cell: str) -> str:
 
 def _escaped(text: str) -> str:
     return html.escape(printable(text))
+
+
+def _cell(column: Shown, row: int) -> str:
+    return markup.linked(_escaped(column.cells[row]), column.links[row] if column.links else "")
 
 
 def _value(column: Shown, row: int) -> str:

@@ -127,7 +127,7 @@ def _line(line: Line, form: Number, scale: Scale, zero: str, *, ranked: bool) ->
     tag_of_field = f'a tabindex="-1" href="{escape(line.link)}"' if safe(line.link) else "div"
     field = f'<{tag_of_field} class="field" aria-hidden="true">{zero}{bars}</{tag_of_field.partition(" ")[0]}>'
     return (
-        f'<div class="line" role="listitem">{rank}<span class="who"><span>{_linked(_text(line.name), line.link)}</span>'
+        f'<div class="line" role="listitem">{rank}<span class="who"><span>{linked(_text(line.name), line.link)}</span>'
         f'{tag}</span>{field}<div class="shown">{figures}</div></div>'
     )
 
@@ -157,9 +157,10 @@ def _figure(mark: Mark, form: Number) -> str:
 def _matrix(picture: Matrix) -> str:
     dense = len(picture.columns) > _DENSE_MATRIX
     kind = "cells" + " dense" * dense + " turned" * any(len(name) >= _LONG for name in picture.columns)
-    across = "".join(f'<th scope="col"><span>{_text(name)}</span></th>' for name in picture.columns)
+    names = {name: linked(_text(name), picture.links.get(name, "")) for name in (*picture.rows, *picture.columns)}
+    across = "".join(f'<th scope="col"><span>{names[name]}</span></th>' for name in picture.columns)
     rows = "".join(
-        f'<tr><th scope="row">{_text(row)}</th>'
+        f'<tr><th scope="row">{names[row]}</th>'
         + "".join(_cell(picture.cells.get((row, column)), dense=dense) for column in picture.columns)
         + "</tr>"
         for row in picture.rows
@@ -178,7 +179,7 @@ def _cell(cell: Cell | None, *, dense: bool) -> str:
     kind = "" if cell.strength is None else f' class="{"more" if shade > 0 else "less"}-{abs(shade)}"'
     told = f' title="{_text(cell.told)}"' if cell.told else ""
     figure = _text(cell.figure)
-    shown = _linked(f"<b>{figure}</b>" if cell.bold else figure, cell.link)
+    shown = linked(f"<b>{figure}</b>" if cell.bold else figure, cell.link)
     small = f"<small>{_text(cell.below)}</small>" if cell.below and not dense else ""
     return f"<td{kind}{told}>{shown}{small}</td>"
 
@@ -204,7 +205,7 @@ def _aligned(picture: Aligned) -> str:
             scales.append(scale)
     rows = ""
     for place, row in enumerate(picture.rows, 1):
-        name = _linked(f"<span>{_text(row)}</span>", picture.links.get(row, ""))
+        name = linked(f"<span>{_text(row)}</span>", picture.links.get(row, ""))
         rows += f'<tr><th scope="row"><span class="rank">{place}</span> {name}</th>'
         for panel, own in zip(picture.panels, scales, strict=True):
             if isinstance(panel, Grid):
@@ -229,13 +230,14 @@ def _in_strip(mark: Mark | None, form: Number, scale: Scale, *, dense: bool) -> 
     value = f"<b>{form.write(mark.value)}</b>"
     told = _text(f"{form.write(mark.value)}{interval}. {mark.flag or mark.told}".strip())
     flag = f' <span class="flag" role="img" aria-label="{_text(mark.flag)}">{FLAG}</span>' if mark.flag else ""
-    figure = _linked(f"<small>{value}{'' if dense else interval}</small>", mark.link)
+    figure = linked(f"<small>{value}{'' if dense else interval}</small>", mark.link)
     kind = "strip flagged" if mark.flag else "strip"
     field = f'<div class="field ticks-{len(scale.ticks) - 1}" aria-hidden="true">{_mark(mark, scale)}</div>'
     return f'<td class="{kind}" title="{told}">{field}{figure}{flag}</td>'
 
 
-def _linked(markup: str, link: str) -> str:
+def linked(markup: str, link: str) -> str:
+    """Markup that leads to an address, if that is given and runs nothing."""
     return f'<a href="{escape(link)}">{markup}</a>' if safe(link) else markup
 
 

@@ -134,6 +134,7 @@ class Matrix(_Drawn):
         rows, columns: names, from top to bottom and from left to right; unique in each.
         cells: by the names of row and column; there may be gaps.
         corner: what rows and columns are.
+        links: addresses that names of rows and columns lead to.
     """
 
     name: str
@@ -144,6 +145,7 @@ class Matrix(_Drawn):
     columns: Sequence[str]
     cells: Mapping[tuple[str, str], Cell]
     corner: str = ""
+    links: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ class Column:
         interval: heading of its interval, which stands beside it; empty without one. The ends are the row's
             ``KEY_low`` and ``KEY_high``, or those of the ``Estimate`` that is the value.
         programs: whether programs get it as well.
+        link: key of a row's field with the address that the cell leads to, on a page.
     """
 
     key: str
@@ -33,6 +34,7 @@ class Column:
     meaning: str = ""
     interval: str = ""
     programs: bool = True
+    link: str = ""
 
     @property
     def explained(self) -> str:
@@ -109,6 +111,7 @@ class Shown(NamedTuple):
         cells: from top to bottom.
         values: by which it is sorted: numbers, or the lower ends of intervals; none of texts.
         form: of a column of numbers, how they are written; ``None`` of intervals and texts.
+        links: addresses that the cells lead to; empty without any.
     """
 
     heading: str
@@ -117,6 +120,7 @@ class Shown(NamedTuple):
     cells: Sequence[str]
     values: Sequence[float | None]
     form: Number | None
+    links: Sequence[str] = ()
 
 
 def shown(table: Table) -> list[Shown]:
@@ -130,7 +134,8 @@ def shown(table: Table) -> list[Shown]:
         if place == 0 or any(cell != MISSING for cell in cells):
             form = column.form if isinstance(column.form, Number) else None
             numbers = [] if form is None else list(map(_number, values))
-            found.append(Shown(column.heading, column.form.numeric, column.explained, cells, numbers, form))
+            links = [str(row.get(column.link, "")) for row in table.rows] if column.link else []
+            found.append(Shown(column.heading, column.form.numeric, column.explained, cells, numbers, form, links))
         if column.interval:
             ends = [column.ends(row) for row in table.rows]
             cells = [column.form.between(low, high) for low, high in ends]

@@ -50,7 +50,8 @@ CELLS = {
     ("a", HOSTILE): Cell("75", 0.5, below="8", told="won 6", bold=True, link="games?agent=a"),
     (HOSTILE, "a"): Cell("25", -0.5, told=HOSTILE),
 }
-WINS = Matrix("wins", "Wins", "Who beats whom", "", ["a", HOSTILE, "c"], ["a", HOSTILE, "c"], CELLS)
+LINKS = {"a": "queries?agent=a", HOSTILE: "javascript:alert(1)"}
+WINS = Matrix("wins", "Wins", "Who beats whom", "", ["a", HOSTILE, "c"], ["a", HOSTILE, "c"], CELLS, links=LINKS)
 FRONT = Chart(
     "front",
     "Rating against latency",
@@ -105,6 +106,12 @@ def test_a_mark_stands_in_the_middle_of_its_interval_and_without_one_has_no_line
     widths = [float(width) for width in re.findall(r'width="([\d.]+)%"', first)]
     assert widths[1] == pytest.approx(widths[2])
     assert ("low at" in first, "low" in second, second.count("at")) == (True, False, second.count('class="at"') + 1)
+
+
+def test_names_and_cells_of_a_matrix_lead_where_they_say() -> None:
+    drawn = html(WINS)
+    assert drawn.count('<a href="queries?agent=a">a</a>') == 2
+    assert '<a href="games?agent=a"><b>75</b></a>' in drawn
 
 
 def test_figures_stand_beside_their_marks_in_their_form() -> None:

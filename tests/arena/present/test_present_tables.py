@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -114,6 +115,17 @@ def test_texts_from_outside_are_no_markup() -> None:
     assert r"=1+1<b>\&" in files.latex(TABLE)
     assert "\x1b" not in written(replace(hostile, title="\x1b[1mT"))
     assert sorted(row["agent"] for row in csv.DictReader(io.StringIO(files.csv_text(hostile)))) == sorted(HOSTILE)
+
+
+def test_a_cell_leads_to_the_address_of_its_row_but_to_none_that_runs_something() -> None:
+    rows = [{"agent": "a", "to": "queries?agent=a&b"}, {"agent": "b", "to": "javascript:y"}, {"agent": "c"}]
+    table = Table("t", "", [Column("agent", "Agent", link="to")], rows)
+    assert re.findall(r"<th scope=.row.>(.*?)</th>", files.html_table(table)) == [
+        '<a href="queries?agent=a&amp;b">a</a>',
+        "b",
+        "c",
+    ]
+    assert "queries?" not in files.csv_text(table) + files.markdown(table) + written(table)
 
 
 def test_notes_stand_below_the_table_in_every_form_for_people() -> None:
