@@ -352,6 +352,7 @@ def compare(
     group: str = "",
     most: int = 0,
     label_next: int | None = None,
+    boards: bool = True,
 ) -> Comparison:
     """Hold judges against people.
 
@@ -363,6 +364,7 @@ def compare(
         group: a name for what is compared.
         most: disagreements listed of each judge.
         label_next: things to label next, of each judge corrected by people; ``None`` corrects none.
+        boards: whether leaderboards of judges and people are compared, which takes longer than all else.
     """
     verdicts, how = level == "verdicts", settings or Settings()
     orders = {name: order_health(said) for name, said in judges.items() if said and verdicts}
@@ -395,7 +397,9 @@ def compare(
             estimates=None
             if label_next is None
             else estimates(level, own, against.consensus.values, label_next, how.seed),
-            boards=leaderboard_agreement(level, own, against.consensus.values, how.samples, how.seed),
+            boards=leaderboard_agreement(level, own, against.consensus.values, how.samples, how.seed)
+            if boards
+            else None,
         )
         for name, own in values.items()
     }

@@ -103,6 +103,21 @@ class GameTable:
         return np.asarray(self.judge == _place(self.judges, name), np.bool_)
 
     @cached_property
+    def pair(self) -> NDArray[np.int64]:
+        """A number for the query and both agents of each game, whoever judges it, shape (games,)."""
+        size = len(self.agents)
+        return np.asarray((self.query.astype(np.int64) * size + self.a) * size + self.b, np.int64)
+
+    def of_pairs(self, pairs: Iterable[tuple[str, str, str]]) -> Bools:
+        """Whether the game is one of these, each a query and two agents in the order of their names; shape (games,)."""
+        query, agent = ({name: at for at, name in enumerate(names)} for names in (self.queries, self.agents))
+        size, known = len(self.agents), []
+        for query_id, a, b in pairs:
+            if query_id in query and a in agent and b in agent:
+                known.append((query[query_id] * size + agent[a]) * size + agent[b])
+        return np.isin(self.pair, np.array(known, np.int64))
+
+    @cached_property
     def judged(self) -> Bools:
         """Whether an order has a verdict, shape (games, 2)."""
         return np.asarray(self.said <= FIRST, np.bool_)
@@ -120,8 +135,7 @@ class GameTable:
 
     def judges_disagree(self, scores: Floats) -> Bools:
         """Whether two judges score the same pair on the same query differently, shape (games,)."""
-        size = len(self.agents)
-        _, pair = np.unique((self.query.astype(np.int64) * size + self.a) * size + self.b, return_inverse=True)
+        _, pair = np.unique(self.pair, return_inverse=True)
         low, high = np.full(pair.max(initial=-1) + 1, np.inf), np.full(pair.max(initial=-1) + 1, -np.inf)
         np.fmin.at(low, pair, scores)
         np.fmax.at(high, pair, scores)

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from arena.boards.cache import Cache, cached_games
 from arena.boards.calibration.board import Calibration
-from arena.calibration.comparison import Comparison, Settings, compare
+from arena.calibration.comparison import PANEL, Against, Comparison, Settings, compare
 from arena.calibration.consensus import table_health
 from arena.calibration.methods import Method, Played, compare_methods
 from arena.calibration.style import StyleEffect, answer_qualities, family_effects, style_effects
@@ -38,6 +38,8 @@ from arena.store import Store
 from arena.store.annotations import Annotations
 from judges.errors import InputError
 
+_VERDICTS: Final = ("verdicts", "")
+"""Level and group of a tournament's games."""
 WORTH_KEEPING: Final = 20_000
 """Games; figures of fewer are made in about a second."""
 
@@ -83,15 +85,22 @@ def calibrate_tables(
 
 
 def compare_opinions(
-    judges: Opinions, people: Opinions, settings: Settings, *, most: int = 0, label_next: int | None = None
+    judges: Opinions,
+    people: Opinions,
+    settings: Settings,
+    *,
+    most: int = 0,
+    label_next: int | None = None,
+    boards: bool = True,
 ) -> tuple[Comparison, ...]:
-    """Compare whatever both speak of; arguments as for ``calibrate_tables``.
+    """Compare whatever both speak of; arguments as for ``calibrate_tables`` and ``compare``.
 
     Raises:
         InputError: they do not speak of the same things.
     """
+    further: dict[str, Any] = {"most": most, "label_next": label_next, "boards": boards}
     found = tuple(
-        compare(level, by_name(judges[level, group]), human, settings, group=group, most=most, label_next=label_next)
+        compare(level, by_name(judges[level, group]), human, settings, group=group, **further)
         for (level, group), human in people.items()
         if (level, group) in judges
     )
@@ -158,13 +167,41 @@ class _Said:
     """Everything said of a tournament, by judges and by people.
 
     ``outdated`` counts annotations of texts that have changed since, which are left out; ``apart`` is as of
-    ``Calibration``.
+    ``Calibration``; ``games`` are all, where the judges' verdicts are of some.
     """
 
     judges: Opinions
     people: Opinions
     outdated: int
     apart: tuple[Level, ...]
+    games: GameTable | None
+
+    def compared(
+        self, settings: Settings, *, most: int = 0, label_next: int | None = None, boards: bool = True
+    ) -> tuple[Comparison, ...]:
+        """Judges held against people; arguments as for ``compare``."""
+        found = compare_opinions(self.judges, self.people, settings, most=most, label_next=label_next, boards=boards)
+        if self.games is None:
+            return found
+        against = settings.against
+        return tuple(
+            _counting_all(one, self.games, against) if one.people.level == "verdicts" else one for one in found
+        )
+
+
+def _counting_all(found: Comparison, games: GameTable, against: Against) -> Comparison:
+    """A comparison of verdicts on some games, with what it says of all games of the judges."""
+    verdicts = games.verdicts()
+    whole = {}
+    for name, judge in found.judges.items():
+        of_panel = name == PANEL
+        played = np.unique(games.pair[games.played]).size if of_panel else (games.played & games.of_judge(name)).sum()
+        orders = None if of_panel else table_health(of_judge(verdicts, name))
+        alone, labels = int(played) - judge.n, judge.labels
+        if labels is not None and against == "consensus":
+            labels = replace(labels, second_only=alone)
+        whole[name] = replace(judge, judge_only=alone, orders=orders, labels=labels)
+    return replace(found, judges=whole)
 
 
 def calibrate_tournament(
@@ -194,10 +231,11 @@ def calibrate_tournament(
     kept, data = Cache(store, tournament), cache(partial(store.dataset, tournament))
     in_files, notes = read_tables(people)
     games = cached_games(store, tournament)
-    said = _said(store, tournament, in_files, games, data)
+    whole = label_next is not None or settings.games == "ordered"
+    said = _said(store, tournament, in_files, games, data, whole=whole)
     alone = judges_alone(store, tournament, kept, games, data)
     methods = [*stored_methods(store, tournament, games, data), *people_methods(said.people)]
-    comparisons = compare_opinions(said.judges, said.people, settings, most=most, label_next=label_next)
+    comparisons = said.compared(settings, most=most, label_next=label_next)
     if said.outdated:
         notes.append(f"{said.outdated:,} annotations are of texts that have changed since: left out")
     notes += [f"{level}: people spoke of nothing that a judge judged: left out" for level in said.apart]
@@ -219,25 +257,45 @@ def resampling_of(settings: StoredSettings) -> Settings:
     return Settings(samples=settings.ratings.bootstrap.samples, seed=settings.ratings.seed)
 
 
-def compare_with_people(store: Store, tournament: str) -> tuple[tuple[Comparison, ...], tuple[Level, ...]]:
+def compare_with_people(
+    store: Store, tournament: str, data: Callable[[], Dataset] | None = None, *, most: int = 0, boards: bool = False
+) -> tuple[tuple[Comparison, ...], tuple[Level, ...]]:
     """A tournament's judges with people alone, as ``calibrate_tournament`` compares them.
+
+    Args:
+        store: where the judgments are.
+        tournament: its name.
+        data: reads its data, where they are in memory already.
+        most: disagreements listed of each judge.
+        boards: whether leaderboards of judges and people are compared too.
 
     Returns:
         The comparisons, and ``apart`` as of ``Calibration``.
     """
     if not (store.is_labelled(tournament) or Annotations(store, tournament).counts()):
         return (), ()
-    said = _said(store, tournament, {}, cached_games(store, tournament), partial(store.dataset, tournament))
+    read = cache(partial(store.dataset, tournament)) if data is None else data
+    said = _said(store, tournament, {}, cached_games(store, tournament), read, whole=False)
     settings = resampling_of(store.settings(tournament))
-    return compare_opinions(said.judges, said.people, settings), said.apart
+    return said.compared(settings, most=most, boards=boards), said.apart
 
 
-def _said(store: Store, tournament: str, people: Opinions, games: GameTable, data: Callable[[], Dataset]) -> _Said:
-    """What people said: in files, on the pages, and with the data where a judge judged the same; and judges beside."""
-    own, outdated = peoples_opinions(store, tournament)
+def _said(
+    store: Store, tournament: str, people: Opinions, games: GameTable, data: Callable[[], Dataset], *, whole: bool
+) -> _Said:
+    """What people said: in files, on the pages, and with the data where a judge judged the same; and judges beside.
+
+    Of the judges' verdicts those on games that people judged are enough, unless all are asked for (``whole``): there
+    may be hundreds of thousands of others.
+    """
+    own, outdated = peoples_opinions(store, tournament, data)
     if store.is_labelled(tournament):
         own["labels", ""] = own.get(("labels", ""), []) + labels_with_data(data())
-    judges = judges_opinions(store, tournament, games, {level for level, _ in (*people, *own)})
+    both = [*people.get(_VERDICTS, ()), *own.get(_VERDICTS, ())]
+    shared = None if whole else games.of_pairs({(one.query_id, *one.item[-2:]) for one in both})
+    if shared is not None and set(games.judge[games.played & shared]) != set(games.judge[games.played]):
+        shared = None  # a judge of none of these games is compared too
+    judges = judges_opinions(store, tournament, games, {level for level, _ in (*people, *own)}, shared)
     human = {key: list(said) for key, said in people.items()}
     apart = []
     for key, said in own.items():
@@ -246,7 +304,7 @@ def _said(store: Store, tournament: str, people: Opinions, games: GameTable, dat
             human.setdefault(key, []).extend(said)
         else:
             apart.append(key[0])
-    return _Said(judges, human, outdated, tuple(apart))
+    return _Said(judges, human, outdated, tuple(apart), None if shared is None else games)
 
 
 def _families(store: Store, tournament: str, games: GameTable, people: Sequence[Opinion]) -> tuple[StyleEffect, ...]:

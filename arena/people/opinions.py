@@ -10,7 +10,7 @@ from arena.boards.calibration.methods import Spending
 from arena.boards.results import grades
 from arena.calibration.votes import Level, Opinion
 from arena.data.dataset import Dataset
-from arena.data.games import GameTable
+from arena.data.games import Bools, GameTable
 from arena.people.files import OUTCOME, SUPPORT
 from arena.people.tasks import texts_now
 from arena.stages.nuggets.results import nugget_results
@@ -25,8 +25,15 @@ _QRELS = "qrels"
 """The one person whom the labels of a file are of."""
 
 
-def peoples_opinions(store: Store, tournament: str) -> tuple[dict[tuple[Level, str], list[Opinion]], int]:
+def peoples_opinions(
+    store: Store, tournament: str, data: Callable[[], Dataset]
+) -> tuple[dict[tuple[Level, str], list[Opinion]], int]:
     """Everything people said, by level; what they skipped is no opinion.
+
+    Args:
+        store: that holds it.
+        tournament: its name.
+        data: reads the tournament's.
 
     Returns:
         Also how many annotations are of texts that have changed since, or are gone; they are left out.
@@ -34,7 +41,7 @@ def peoples_opinions(store: Store, tournament: str) -> tuple[dict[tuple[Level, s
     Raises:
         InputError: no such tournament.
     """
-    said, outdated = current_annotations(store, tournament)
+    said, outdated = current_annotations(store, tournament, data=data)
     by_level: dict[tuple[Level, str], list[Opinion]] = {}
     for one in said:
         for level, opinion in _opinions_in(one):
@@ -42,13 +49,16 @@ def peoples_opinions(store: Store, tournament: str) -> tuple[dict[tuple[Level, s
     return by_level, outdated
 
 
-def current_annotations(store: Store, tournament: str, kind: Kind | None = None) -> tuple[list[Annotation], int]:
+def current_annotations(
+    store: Store, tournament: str, kind: Kind | None = None, *, data: Callable[[], Dataset] | None = None
+) -> tuple[list[Annotation], int]:
     """Everybody's latest annotations, skipped ones aside, of texts that are as they were.
 
     Args:
         store: that holds them.
         tournament: its name.
         kind: only of this kind.
+        data: reads the tournament's; without, the store does.
 
     Returns:
         Also how many are of texts that have changed since, or are gone.
@@ -59,10 +69,10 @@ def current_annotations(store: Store, tournament: str, kind: Kind | None = None)
     said = [one for one in Annotations(store, tournament).latest(kind) if one.value is not None]
     if not said:
         return [], 0
-    data = store.dataset(tournament)
+    known = store.dataset(tournament) if data is None else data()
     texts = nugget_texts(store, tournament) if any(one.kind is Kind.NUGGET for one in said) else {}
     nuggets = {nugget_id: text for (_, nugget_id), text in texts.items()}
-    current = [one for one in said if texts_now(one, data, nuggets) == one.texts]
+    current = [one for one in said if texts_now(one, known, nuggets) == one.texts]
     return current, len(said) - len(current)
 
 
@@ -99,11 +109,11 @@ def labels_with_data(data: Dataset) -> list[Opinion]:
 
 
 def judges_opinions(
-    store: Store, tournament: str, games: GameTable, levels: Collection[Level]
+    store: Store, tournament: str, games: GameTable, levels: Collection[Level], of: Bools | None = None
 ) -> dict[tuple[Level, str], list[Opinion]]:
-    """Everything judges said on some levels; failures are no opinions."""
+    """Everything judges said on some levels; failures are no opinions. ``of`` says which games, if not all."""
     said: dict[Level, Callable[[], Iterable[Opinion]]] = {
-        "verdicts": lambda: verdict_opinions(games),
+        "verdicts": lambda: verdict_opinions(games, of),
         "labels": lambda: _labels(store, tournament),
         "criteria": lambda: _criteria(store, tournament),
         "nuggets": lambda: _nuggets(store, tournament),
@@ -112,9 +122,9 @@ def judges_opinions(
     return {(level, ""): own for level, own in found.items() if own}
 
 
-def verdict_opinions(games: GameTable) -> list[Opinion]:
-    """Every verdict on every game; agents' numbers go by their names, so that ``a`` is the first of a thing."""
-    rows, second = np.nonzero(games.judged)
+def verdict_opinions(games: GameTable, of: Bools | None = None) -> list[Opinion]:
+    """Every verdict on every game, or on some; agents' numbers go by their names, so ``a`` is the first of a thing."""
+    rows, second = np.nonzero(games.judged if of is None else games.judged & of[:, None])
     queries, agents, judges = games.queries, games.agents, games.judges
     columns = (games.query[rows], games.a[rows], games.b[rows], games.judge[rows], games.said[rows, second], second > 0)
     return [
