@@ -6,9 +6,10 @@ Every read is cached under the store's number of changes, so a page is as fresh 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from functools import wraps
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 import numpy as np
@@ -42,7 +43,9 @@ _KEPT = 4
 _ONE_BY_ONE: Final = 32
 """The same for reads of one query, game or filter."""
 _SAME: Final[dict[tuple[str, int], int]] = {}
-"""By place and time of a write to a store that a read made: the write before it."""
+"""By place and time of a write to a store that is no news, since a read made it or a person's word: the one before."""
+_SEEN: Final[dict[str, tuple[int, tuple[int, int], int]]] = {}
+"""By place, a store as it was last: its file, its version, when it was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +62,17 @@ class Source:
     group: tuple[str, str] | None = None
 
 
-def tournaments() -> tuple[tuple[int, int], list[str]]:
+def tournaments() -> tuple[tuple[int, int, int], list[str]]:
     """The store's version and the names of its tournaments, read anew at every call.
 
     Raises:
         InputError: there is no store.
         StoreError: it cannot be read.
     """
-    with closing(Store.open(location())) as store:
-        return (store.changes(), _written(location())), store.rated_tournaments()
+    place = location()
+    with _reading(place) as store:
+        version, names = store.version(), store.rated_tournaments()
+    return (*version, _written(place, version)), names
 
 
 def location() -> str:
@@ -93,64 +98,81 @@ def stored(
     """
 
     def opened(source: Source, /, *more: Further.args, **named: Further.kwargs) -> Found:
-        before = _written(source.location)
-        try:
-            with closing(Store.open(source.location)) as store:
-                return read(store, source.tournament, *more, **named)
-        finally:
-            # Figures that a read keeps in the store are no news: else every page would read all its data once more.
-            if (last := _last_write(source.location)) != before:
-                _SAME[source.location, last] = before
+        with _reading(source.location) as store:
+            return read(store, source.tournament, *more, **named)
 
     opened.__qualname__ = f"{read.__module__}.{read.__qualname__} {kept}"  # the cache tells functions by their names
     return st.cache_resource(max_entries=kept, show_spinner=spinner or False)(opened)
 
 
-board = stored(cached_leaderboard, "Rating the games …")
+def judged(
+    read: Callable[Concatenate[Store, str, Further], Found], spinner: str = "", kept: int = _KEPT
+) -> Callable[Concatenate[Source, Further], Found]:
+    """The same of a read that nothing depends on that people say on the pages: a vote leaves it as it is."""
+    return _judged(stored(read, spinner, kept))
+
+
+def derived(
+    spinner: str = "", kept: int = _KEPT
+) -> Callable[[Callable[Concatenate[Source, Further], Found]], Callable[Concatenate[Source, Further], Found]]:
+    """Keep what is made of such reads; arguments as for ``stored``."""
+    return lambda make: _judged(st.cache_resource(max_entries=kept, show_spinner=spinner or False)(make))
+
+
+def _judged(
+    cached: Callable[Concatenate[Source, Further], Found],
+) -> Callable[Concatenate[Source, Further], Found]:
+    def of_judges(source: Source, /, *more: Further.args, **named: Further.kwargs) -> Found:
+        return cached(replace(source.judged, group=None), *more, **named)
+
+    return wraps(cached)(of_judges)
+
+
+board = judged(cached_leaderboard, "Rating the games …")
 """The leaderboard, as ``ragleague leaderboard`` computes it."""
-dataset = stored(Store.dataset, "Reading the data …")
+dataset = judged(Store.dataset, "Reading the data …")
 """Queries, documents and answers."""
-dataset_of = stored(Store.dataset, "Reading the data …", _ONE_BY_ONE)
+dataset_of = judged(Store.dataset, "Reading the data …", _ONE_BY_ONE)
 """One query, by its id, with its answers and documents."""
-settings = stored(Store.settings, "Reading the settings …")
+settings = judged(Store.settings, "Reading the settings …")
 """What decided the results."""
-queries = stored(Store.queries, "Reading the queries …")
+queries = judged(Store.queries, "Reading the queries …")
 """The queries alone, in their order."""
-queries_with_documents = stored(Store.queries_with_documents)
+queries_with_documents = judged(Store.queries_with_documents)
 """Ids of the queries for which anything was retrieved."""
-games = stored(cached_games, "Reading the games …")
+games = judged(cached_games, "Reading the games …")
 """All games wanted, played or not, in the order of the plan, without their texts."""
-labels = stored(labels_of, "Reading the labels …")
+labels = judged(labels_of, "Reading the labels …")
 """What the relevance judges together said about each retrieved document."""
-labels_of_query = stored(labels_of, "Reading the labels …", _ONE_BY_ONE)
+labels_of_query = judged(labels_of, "Reading the labels …", _ONE_BY_ONE)
 """The same of one query, by its id."""
-labels_by_judge = stored(samples.labels_by_judge, "Reading the labels …", _ONE_BY_ONE)
+labels_by_judge = judged(samples.labels_by_judge, "Reading the labels …", _ONE_BY_ONE)
 """What each relevance judge said of one query's documents, by its id, samples combined."""
-nuggets = stored(nugget_results, "Reading the nuggets …")
+nuggets = judged(nugget_results, "Reading the nuggets …")
 """Nuggets and what every answer states of them; ``None`` where the tournament has none."""
 
 
-@st.cache_resource(max_entries=_KEPT, show_spinner=False)
+@derived()
 def scores(source: Source) -> Floats:
     """The score of each game's first agent, NaN without a verdict."""
     return games(source).scores(settings(source).win_and_tie)
 
 
-@st.cache_resource(max_entries=_KEPT, show_spinner=False)
+@derived()
 def met(source: Source) -> frozenset[tuple[str, str, str]]:
     """Query and agents, by name, of all games with a verdict."""
     table = games(source)
     return frozenset(table.key(row)[:3] for row in np.flatnonzero(table.played).tolist())
 
 
-@st.cache_resource(max_entries=_KEPT, show_spinner=False)
+@derived()
 def groups(source: Source) -> tuple[tuple[str, str], ...]:
     """Groups of queries: what their metadata has few values of, as name and value."""
     found = groupings(queries(source).values())
     return tuple((name, value) for name, own in found.items() for value in own)
 
 
-@st.cache_resource(max_entries=_ONE_BY_ONE, show_spinner="Counting wins …")
+@derived("Counting wins …", _ONE_BY_ONE)
 def pairs(source: Source, judge: str | None = None, group: tuple[str, str] | None = None) -> PairResults | None:
     """Who beats whom over the games that are rated; ``None`` before the first verdict.
 
@@ -170,10 +192,33 @@ def pairs(source: Source, judge: str | None = None, group: tuple[str, str] | Non
     return None if rated is None else pair_results(rated)
 
 
-def _written(location: str) -> int:
-    """When the store was last written, reads aside: one deleted and made anew may have as many changes as the old."""
+@contextmanager
+def _reading(location: str) -> Iterator[Store]:
+    """An open store, of which figures that a read keeps are no news: else every page would read all its data anew."""
+    before = _written(location)
+    try:
+        with closing(Store.open(location)) as store:
+            yield store
+    finally:
+        if (last := _last_write(location)) != before:
+            _SAME[location, last] = before
+
+
+def _written(location: str, version: tuple[int, int] | None = None) -> int:
+    """When the store was last written: one deleted and made anew may have as many changes as the old.
+
+    Reads aside, and what people said, as far as its ``version`` says that this is all there is new.
+    """
     last = _last_write(location)
-    return _SAME.get((location, last), last)
+    last = _SAME.get((location, last), last)
+    if version is None or not last:
+        return last
+    file = os.stat(sqlite_path(location) or "").st_ino
+    known, before, written = _SEEN.get(location, (file, version, last))
+    if written != last and known == file and before[0] == version[0] and before[1] < version[1]:
+        _SAME[location, _last_write(location)] = last = written
+    _SEEN[location] = file, version, last
+    return last
 
 
 def _last_write(location: str) -> int:
@@ -182,7 +227,7 @@ def _last_write(location: str) -> int:
     return path.stat().st_mtime_ns if path is not None else 0
 
 
-@st.cache_resource(max_entries=_KEPT, show_spinner="Reading the grades …")
+@derived("Reading the grades …")
 def study(source: Source) -> Study | None:
     """Bank, grades and passages; ``None`` where the tournament has no exam."""
     if settings(source).exam is None:
@@ -194,7 +239,7 @@ def study(source: Source) -> Study | None:
         return exam_study(store, source.tournament)
 
 
-@st.cache_resource(max_entries=_KEPT, show_spinner="Reading the labels …")
+@derived("Reading the labels …")
 def exam_labels(source: Source) -> Mapping[Whose, Labels]:
     """Relevance labels of the graded passages, by whose they are; only those who labelled any.
 
@@ -219,7 +264,7 @@ def exam_labels(source: Source) -> Mapping[Whose, Labels]:
     return {whose: some for whose, some in own.items() if any(some.values())}
 
 
-@st.cache_resource(max_entries=2 * _KEPT, show_spinner="Leaving out each item in turn …")
+@derived("Leaving out each item in turn …", 2 * _KEPT)
 def left_out(source: Source, level: int) -> Sequence[Influence]:
     """What the leaderboard would be without each item, those that move it most first."""
     found = study(source)

@@ -26,14 +26,14 @@ _QRELS = "qrels"
 
 
 def peoples_opinions(
-    store: Store, tournament: str, data: Callable[[], Dataset]
+    store: Store, tournament: str, data: Callable[[], Dataset] | None = None
 ) -> tuple[dict[tuple[Level, str], list[Opinion]], int]:
     """Everything people said, by level; what they skipped is no opinion.
 
     Args:
         store: that holds it.
         tournament: its name.
-        data: reads the tournament's.
+        data: as for ``current_annotations``.
 
     Returns:
         Also how many annotations are of texts that have changed since, or are gone; they are left out.

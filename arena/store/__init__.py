@@ -377,12 +377,16 @@ class Store:
         with self._read() as connection:
             check.verify(connection, name, data)
 
-    @patient
     def changes(self) -> int:
         """A number that grows with every change, so that readers know when to look again."""
+        return sum(self.version())
+
+    @patient
+    def version(self) -> tuple[int, int]:
+        """Two such numbers: one for what judges said and all that they judge, one for what people said."""
         with self._read() as connection:
-            said = int(connection.execute(select(func.max(table(AnnotationRow).c.annotation_id))).scalar() or 0)
-            return said + int(connection.execute(select(StateRow.changes)).scalar_one())
+            said = connection.execute(select(func.max(table(AnnotationRow).c.annotation_id))).scalar()
+            return int(connection.execute(select(StateRow.changes)).scalar_one()), int(said or 0)
 
     @patient
     def judged(self, name: str) -> tuple[int, str]:
