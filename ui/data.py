@@ -18,7 +18,10 @@ import streamlit as st
 from arena.boards.cache import cached_games, cached_leaderboard
 from arena.boards.documents import Source as Whose
 from arena.boards.results import rating_settings
+from arena.calibration.comparison import Comparison
+from arena.calibration.votes import Level
 from arena.data.dataset import groupings
+from arena.people.calibrate import compare_with_people
 from arena.ratings.games import Floats
 from arena.ratings.pairs import PairResults, pair_results
 from arena.stages import samples
@@ -53,13 +56,19 @@ class Source:
     """One tournament as of one version of its store; equal sources hold equal data.
 
     Attributes:
+        version: the store's two numbers, and when it was written.
         group: column and value of the queries' metadata where only such queries are shown.
     """
 
     location: str
-    version: tuple[int, int]
+    version: tuple[int, int, int]
     tournament: str
     group: tuple[str, str] | None = None
+
+    @property
+    def judged(self) -> Source:
+        """The same without what people said; equal while people only vote."""
+        return replace(self, version=(self.version[0], 0, self.version[2]))
 
 
 def tournaments() -> tuple[tuple[int, int, int], list[str]]:
@@ -152,6 +161,17 @@ nuggets = judged(nugget_results, "Reading the nuggets …")
 """Nuggets and what every answer states of them; ``None`` where the tournament has none."""
 
 
+def people(source: Source) -> tuple[tuple[Comparison, ...], tuple[Level, ...]]:
+    """Judges held against people, and the levels on which people judged what no judge did."""
+    return _people(replace(source, group=None))
+
+
+@st.cache_resource(max_entries=_KEPT, show_spinner="Holding judges against people …")
+def _people(source: Source) -> tuple[tuple[Comparison, ...], tuple[Level, ...]]:
+    with _reading(source.location) as store:
+        return compare_with_people(store, source.tournament, lambda: dataset(source))
+
+
 @derived()
 def scores(source: Source) -> Floats:
     """The score of each game's first agent, NaN without a verdict."""
@@ -209,22 +229,22 @@ def _written(location: str, version: tuple[int, int] | None = None) -> int:
 
     Reads aside, and what people said, as far as its ``version`` says that this is all there is new.
     """
-    last = _last_write(location)
-    last = _SAME.get((location, last), last)
-    if version is None or not last:
+    now = _last_write(location)
+    last, path = _SAME.get((location, now), now), sqlite_path(location)
+    if version is None or path is None:
         return last
-    file = os.stat(sqlite_path(location) or "").st_ino
+    file = path.stat().st_ino
     known, before, written = _SEEN.get(location, (file, version, last))
     if written != last and known == file and before[0] == version[0] and before[1] < version[1]:
-        _SAME[location, _last_write(location)] = last = written
+        _SAME[location, now] = last = written
     _SEEN[location] = file, version, last
     return last
 
 
 def _last_write(location: str) -> int:
-    """In nanoseconds; 0 of a server."""
+    """In nanoseconds; 0 of a server, and of a store that is not there."""
     path = sqlite_path(location)
-    return path.stat().st_mtime_ns if path is not None else 0
+    return path.stat().st_mtime_ns if path is not None and path.exists() else 0
 
 
 @derived("Reading the grades …")

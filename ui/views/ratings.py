@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from typing import Final, get_args
 
@@ -14,10 +13,8 @@ from arena.boards.leaderboard import TournamentBoard, missing
 from arena.boards.queries import QueryBoard, query_board
 from arena.boards.trust import in_short
 from arena.boards.wins import Counted, Wins, by_points
-from arena.people.calibrate import compare_with_people
 from arena.present.blocks import Section
 from arena.present.table import Table
-from arena.store import Store
 from ui import data, text
 from ui.address import choose, link, pick, say_what_is_unknown, switch, unfold
 from ui.show import show_block, show_sections, show_table
@@ -56,8 +53,7 @@ def show_overview(source: data.Source) -> None:
 @st.cache_resource(max_entries=4, show_spinner="Checking whether this can be trusted …")
 def _sections(source: data.Source) -> tuple[TournamentBoard, list[Section]]:
     """The board with what people say of its judges, and its sections that are shown here."""
-    with closing(Store.open(source.location)) as store:
-        comparisons, apart = compare_with_people(store, source.tournament)
+    comparisons, apart = data.people(source)
     queries = {query_id: query.text for query_id, query in data.queries(source).items()}
     board = TournamentBoard(data.board(source), comparisons, apart, queries=queries)
     return board, [section for section in board.sections() if section.ident not in _ELSEWHERE]
@@ -134,7 +130,7 @@ _OPENED = "query"
 """The page's address holds the query chosen under this name, as that of the games does."""
 
 
-board_of = data.stored(query_board, "Reading the queries …")
+board_of = data.judged(query_board, "Reading the queries …")
 """What the queries show, as ``ragleague queries`` computes it."""
 
 

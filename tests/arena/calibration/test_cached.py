@@ -64,3 +64,17 @@ def test_kept_elo_is_that_of_these_games_and_samples(cli: CLI, tmp_path: Path, m
     calibrated(cli, path)
     with pytest.raises(AssertionError, match="made anew"):
         cli("calibrate", path, "--json", "--method-samples", 20, "--seed", 1)
+
+
+def test_what_is_said_of_people_is_the_same_whether_all_verdicts_are_read_or_those_people_judged_too(
+    cli: CLI, tmp_path: Path
+) -> None:
+    path = write_store(tmp_path / "s.db")
+    assert add_people(path, "sample", share=0.2)
+    some, whole = (
+        json.loads(cli("calibrate", path, "--json", *more).out)["comparisons"] for more in ((), ("--estimates",))
+    )
+    for level in whole:
+        for judge in level["judges"].values():
+            del judge["estimates"]
+    assert some == whole
