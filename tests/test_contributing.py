@@ -26,9 +26,7 @@ def test_an_answers_way_is_the_one_that_is_told(cli: Any, tmp_path: Path) -> Non
 
     config = copy_demo(tmp_path / "demo")
     text = config.read_text()
-    config.write_text(
-        text[: text.index("retrieval:")] + "pairwise: {judges: [baseline], documents: {include: false}}\n"
-    )
+    config.write_text(text[: text.index("retrieval:")] + "pairwise: {judges: [lexical], documents: {include: false}}\n")
     try:
         threading.setprofile(enter)
         sys.setprofile(enter)

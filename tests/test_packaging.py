@@ -80,5 +80,5 @@ def test_the_installed_wheel_runs_the_demo_outside_the_checkout(wheel: Path, tmp
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr.splitlines()[0].count(str(target)) == 4
-    assert "bm25-3" in done.stdout
+    assert "fusion-bm25" in done.stdout
     assert (tmp_path / "elsewhere/rag-handbook.db").is_file()

@@ -45,7 +45,8 @@ def demo(
 ) -> None:
     """Run a tournament offline on the bundled data.
 
-    Five small agents answered 26 questions about a handbook; a lexical baseline, not a language model, judges them.
+    RAG and RAG-Fusion over BM25, dense and hybrid retrieval, and a weak baseline, answered 26 questions about a
+    handbook. A lexical judge, not a language model, compares them.
     Prints the leaderboard. Run again, it judges nothing anew.
     """
     from arena.demo import copy_demo

@@ -8,16 +8,28 @@ from __future__ import annotations
 import argparse
 import asyncio
 import csv
+import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from judges.errors import DataError, InputError
 from judges.types import Document, Query
-from retrieval_eval.agents.rag import ExtractiveGenerator, RagAgent, lead, offline
-from retrieval_eval.agents.ranking import Bm25Index, InverseDocumentFrequency, find_by_overlap
-from retrieval_eval.agents.retrieval import Offline
+from retrieval_eval.agents.rag import ExtractiveGenerator, RagAgent, lead, offline, rewritten_offline
+from retrieval_eval.agents.ranking import (
+    Bm25Index,
+    Hit,
+    InverseDocumentFrequency,
+    find_by_overlap,
+    searched_text,
+    terms,
+    top,
+)
+from retrieval_eval.agents.retrieval import Hybrid, Offline, Retriever
 from retrieval_eval.agents.types import AgentReply
 from retrieval_eval.documents.passages import PassagesSection, passages_of
 from retrieval_eval.documents.text import read_markdown
@@ -26,6 +38,8 @@ from retrieval_eval.documents.types import SourceDocument
 DEMO = Path(__file__).parent
 HANDBOOK = DEMO / "handbook"
 INDEX_PAGE = "README.md"
+DEPTH, PASSAGES, FURTHER_QUERIES = 3, 2, 3
+"""Passages that an agent finds, of these what it answers from, and searches of RAG-Fusion besides the question's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +67,51 @@ def read_questions(path: Path = DEMO / "questions.csv") -> list[Question]:
 
 
 def demo_agents(passages: Sequence[Document]) -> list[RagAgent]:
-    """BM25 with one or three passages, each with and without feedback, and a weak baseline."""
-    index, idf = Bm25Index(passages), InverseDocumentFrequency(passages)
-    plain, feedback = Offline(index.find), Offline(index.find_with_feedback)
+    """The grid of Rackauckas et al. (2024), RAG and RAG-Fusion over BM25, dense and hybrid retrieval; a weak baseline.
+
+    No model is asked. Latent semantic analysis stands in for embeddings, words of the first passages found for the
+    further queries that a model would write, and three sentences of the two best passages for a written answer.
+    The baseline says the first sentences of the passage that shares the most words with the question.
+    """
+    words, idf = Bm25Index(passages), InverseDocumentFrequency(passages)
+    bm25, dense = Offline(words.find), Offline(LatentIndex(passages, idf).find)
+    retrievers: dict[str, Retriever] = {"bm25": bm25, "dense": dense, "hybrid": Hybrid((bm25, dense))}
+    rewriters = {"rag": None, "fusion": rewritten_offline(words, FURTHER_QUERIES)}
     extractive = offline(ExtractiveGenerator(idf, max_sentences=3).generate)
-    return [
-        RagAgent("bm25-1", plain, extractive, depth=1, passages=1),
-        RagAgent("bm25-3", plain, extractive, depth=3, passages=3),
-        RagAgent("bm25-1-prf", feedback, extractive, depth=1, passages=1),
-        RagAgent("bm25-3-prf", feedback, extractive, depth=3, passages=3),
-        RagAgent("overlap-lead", Offline(partial(find_by_overlap, passages)), offline(lead), depth=1, passages=1),
+    grid = [
+        RagAgent(f"{kind}-{name}", retriever, extractive, DEPTH, PASSAGES, rewrite)
+        for kind, rewrite in rewriters.items()
+        for name, retriever in retrievers.items()
     ]
+    weak = RagAgent("weak-baseline", Offline(partial(find_by_overlap, passages)), offline(lead), 1, 1)
+    return [*grid, weak]
+
+
+class LatentIndex:
+    """Passages as short vectors, by latent semantic analysis (Deerwester et al. 1990, section 4).
+
+    Words that occur together share dimensions, so a passage can be found that has none of the question's words.
+    """
+
+    def __init__(self, passages: Sequence[Document], idf: InverseDocumentFrequency, dimensions: int = 20) -> None:
+        texts = [terms(searched_text(passage)) for passage in passages]
+        self._passages, self._idf = passages, idf
+        self._places = {term: place for place, term in enumerate(sorted({term for text in texts for term in text}))}
+        rows = np.stack([self._weights(text) for text in texts])
+        self._axes = np.linalg.svd(rows, full_matrices=False).Vh[:dimensions].T
+        vectors = rows @ self._axes
+        self._vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+    def find(self, question: str, depth: int) -> list[Hit]:
+        """At most ``depth`` passages, nearest in angle first."""
+        return top(self._passages, self._vectors @ (self._weights(terms(question)) @ self._axes), depth)
+
+    def _weights(self, text: Sequence[str]) -> NDArray[np.float64]:
+        """Of each term 1 + ln(occurrences), times how rare it is; of length 1."""
+        weights = np.zeros(len(self._places))
+        for term in set(text) & self._places.keys():
+            weights[self._places[term]] = (1 + math.log(text.count(term))) * self._idf(term)
+        return weights / (np.linalg.norm(weights) or 1.0)
 
 
 def read_folder(folder: Path, *, exclude: Collection[str] = ()) -> list[Document]:
@@ -114,9 +162,13 @@ def build(folder: Path, *, handbook: Path = HANDBOOK, questions: Path = DEMO / "
         DataError: the folder holds no such pages.
     """
     passages = read_folder(handbook, exclude={INDEX_PAGE})
-    queries = [question.query for question in read_questions(questions)]
-    replies = asyncio.run(_replies(queries, demo_agents(passages)))
-    _write(folder / "queries.csv", ("qid", "query"), ((query.query_id, query.text) for query in queries))
+    asked = read_questions(questions)
+    replies = asyncio.run(_replies([question.query for question in asked], demo_agents(passages)))
+    _write(
+        folder / "queries.csv",
+        ("qid", "query", "kind"),
+        ((question.query.query_id, question.query.text, question.kind) for question in asked),
+    )
     _write(
         folder / "documents.csv",
         ("qid", "did", "document", "agent", "rank", "score", "title"),

@@ -206,12 +206,6 @@ class Bm25Index:
         """At most ``depth`` passages for the question as it is, best first."""
         return self.search(query_weights(question), depth)
 
-    def find_with_feedback(self, question: str, depth: int, *, passages: int = 3) -> list[Hit]:
-        """The same for the question expanded by what it finds: the words of its first ``passages``."""
-        weights = query_weights(question)
-        feedback = self.search(weights, passages)
-        return self.search(rm3(weights, feedback), depth) if feedback else []
-
     def expanded(self, question: str, number: int) -> list[str]:
         """Further queries: the question with the telling stems of each of the first ``number`` passages it finds."""
         weights = query_weights(question)

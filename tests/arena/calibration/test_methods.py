@@ -115,9 +115,9 @@ def test_a_demo_tournament_is_calibrated_and_people_are_a_method_of_their_own(
     )
     found = json.loads(cli(*words, "--samples", "50", "--estimates", "--json").out)
     assert list(found["methods"]["methods"]) == ["bradley_terry", "criteria", "elo", "nDCG@10", "people"]
-    assert found["judges"]["baseline"]["cost_per_1000_games"] == 0
-    assert found["comparisons"][0]["judges"]["baseline"]["agreement"] > 0.95
-    assert found["comparisons"][0]["judges"]["baseline"]["estimates"]["ratings"]["weight"] > 0.3
+    assert found["judges"]["lexical"]["cost_per_1000_games"] == 0
+    assert found["comparisons"][0]["judges"]["lexical"]["agreement"] > 0.95
+    assert found["comparisons"][0]["judges"]["lexical"]["estimates"]["ratings"]["weight"] > 0.3
     plot = tmp_path / "methods.svg"
     assert "people" in cli(*words, "--samples", "50", "--plot", plot).out
     assert plot.read_text(encoding="utf-8").count("Kendall") >= 10
@@ -204,14 +204,16 @@ def test_what_people_said_on_the_pages_counts_while_its_texts_stand(
     data = store.dataset("rag-handbook")
     said = []
     for number, query in enumerate(list(data.queries.values())[:12]):
-        first, second = (data.answers[query.query_id, agent].text for agent in ("bm25-3", "overlap-lead"))
+        first, second = (data.answers[query.query_id, agent].text for agent in ("fusion-bm25", "weak-baseline"))
         texts = texts_digest(query.text, first, second)
         if number == 0:
             texts = texts_digest(query.text, "another answer", second)
         word = ("A", "TIE", "B", None)[number % 4]
-        said.append(Annotation(Kind.VERDICT, "ann", query.query_id, "bm25-3", "overlap-lead", texts, word))
+        said.append(Annotation(Kind.VERDICT, "ann", query.query_id, "fusion-bm25", "weak-baseline", texts, word))
         graded = texts_digest(query.text, first)
-        said.append(Annotation(Kind.CRITERIA, "bob", query.query_id, "bm25-3", "", graded, {"accuracy": number % 3}))
+        said.append(
+            Annotation(Kind.CRITERIA, "bob", query.query_id, "fusion-bm25", "", graded, {"accuracy": number % 3})
+        )
         doc_id = data.retrieved[query.query_id][0].doc_id
         labelled = texts_digest(query.text, data.documents[doc_id].text)
         said.append(Annotation(Kind.RELEVANCE, "bob", query.query_id, doc_id, "", labelled, number % 3))

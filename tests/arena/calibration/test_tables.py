@@ -60,7 +60,7 @@ def test_what_export_writes_is_what_people_may_say(cli: CLI, played_demo: Path, 
     )
     (own,) = found["comparisons"]
     assert own["level"] == "criteria"
-    assert own["judges"]["baseline"]["agreement"] == 1
+    assert own["judges"]["lexical"]["agreement"] == 1
 
 
 @pytest.mark.parametrize(

@@ -62,16 +62,16 @@ def test_an_unknown_key_is_answered_with_the_nearest_name(cli: Any, folder: Path
 
 
 def test_a_judge_that_is_not_declared_is_named_with_the_nearest(cli: Any, folder: Path) -> None:
-    config = replaced(folder / "tournament.yaml", "judges: [baseline]", "judges: [baselin]")
+    config = replaced(folder / "tournament.yaml", "judges: [lexical]", "judges: [lexica]")
     line = refused(cli, "run", config)
-    assert "judge 'baselin' is not declared under 'judges'; did you mean 'baseline'?" in line
+    assert "judge 'lexica' is not declared under 'judges'; did you mean 'lexical'?" in line
 
 
 def test_a_bad_table_is_named_with_line_and_value(cli: Any, folder: Path) -> None:
     with (folder / "answers.csv").open("a", encoding="utf-8") as answers:
-        answers.write("q404,bm25-1,to nothing\n")
+        answers.write("q404,rag-bm25,to nothing\n")
     line = refused(cli, "run", folder / "tournament.yaml")
-    assert "answers.csv:132: no query has this id ('q404')" in line
+    assert "answers.csv:184: no query has this id ('q404')" in line
     assert not (folder / "rag-handbook.db").exists()
 
 
@@ -82,7 +82,7 @@ def test_a_missing_column_is_named(cli: Any, folder: Path) -> None:
 
 def test_a_missing_key_is_named_before_anything_is_judged(cli: Any, folder: Path) -> None:
     config = replaced(folder / "tournament.yaml", "provider: lexical", "{provider: openai, model: gpt-4.1-mini}  #")
-    replaced(config, "baseline:\n    {provider", "baseline: {provider")
+    replaced(config, "lexical:\n    {provider", "lexical: {provider")
     line = refused(cli, "run", config)
     assert "no key for model 'gpt-4.1-mini': set the environment variable OPENAI_API_KEY" in line
     assert not (folder / "rag-handbook.db").exists()
@@ -241,7 +241,7 @@ def test_an_unknown_option_or_command_is_wrong_input(cli: Any, arguments: list[s
 def test_doctor_says_what_a_configuration_lacks(cli: Any, folder: Path, tmp_path: Path) -> None:
     fine = cli("doctor", folder / "tournament.yaml")
     assert fine.status == 0
-    assert "ok       config data: 26 queries, 5 agents, 130 answers, 65 documents" in fine.out
+    assert "ok       config data: 26 queries, 7 agents, 182 answers, 89 documents" in fine.out
     config = replaced(folder / "tournament.yaml", "prompt: reasoner ", "prompt: resoner ")
     broken = cli("doctor", config)
     assert broken.status == 2

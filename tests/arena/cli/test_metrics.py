@@ -76,10 +76,10 @@ def store_with(path: Path, wants: list[tuple[str, str, str, int | str | None]]) 
 
 def test_exported_labels_are_what_trec_eval_reads(cli: Any, played_demo: Path, tmp_path: Path) -> None:
     ended = cli("qrels", "export", played_demo / "tournament.yaml", "--out", tmp_path / "judge.qrels")
-    assert (ended.status, ended.out) == (0, f"87 labels written to {tmp_path / 'judge.qrels'}\n")
+    assert (ended.status, ended.out) == (0, f"132 labels written to {tmp_path / 'judge.qrels'}\n")
     with (tmp_path / "judge.qrels").open(encoding="utf-8") as file:
         read = pytrec_eval.parse_qrel(file)
-    assert sum(map(len, read.values())) == 87
+    assert sum(map(len, read.values())) == 132
     assert {label for own in read.values() for label in own.values()} <= {0, 1, 2}
 
 

@@ -21,7 +21,7 @@ def test_exported_verdicts_imported_again_give_the_same_ratings(
     monkeypatch.setattr("arena.store.imports._PART", 100)
     config = played_demo / "tournament.yaml"
     verdicts = tmp_path / "verdicts.csv"
-    assert cli("export", config, verdicts).out.startswith("520 rows")
+    assert cli("export", config, verdicts).out.startswith("1092 rows")
     texts = [f for name in ("queries", "documents", "answers") for f in (f"--{name}", played_demo / f"{name}.csv")]
     assert cli("import", verdicts, "--store", tmp_path / "bare.db").status == 0
     assert cli("import", verdicts, "--store", tmp_path / "full.db", *texts).status == 0

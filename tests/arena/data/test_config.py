@@ -111,7 +111,7 @@ def test_settings_may_be_shared_by_anchor(tmp_path: Path) -> None:
 
 
 def test_the_demos_configuration_is_one(tmp_path: Path) -> None:
-    assert load_config(copy_demo(tmp_path)).judges_in_use() == ["baseline"]
+    assert load_config(copy_demo(tmp_path)).judges_in_use() == ["lexical"]
 
 
 @pytest.mark.parametrize(
