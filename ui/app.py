@@ -14,14 +14,12 @@ from ui import address, data, sign_in
 from ui.text import no_tournament, problem
 from ui.views import (
     annotate,
-    bank,
     calibration,
-    exam,
     games,
-    nuggets,
+    items,
     ratings,
     retrieval,
-    runs,
+    workbench,
 )
 
 
@@ -62,8 +60,8 @@ def _draw(page: Page) -> None:
         show = page.views[address.view(list(page.views))]
         if source is not None:
             show(source)
-        elif show is runs.show:
-            runs.show(None)
+        elif show is workbench.show_runs:
+            workbench.show_runs(None)
         else:
             no_tournament()
     except RagleagueError as error:
@@ -105,8 +103,13 @@ PAGES: Final = (
     ),
     Page(
         "Workbench",
-        "Runs, the test bank and nuggets, with their scores.",
-        {"runs": runs.show, "bank": bank.show, "exam": exam.show, "nuggets": nuggets.show},
+        "Runs, the exam bank and nuggets with what they do to the scores, and ratings over time.",
+        {
+            "runs": workbench.show_runs,
+            "bank": items.show_bank,
+            "nuggets": items.show_nuggets,
+            "history": workbench.show_history,
+        },
     ),
 )
 """In the order of the menu; the first is opened."""

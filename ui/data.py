@@ -6,7 +6,7 @@ Every read is cached under the store's number of changes, so a page is as fresh 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import wraps
@@ -33,7 +33,6 @@ from arena.store import Store, sqlite_path
 from judges.errors import InputError
 from judges.types import Judgment, label_of
 from retrieval_eval.exam.grades import Labels
-from retrieval_eval.exam.oversight import Influence, influences
 
 Further = ParamSpec("Further")
 Found = TypeVar("Found")
@@ -282,15 +281,6 @@ def exam_labels(source: Source) -> Mapping[Whose, Labels]:
         for whose, some in given.items()
     }
     return {whose: some for whose, some in own.items() if any(some.values())}
-
-
-@derived("Leaving out each item in turn …", 2 * _KEPT)
-def left_out(source: Source, level: int) -> Sequence[Influence]:
-    """What the leaderboard would be without each item, those that move it most first."""
-    found = study(source)
-    if found is None or not found.rankings:
-        return ()
-    return influences(found.grids, found.rankings, level=level, k=exam_depth(source))
 
 
 def exam_depth(source: Source) -> int:

@@ -7,22 +7,25 @@ where somebody pressed a button of it, never by its address, and only through ``
 from __future__ import annotations
 
 import getpass
+import json
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 import streamlit as st
 
+from arena.boards.bank import history_table
 from arena.config.whole import Config, load_config
 from arena.data import safe_files
+from arena.present.blocks import Block
 from arena.present.table import Table
 from judges.errors import InputError, RagleagueError
-from ui import text
+from ui import data, text
 from ui.access import allowed, viewer
 from ui.address import unfold
-from ui.show import show_table
+from ui.show import show_block, show_table
 from ui.text import problem
 
 CONFIG_VARIABLE: Final = "RAGLEAGUE_UI_CONFIG"
@@ -91,6 +94,34 @@ def why_not() -> str:
     return "To read only: these pages were started on a store. `ragleague ui CONFIG` opens them for edits."
 
 
+@dataclass(frozen=True)
+class Opened:
+    """What of a section of the configuration can be edited.
+
+    Attributes:
+        session: of who may edit it; ``None`` where nobody here may.
+        path: the section's file; ``None`` where a judge makes its content, or nobody may edit.
+        why_not: why nobody may; our own words.
+    """
+
+    session: Session | None = None
+    path: Path | None = None
+    why_not: str = ""
+
+
+def opened(source: data.Source, name: str) -> Opened:
+    """The file that a section of the configuration names as its ``bank``, if it can be edited."""
+    own = session()
+    if own is None:
+        return Opened(why_not=why_not())
+    section = getattr(own.config, name) if own.config.name == source.tournament else None
+    if section is None:
+        return Opened(why_not=f"To read only: the pages were started with a YAML file that has no `{name}` for this.")
+    if section.bank is not None and not safe_files.within(own.folder, section.bank):
+        return Opened(why_not="To read only: the file is not in the folder of the YAML file. Edit the file itself.")
+    return Opened(own, section.bank)
+
+
 Content = TypeVar("Content")
 
 
@@ -115,23 +146,89 @@ class Draft(Generic[Content]):
         """Whether there is anything to save."""
         return self.before != self.after
 
+    def rebase(self, digest: str | None, content: Content) -> int:
+        """Put the changes on a newer version of the file; returns how many do not fit it and are dropped."""
+        raise NotImplementedError
+
 
 AnyDraft = TypeVar("AnyDraft", bound="Draft[Any]")
 
 
-def draft(key: str, path: Path, begin: Callable[[str | None], AnyDraft]) -> AnyDraft:
+def draft(
+    key: str, path: Path, read: Callable[[], Any], begin: Callable[[Path, str | None, Any], AnyDraft]
+) -> AnyDraft:
     """This person's draft of a file; without changes of theirs, of the file as it is now.
+
+    Where somebody else changed the file meanwhile, it says so and offers to put the changes on their version.
 
     Args:
         key: of the draft in the session.
         path: of the file.
-        begin: makes a draft of the file as it is, from its digest, which is taken before.
+        read: what the file holds now.
+        begin: makes a draft of a file with its digest and its content.
     """
     known: AnyDraft | None = st.session_state.get(key)
     digest = safe_files.digest(path)
     if known is None or known.path != path or (not known.is_changed and known.digest != digest):
-        known = st.session_state[key] = begin(digest)
+        known = st.session_state[key] = begin(path, digest, read())
+    elif known.digest != digest:
+        st.warning("**The file was changed by somebody else** since you began to edit it.", icon=":material/warning:")
+        with st.container(horizontal=True):
+            st.button("Put my edits on their version", on_click=attempt, args=(_rebase, known, digest, read))
+            st.button("Drop my edits", on_click=st.session_state.pop, args=(key, None))
     return known
+
+
+def _rebase(known: Draft[Any], digest: str | None, read: Callable[[], Any]) -> None:
+    if dropped := known.rebase(digest, read()):
+        st.toast(f"{dropped} of your edits do not fit it and were dropped.")
+
+
+def show_save(key: str, known: Draft[Any], save: Callable[[str], None]) -> None:
+    """Draw who edits, and the buttons that save a draft or drop it.
+
+    Args:
+        key: of the draft in the session.
+        known: the draft.
+        save: called with the name of who edits; says with ``note_saved`` what was saved.
+    """
+    person, field = viewer(), f"{key}-by"
+    if person is None:
+        st.text_input("Your name, for the history", _user(), key=field, max_chars=80, width=320)
+    else:
+        text.quiet(f"Kept under your name: {person.name}")
+
+    def saved() -> None:
+        save(str(st.session_state[field]).strip() if person is None else person.name)
+        st.session_state.pop(key)
+
+    with st.container(horizontal=True):
+        same = not known.is_changed
+        st.button("Save", type="primary", disabled=same, on_click=attempt, args=(saved,), key=f"{key}-save")
+        st.button("Drop my changes", disabled=same, on_click=st.session_state.pop, args=(key, None))
+
+
+def offer_file(own: Session, name: str, section: str, endings: tuple[str, ...], save: Callable[[Path], object]) -> None:
+    """Offer to make what a judge wrote a file, which can be edited.
+
+    Args:
+        own: whose folder the file is put in.
+        name: offered for it.
+        section: of the configuration, which is to name it.
+        endings: that its name may have.
+        save: writes it.
+    """
+    st.caption(f"A judge wrote these. Saved as a file, which ends in {' or '.join(endings)}, they can be edited here.")
+
+    def saved() -> None:
+        path = new_file(own, st.session_state[f"{section}-file"], *endings)
+        save(path)
+        yaml = f"{section}:\n  bank: {json.dumps(path.name)}"
+        note_saved("Saved. Name it in the YAML file in place of what has them made. What is judged stays known.", yaml)
+
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        st.text_input("File name", name, key=f"{section}-file", width=320)
+        st.button("Save as a file", on_click=attempt, args=(saved,))
 
 
 def new_file(session: Session, name: str, *endings: str) -> Path:
@@ -146,43 +243,31 @@ def new_file(session: Session, name: str, *endings: str) -> Path:
     return session.folder / name
 
 
-def note_saved(words: str, *lines: text.Line) -> None:
-    """Say with the next drawing that something was saved, in our own words, and what is to be known of it."""
-    st.session_state[_SAVED] = words, lines
+def note_saved(words: str, code: str = "", blocks: Sequence[Block] = ()) -> None:
+    """Say with the next drawing that something was saved, in our own words, what to do next, and what it changed."""
+    st.session_state[_SAVED] = words, code, blocks
 
 
 def say_saved() -> None:
-    """Say, once, what was saved."""
+    """Say, once, what was saved, or why it was not."""
+    say_refused("Nothing was changed.")
     if saved := st.session_state.pop(_SAVED, None):
-        words, lines = saved
+        words, code, blocks = saved
         st.success(words, icon=":material/check:")
-        for line in lines:
-            text.lines(line)
+        if code:
+            st.code(code, language=None)
+        for block in blocks:
+            show_block(replace(block, name=f"saved-{block.name}") if isinstance(block, Table) else block)
 
 
-def show_history(label: str, key: str, table: Callable[[], Table]) -> None:
-    """Earlier edits behind a fold, read once it is open."""
-    with unfold(label, key) as opened:
-        if opened.open:
+def show_history(path: Path) -> None:
+    """Earlier versions of a file behind a fold, read once it is open."""
+    with unfold("Earlier versions", "earlier-versions") as fold:
+        if fold.open:
             try:
-                show_table(table())
+                show_table(history_table(safe_files.history(path), safe_files.history_folder(path)))
             except InputError as error:
                 text.plain(str(error))
-
-
-def ask_name(label: str, key: str) -> None:
-    """Draw who edits, where nobody has signed in to be asked: the user of this machine, if they change nothing."""
-    person = viewer()
-    if person is None:
-        st.text_input(label, _user(), key=key, max_chars=80, width=320)
-    else:
-        text.quiet(f"Kept under your name: {person.name}")
-
-
-def named(key: str) -> str:
-    """Who edits: whoever has signed in, else the name given there."""
-    person = viewer()
-    return str(st.session_state[key]).strip() if person is None else person.name
 
 
 def _user() -> str:

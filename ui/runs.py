@@ -13,11 +13,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections import Counter
-from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -86,22 +83,6 @@ def at_work(location: str, tournament: str) -> list[Run]:
     """The runs of it that go on now, the latest first."""
     with closing(Store.open(location)) as store:
         return Runs(store, tournament).at_work()
-
-
-def names(found: Sequence[Run]) -> dict[str, str]:
-    """What runs are called, by id: the second in which each began, with a number if it is not the first of that second.
-
-    Args:
-        found: all runs of a tournament, the latest first. A name stays as it is when others come, so an address may
-            hold it.
-    """
-    begun: Counter[str] = Counter()
-    called = {}
-    for run in reversed(found):
-        moment = f"{datetime.fromtimestamp(run.begun, UTC):%Y-%m-%d %H:%M:%S} UTC"
-        begun[moment] += 1
-        called[run.run_id] = moment if begun[moment] == 1 else f"{moment} ({begun[moment]})"
-    return called
 
 
 def how_far(location: str, tournament: str) -> Progress:

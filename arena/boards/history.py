@@ -20,7 +20,7 @@ from arena.boards.results import Leaderboard
 from arena.boards.runs import run_names
 from arena.data.dataset import Dataset
 from arena.present.blocks import Block, Board, Remarks, Section
-from arena.present.numbers import POINTS, SIGNED, counted, listed
+from arena.present.numbers import COUNT, POINTS, SIGNED, counted, listed
 from arena.present.picture import Line, Mark, Whiskers
 from arena.present.table import Column, Table
 from arena.ratings.games import Floats
@@ -121,7 +121,7 @@ class HistoryBoard(Board):
         versions = [version for agent in self.agents for version in reversed(self.versions(agent))]
         columns = [
             Column("agent", "Agent"),
-            Column("version", "Version", meaning="Its answers are others than those of the version before."),
+            Column("version", "Version", COUNT, "Its answers are others than those of the version before."),
             Column("since", "Since", meaning="The first run with these answers."),
             Column("rating", "Rating", POINTS, "At the last run with these answers.", interval="95% interval"),
             Column("change", "Change", SIGNED, "Points gained on the version before.", interval="Its interval"),

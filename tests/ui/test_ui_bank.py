@@ -1,19 +1,24 @@
-"""The page "Bank": what an edit changes is shown, saving it is safe, and only what is new is graded afterwards."""
+"""The exam bank: items beside what they do to the scores; saving edits is safe, and grades only what is new."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from streamlit.testing.v1 import AppTest
 
 from arena.config.whole import Config
+from arena.data.dataset import Dataset
 from arena.data.safe_files import history, history_folder
+from arena.store import Store
+from judges.types import Query
 from retrieval_eval.exam.bank_files import read_bank
 from tests.support.exams import (
     ITEMS,
@@ -28,6 +33,7 @@ from tests.support.exams import (
 )
 from tests.support.llm_server import Call, LLMServer, Reply
 from tests.support.pages import config_file, page, press, sent, shown, start_on, table, unfolded
+from tests.support.sample_store import SETTINGS
 
 NEW = "Which layer is the <b>outermost</b>?"
 
@@ -75,7 +81,7 @@ def field(kind: Any, label: str) -> Any:
 
 def change(run: AppTest, place: int, text: str | None = None, **fields: Any) -> AppTest:
     """Fill in the form of an item and keep the change."""
-    run = run.selectbox(key="bank-item").set_value(place).run(timeout=20)
+    run = run.selectbox(key="item").set_value(place).run(timeout=20)
     if text is not None:
         field(run.text_area, "Text").input(text)
     if "weight" in fields:
@@ -101,9 +107,10 @@ def test_an_edit_is_saved_with_the_earlier_version_kept_and_only_what_is_new_is_
     assert here.bank.read_bytes() == before, "an edit is kept in the page until it is saved"
     assert re.search(rf"Pairs to grade\s+{2 * PASSAGES['skin']}\b", shown(run))
     field(run.text_input, "Your name, for the history").input("Ann <b>")
-    run = press(run, "Save the bank")
+    run = press(run, "Save")
     assert "Saved" in shown(run)
-    assert f"ragleague run {here.folder / 't.yaml'}" in shown(run)
+    assert run.code[0].value == f"ragleague run {here.folder / 't.yaml'}"
+    assert "added" in list(table(run, "Change")["Change"]), "what the save changed stays in sight"
 
     bank = read_bank(here.bank)
     texts = {item.text: item for item in bank.items}
@@ -126,22 +133,32 @@ def test_an_edit_is_saved_with_the_earlier_version_kept_and_only_what_is_new_is_
 @pytest.mark.parametrize("text", [LAYERS + " anew", None])
 def test_an_edit_can_be_taken_back(here: Here, text: str | None) -> None:
     run = add(change(page("bank"), 0, text, retired=text is None), "Another?")
-    run = press(run, "Take this one back")
-    assert list(table(run, "Change")["Change"]) == ["added"]
-    assert field(run.text_area, "Text").value == LAYERS
-    run = press(run, "Take all back")
-    assert "What your edits change" not in shown(run)
+    run = press(run, "Take back the last edit")
+    assert list(table(run, "Change")["Change"]) == ["retired" if text is None else "edited"]
+    run = press(run, "Drop my changes")
+    assert "Take back the last edit" not in shown(run)
+
+
+def test_each_item_stands_beside_what_it_does_to_the_scores(here: Here) -> None:
+    run = page("bank")
+    items = table(run, "Item", "Covered by").set_index("Item")
+    assert items.loc[LAYERS, ["Covered by", "Failed by", "Moves"]].tolist() == [1, "two", 0]
+    assert items.loc[ORGAN, "Failed by"] == "one and two"
+    assert "EXAM-Cover" in shown(run)
+    assert table(run, "Passage", "Grade")["Grade"].max() == 5
+    chosen = page("bank", query="rock: Who is a pioneer of rock?", item="3. rock: " + PIONEERS)
+    assert chosen.selectbox(key="item").value == 2
 
 
 def test_a_file_that_somebody_else_changed_is_not_overwritten(here: Here) -> None:
     run = change(page("bank"), 0, NEW)
     write_bank_csv(here.folder, [*ITEMS, ("rock", "Theirs?")])
     theirs = here.bank.read_bytes()
-    run = press(run, "Save the bank")
+    run = press(run, "Save")
     assert "somebody changed it meanwhile; nothing was saved" in shown(run)
     assert here.bank.read_bytes() == theirs
     assert "changed by somebody else" in shown(run)
-    run = press(press(run, "Put my edits on their version"), "Save the bank")
+    run = press(press(run, "Put my edits on their version"), "Save")
     assert {item.text for item in read_bank(here.bank).items} == {LAYERS, NEW, ORGAN, PIONEERS, "Theirs?"}
     (entry,) = history(here.bank)
     assert (history_folder(here.bank) / entry.earlier).read_bytes() == theirs
@@ -151,7 +168,7 @@ def test_a_file_that_changed_before_any_edit_is_simply_read_anew(here: Here) -> 
     run = page("bank")
     write_bank_csv(here.folder, [*ITEMS, ("rock", "Theirs?")])
     run = run.run(timeout=20)
-    assert "Theirs?" in list(table(run, "Item", "Type")["Item"])
+    assert "Theirs?" in list(table(run, "Item", "Weight")["Item"])
     assert "not the version that was graded last" in shown(run)
 
 
@@ -160,7 +177,7 @@ def test_a_bank_with_which_nothing_can_be_graded_is_not_saved(here: Here) -> Non
     run = page("bank")
     for place in range(3):
         run = change(run, place, retired=True)
-    run = press(run, "Save the bank")
+    run = press(run, "Save")
     assert "has no item for any of the queries" in shown(run)
     assert here.bank.read_bytes() == before
 
@@ -170,8 +187,8 @@ def test_a_secret_item_keeps_its_text_and_can_be_weighed_and_retired(here: Here)
     write_bank_csv(here.folder, [("skin", "PLANTED?", "true"), ("rock", PIONEERS, None)], columns)
     run = page("bank")
     assert field(run.text_area, "Text").disabled
-    run = press(change(run, 0, weight=2.0), "Save the bank")
-    run = press(add(run, "PLANTED too?", "PLANTED gold", secret=True), "Save the bank")
+    run = press(change(run, 0, weight=2.0), "Save")
+    run = press(add(run, "PLANTED too?", "PLANTED gold", secret=True), "Save")
     bank = read_bank(here.bank)
     assert [(item.text, item.secret, item.weight) for item in bank.items if item.secret] == [
         ("PLANTED?", True, 2.0),
@@ -182,7 +199,7 @@ def test_a_secret_item_keeps_its_text_and_can_be_weighed_and_retired(here: Here)
 
 def test_items_that_the_tournament_does_not_ask_for_stay_in_the_file(here: Here) -> None:
     write_bank_csv(here.folder, [*ITEMS, ("elsewhere", "Other query?")])
-    press(change(page("bank"), 0, NEW), "Save the bank")
+    press(change(page("bank"), 0, NEW), "Save")
     assert "Other query?" in {item.text for item in read_bank(here.bank).items if not item.retired}
 
 
@@ -190,7 +207,7 @@ def test_a_page_started_on_a_store_is_to_read_and_says_how_to_edit(here: Here, m
     start_on(monkeypatch, here.config)
     run = page("bank")
     assert "`ragleague ui CONFIG` opens them for edits" in shown(run)
-    assert list(table(run, "Item", "Type")["Item"]) == [LAYERS, ORGAN, PIONEERS]
+    assert list(table(run, "Item", "Weight")["Item"]) == [LAYERS, ORGAN, PIONEERS]
     assert not run.button
 
 
@@ -200,7 +217,7 @@ def test_a_bank_outside_the_configurations_folder_is_to_read(here: Here, monkeyp
     here.bank.unlink()
     here.bank.symlink_to(elsewhere)
     run = page("bank")
-    assert "not in the folder of the configuration" in shown(run)
+    assert "not in the folder of the YAML file" in shown(run)
     assert not run.button
 
 
@@ -220,12 +237,12 @@ def test_a_bank_that_a_judge_wrote_can_be_made_a_file(tmp_path: Path, monkeypatc
         graded(config)
         start_on(monkeypatch, config, editable=True)
         run = page("bank")
-        assert sorted(table(run, "Item", "Type")["Item"])[:2] == ["(secret)"] * 2
+        assert sorted(table(run, "Item", "Weight")["Item"])[:2] == ["(secret)"] * 2
         for wrong in ("../mine.jsonl", "/tmp/mine.jsonl", ".mine", "mine.txt", "t.yaml"):
             run = page("bank")
             field(run.text_input, "File name").input(wrong)
             run = press(run, "Save as a file")
-            assert [error.value for error in run.error] == ["Nothing was saved."]
+            assert [error.value for error in run.error] == ["Nothing was changed."]
             assert wrong in shown(run)
             assert not run.success
         run = press(page("bank"), "Save as a file")
@@ -243,9 +260,59 @@ def test_a_bank_that_a_judge_wrote_can_be_made_a_file(tmp_path: Path, monkeypatc
     assert {path.name for path in tmp_path.iterdir() if "mine" in path.name} == set()
 
 
-@pytest.mark.parametrize("query", [{"bank-item": "1", "retired": "true", "save": "1"}, {"action": "save", "by": "me"}])
+@pytest.mark.parametrize("query", [{"item": "1", "retired": "true", "save": "1"}, {"action": "save", "by": "me"}])
 def test_no_address_writes_anything(here: Here, query: dict[str, str]) -> None:
     before = here.bank.read_bytes()
     page("bank", **query)
     assert here.bank.read_bytes() == before
     assert history(here.bank) == []
+
+
+def test_a_secret_item_and_what_was_answered_to_it_are_not_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = ("qid", "question", "answers", "secret")
+    write_exam(tmp_path, [("skin", LAYERS, "epidermis", None), ("skin", ORGAN, "yes", "true")], columns)
+
+    def script(call: Call) -> Reply:
+        asked: str = call.body["messages"][1]["content"]
+        return Reply("the **epidermis** $" if "epidermis" in asked else "unanswerable")
+
+    monkeypatch.setenv("KEY", "sk-dummy")
+    with LLMServer(script) as server:
+        config = exam_config(tmp_path, server.openai_url, grading="extraction_words")
+        graded(config)
+    start_on(monkeypatch, config)
+    run = page("bank")
+    assert list(table(run, "Item", "Covered by")["Item"]) == [LAYERS, "(secret)"]
+    answers = table(run, "Answer or reason")
+    assert list(answers["Answer or reason"].fillna("")) == ["the **epidermis** $", "", ""]
+    assert answers["Text"][0] == "The epidermis is outside."
+    run.selectbox(key="item").select_index(1).run(timeout=20)
+    assert "Answer or reason" not in table(run, "Passage", "Text")
+    assert "What was answered to a secret item is not shown" in shown(run)
+    run.query_params["item"] = "3. gone"
+    assert "not here, so it was left out: Item" in shown(run.run(timeout=20))
+
+
+def test_what_a_tournament_has_no_data_for_is_a_card_with_what_to_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(Store.create(str(tmp_path / "exam.db"))) as store:
+        store.begin("empty", SETTINGS, Dataset({"q": Query("q", "why?")}), [])
+    start_on(monkeypatch, exam_config(tmp_path))
+    for name, section in (("bank", "exam"), ("nuggets", "nuggets")):
+        run = page(name)
+        assert yaml.safe_load(run.code[0].value)[section]["bank"]
+        assert "Add this to the tournament's YAML file" in shown(run)
+    assert "Ratings of one run only" in shown(page("history"))
+
+
+def test_items_that_nobody_wrote_yet_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEY", "sk-dummy")
+    write_exam(tmp_path)
+    with LLMServer(lambda _: Reply("down", status=401)) as server:
+        config = exam_config(tmp_path, server.openai_url, generate={"per_query": 2})
+        graded(config)
+    start_on(monkeypatch, config, editable=True)
+    assert "A judge writes this bank, and has not yet" in shown(page("bank"))

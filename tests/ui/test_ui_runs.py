@@ -186,6 +186,9 @@ def test_two_runs_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     moves = table(asked, "Place before")
     assert dict(zip(moves["Agent"], moves["Place before"], strict=True)) == {"z": 1, "x": 2, "y": 3}
     changed = table(asked, "Setting")
+    history = page("history")
+    assert "Anchored to x, y and z, whose answers are the same now as in every run" in shown(history)
+    assert table(history, "Version")["Version"].tolist() == [1, 1, 1]
     assert changed.values.tolist() == [["pairwise.documents.threshold", "1", "2"]]
 
 
@@ -202,9 +205,9 @@ def test_runs_begun_within_one_second_can_each_be_chosen(tmp_path: Path, monkeyp
     asked = page("runs")
     begun = "2023-11-14 22:13:20 UTC"
     assert asked.selectbox(key="run").options == [f"{begun} (4)", f"{begun} (3)", f"{begun} (2)", begun]
-    assert asked.selectbox(key="from").options == ["small, now", *(f"small, run of {begun} ({n})" for n in (3, 2))]
+    assert asked.selectbox(key="since").options == [f"run of {begun} ({n})" for n in (3, 2)]
     for number, before in ((2, 1001.0), (3, 1002.0)):
-        asked.selectbox(key="from").set_value(f"small, run of {begun} ({number})").run(timeout=20)
+        asked.selectbox(key="since").set_value(f"run of {begun} ({number})").run(timeout=20)
         assert table(asked, "Rating before").set_index("Agent")["Rating before"]["x"] == before
 
 

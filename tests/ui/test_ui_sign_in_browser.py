@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page
@@ -124,13 +124,13 @@ def test_a_voter_votes_under_the_name_they_signed_in_with(page: Page, address: s
 def test_an_editor_edits_until_the_role_is_taken_away(page: Page, address: str, played: Path) -> None:
     sign_in(page, address, "ann")
     page.get_by_text("ann@example.org, editor").wait_for()
-    go(page, f"{address}/workbench?view=nuggets")
+    go(page, f"{address}/workbench?view=nuggets&query={quote('q1: What of q1?')}")
     page.get_by_role("textbox", name="Text").fill("it hunts")
     page.get_by_role("button", name="Add", exact=True).click()
     page.wait_for_selector("text=4. it hunts")
     settle(page)
-    page.get_by_role("button", name="Save to the file").click()
-    page.wait_for_selector("text=1 added. Run")
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.wait_for_selector("text=the earlier version is kept")
     (first, *_) = read_banks(played / "bank.jsonl")
     assert first.nuggets[-1].text == "it hunts"
     assert [edit["by"] for edit in first.details["history"]] == ["ann@example.org"]
