@@ -65,7 +65,7 @@ def test_of_a_bank_file_nothing_secret_is_shown(
     for started_with in (None, config):
         if started_with is not None:
             monkeypatch.setenv(CONFIG_VARIABLE, str(started_with))
-        for name in ("overview", "exam", "bank", "games", "retrieval"):
+        for name in ("leaderboard", "compare", "bank", "games"):
             outputs[f"page {name} {started_with}"] = sent(page(name))
     for name, said in outputs.items():
         assert [word for word in PLANTED if word in said] == [], name
@@ -127,7 +127,7 @@ def test_of_a_bank_that_a_judge_writes_nothing_secret_is_shown(
     with closing(Store.open(str(tmp_path / "exam.db"))) as store:
         items = stored_bank(store, "exam").items
     monkeypatch.setenv(LOCATION_VARIABLE, str(tmp_path / "exam.db"))
-    said |= {name: sent(page(name)) for name in ("overview", "exam", "bank")}
+    said |= {name: sent(page(name)) for name in ("leaderboard", "compare", "bank")}
     monkeypatch.setenv(CONFIG_VARIABLE, str(config))
     said["edits"] = sent(page("bank"))
     secret = [item for item in items if item.secret]
