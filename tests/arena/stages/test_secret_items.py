@@ -71,7 +71,7 @@ def test_of_a_bank_file_nothing_secret_is_shown(
         assert [word for word in PLANTED if word in said] == [], name
     if not section:
         assert "(secret)" in outputs[f"failures {config}"], "a reply that repeats the item is no rating"
-    assert LAYERS in outputs["page exam None"]
+    assert LAYERS in outputs["page bank None"]
     assert LAYERS in outputs[f"page bank {config}"]
     with closing(Store.open(str(tmp_path / "exam.db"))) as store:
         assert not any(item.text in (QUESTION, "PLANTED-TOO: which?") for item in stored_bank(store, "exam").items)
@@ -134,7 +134,7 @@ def test_of_a_bank_that_a_judge_writes_nothing_secret_is_shown(
     assert len(secret) == 6
     for name, output in said.items():
         assert not [item for item in secret if item.text in output or item.item_id in output], name
-    assert any(item.text in said["exam"] for item in items if not item.secret)
+    assert any(item.text in said["bank"] for item in items if not item.secret)
 
 
 @pytest.mark.parametrize(
