@@ -19,6 +19,7 @@ from arena.data.verdicts import VERDICT_CELLS, verdict_cells
 from arena.ratings.covariates import QUALITIES
 from arena.stages.samples import each_outcome, labels_by_judge, labels_of, outcomes
 from arena.store import Result, Store
+from arena.store.subjects import AnswerSubject, DocumentSubject
 from arena.store.wants import verdict_rows
 from judges.errors import DataError, InputError
 from judges.providers.transformers import label_probabilities
@@ -139,10 +140,10 @@ def export_labels(store: Store, tournament: str, out: Path) -> int:
             if want.judge in sure:
                 details |= {f"p_{label}": str(share) for label, share in label_probabilities(result.reason).items()}
             names |= dict.fromkeys(details)
+            document = DocumentSubject.of(want)
+            named = {"qid": document.query_id, "did": document.doc_id, **dict.fromkeys(whose, want.judge)}
             label = {"label": str(label_of(result.outcome)), "reason": result.reason}
-            rows.append(
-                {**details, "qid": want.query_id, "did": want.item, **label, **dict.fromkeys(whose, want.judge)}
-            )
+            rows.append({**details, **named, **label})
     write_rows(out, ("qid", "did", *whose, "label", *names, "reason"), rows)
     return len(rows)
 
@@ -178,7 +179,8 @@ def export_criteria(store: Store, tournament: str, out: Path) -> int:
         if isinstance(result, Judgment):
             graded = grades(result, settings)
             names |= dict.fromkeys(graded)
-            rows.append({**graded, "qid": want.query_id, "agent": want.item, "reason": result.reason})
+            answer = AnswerSubject.of(want)
+            rows.append({**graded, "qid": answer.query_id, "agent": answer.agent, "reason": result.reason})
     if taken := names.keys() & {"qid", "agent", "reason"}:
         raise DataError(out, "a criterion has the name of one of the table's own columns", value=min(taken))
     write_rows(out, ("qid", "agent", *names, "reason"), rows)

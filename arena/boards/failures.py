@@ -13,9 +13,9 @@ from arena.present.plain import plain
 from arena.present.table import Column, Table
 from arena.stages import TASKS
 from arena.stages.answers.replies import failures as failures_of_agents
-from arena.stages.exam.stage import item_ids
 from arena.stages.exam.stored import open_items
 from arena.store import Store, Wanted
+from arena.store.subjects import PassageSubject
 from judges.errors import CAUSES
 from judges.types import JudgeFailure, Task
 from retrieval_eval.agents.types import AGENT_CAUSES, AgentFailure
@@ -93,7 +93,7 @@ def failed_in(store: Store, tournament: str) -> list[dict[str, Any]]:
 
 def _of_judge(want: Wanted, result: JudgeFailure, open_ids: Collection[str]) -> dict[str, Any]:
     """One failure. Of a secret item neither its id is shown nor what was said about it, which may repeat it."""
-    secret = want.task in _ABOUT_ITEMS and not set(item_ids(want)) <= set(open_ids)
+    secret = want.task in _ABOUT_ITEMS and not set(PassageSubject.of(want).item_ids) <= set(open_ids)
     item = " / ".join(filter(None, (want.item, SECRET_TEXT if secret else want.other, want.order)))
     where = {"task": want.task.value, "judge": want.judge, "qid": want.query_id, "item": item}
     said = {"message": SECRET_TEXT} if secret else {"reply": result.reply}

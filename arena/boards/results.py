@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from arena.stages.schedule import AdaptiveState
 from arena.stages import TASKS, further_boards
 from arena.store import Result, Store, Wanted
+from arena.store.subjects import AnswerSubject, GameSubject
 
 LEFT_OUT: Final = (
     "Quick: Bradley-Terry of the pairwise games with intervals from the sandwich covariance. Not computed: Elo, "
@@ -286,8 +287,8 @@ def game_verdicts(outcomes: Iterable[tuple[Wanted, Result | None]]) -> Iterable[
     """The verdicts among the outcomes of pairwise wants, with the agent shown first as ``agent_a``."""
     for want, result in outcomes:
         if isinstance(result, Judgment):
-            first, second = (want.item, want.other) if want.order == "ab" else (want.other, want.item)
-            yield GameVerdict(want.query_id, first, second, Verdict(str(result.outcome)), want.judge)
+            game = GameSubject.of(want)
+            yield GameVerdict(want.query_id, game.first, game.second, Verdict(str(result.outcome)), want.judge)
 
 
 def _adaptive(settings: StoredSettings, data: Dataset, table: GameTable) -> AdaptiveState | None:
@@ -357,10 +358,11 @@ def _criteria(
     given: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     wanted: Counter[str] = Counter()
     for want, result in outcomes:
-        wanted[want.item] += 1
+        agent = AnswerSubject.of(want).agent
+        wanted[agent] += 1
         if isinstance(result, Judgment):
             for name, grade in grades(result, settings).items():
-                given[want.item, name].append(grade)
+                given[agent, name].append(grade)
     found: dict[str, dict[str, CriterionMean]] = {agent: {} for agent in sorted({agent for agent, _ in given})}
     for (agent, name), values in given.items():
         found[agent][name] = CriterionMean(sum(values) / len(values), len(values), wanted[agent])

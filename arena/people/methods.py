@@ -23,6 +23,7 @@ from arena.stages.exam.stored import stored_scores
 from arena.stages.nuggets.results import nugget_results
 from arena.stages.samples import outcomes
 from arena.store import Result, Store, Wanted
+from arena.store.subjects import AnswerSubject
 from judges.types import Judgment, Task
 from retrieval_eval.nuggets.scores import COLUMNS, score_table
 
@@ -80,7 +81,7 @@ def _played(wanted: GameTable, settings: StoredSettings) -> Iterator[Played]:
 def _criteria(store: Store, tournament: str, settings: StoredSettings) -> Iterator[Means]:
     """Mean over criteria of each answer's grades."""
     graded = {
-        (want.item, want.query_id): float(np.mean(list(grades(result, settings).values())))
+        (AnswerSubject.of(want).agent, want.query_id): float(np.mean(list(grades(result, settings).values())))
         for want, result in outcomes(store, tournament, Task.CRITERIA)
         if isinstance(result, Judgment)
     }

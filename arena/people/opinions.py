@@ -17,6 +17,7 @@ from arena.stages.nuggets.results import nugget_results
 from arena.stages.samples import labels_by_judge, outcomes
 from arena.store import Store
 from arena.store.annotations import Annotation, Annotations, Kind
+from arena.store.subjects import AnswerSubject
 from arena.store.wants import spent_by_judge
 from judges.types import Judgment, Task, Verdict, label_of
 from retrieval_eval.nuggets.types import Support
@@ -153,7 +154,7 @@ def _criteria(store: Store, tournament: str) -> Iterator[Opinion]:
     for want, result in outcomes(store, tournament, Task.CRITERIA):
         if isinstance(result, Judgment):
             for criterion, grade in grades(result, settings).items():
-                yield Opinion(want.query_id, (want.item, criterion), want.judge, grade)
+                yield Opinion(want.query_id, (AnswerSubject.of(want).agent, criterion), want.judge, grade)
 
 
 def _nuggets(store: Store, tournament: str) -> Iterator[Opinion]:

@@ -9,6 +9,7 @@ from arena.stages.base import Release, TournamentStage
 from arena.stages.labels import Labels
 from arena.stages.schedule import answering
 from arena.store import Wanted
+from arena.store.subjects import AnswerSubject
 from judges.prompts import load_prompt
 from judges.prompts.tasks import criteria_prompt
 from judges.types import Prompt, Task
@@ -28,9 +29,8 @@ class CriteriaStage(TournamentStage):
 
     def first(self, query_id: str) -> Release:
         """All answers at once."""
-        return Release.all(
-            Wanted(Task.CRITERIA, self._section.judge, query_id, agent) for agent in self._answering[query_id]
-        )
+        answers = (AnswerSubject(query_id, agent) for agent in self._answering[query_id])
+        return Release.all(answer.want(Task.CRITERIA, self._section.judge) for answer in answers)
 
     def prompt(self, want: Wanted) -> Prompt | None:
         """One answer, and the documents that any agent retrieved."""
@@ -40,7 +40,7 @@ class CriteriaStage(TournamentStage):
         return criteria_prompt(
             self.templates[Task.CRITERIA],
             self.data.queries[want.query_id],
-            self.data.answers[want.query_id, want.item],
+            self.data.answers[AnswerSubject.of(want)],
             documents,
             criteria=self._section.listed(),
             scale=self._section.scale,

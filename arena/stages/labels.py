@@ -11,6 +11,7 @@ from arena.config.whole import Config
 from arena.data.dataset import SHARED, Dataset
 from arena.stages.samples import LabelResults, document_labels
 from arena.store import Result, Wanted
+from arena.store.subjects import DocumentSubject
 from judges.errors import RETRIED_NEXT_RUN, ConfigError
 from judges.prompts import load_prompt
 from judges.types import AnnotatedDocument, Judgment, Retrieved, Task, label_of
@@ -47,7 +48,7 @@ class Labels:
         reply was faster.
         """
         assert self._section is not None
-        document, place = (want.query_id, want.item), self._section.judge.index
+        document, place = DocumentSubject.of(want), self._section.judge.index
         results = self._results.setdefault(document, [])
         results.append((want, result))
         if len(results) == self._each:

@@ -16,6 +16,7 @@ from arena.stages.labels import Labels
 from arena.stages.samples import combined
 from arena.stages.schedule import AdaptiveGames, Game, Schedule, answering, games
 from arena.store import IDENTICAL, Result, Wanted
+from arena.store.subjects import GameSubject
 from judges.prompts import load_prompt
 from judges.prompts.tasks import PairwiseOptions, pairwise_prompt
 from judges.types import Answer, Judgment, Prompt, Task, Verdict
@@ -55,18 +56,20 @@ class PairwiseStage(TournamentStage):
     def _wants(self, chosen: Iterable[Game]) -> Iterator[Wanted]:
         """Each game for every judge."""
         for game in chosen:
-            order = "ba" if game.swapped else "ab"
+            agents = (game.agent_b, game.agent_a) if game.swapped else (game.agent_a, game.agent_b)
+            shown = GameSubject(game.query_id, *agents, game.swapped)
             for judge in self._section.judges:
-                yield Wanted(Task.PAIRWISE, judge, game.query_id, game.agent_a, game.agent_b, order)
+                yield shown.want(judge)
 
     def shown(self, want: Wanted) -> tuple[Answer, Answer]:
         """The two answers of a game in the order shown."""
-        first, second = (want.item, want.other) if want.order == "ab" else (want.other, want.item)
-        return self.data.answers[want.query_id, first], self.data.answers[want.query_id, second]
+        game = GameSubject.of(want)
+        return self.data.answers[want.query_id, game.first], self.data.answers[want.query_id, game.second]
 
     def prompt(self, want: Wanted) -> Prompt | None:
         """Both answers, and the documents that the two agents retrieved."""
-        documents = self.labels.shown(want.query_id, {want.item, want.other}, self._section.documents)
+        game = GameSubject.of(want)
+        documents = self.labels.shown(want.query_id, {game.first, game.second}, self._section.documents)
         if documents is None:
             return None
         query = self.data.queries[want.query_id]

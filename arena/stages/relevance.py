@@ -11,6 +11,7 @@ from arena.data.dataset import Dataset
 from arena.stages.base import Release, TournamentStage
 from arena.stages.labels import Labels
 from arena.store import Result, Wanted
+from arena.store.subjects import DocumentSubject
 from judges.prompts.tasks import relevance_prompt
 from judges.types import Prompt, Task
 from retrieval_eval.metrics import default_measures
@@ -31,7 +32,7 @@ class RelevanceStage(TournamentStage):
     def first(self, query_id: str) -> Release:
         """All at once."""
         return Release.all(
-            Wanted(Task.RELEVANCE, judge, query_id, doc_id)
+            DocumentSubject(query_id, doc_id).want(Task.RELEVANCE, judge)
             for doc_id in self.labels.pool(query_id)
             for judge in self._section.judge
         )
@@ -43,7 +44,7 @@ class RelevanceStage(TournamentStage):
 
     def prompt(self, want: Wanted) -> Prompt:
         """One document."""
-        query, document = self.data.queries[want.query_id], self.data.documents[want.item]
+        query, document = self.data.queries[want.query_id], self.data.documents[DocumentSubject.of(want).doc_id]
         return relevance_prompt(self.templates[Task.RELEVANCE], query, document)
 
     def settings(self) -> dict[str, Any]:

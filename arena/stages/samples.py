@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from arena.config.stored import Combine
 from arena.store import Result, Store, Wanted
+from arena.store.subjects import DocumentSubject
 from judges.errors import RETRIED_NEXT_RUN
 from judges.types import LABEL, JudgeFailure, Judgment, Outcome, Task, Verdict
 
@@ -71,7 +72,7 @@ def of_each_judge(
     """Relevance results, samples combined, by judge and (query_id, doc_id)."""
     found: defaultdict[str, LabelResults] = defaultdict(dict)
     for want, result in results:
-        found[want.judge][want.query_id, want.item] = result
+        found[want.judge][DocumentSubject.of(want)] = result
     return dict(found)
 
 
@@ -91,13 +92,13 @@ def document_labels(
     """
     each = list(results)
     passing = {
-        (want.query_id, want.item): result
+        DocumentSubject.of(want): result
         for want, result in each
         if isinstance(result, JudgeFailure) and result.cause in RETRIED_NEXT_RUN
     }
     by_document: defaultdict[tuple[str, str], list[Result | None]] = defaultdict(list)
     for want, result in combined(each, how):
-        by_document[want.query_id, want.item].append(result)
+        by_document[DocumentSubject.of(want)].append(result)
     together = {
         document: found[0] if len(found) == 1 else combine(found, across) for document, found in by_document.items()
     }

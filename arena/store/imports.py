@@ -13,6 +13,7 @@ from arena.data.files import load_dataset
 from arena.data.verdicts import read_verdicts
 from arena.ratings.games import GameVerdict
 from arena.store import Store, Wanted, chunks
+from arena.store.subjects import GameSubject
 from judges.errors import DataError, InputError
 from judges.types import Answer, Judgment, Query, Task
 
@@ -70,9 +71,9 @@ def import_table(
 def _want(file: Path, verdict: GameVerdict) -> Wanted:
     if verdict.query_id is None:
         raise DataError(file, "has no 'qid' column; a store needs one ('ragleague rate' does not)")
-    first, second = sorted((verdict.agent_a, verdict.agent_b))
-    order = "ab" if verdict.agent_a == first else "ba"
-    return Wanted(Task.PAIRWISE, verdict.judge or UNNAMED_JUDGE, verdict.query_id, first, second, order)
+    swapped = verdict.agent_b < verdict.agent_a
+    game = GameSubject(verdict.query_id, verdict.agent_a, verdict.agent_b, swapped)
+    return game.want(verdict.judge or UNNAMED_JUDGE)
 
 
 def _judgment(tournament: str, want: Wanted, verdict: GameVerdict, reason: str) -> Judgment:

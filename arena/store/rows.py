@@ -38,9 +38,7 @@ class Wanted:
     """One judgment that a tournament needs.
 
     Attributes:
-        item: the document judged for relevance, the agent graded, or the first agent of a game (by name).
-        other: the second agent of a game.
-        order: of a game, ``ab`` if ``item`` is shown first, ``ba`` if ``other`` is.
+        query_id, item, other, order: what it is about, as stored; ``arena.store.subjects`` reads them by task.
         sample: which repetition, from 0, where a judge is asked several times.
     """
 

@@ -24,6 +24,7 @@ from arena.store import Store, Wanted
 from arena.store.agents import ANSWERED, AgentQuery, AgentReplies
 from arena.store.runners import Runner
 from arena.store.runs import AGENTS
+from arena.store.subjects import AnswerSubject
 from judges.errors import RETRIED_NEXT_RUN, InputError
 from judges.judge import Judge, Stop
 from judges.types import CallTrace, Query, Task
@@ -181,7 +182,7 @@ async def _ask(source: Answers, progress: Progress, stop: Stop) -> AgentsRun:
 
     def settled(want: Wanted, result: Reply | Outcome) -> None:
         if failed(result):
-            causes[want.item][result.cause or ""] += 1  # type: ignore[union-attr]
+            causes[AnswerSubject.of(want).agent][result.cause or ""] += 1  # type: ignore[union-attr]
 
     def ended(agent: str) -> None:
         seconds[agent] = time.perf_counter() - started
@@ -316,7 +317,7 @@ class Answers:
         for agent in self.opened.agents:
             first.setdefault(agent.identity, agent.name)
         return [
-            Wanted(Task.ANSWERING, first[agent.identity], query_id, agent.name)
+            AnswerSubject(query_id, agent.name).want(Task.ANSWERING, first[agent.identity])
             for agent in self.opened.agents
             for query_id in self.queries
         ]
@@ -330,7 +331,7 @@ class Answers:
         found = []
         for want in wants:
             query = self.queries[want.query_id]
-            asked = self._declared[want.item].asked(query)
+            asked = self._declared[AnswerSubject.of(want).agent].asked(query)
             found.append(Found(want, asked.reply_id, _Request(asked.reply_id, asked, query)))
         return found
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from math import ceil
 from typing import Any
 
@@ -16,6 +15,7 @@ from arena.stages.base import Release, TournamentStage
 from arena.stages.exam.bank import Material, kept_bank, load_bank, material, subtopics, written_items
 from arena.stages.labels import Labels
 from arena.store import Result, Store, Wanted
+from arena.store.subjects import FacetSubject, PassageSubject
 from judges.prompts import PromptTemplate, load_prompt
 from judges.prompts.tasks import answer_check_prompt, extraction_prompt, grading_prompt, questions_prompt
 from judges.self_rating import is_answer
@@ -25,17 +25,6 @@ from retrieval_eval.exam.items import Item
 _UNWRITTEN = "Item {} that nobody wrote yet, about as long as an item usually is?"
 _TOKENS_OF_A_RATING = 8
 """Of one rating among several, with its name."""
-
-
-def item_ids(want: Wanted) -> tuple[str, ...]:
-    """The items that a want of grading, extraction or checking is about."""
-    return _ids(want.other)
-
-
-@lru_cache(maxsize=4096)
-def _ids(written: str) -> tuple[str, ...]:
-    """All passages of a query have the same ones."""
-    return tuple(json.loads(written))
 
 
 def grouped(
@@ -119,7 +108,7 @@ class ExamStage(TournamentStage):
         before = store.settings(tournament).exam
         if before is not None and before.section.items_per_call == self.section.items_per_call:
             for want, _ in store.wanted(tournament, Task.GRADING):
-                self._earlier.setdefault(want.query_id, {})[item_ids(want)] = None
+                self._earlier.setdefault(want.query_id, {})[PassageSubject.of(want).item_ids] = None
 
     def first(self, query_id: str) -> Release:
         """What a judge writes; else every passage with the items of the bank."""
@@ -127,17 +116,16 @@ class ExamStage(TournamentStage):
         if self.bank is None and generate is not None:
             judge = generate.judge or self.section.judge
             facets = self._facets.get(query_id, ())
-            return Release.all(Wanted(Task.QUESTIONS, judge, query_id, facet or "") for facet in facets)
+            return Release.all(FacetSubject(query_id, facet).want(judge) for facet in facets)
         assert self.bank is not None
         return Release.all(self._graded(query_id, self.bank.active.get(query_id, ())))
 
     def _graded(self, query_id: str, items: Sequence[Item]) -> Iterator[Wanted]:
         """Every passage of the query with every group of items."""
         groups = grouped(items, self.section.items_per_call, self._earlier.get(query_id, ()), self._items)
-        written = [json.dumps(group) for group in groups]
         for passage in self._material.passages.get(query_id, ()):
-            for ids in written:
-                yield Wanted(self._grading, self.section.judge, query_id, passage.doc_id, ids)
+            for group in groups:
+                yield PassageSubject(query_id, passage.doc_id, group).want(self._grading, self.section.judge)
 
     def after(self, want: Wanted, result: Result) -> Release:
         """The grading of items that were written, or the check of an answer; a failure leads to nothing."""
@@ -146,11 +134,12 @@ class ExamStage(TournamentStage):
         if want.task is Task.QUESTIONS:
             assert isinstance(result.outcome, tuple)
             assert self.section.generate is not None
-            items = written_items(self.section.generate, want.query_id, want.item or None, result.outcome)
+            items = written_items(self.section.generate, want.query_id, FacetSubject.of(want).subtopic, result.outcome)
             self._items.update({item.item_id: item for item in items})
             return Release.all(self._graded(want.query_id, items))
-        (item_id,) = item_ids(want)
-        answer = self._answers[want.item, item_id] = str(result.outcome)
+        graded = PassageSubject.of(want)
+        (item_id,) = graded.item_ids
+        answer = self._answers[graded.passage_id, item_id] = str(result.outcome)
         if not is_answer(answer):
             return Release()  # graded 0 without a call
         return Release.all([replace(want, task=Task.ANSWER_CHECK, judge=self.section.check_judge or want.judge)])
@@ -160,26 +149,29 @@ class ExamStage(TournamentStage):
         query = self.data.queries[want.query_id]
         template = self._template(want)
         if want.task is Task.QUESTIONS:
-            subtopic = self._facets[want.query_id][want.item or None]
+            subtopic = self._facets[want.query_id][FacetSubject.of(want).subtopic]
             return questions_prompt(template, query, self._per_query, subtopic)
-        items = [self._items[item_id] for item_id in item_ids(want)]
-        passage = self._passages[want.query_id, want.item]
+        graded = PassageSubject.of(want)
+        items = [self._items[item_id] for item_id in graded.item_ids]
+        passage = self._passages[want.query_id, graded.passage_id]
         if want.task is Task.GRADING:
             return grading_prompt(template, query, passage, [item.text for item in items])
         (item,) = items
         question = Query(want.query_id, item.text)
         if want.task is Task.EXTRACTION:
             return extraction_prompt(template, question, passage)
-        answer = self._answers.get((want.item, item.item_id))
+        answer = self._answers.get((graded.passage_id, item.item_id))
         return None if answer is None else answer_check_prompt(template, question, item.answers, answer)
 
     def _template(self, want: Wanted) -> PromptTemplate:
-        kind = f" {self._items[item_ids(want)[0]].item_type}" if want.task is Task.GRADING else ""
-        return self.templates[f"{want.task.value}{kind}"]
+        if want.task is not Task.GRADING:
+            return self.templates[want.task.value]
+        first, *_ = PassageSubject.of(want).item_ids
+        return self.templates[f"{want.task.value} {self._items[first].item_type}"]
 
     def typical_tokens(self, want: Wanted) -> int:
         """Length of a usual reply to a want."""
-        number = len(item_ids(want)) if want.task is Task.GRADING else 1
+        number = len(PassageSubject.of(want).item_ids) if want.task is Task.GRADING else 1
         return _TOKENS_OF_A_RATING * number if number > 1 else self._template(want).reply.typical_tokens
 
     def stand_in(self, want: Wanted, prompt: Prompt) -> Judgment:  # noqa: ARG002
@@ -187,8 +179,9 @@ class ExamStage(TournamentStage):
         if want.task is Task.QUESTIONS:
             texts = tuple(_UNWRITTEN.format(number + 1) for number in range(self._per_query))
             return Judgment("", texts, "", "", "")
-        answers = [self._items[item_id].answers for item_id in item_ids(want)]
-        return Judgment("", f"{answers[0][0]}, as {want.item} has it", "", "", "")
+        graded = PassageSubject.of(want)
+        answers = [self._items[item_id].answers for item_id in graded.item_ids]
+        return Judgment("", f"{answers[0][0]}, as {graded.passage_id} has it", "", "", "")
 
     def most(self) -> dict[Task, int]:
         """As many items as are asked for; a check of every answer."""

@@ -10,15 +10,15 @@ from typing import TypeAlias
 from arena.config.judging import ExamSection
 from arena.config.stored import Combine, StoredExam, StoredSettings
 from arena.stages.exam.bank import bank_kept, generated_bank, material, written_items
-from arena.stages.exam.stage import item_ids
 from arena.stages.exam.study import ExamScores, Study, exam_scores
 from arena.stages.samples import combined
 from arena.store import Result, Store, Wanted
+from arena.store.subjects import FacetSubject, PassageSubject
 from judges.prompts.tasks import grades_of
 from judges.self_rating import is_answer, self_rating
 from judges.types import Judgment, Task
 from retrieval_eval.exam.grades import Grade, Graded, Grader, checked_grade, make_grids
-from retrieval_eval.exam.items import Bank
+from retrieval_eval.exam.items import Bank, Item
 from retrieval_eval.exam.passages import by_document
 from retrieval_eval.exam.scores import RATED_LEVELS
 
@@ -101,10 +101,10 @@ def stored_bank(store: Store, tournament: str) -> Bank:
         for want, result in written
         if isinstance(result, Judgment) and isinstance(result.outcome, tuple)
         for item in written_items(
-            section, want.query_id, want.item or None, result.outcome, {"model": result.model, **origin}
+            section, want.query_id, FacetSubject.of(want).subtopic, result.outcome, {"model": result.model, **origin}
         )
     ]
-    facets = [(want.query_id, want.item or None) for want, _ in written]
+    facets = [(want.query_id, FacetSubject.of(want).subtopic) for want, _ in written]
     return generated_bank(store.dataset(tournament).queries, facets, items)
 
 
@@ -128,36 +128,35 @@ class _Reader:
             yield from self._ratings()
             return
         checked = {
-            (want.item, *item_ids(want)): int(str(result.outcome))
+            PassageSubject.of(want): int(str(result.outcome))
             for want, result in self._outcomes(Task.ANSWER_CHECK)
             if isinstance(result, Judgment)
         }
         for want, result in self._outcomes(Task.EXTRACTION):
-            (item_id,) = item_ids(want)
+            graded = PassageSubject.of(want)
+            (item_id,) = graded.item_ids
             if isinstance(result, Judgment) and item_id in self._active:
                 answer = str(result.outcome)
-                yield Grade(
-                    want.query_id, want.item, item_id, self._checked(want.item, item_id, answer, checked), answer
-                )
+                grade = self._checked(self._active[item_id], answer, checked.get(graded))
+                yield Grade(want.query_id, graded.passage_id, item_id, grade, answer)
 
-    def _checked(
-        self, passage_id: str, item_id: str, answer: str, checked: Mapping[tuple[str, ...], int]
-    ) -> int | None:
+    def _checked(self, item: Item, answer: str, by_judge: int | None) -> int | None:
         if self._section.grading == "extraction_words":
-            return checked_grade(answer, self._active[item_id], compat=self._section.compat)
+            return checked_grade(answer, item, compat=self._section.compat)
         if self._section.grading == "extraction_only":
             return None
-        return checked.get((passage_id, item_id)) if is_answer(answer) else 0
+        return by_judge if is_answer(answer) else 0
 
     def _ratings(self) -> Iterator[Grade]:
         for want, result in self._outcomes(Task.GRADING):
             if not isinstance(result, Judgment):
                 continue
-            ids = item_ids(want)
+            graded = PassageSubject.of(want)
+            ids = graded.item_ids
             said = "" if len(ids) > 1 or result.reply.strip().isdigit() else result.reply.strip()
             for item_id, grade in zip(ids, grades_of(result.outcome, len(ids)), strict=True):
                 if item_id in self._active:
-                    yield Grade(want.query_id, want.item, item_id, grade, said)
+                    yield Grade(want.query_id, graded.passage_id, item_id, grade, said)
 
     def _outcomes(self, task: Task) -> list[tuple[Wanted, Result | None]]:
         return combined(self._read_anew(self._read(task)), self._how)

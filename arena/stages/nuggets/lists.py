@@ -16,7 +16,6 @@ from retrieval_eval.nuggets.types import (
     Importance,
     NuggetBank,
     Support,
-    batches,
     kept_nuggets,
     make_nuggets,
     updated_list,
@@ -101,20 +100,9 @@ def settled_bank(
     return NuggetBank(query_id, query, nuggets)
 
 
-def spans(number: int, size: int) -> list[str]:
-    """Places from 1 to ``number``, so many at a time, such as ``1-10`` and ``11-14``."""
-    return [f"{part[0]}-{part[-1]}" for part in batches(range(1, number + 1), size)]
-
-
-def places(span: str) -> range:
-    """The places in a span such as ``11-20``."""
-    first, _, last = span.partition("-")
-    return range(int(first), int(last or first) + 1)
-
-
-def part(texts: Sequence[str], span: str) -> Sequence[str]:
-    """The texts at a span's places."""
-    return [texts[place - 1] for place in places(span)]
+def spans(number: int, size: int) -> list[range]:
+    """Places from 1 to ``number``, so many at a time."""
+    return [range(start, min(start + size, number + 1)) for start in range(1, number + 1, size)]
 
 
 DEPTH = 20

@@ -14,12 +14,12 @@ from arena.stages.nuggets.lists import (
     importances_of,
     listed,
     listed_nuggets,
-    places,
     recalled,
     retrieved_documents,
     settled_bank,
 )
 from arena.store import Result, Store, Wanted
+from arena.store.subjects import AssignmentSubject, NuggetSubject, TurnSubject
 from judges.types import JudgeFailure, Judgment, Query, Task
 from retrieval_eval.nuggets.scores import RunScores, ScoreTable, score_runs, score_table
 from retrieval_eval.nuggets.types import Assignment, Nugget, NuggetBank, Support, count_words, make_nuggets
@@ -165,7 +165,13 @@ def _by_query(outcomes: Outcomes) -> dict[str, list[tuple[Wanted, Result | None]
     found: defaultdict[str, list[tuple[Wanted, Result | None]]] = defaultdict(list)
     for want, result in outcomes:
         found[want.query_id].append((want, result))
-    return {query_id: sorted(own, key=lambda entry: places(entry[0].item)[0]) for query_id, own in found.items()}
+    return {query_id: sorted(results, key=_place) for query_id, results in found.items()}
+
+
+def _place(entry: tuple[Wanted, Result | None]) -> int:
+    """Of a turn, or of the first of nuggets whose importance was asked together."""
+    want, _ = entry
+    return TurnSubject.of(want).number if want.task is Task.NUGGETS else NuggetSubject.of(want).places.start
 
 
 def _missing_importance(turns: Outcomes, labels: Outcomes, section: NuggetsSection) -> str | None:
@@ -224,8 +230,9 @@ def _labels_by_text(outcomes: Outcomes) -> dict[tuple[str, str], dict[int, Suppo
     found: defaultdict[tuple[str, str], dict[int, Support]] = defaultdict(dict)
     for want, result in outcomes:
         if isinstance(result, Judgment):
-            labels = zip(places(want.other), map(Support, listed(result)), strict=False)
-            found[want.query_id, want.item].update(labels)
+            subject = AssignmentSubject.of(want)
+            labels = zip(subject.places, map(Support, listed(result)), strict=False)
+            found[want.query_id, subject.held].update(labels)
     return found
 
 

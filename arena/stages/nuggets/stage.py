@@ -19,8 +19,6 @@ from arena.stages.nuggets.lists import (
     listed_nuggets,
     nugget_prompts,
     nugget_settings,
-    part,
-    places,
     read_bank,
     retrieved_documents,
     settled_nuggets,
@@ -28,6 +26,7 @@ from arena.stages.nuggets.lists import (
 )
 from arena.stages.schedule import answering
 from arena.store import Result, Wanted
+from arena.store.subjects import AssignmentSubject, NuggetSubject, TurnSubject, parts
 from judges.errors import ConfigError
 from judges.prompts import load_prompt
 from judges.prompts.tasks import assignment_prompt, creation_prompt, importance_prompt
@@ -45,7 +44,7 @@ class _Growing:
     windows: Sequence[Sequence[str]]
     texts: tuple[str, ...] = ()
     turns: int = 0
-    importances: dict[str, tuple[Importance | None, ...]] = field(default_factory=dict)
+    importances: dict[range, tuple[Importance | None, ...]] = field(default_factory=dict)
     nuggets: tuple[str, ...] = ()
 
 
@@ -100,7 +99,7 @@ class NuggetStage(TournamentStage):
                 return Release()
             self._queries[query_id] = _Growing(read)
         numbers = range(1, len(self._queries[query_id].windows) + 1)
-        turns = [self._want(Task.NUGGETS, query_id, str(number)) for number in numbers]
+        turns = [TurnSubject(query_id, number).want(self._judge) for number in numbers]
         return Release(turns, turns[:1])
 
     def _windows(self, query_id: str) -> Sequence[Sequence[str]] | None:
@@ -120,13 +119,13 @@ class NuggetStage(TournamentStage):
         growing, said = self._queries[want.query_id], listed(result)
         if want.task is Task.NUGGETS:
             return self._after_turn(want.query_id, growing, said)
-        growing.importances[want.item] = importances_of(said)
+        growing.importances[NuggetSubject.of(want).places] = importances_of(said)
         if sum(map(len, growing.importances.values())) < len(growing.texts):
             return Release()
         labels = [label for span in spans(len(growing.texts), self._at_once) for label in growing.importances[span]]
         growing.nuggets = tuple(text for text, _ in settled_nuggets(growing.texts, labels, self._section))
         return Release.all(
-            self._want(task, want.query_id, name, span)
+            AssignmentSubject(want.query_id, name, span).want(task, self._judge)
             for task, held in self._held.items()
             for name in held.get(want.query_id, ())
             for span in spans(len(growing.nuggets), self._section.assign.batch)
@@ -136,18 +135,19 @@ class NuggetStage(TournamentStage):
         growing.turns += 1
         growing.texts = listed_nuggets(said, self._section)
         if growing.turns < len(growing.windows):
-            return Release(ready=[self._want(Task.NUGGETS, query_id, str(growing.turns + 1))])
+            return Release(ready=[TurnSubject(query_id, growing.turns + 1).want(self._judge)])
         return Release.all(
-            self._want(Task.IMPORTANCE, query_id, span) for span in spans(len(growing.texts), self._at_once)
+            NuggetSubject(query_id, span).want(self._judge) for span in spans(len(growing.texts), self._at_once)
         )
+
+    @property
+    def _judge(self) -> str:
+        return self._section.judge
 
     @property
     def _at_once(self) -> int:
         """Nuggets whose importance is asked together; a bank's are all given at once."""
         return BATCH if self._banks is None else max(1, *(len(bank.nuggets) for bank in self._banks.values()))
-
-    def _want(self, task: Task, query_id: str, item: str, other: str = "") -> Wanted:
-        return Wanted(task, self._section.judge, query_id, item, other)
 
     def prompt(self, want: Wanted) -> Prompt | None:
         """The prompt of a want; ``None`` while what it shows has not come about."""
@@ -156,25 +156,27 @@ class NuggetStage(TournamentStage):
         if growing is None:
             return None
         if want.task is Task.NUGGETS:
-            if int(want.item) != growing.turns + 1:
+            if TurnSubject.of(want).number != growing.turns + 1:
                 return None
             assert self._section.create is not None
             window = [self.data.documents[doc_id] for doc_id in growing.windows[growing.turns]]
             return creation_prompt(template, query, window, growing.texts, self._section.create.most)
         if want.task is Task.IMPORTANCE:
-            return importance_prompt(template, query, part(growing.texts, want.item))
-        nuggets = part(growing.nuggets, want.other)
+            return importance_prompt(template, query, parts(growing.texts, NuggetSubject.of(want).places))
+        subject = AssignmentSubject.of(want)
+        nuggets = parts(growing.nuggets, subject.places)
         if want.task is Task.PASSAGE_ASSIGNMENT:
-            return assignment_prompt(template, query, self.data.documents[want.item], nuggets)
-        return assignment_prompt(template, query, self.data.answers[want.query_id, want.item], nuggets)
+            return assignment_prompt(template, query, self.data.documents[subject.held], nuggets)
+        return assignment_prompt(template, query, self.data.answers[want.query_id, subject.held], nuggets)
 
     def free(self, want: Wanted) -> str | None:
         """The id of the judgment of what a given bank says, and of an empty answer, which states nothing."""
         if want.task is Task.PASSAGE_ASSIGNMENT:
             return None
         if want.task is Task.ASSIGNMENT:
-            empty = not self.data.answers[want.query_id, want.item].text.strip()
-            return _empty_answer_id(len(places(want.other))) if empty else None
+            subject = AssignmentSubject.of(want)
+            empty = not self.data.answers[want.query_id, subject.held].text.strip()
+            return _empty_answer_id(len(subject.places)) if empty else None
         return None if self._banks is None else _given_id(want.task, _said(self._banks[want.query_id], want.task))
 
     def stand_in(self, want: Wanted, prompt: Prompt) -> Judgment:

@@ -13,6 +13,7 @@ from arena.stages.queries.candidates import Candidate, candidate, drawn, filtere
 from arena.stages.queries.config import SynthConfig
 from arena.stages.queries.files import read_examples
 from arena.store import Result, Store, Wanted, missing
+from arena.store.subjects import DocumentSubject, SourceSubject
 from judges.prompts import load_prompt
 from judges.prompts.tasks import answerable_prompt, queries_prompt
 from judges.types import Judgment, Prompt, Query, Task
@@ -60,14 +61,14 @@ class QueriesStage(Stage):
     def wants(self) -> list[Wanted]:
         """Each model about each passage."""
         models = self.config.synth.models
-        return [Wanted(Task.QUERIES, model, passage, "") for passage in self.passages for model in models]
+        return [SourceSubject(passage).want(model) for passage in self.passages for model in models]
 
     def prompt(self, want: Wanted) -> Prompt:
         """The prompt of a want."""
         if want.task is Task.ANSWERABLE:
             asked = self._by_id[want.query_id]
             return answerable_prompt(self.templates[want.task], Query(asked.query_id, asked.text), asked.passage)
-        section, passage = self.config.synth, self.passages[want.query_id]
+        section, passage = self.config.synth, self.passages[SourceSubject.of(want).passage_id]
         shown = drawn(self.examples, section.sample.seed, lambda text: f"{passage.doc_id}\0{text}")[: section.shots]
         return queries_prompt(self.templates[want.task], passage, section.per_passage, shown)
 
@@ -91,7 +92,8 @@ class QueriesStage(Stage):
         asked = list(to_be_checked(self.candidates, section.quotas, answered))
         self._checked |= {each.query_id: None for each in asked}
         return [
-            Wanted(Task.ANSWERABLE, section.filters.answerable, each.query_id, each.passage.doc_id) for each in asked
+            DocumentSubject(each.query_id, each.passage.doc_id).want(Task.ANSWERABLE, section.filters.answerable)
+            for each in asked
         ]
 
     def _drawn(self) -> list[Candidate]:
@@ -101,7 +103,8 @@ class QueriesStage(Stage):
         to_come: list[Candidate] = []
         for want, result in self._written.items():
             if isinstance(result, Judgment) and isinstance(result.outcome, tuple):
-                passage, prompt = self.passages[want.query_id], f"{template.name}@{template.version}"
+                passage = self.passages[SourceSubject.of(want).passage_id]
+                prompt = f"{template.name}@{template.version}"
                 found = [candidate(text, passage, want.judge, result.model, prompt) for text in result.outcome]
                 (written if result.judgment_id else to_come).extend(found)
         kept = filtered(written, self.examples, section.sample.seed, section.filters)

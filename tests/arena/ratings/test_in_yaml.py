@@ -116,7 +116,7 @@ def test_every_place_that_rates_takes_the_position_term(cli: CLI, tmp_path: Path
     assert "Ratings controlled for log_length and citations" in report
     assert "every verdict is one" in report
     monkeypatch.setenv(LOCATION_VARIABLE, str(tmp_path / "store.db"))
-    opened: AppTest = page("overview")
+    opened: AppTest = page("leaderboard")
     assert "Ratings controlled for log_length and citations" in shown(opened)
     assert any("Standard error" in table for table in tables(opened))
 
