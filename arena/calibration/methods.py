@@ -11,12 +11,13 @@ win, means over queries of grades and of nuggets.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from arena.calibration.consensus import games_of
 from arena.calibration.votes import Item, Level, Opinion, Values, paired
@@ -63,6 +64,15 @@ class Means:
         """Means with each row of weights on the queries, shape (samples, queries) to (samples, agents)."""
         return weighted_means(self.values, weights)
 
+    def seen(self) -> NDArray[np.bool_]:
+        """Whether there is a value, shape (agents, queries)."""
+        return ~np.isnan(self.values)
+
+    def among(self, queries: Collection[str]) -> Means:
+        """The same on these queries alone."""
+        chosen = [place for place, name in enumerate(self.queries) if name in queries]
+        return replace(self, queries=tuple(self.queries[place] for place in chosen), values=self.values[:, chosen])
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Played:
@@ -90,11 +100,7 @@ class Played:
         Drawn queries without a game of some agent order the agents in no way: NaN.
         """
         games, cluster = self.games, self.games.cluster
-        assert cluster is not None
-        played = np.zeros((len(self.queries), len(games.agents)))
-        np.add.at(played, (cluster, games.a), 1)
-        np.add.at(played, (cluster, games.b), 1)
-        whole = (weights @ played > 0).all(axis=1)
+        whole = (weights @ self.seen().T.astype(np.float64) > 0).all(axis=1)
         rated = np.full((len(weights), len(games.agents)), np.nan)
         if isinstance(self.settings, EloSettings):
             how = replace(self.settings, tournaments=_ORDERS_OF_SAMPLE)
@@ -105,6 +111,21 @@ class Played:
         else:
             rated[whole] = refitted(games, bradley_terry(games, self.settings), weights[whole])
         return np.round(rated, _DECIMALS_OF_SAMPLE)
+
+    def seen(self) -> NDArray[np.bool_]:
+        """Whether an agent has a game, shape (agents, queries)."""
+        return ~np.isnan(self.won().values)
+
+    def won(self) -> Means:
+        """Each agent's share of points on each query, a tie counting half."""
+        games, shape = self.games, (len(self.agents), len(self.queries))
+        assert games.cluster is not None
+        points, played = np.zeros(shape), np.zeros(shape)
+        for side, score in ((games.a, games.score), (games.b, 1 - games.score)):
+            np.add.at(points, (side, games.cluster), score * games.weights)
+            np.add.at(played, (side, games.cluster), games.weights)
+        values = np.divide(points, played, out=np.full(shape, np.nan), where=played > 0)
+        return Means(self.name, self.agents, self.queries, values)
 
 
 class Method(Protocol):
@@ -177,6 +198,31 @@ class MethodComparison:
     queries: int
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Drawn:
+    """A method's scores.
+
+    Attributes:
+        name: of the method.
+        agents: names, in the order of scores.
+        points: shape (agents,).
+        samples: on resampled queries, shape (samples, agents).
+    """
+
+    name: str
+    agents: tuple[str, ...]
+    points: Floats
+    samples: Floats
+
+
+def draw(method: Method, queries: Sequence[str], samples: int, seed: int) -> Drawn:
+    """A method's scores, and those on draws of these queries, the same for every method; not of a single query."""
+    number = {name: at for at, name in enumerate(queries)}
+    weights = query_weights(len(queries), samples if len(queries) > 1 else 0, seed)
+    own = weights[:, [number[name] for name in method.queries]]
+    return Drawn(method.name, method.agents, method.points(), method.drawn(own))
+
+
 def compare_methods(methods: Sequence[Method], samples: int = 200, seed: int = 0) -> MethodComparison:
     """Compare methods.
 
@@ -186,29 +232,26 @@ def compare_methods(methods: Sequence[Method], samples: int = 200, seed: int = 0
         seed: of the samples.
     """
     names = sorted({query for method in methods for query in method.queries})
-    number = {name: at for at, name in enumerate(names)}
-    weights = query_weights(len(names), samples if len(names) > 1 else 0, seed)
-    points = [method.points() for method in methods]
-    drawn = [method.drawn(weights[:, [number[name] for name in method.queries]]) for method in methods]
-    scored = tuple(_scored(method, own) for method, own in zip(methods, points, strict=True))
+    return compare_drawn([draw(method, names, samples, seed) for method in methods], len(names))
+
+
+def compare_drawn(drawn: Sequence[Drawn], queries: int) -> MethodComparison:
+    """Compare methods by their scores on the same draws of so many queries."""
+    scored = tuple(map(_scored, drawn))
     pairs = []
-    for i, j in combinations(range(len(methods)), 2):
-        common = [agent for agent in scored[i].scores if agent in scored[j].scores]
+    for (one, by_one), (other, by_other) in combinations(zip(drawn, scored, strict=True), 2):
+        common = [agent for agent in by_one.scores if agent in by_other.scores]
         if len(common) >= _FEWEST_AGENTS:
-            sides = [[methods[k].agents.index(agent) for agent in common] for k in (i, j)]
-            pairs.append(
-                method_pair(
-                    (methods[i].name, methods[j].name),
-                    (points[i][sides[0]], points[j][sides[1]]),
-                    (drawn[i][:, sides[0]], drawn[j][:, sides[1]]),
-                    len(names),
-                )
-            )
-    return MethodComparison(scored, tuple(pairs), _places(scored), len(names))
+            a, b = ([own.agents.index(agent) for agent in common] for own in (one, other))
+            points, samples = (one.points[a], other.points[b]), (one.samples[:, a], other.samples[:, b])
+            pairs.append(method_pair((one.name, other.name), points, samples, queries))
+    return MethodComparison(scored, tuple(pairs), _places(scored), queries)
 
 
-def _scored(method: Method, points: Floats) -> MethodScores:
-    scores = {agent: float(score) for agent, score in zip(method.agents, points, strict=True) if not np.isnan(score)}
+def _scored(method: Drawn) -> MethodScores:
+    scores = {
+        agent: float(score) for agent, score in zip(method.agents, method.points, strict=True) if not np.isnan(score)
+    }
     ranks = competition_ranks(np.round(np.array(list(scores.values())), _DECIMALS))
     return MethodScores(method.name, scores, dict(zip(scores, ranks.tolist(), strict=True)))
 

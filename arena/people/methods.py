@@ -11,7 +11,7 @@ import numpy as np
 from arena.boards.documents import retrieval_board
 from arena.boards.results import grades, rating_settings
 from arena.calibration.consensus import games_of, settled
-from arena.calibration.methods import Means, Method, Played
+from arena.calibration.methods import Means, Played
 from arena.calibration.votes import Level, Opinion
 from arena.config.stored import StoredSettings
 from arena.data.dataset import Dataset
@@ -33,14 +33,14 @@ Opinions: TypeAlias = Mapping[tuple[Level, str], Sequence[Opinion]]
 PEOPLE = "people"
 
 
-def stored_methods(store: Store, tournament: str, games: GameTable, data: Callable[[], Dataset]) -> list[Method]:
+def stored_methods(store: Store, tournament: str, games: GameTable, data: Callable[[], Dataset]) -> list[Means | Played]:
     """Every way in which a tournament, with its games and its data, scores its agents.
 
     Elo and Bradley-Terry of all judges' games, mean criteria grades, EXAM-Cover, V_strict, and the first measure of the
     documents retrieved, by judges and by people.
     """
     settings = store.settings(tournament)
-    found: list[Method] = [*_played(games, settings), *_criteria(store, tournament, settings)]
+    found: list[Means | Played] = [*_played(games, settings), *_criteria(store, tournament, settings)]
     if (exam := stored_scores(store, tournament)) is not None:
         own = exam.cover
         found.append(Means("cover", own.agents, own.queries, own.cover[:, :, own.levels.index(exam.level)]))
@@ -51,12 +51,12 @@ def stored_methods(store: Store, tournament: str, games: GameTable, data: Callab
     return found + (_retrieval(labels, settings, data()) if labels or store.is_labelled(tournament) else [])
 
 
-def people_methods(people: Opinions) -> list[Method]:
+def people_methods(people: Opinions) -> list[Means | Played]:
     """People's verdicts as Bradley-Terry ratings, half a win each for a tie, and their mean grades.
 
     A grade by one criterion is the mean over people, an answer's the mean over criteria.
     """
-    found: list[Method] = []
+    found: list[Means | Played] = []
     if verdicts := settled(people.get(("verdicts", ""), ()), verdicts=True):
         games, queries = games_of(verdicts)
         found.append(Played(PEOPLE, games, queries, BradleyTerrySettings(ties="half")))
@@ -96,11 +96,11 @@ def _graded(name: str, graded: Mapping[tuple[str, str], float]) -> Iterator[Mean
         yield Means(name, agents, queries, np.array(values))
 
 
-def _retrieval(labels: Sequence[tuple[Wanted, Result | None]], settings: StoredSettings, data: Dataset) -> list[Method]:
+def _retrieval(labels: Sequence[tuple[Wanted, Result | None]], settings: StoredSettings, data: Dataset) -> list[Means | Played]:
     board = retrieval_board(data, labels, settings)
     if board is None:
         return []
-    found: list[Method] = []
+    found: list[Means | Played] = []
     measure = board.measures[0]
     for source, own in board.scores.items():
         name = measure if source == "judge" else f"{measure}, {PEOPLE}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -98,7 +98,7 @@ def method_blocks(found: MethodComparison | None) -> list[Block]:
         return [_scores(found), Remarks([alone])]
     alike = dict.fromkeys((pair.first, pair.second) for pair in least_and_most_alike(found) or ())
     charts = [method_chart(found, *names) for names in alike]
-    return [_scores(found), Remarks([_alike(found)]), _matrix(found), method_pairs(found), *charts]
+    return [_scores(found), Remarks([_alike(found)]), tau_matrix(found), method_pairs(found), *charts]
 
 
 def method_pairs(found: MethodComparison) -> Table:
@@ -125,8 +125,21 @@ def method_charts(found: MethodComparison) -> list[Chart]:
     return [method_chart(found, pair.first, pair.second) for pair in found.pairs]
 
 
-def method_chart(found: MethodComparison, across: str, up: str) -> Chart:
-    """Agents by two ways of scoring; those whose places differ most are named first."""
+def method_chart(
+    found: MethodComparison,
+    across: str,
+    up: str,
+    ends: Callable[[str, str], tuple[float, float] | None] = lambda way, agent: None,  # noqa: ARG005
+    link: Callable[[str], str] = lambda agent: "",  # noqa: ARG005
+) -> Chart:
+    """Agents by two ways of scoring; those whose places differ most are named first.
+
+    Args:
+        found: all ways.
+        across, up: two of them.
+        ends: the interval of a way's score of an agent.
+        link: the address that an agent's dot leads to.
+    """
     ways = {way.method: way for way in found.methods}
     x, y = ways[across], ways[up]
     both = sorted(x.scores.keys() & y.scores.keys(), key=lambda agent: (-abs(x.ranks[agent] - y.ranks[agent]), agent))
@@ -139,11 +152,21 @@ def method_chart(found: MethodComparison, across: str, up: str) -> Chart:
         "A mark for each agent: two ways of scoring that agree put them on a line that rises to the right.",
         first,
         second,
-        [Dot(x.scores[agent], y.scores[agent], agent) for agent in both],
+        [
+            Dot(
+                x.scores[agent],
+                y.scores[agent],
+                agent,
+                x_ends=ends(across, agent),
+                y_ends=ends(up, agent),
+                link=link(agent),
+            )
+            for agent in both
+        ],
     )
 
 
-def _matrix(found: MethodComparison) -> Matrix:
+def tau_matrix(found: MethodComparison) -> Matrix:
     names = _names(*(way.method for way in found.methods))
     cells: dict[tuple[str, str], Cell] = {}
     for pair in found.pairs:
@@ -169,27 +192,27 @@ def _scores(found: MethodComparison) -> Table:
 
     rows: list[dict[str, Any]] = [
         {
-            way.method: f"{way.ranks[agent]} ({_way(way.method)[1].write(way.scores[agent])})"
+            way.method: f"{way.ranks[agent]} ({way_of(way.method)[1].write(way.scores[agent])})"
             for way in found.methods
             if agent in way.scores
         }
         | {"agent": agent, "apart": apart.get(agent)}
         for agent in sorted(agents, key=places)
     ]
-    columns = [Column("agent", "Agent"), *(Column(way.method, _way(way.method)[0]) for way in found.methods)]
+    columns = [Column("agent", "Agent"), *(Column(way.method, way_of(way.method)[0]) for way in found.methods)]
     if len(found.methods) > 1:
         columns.append(Column("apart", "Places apart", COUNT, "The agent's worst place less its best."))
     return Table("scores", "Places by each way of scoring, scores in brackets", columns, rows)
 
 
-def _way(method: str) -> tuple[str, Number]:
+def way_of(method: str) -> tuple[str, Number]:
     """How people call a way of scoring, and how its scores are written."""
     measure = method.removesuffix(", people")
     return _METHODS.get(method, (method if measure == method else f"{measure} by people", SCORE_4))
 
 
 def _names(*methods: str) -> list[str]:
-    return [_way(method)[0] for method in methods]
+    return [way_of(method)[0] for method in methods]
 
 
 def _of(pair: MethodPair) -> list[str]:

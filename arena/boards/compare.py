@@ -1,0 +1,371 @@
+"""Compare: every way of scoring the same agents side by side, who beats whom, and where a score departs from the games."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from statistics import median
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+
+from arena.boards.cache import Cache, cached_games, cached_leaderboard
+from arena.boards.calibration.methods import method_chart, method_pairs, tau_matrix, way_of
+from arena.boards.results import Group, of_group, rating_settings
+from arena.boards.wins import Wins, by_points
+from arena.calibration.departures import Departures, departures
+from arena.calibration.methods import Drawn, Means, MethodComparison, Played, compare_drawn, draw
+from arena.people.methods import people_methods, stored_methods
+from arena.people.opinions import peoples_opinions
+from arena.present.blocks import Block, Board, Remarks, Section
+from arena.present.numbers import Number, counted, listed
+from arena.present.picture import Aligned, Chart, Grid, Line, Look, Mark, Matrix, Strip, Whiskers
+from arena.present.plain import flat
+from arena.present.table import Column, Table
+from arena.ratings.pairs import pair_results
+from arena.store import Store
+from arena.store.annotations import Annotations
+from retrieval_eval.stats.bootstrap import estimates, query_weights, weighted_means
+from retrieval_eval.stats.estimate import Estimate
+
+Link: TypeAlias = Callable[..., str]
+"""The address of the queries' page with these fields."""
+
+RATING: Final = "bradley_terry"
+MOST_CHOSEN: Final = 4
+"""Agents whose differences are drawn together."""
+_LEFT_OUT: Final = ("elo",)
+"""No other opinion than Bradley and Terry's: the same games rated."""
+_SHORT: Final[Mapping[str, str]] = {RATING: "Rating", "v_strict": "Nuggets, V strict"}
+_SAID: Final[Mapping[str, str]] = {"v_strict": "nuggets", "criteria": "criteria", "people": "people's votes"} | {
+    "criteria, people": "people's grades"
+}
+_MOST_NAMED: Final = 3
+"""Agents in a sentence."""
+_LOOKS: Final[Sequence[Look]] = ("blue", "orange", "grey")
+_LEAD: Final = "Every score of every agent, with 95% intervals from the same draws of the queries."
+
+
+def nowhere(**fields: str) -> str:  # noqa: ARG001
+    """Nothing leads anywhere."""
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way of scoring.
+
+    Attributes:
+        name: of the method.
+        scores: by agent; ``n`` is the number of queries that a score rests on.
+        queries: those that it scores any agent on.
+    """
+
+    name: str
+    scores: Mapping[str, Estimate]
+    queries: int
+
+    @property
+    def title(self) -> str:
+        """For people, in headings."""
+        return _SHORT.get(self.name, way_of(self.name)[0])
+
+    @property
+    def said(self) -> str:
+        """For people, in sentences."""
+        return _SAID.get(self.name, self.title)
+
+    @property
+    def form(self) -> Number:
+        """As precise as its intervals allow."""
+        return _form(self.scores.values())
+
+
+class Finding(NamedTuple):
+    """An agent that a way of scoring places otherwise than the games do.
+
+    Attributes:
+        agent: the agent.
+        others: agents that it is placed above, or below.
+        above: whether above all of them; ``None`` where above some and below others.
+    """
+
+    agent: str
+    others: tuple[str, ...]
+    above: bool | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CompareBoard(Board):
+    """Every way of scoring the same agents.
+
+    Attributes:
+        tournament: its name.
+        group: of queries that all is about, ``None`` for all queries.
+        order: agents, best rated first; those that no game rates follow.
+        queries: their number.
+        ways: the rating first, where there is one.
+        departures: where a score departs from the rating, ``None`` without a rating.
+        methods: how alike the ways order the agents.
+        wins: who beats whom, ``None`` without games.
+        by_query: scores of single queries, by which groups of queries are compared.
+        seed, samples: of the draws.
+    """
+
+    tournament: str
+    group: Group | None
+    order: tuple[str, ...]
+    queries: int
+    ways: tuple[Way, ...]
+    departures: Departures | None
+    methods: MethodComparison
+    wins: Wins | None
+    by_query: tuple[Means, ...]
+    seed: int
+    samples: int
+
+    def sections(self) -> Sequence[Section]:  # noqa: D102
+        if not self.ways:
+            return []
+        blocks: list[Block] = [Remarks(self.sentences()), self.figure()]
+        if self.methods.pairs:
+            blocks += [self.agreement(), method_pairs(self.methods)]
+        return [Section("compare", "Compare", _LEAD, [*blocks, self.table()])]
+
+    def report(self) -> Section:
+        """What the report shows: the sentences and the figure."""
+        return Section("compare", "Compare", _LEAD, [Remarks(self.sentences()), self.figure()])
+
+    def json(self) -> Any:  # noqa: D102
+        found = [flat(one) for one in self.departures.found] if self.departures is not None else []
+        ways = {
+            way.name: {"queries": way.queries, "scores": {name: flat(own) for name, own in way.scores.items()}}
+            for way in self.ways
+        }
+        return {"agents": list(self.order), "queries": self.queries, "ways": ways, "departures": found}
+
+    def findings(self, way: str) -> list[Finding]:
+        """The fewest agents that all of a way's departures are about: always the one that is in most of the rest."""
+        left, found = [one for one in (self.departures.found if self.departures else ()) if one.way == way], []
+        while left:
+            counts = Counter(agent for one in left for agent in (one.raised, one.lowered))
+            agent = max(self.order, key=lambda name: counts[name])  # the best rated of several
+            own = [one for one in left if agent in (one.raised, one.lowered)]
+            raised = {one.raised == agent for one in own}
+            others = {one.lowered if one.raised == agent else one.raised for one in own}
+            above = raised.pop() if len(raised) == 1 else None
+            found.append(Finding(agent, tuple(name for name in self.order if name in others), above))
+            left = [one for one in left if one not in own]
+        return found
+
+    def sentences(self) -> list[str]:
+        """What the figure shows, in words."""
+        if self.departures is None:
+            return ["No games rate these agents, so the scores are compared with each other alone."]
+        others = [way for way in self.ways if way.name != self.departures.first]
+        if not others:
+            return ["Only the games score these agents. Exam questions, nuggets, criteria or labels would show whether other scores agree."]
+        by_finding: dict[Finding, list[Way]] = {}
+        for way in others:
+            for one in self.findings(way.name):
+                by_finding.setdefault(one, []).append(way)
+        told = [_sentence(one, ways) for one, ways in by_finding.items()]
+        silent = [way.said for way in others if way.name not in self.departures.tested]
+        if not told and len(silent) < len(others):
+            told = ["No score disagrees with the games about any two agents by more than chance."]
+        if silent:
+            told.append(f"Too few queries to hold {listed(silent)} against the games.")
+        return told
+
+    def figure(self, link: Link = nowhere) -> Aligned:
+        """The one figure; ``link`` gives the address of an agent's queries and of two agents' games."""
+        flags = self._flags()
+        panels: list[Strip | Grid] = []
+        for way in self.ways:
+            panels.append(self._strip(way, flags, link))
+            if way is self.ways[0] and self.wins is not None:
+                panels.append(Grid("Row against column, % won", self._cells(link)))
+        caption = (
+            "Lines are 95% intervals. In the matrix, blue means that the row's agent wins more against the agent of that "
+            "number; bold pairs are told apart by their own games."
+        )
+        if self.departures is not None and self.departures.tested:
+            caption += (
+                f" ≠ and a square mark a score that orders agents otherwise than the games do: both differences leave out 0, "
+                f"and all {len(self.departures.tested) + 1} sets of intervals of differences hold at once at 95%."
+            )
+        links = {agent: link(agent=agent) for agent in self.order}
+        words = f"{_LEAD[:-1]}, and the win matrix."
+        return Aligned("compare", "", words, caption, self.order, panels, "Agent", links)
+
+    def agreement(self) -> Matrix:
+        """Kendall's tau of every two ways."""
+        return tau_matrix(self.methods)
+
+    def scatter(self, across: str, up: str, link: Link = nowhere) -> Chart:
+        """Agents by two ways, with their intervals."""
+        ways = {way.name: way for way in self.ways}
+
+        def ends(way: str, agent: str) -> tuple[float, float] | None:
+            own = ways[way].scores[agent]
+            return None if own.low is None or own.high is None else (own.low, own.high)
+
+        return method_chart(self.methods, across, up, ends, lambda agent: link(agent=agent))
+
+    def deltas(self, way: str, agents: Sequence[str], groups: Mapping[str, Collection[str]]) -> Whiskers:
+        """By group of queries, how far agents lie from the first of them in one way of scoring.
+
+        Args:
+            way: one of ``by_query``.
+            agents: two to ``MOST_CHOSEN``.
+            groups: queries by the name of their group.
+        """
+        scores = next(own for own in self.by_query if own.name == way)
+        first, *others = agents
+        found: dict[str, dict[str, Estimate]] = {}
+        for name, queries in {"All queries": scores.queries, **groups}.items():
+            found[name] = {other: self._difference(scores.among(queries), other, first) for other in others}
+        known = [own for by_agent in found.values() for own in by_agent.values() if own.value is not None]
+        form = _form(known, signed=True)
+        lines = []
+        for name, by_agent in found.items():
+            marks = [
+                Mark(own.value, own.low, own.high, look, f"({counted(own.n or 0, 'query', 'queries')})")
+                for look, own in zip(_LOOKS, by_agent.values(), strict=False)
+                if own.value is not None
+            ]
+            if marks:
+                lines.append(Line(name, marks))
+        legend = dict(zip(_LOOKS, others, strict=False))
+        axis = f"{_SHORT.get(way, way_of(way)[0])}, difference from {first}"
+        caption = f"Right of 0 the agent scores higher than {first}. Groups are looked at one by one: of many, some differ by chance."
+        return Whiskers("deltas", "", f"{axis}, by group of queries", caption, lines, axis, form, legend=legend, zero=True)
+
+    def _difference(self, scores: Means, one: str, other: str) -> Estimate:
+        if not {one, other} <= set(scores.agents):
+            return Estimate(None)
+        a, b = (scores.values[scores.agents.index(name)] for name in (one, other))
+        apart = (a - b)[~np.isnan(a - b)][np.newaxis]
+        if not apart.size:
+            return Estimate(None)
+        drawn = weighted_means(apart, query_weights(apart.size, self.samples, self.seed))
+        (found,) = estimates([apart.mean()], drawn, apart.size)
+        return found
+
+    def table(self) -> Table:
+        """The figures of the picture."""
+        rows = [
+            {"agent": agent} | {way.name: way.scores.get(agent, Estimate(None)) for way in self.ways}
+            for agent in self.order
+        ]
+        columns = [Column(way.name, way.title, way.form, interval="95% interval") for way in self.ways]
+        return Table("compare", "Scores with intervals", [Column("agent", "Agent"), *columns], rows)
+
+    def _strip(self, way: Way, flags: Mapping[tuple[str, str], str], link: Link) -> Strip:
+        marks = {}
+        for agent in self.order:
+            own = way.scores.get(agent)
+            if own is None or own.value is None:
+                continue
+            flag = flags.get((way.name, agent), "")
+            told = f"On {own.n:,} of {counted(self.queries, 'query', 'queries')}." if own.n is not None else ""
+            look: Look = "orange" if flag else "blue"
+            marks[agent] = Mark(own.value, own.low, own.high, look, "", told, flag, link(agent=agent))
+        note = "" if way.queries == self.queries else f"{way.queries:,} of {counted(self.queries, 'query', 'queries')}"
+        return Strip(way.title, marks, way.form, note)
+
+    def _flags(self) -> dict[tuple[str, str], str]:
+        """By way and agent, why its mark stands out."""
+        found = {}
+        for way in self.ways:
+            for one in self.findings(way.name):
+                found[way.name, one.agent] = _sentence(one, [way])
+        return found
+
+    def _cells(self, link: Link) -> Mapping[Any, Any]:
+        assert self.wins is not None
+        return self.wins.picture(lambda agent, opponent: link(view="games", agent=agent, opponent=opponent)).cells
+
+
+def _sentence(found: Finding, ways: Sequence[Way]) -> str:
+    who = listed([way.said for way in ways])
+    verb = "disagree" if len(ways) > 1 or ways[0].name in _SAID else "disagrees"
+    sentence = f"{who[:1].upper()}{who[1:]} {verb} with the games about {found.agent}"
+    if found.above is None:
+        return f"{sentence}."
+    here, there = ("above", "below") if found.above else ("below", "above")
+    return f"{sentence}: {here} {listed(found.others, _MOST_NAMED)} there, {there} in the games."
+
+
+def compare_board(store: Store, tournament: str, group: Group | None = None) -> CompareBoard:
+    """Every way of scoring a tournament's agents, on all its queries or on a group of them.
+
+    What is computed is kept in the store until something is judged, or people say something new.
+
+    Raises:
+        InputError: no such tournament or group.
+    """
+    kept = Cache(store, tournament)
+    kind = "compare" if group is None else f"compare {'='.join(group)}"
+    said = repr(Annotations(store, tournament).latest()).encode()
+    return kept.made(kind, lambda: _made(store, tournament, group, kept), said)
+
+
+def _made(store: Store, tournament: str, group: Group | None, kept: Cache) -> CompareBoard:
+    ratings = cached_leaderboard(store, tournament, group).ratings
+    whole, name = store, f"compare: ratings {group}"
+    if group is not None:
+        store = of_group(store, tournament, group)
+    how, games, names = rating_settings(store.settings(tournament)), cached_games(store, tournament), store.queries(tournament)
+    methods = stored_methods(store, tournament, games, cache(partial(store.dataset, tournament)))
+    methods += people_methods(peoples_opinions(store, tournament)[0])
+    methods = [own for own in methods if own.name not in _LEFT_OUT and (own.name != RATING or ratings is not None)]
+    methods.sort(key=lambda own: own.name != RATING)
+    queries, drawn = sorted(names), []
+    for own in methods:
+        make = partial(draw, own, queries, how.bootstrap, how.seed)
+        drawn.append(kept.made(name, make) if own.name == RATING else make())
+    seen = {own.name: dict(zip(own.agents, own.seen().sum(axis=1).tolist(), strict=True)) for own in methods}
+    ways = [_way(own, made, seen[own.name]) for own, made in zip(methods, drawn, strict=True)]
+    order: list[str] = []
+    wins = None
+    if (rated := games.rated(how)) is not None:
+        pairs = pair_results(rated)
+        order = by_points(pairs.wins) if ratings is None else [row.agent for row in ratings.agents]
+        wins = Wins(pairs, [agent for agent in order if agent in pairs.wins.agents])
+    if ratings is not None and ways:
+        scores = {row.agent: Estimate(row.bt, row.bt_low, row.bt_high, seen[RATING].get(row.agent)) for row in ratings.agents}
+        ways[0] = replace(ways[0], scores=scores)
+    for way in ways:
+        order += sorted(way.scores.keys() - set(order), key=lambda agent: -(way.scores[agent].value or 0))
+    return CompareBoard(
+        tournament,
+        group,
+        tuple(order),
+        len(queries),
+        tuple(ways),
+        departures(drawn, seen) if ratings is not None else None,
+        compare_drawn(drawn, len(queries)),
+        wins,
+        tuple(own.won() if isinstance(own, Played) else own for own in methods),
+        how.seed,
+        how.bootstrap,
+    )
+
+
+def _way(method: Means | Played, drawn: Drawn, seen: Mapping[str, int]) -> Way:
+    units = [seen[agent] for agent in drawn.agents]
+    scores = dict(zip(drawn.agents, estimates(drawn.points, drawn.samples, units), strict=True))
+    known = {agent: own for agent, own in scores.items() if own.value is not None}
+    return Way(method.name, known, int(method.seen().any(axis=0).sum()))
+
+
+def _form(scores: Collection[Estimate], *, signed: bool = False) -> Number:
+    """Decimals by the usual width of an interval, of which two digits count."""
+    widths = [own.high - own.low for own in scores if own.low is not None and own.high is not None]
+    width = median(widths) if widths else 0.0
+    decimals = math.floor(-math.log10(width)) + 1 if width > 0 else 2
+    return Number(min(4, max(0, decimals)), signed=signed)
