@@ -1,4 +1,4 @@
-"""Compare: every way of scoring the same agents side by side, who beats whom, and where a score departs from the games."""
+"""Every way of scoring the same agents side by side, who beats whom, and where a score disagrees with the games."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from arena.boards.cache import Cache, cached_games, cached_leaderboard
 from arena.boards.calibration.methods import method_chart, method_pairs, tau_matrix, way_of
-from arena.boards.results import Group, of_group, rating_settings
+from arena.boards.results import rating_settings
 from arena.boards.wins import Wins, by_points
 from arena.calibration.departures import Departures, departures
 from arena.calibration.methods import Drawn, Means, MethodComparison, Played, compare_drawn, draw
@@ -22,7 +22,7 @@ from arena.people.methods import people_methods, stored_methods
 from arena.people.opinions import peoples_opinions
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import Number, counted, listed
-from arena.present.picture import Aligned, Chart, Grid, Line, Look, Mark, Matrix, Strip, Whiskers
+from arena.present.picture import FLAG, Aligned, Chart, Grid, Line, Look, Mark, Matrix, Strip, Whiskers
 from arena.present.plain import flat
 from arena.present.table import Column, Table
 from arena.ratings.pairs import pair_results
@@ -31,6 +31,7 @@ from arena.store.annotations import Annotations
 from retrieval_eval.stats.bootstrap import estimates, query_weights, weighted_means
 from retrieval_eval.stats.estimate import Estimate
 
+Group: TypeAlias = tuple[str, str]
 Link: TypeAlias = Callable[..., str]
 """The address of the queries' page with these fields."""
 
@@ -46,6 +47,10 @@ _SAID: Final[Mapping[str, str]] = {"v_strict": "nuggets", "criteria": "criteria"
 _MOST_NAMED: Final = 3
 """Agents in a sentence."""
 _LOOKS: Final[Sequence[Look]] = ("blue", "orange", "grey")
+_ALONE: Final = (
+    "Only the games score these agents. Exam questions, nuggets, criteria or labels would show whether other scores "
+    "agree."
+)
 _LEAD: Final = "Every score of every agent, with 95% intervals from the same draws of the queries."
 
 
@@ -167,7 +172,7 @@ class CompareBoard(Board):
             return ["No games rate these agents, so the scores are compared with each other alone."]
         others = [way for way in self.ways if way.name != self.departures.first]
         if not others:
-            return ["Only the games score these agents. Exam questions, nuggets, criteria or labels would show whether other scores agree."]
+            return [_ALONE]
         by_finding: dict[Finding, list[Way]] = {}
         for way in others:
             for one in self.findings(way.name):
@@ -189,13 +194,13 @@ class CompareBoard(Board):
             if way is self.ways[0] and self.wins is not None:
                 panels.append(Grid("Row against column, % won", self._cells(link)))
         caption = (
-            "Lines are 95% intervals. In the matrix, blue means that the row's agent wins more against the agent of that "
-            "number; bold pairs are told apart by their own games."
+            "Lines are 95% intervals. In the matrix, blue: the row's agent wins more games against the agent of that "
+            "number; bold: their own games tell the two apart."
         )
         if self.departures is not None and self.departures.tested:
             caption += (
-                f" ≠ and a square mark a score that orders agents otherwise than the games do: both differences leave out 0, "
-                f"and all {len(self.departures.tested) + 1} sets of intervals of differences hold at once at 95%."
+                f" {FLAG} marks a score that disagrees with the games: by both, two agents are told apart, in opposite "
+                "orders. With a probability of 95% none of the marks is chance."
             )
         links = {agent: link(agent=agent) for agent in self.order}
         words = f"{_LEAD[:-1]}, and the win matrix."
@@ -241,8 +246,12 @@ class CompareBoard(Board):
                 lines.append(Line(name, marks))
         legend = dict(zip(_LOOKS, others, strict=False))
         axis = f"{_SHORT.get(way, way_of(way)[0])}, difference from {first}"
-        caption = f"Right of 0 the agent scores higher than {first}. Groups are looked at one by one: of many, some differ by chance."
-        return Whiskers("deltas", "", f"{axis}, by group of queries", caption, lines, axis, form, legend=legend, zero=True)
+        caption = (
+            f"Right of 0, the agent scores higher than {first}. Each interval stands alone: of many, some differ "
+            "by chance."
+        )
+        words = f"{axis}, by group of queries"
+        return Whiskers("deltas", "", words, caption, lines, axis, form, legend=legend, zero=True)
 
     def _difference(self, scores: Means, one: str, other: str) -> Estimate:
         if not {one, other} <= set(scores.agents):
@@ -315,16 +324,14 @@ def compare_board(store: Store, tournament: str, group: Group | None = None) -> 
 
 
 def _made(store: Store, tournament: str, group: Group | None, kept: Cache) -> CompareBoard:
-    ratings = cached_leaderboard(store, tournament, group).ratings
-    whole, name = store, f"compare: ratings {group}"
-    if group is not None:
-        store = of_group(store, tournament, group)
-    how, games, names = rating_settings(store.settings(tournament)), cached_games(store, tournament), store.queries(tournament)
+    ratings = cached_leaderboard(store, tournament).ratings
+    name = f"compare: ratings {group}"
+    how, games = rating_settings(store.settings(tournament)), cached_games(store, tournament)
     methods = stored_methods(store, tournament, games, cache(partial(store.dataset, tournament)))
     methods += people_methods(peoples_opinions(store, tournament)[0])
     methods = [own for own in methods if own.name not in _LEFT_OUT and (own.name != RATING or ratings is not None)]
     methods.sort(key=lambda own: own.name != RATING)
-    queries, drawn = sorted(names), []
+    queries, drawn = sorted(store.queries(tournament)), []
     for own in methods:
         make = partial(draw, own, queries, how.bootstrap, how.seed)
         drawn.append(kept.made(name, make) if own.name == RATING else make())
@@ -337,7 +344,9 @@ def _made(store: Store, tournament: str, group: Group | None, kept: Cache) -> Co
         order = by_points(pairs.wins) if ratings is None else [row.agent for row in ratings.agents]
         wins = Wins(pairs, [agent for agent in order if agent in pairs.wins.agents])
     if ratings is not None and ways:
-        scores = {row.agent: Estimate(row.bt, row.bt_low, row.bt_high, seen[RATING].get(row.agent)) for row in ratings.agents}
+        scores = {
+            row.agent: Estimate(row.bt, row.bt_low, row.bt_high, seen[RATING].get(row.agent)) for row in ratings.agents
+        }
         ways[0] = replace(ways[0], scores=scores)
     for way in ways:
         order += sorted(way.scores.keys() - set(order), key=lambda agent: -(way.scores[agent].value or 0))

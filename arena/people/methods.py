@@ -33,7 +33,9 @@ Opinions: TypeAlias = Mapping[tuple[Level, str], Sequence[Opinion]]
 PEOPLE = "people"
 
 
-def stored_methods(store: Store, tournament: str, games: GameTable, data: Callable[[], Dataset]) -> list[Means | Played]:
+def stored_methods(
+    store: Store, tournament: str, games: GameTable, data: Callable[[], Dataset]
+) -> list[Means | Played]:
     """Every way in which a tournament, with its games and its data, scores its agents.
 
     Elo and Bradley-Terry of all judges' games, mean criteria grades, EXAM-Cover, V_strict, and the first measure of the
@@ -96,7 +98,9 @@ def _graded(name: str, graded: Mapping[tuple[str, str], float]) -> Iterator[Mean
         yield Means(name, agents, queries, np.array(values))
 
 
-def _retrieval(labels: Sequence[tuple[Wanted, Result | None]], settings: StoredSettings, data: Dataset) -> list[Means | Played]:
+def _retrieval(
+    labels: Sequence[tuple[Wanted, Result | None]], settings: StoredSettings, data: Dataset
+) -> list[Means | Played]:
     board = retrieval_board(data, labels, settings)
     if board is None:
         return []

@@ -136,7 +136,8 @@ def method_chart(
 
     Args:
         found: all ways.
-        across, up: two of them.
+        across: one of them.
+        up: another.
         ends: the interval of a way's score of an agent.
         link: the address that an agent's dot leads to.
     """
@@ -167,6 +168,7 @@ def method_chart(
 
 
 def tau_matrix(found: MethodComparison) -> Matrix:
+    """Kendall's tau of every two ways of scoring."""
     names = _names(*(way.method for way in found.methods))
     cells: dict[tuple[str, str], Cell] = {}
     for pair in found.pairs:
