@@ -117,7 +117,7 @@ class CompareBoard(Board):
         methods: how alike the ways order the agents.
         wins: who beats whom, ``None`` without games.
         by_query: scores of single queries, by which groups of queries are compared.
-        seed, samples: of the draws.
+        samples, seed: of the draws.
     """
 
     tournament: str
@@ -129,8 +129,8 @@ class CompareBoard(Board):
     methods: MethodComparison
     wins: Wins | None
     by_query: tuple[Means, ...]
-    seed: int
     samples: int
+    seed: int
 
     def sections(self) -> Sequence[Section]:  # noqa: D102
         if not self.ways:
@@ -324,44 +324,64 @@ def compare_board(store: Store, tournament: str, group: Group | None = None) -> 
 
 
 def _made(store: Store, tournament: str, group: Group | None, kept: Cache) -> CompareBoard:
-    ratings = cached_leaderboard(store, tournament).ratings
-    name = f"compare: ratings {group}"
+    rated = cached_leaderboard(store, tournament).ratings
+    ratings = None if rated is None else {row.agent: Estimate(row.bt, row.bt_low, row.bt_high) for row in rated.agents}
     how, games = rating_settings(store.settings(tournament)), cached_games(store, tournament)
     methods = stored_methods(store, tournament, games, cache(partial(store.dataset, tournament)))
     methods += people_methods(peoples_opinions(store, tournament)[0])
-    methods = [own for own in methods if own.name not in _LEFT_OUT and (own.name != RATING or ratings is not None)]
-    methods.sort(key=lambda own: own.name != RATING)
-    queries, drawn = sorted(store.queries(tournament)), []
-    for own in methods:
-        make = partial(draw, own, queries, how.bootstrap, how.seed)
-        drawn.append(kept.made(name, make) if own.name == RATING else make())
-    seen = {own.name: dict(zip(own.agents, own.seen().sum(axis=1).tolist(), strict=True)) for own in methods}
-    ways = [_way(own, made, seen[own.name]) for own, made in zip(methods, drawn, strict=True)]
+
+    def drawn(method: Means | Played, queries: Sequence[str]) -> Drawn:
+        make = partial(draw, method, queries, how.bootstrap, how.seed)
+        return kept.made(f"compare: ratings {group}", make) if method.name == RATING else make()
+
+    board = compared(methods, sorted(store.queries(tournament)), ratings, (how.bootstrap, how.seed), drawn)
+    wins, played = None, games.rated(how)
+    if played is not None:
+        pairs = pair_results(played)
+        order = [agent for agent in ratings or by_points(pairs.wins) if agent in pairs.wins.agents]
+        wins, board = Wins(pairs, order), replace(board, order=tuple(dict.fromkeys([*order, *board.order])))
+    return replace(board, tournament=tournament, group=group, wins=wins)
+
+
+def compared(
+    methods: Sequence[Means | Played],
+    queries: Sequence[str],
+    ratings: Mapping[str, Estimate] | None,
+    draws: tuple[int, int] = (1000, 0),
+    drawn: Callable[[Means | Played, Sequence[str]], Drawn] | None = None,
+) -> CompareBoard:
+    """The board of some ways of scoring, without the win matrix.
+
+    Args:
+        methods: ratings by Bradley and Terry among them are held against all others.
+        queries: that are drawn from.
+        ratings: as they are shown, the best first; without them nothing is rated.
+        draws: how many, and their seed.
+        drawn: gives the scores of a way on these draws.
+    """
+    drawn = drawn or (lambda method, names: draw(method, names, *draws))
+    known = [own for own in methods if own.name not in _LEFT_OUT and (own.name != RATING or ratings is not None)]
+    known.sort(key=lambda own: own.name != RATING)
+    found = [drawn(own, queries) for own in known]
+    seen = {own.name: dict(zip(own.agents, own.seen().sum(axis=1).tolist(), strict=True)) for own in known}
+    ways = [_way(own, scores, seen[own.name]) for own, scores in zip(known, found, strict=True)]
     order: list[str] = []
-    wins = None
-    if (rated := games.rated(how)) is not None:
-        pairs = pair_results(rated)
-        order = by_points(pairs.wins) if ratings is None else [row.agent for row in ratings.agents]
-        wins = Wins(pairs, [agent for agent in order if agent in pairs.wins.agents])
-    if ratings is not None and ways:
-        scores = {
-            row.agent: Estimate(row.bt, row.bt_low, row.bt_high, seen[RATING].get(row.agent)) for row in ratings.agents
-        }
-        ways[0] = replace(ways[0], scores=scores)
+    if ratings is not None and ways and ways[0].name == RATING:
+        order = list(ratings)
+        ways[0] = replace(ways[0], scores={name: replace(own, n=seen[RATING][name]) for name, own in ratings.items()})
     for way in ways:
         order += sorted(way.scores.keys() - set(order), key=lambda agent: -(way.scores[agent].value or 0))
     return CompareBoard(
-        tournament,
-        group,
+        "",
+        None,
         tuple(order),
         len(queries),
         tuple(ways),
-        departures(drawn, seen) if ratings is not None else None,
-        compare_drawn(drawn, len(queries)),
-        wins,
-        tuple(own.won() if isinstance(own, Played) else own for own in methods),
-        how.seed,
-        how.bootstrap,
+        departures(found, seen) if ways and ways[0].name == RATING else None,
+        compare_drawn(found, len(queries)),
+        None,
+        tuple(own.won() if isinstance(own, Played) else own for own in known),
+        *draws,
     )
 
 
@@ -376,5 +396,5 @@ def _form(scores: Collection[Estimate], *, signed: bool = False) -> Number:
     """Decimals by the usual width of an interval, of which two digits count."""
     widths = [own.high - own.low for own in scores if own.low is not None and own.high is not None]
     width = median(widths) if widths else 0.0
-    decimals = math.floor(-math.log10(width)) + 1 if width > 0 else 2
+    decimals = math.ceil(-math.log10(width)) + 1 if width > 0 else 2
     return Number(min(4, max(0, decimals)), signed=signed)

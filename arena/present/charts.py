@@ -58,7 +58,12 @@ def spec(picture: Chart) -> dict[str, Any]:
 
 def svg(*pictures: Picture) -> str:
     """Pictures, two beside each other, as an SVG drawing on white ground."""
-    titled = [chart(one).properties(title=alt.Title(one.title or one.name, anchor="start")) for one in pictures]
+    titled = [
+        drawn.properties(title=alt.Title(title, anchor="start")) if title else drawn
+        for drawn, title in (
+            (chart(one), one.title or ("" if isinstance(one, Aligned) else one.name)) for one in pictures
+        )
+    ]
     return _svg(
         alt.concat(*titled, columns=2).resolve_scale(color="independent", size="independent", shape="independent"),
         "white",
