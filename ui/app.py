@@ -15,6 +15,7 @@ from ui.text import no_tournament, problem
 from ui.views import (
     annotate,
     calibration,
+    compare,
     games,
     items,
     ratings,
@@ -88,7 +89,7 @@ PAGES: Final = (
     Page(
         "Compare",
         "Every way of scoring side by side, and whether they agree.",
-        {"compare": ratings.show_matrix, "retrieval": retrieval.show},
+        {"compare": compare.show, "retrieval": retrieval.show},
     ),
     Page(
         "Queries",

@@ -17,13 +17,11 @@ import streamlit as st
 
 from arena.boards.cache import cached_games, cached_leaderboard
 from arena.boards.documents import Source as Whose
-from arena.boards.results import rating_settings
 from arena.calibration.comparison import Comparison
 from arena.calibration.votes import Level
 from arena.data.dataset import groupings
 from arena.people.calibrate import compare_with_people
 from arena.ratings.games import Floats
-from arena.ratings.pairs import PairResults, pair_results
 from arena.stages import samples
 from arena.stages.exam.stored import exam_study
 from arena.stages.exam.study import Study
@@ -189,26 +187,6 @@ def groups(source: Source) -> tuple[tuple[str, str], ...]:
     """Groups of queries: what their metadata has few values of, as name and value."""
     found = groupings(queries(source).values())
     return tuple((name, value) for name, own in found.items() for value in own)
-
-
-@derived("Counting wins …", _ONE_BY_ONE)
-def pairs(source: Source, judge: str | None = None, group: tuple[str, str] | None = None) -> PairResults | None:
-    """Who beats whom over the games that are rated; ``None`` before the first verdict.
-
-    Args:
-        source: of which tournament.
-        judge: only games that this one judged.
-        group: name and value of the queries' metadata, for games on such queries only.
-    """
-    table = games(source)
-    chosen = np.ones(len(table), np.bool_)
-    if judge is not None:
-        chosen &= table.of_judge(judge)
-    if group is not None:
-        name, value = group
-        chosen &= table.of_query(*(own.query_id for own in queries(source).values() if own.metadata.get(name) == value))
-    rated = table.rated(rating_settings(settings(source)), chosen)
-    return None if rated is None else pair_results(rated)
 
 
 @contextmanager

@@ -40,7 +40,7 @@ MOST_CHOSEN: Final = 4
 """Agents whose differences are drawn together."""
 _LEFT_OUT: Final = ("elo",)
 """No other opinion than Bradley and Terry's: the same games rated."""
-_SHORT: Final[Mapping[str, str]] = {RATING: "Rating", "v_strict": "Nuggets, V strict"}
+_SHORT: Final = {RATING: "Rating", "v_strict": "Nuggets, V strict"}
 _SAID: Final[Mapping[str, str]] = {"v_strict": "nuggets", "criteria": "criteria", "people": "people's votes"} | {
     "criteria, people": "people's grades"
 }
@@ -137,7 +137,7 @@ class CompareBoard(Board):
             return []
         blocks: list[Block] = [Remarks(self.sentences()), self.figure()]
         if self.methods.pairs:
-            blocks += [self.agreement(), method_pairs(self.methods)]
+            blocks += [self.agreement(), self.correlations()]
         return [Section("compare", "Compare", _LEAD, [*blocks, self.table()])]
 
     def report(self) -> Section:
@@ -206,9 +206,17 @@ class CompareBoard(Board):
         words = f"{_LEAD[:-1]}, and the win matrix."
         return Aligned("compare", "", words, caption, self.order, panels, "Agent", links)
 
+    def title(self, way: str) -> str:
+        """A way of scoring for people."""
+        return next(own.title for own in self.ways if own.name == way)
+
     def agreement(self) -> Matrix:
         """Kendall's tau of every two ways."""
         return tau_matrix(self.methods)
+
+    def correlations(self) -> Table:
+        """The same, pair by pair."""
+        return method_pairs(self.methods)
 
     def scatter(self, across: str, up: str, link: Link = nowhere) -> Chart:
         """Agents by two ways, with their intervals."""
@@ -245,7 +253,7 @@ class CompareBoard(Board):
             if marks:
                 lines.append(Line(name, marks))
         legend = dict(zip(_LOOKS, others, strict=False))
-        axis = f"{_SHORT.get(way, way_of(way)[0])}, difference from {first}"
+        axis = f"{self.title(way)}, difference from {first}"
         caption = (
             f"Right of 0, the agent scores higher than {first}. Each interval stands alone: of many, some differ "
             "by chance."

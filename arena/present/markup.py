@@ -40,7 +40,7 @@ _LONG: Final = 5
 """Characters of a column's name from which on names are turned."""
 _MOST_STEPS: Final = 5.5
 """From the least to the largest value."""
-_MOST_STEPS_OF_STRIP: Final = 2.5
+_MOST_STEPS_OF_STRIP: Final = 3.5
 _SHADES: Final = 10
 
 

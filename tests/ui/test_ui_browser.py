@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from http.client import HTTPConnection
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from aiohttp import ClientSession
@@ -162,17 +161,27 @@ def test_planted_names_in_choices_show_as_they_are_and_filter(page: Page, addres
     assert {agent for line in cells(page, 0)[1:] for agent in line if agent == sorted(AGENTS)[1]}
 
 
-def test_planted_names_in_the_matrix_show_as_they_are(page: Page, address: str) -> None:
+def test_planted_names_in_the_figure_show_as_they_are_and_each_mark_and_cell_leads_on(page: Page, address: str) -> None:
     visit(page, f"{address}/compare")
-    named = page.locator(".cells th[scope=row]").all_inner_texts()
+    named = page.locator(".cells th[scope=row] a").all_inner_texts()
     assert sorted(named) == sorted(AGENTS)
-    told = page.locator(".cells td[title]").first.get_attribute("title")
+    told = page.locator(".cells td[title]:not(.strip)").first.get_attribute("title")
     assert told is not None
     assert told.startswith(f"{named[0]} against {named[1]}: won ")
-    assert page.locator(".cells :is(img, script, i)").count() == 0
+    assert page.locator(".cells :is(img, script, tbody i)").count() == 0
     fits_any_window(page)
-    page.locator(".cells td a").first.click()
-    page.wait_for_selector("text=games; this is number 1")
+    marks = page.locator(".cells .strip a").all()
+    assert [mark.get_attribute("href") for mark in marks[:: len(marks) // len(AGENTS)]] == [
+        link.get_attribute("href") for link in page.locator(".cells th[scope=row] a").all()
+    ]
+    cell = page.locator(".cells td:not(.strip) a").first.get_attribute("href")
+    assert cell is not None
+    assert parse_qs(urlsplit(cell).query) == {
+        "tournament": ["sample"],
+        "view": ["games"],
+        "agent": [named[0]],
+        "opponent": [named[1]],
+    }
 
 
 def test_planted_texts_of_retrieved_documents_show_as_they_are(page: Page, address: str) -> None:
@@ -256,9 +265,6 @@ def test_calibration_draws_every_chart_and_a_disagreement_leads_to_its_game(page
     charts = "[data-testid=stVegaLiteChart] :is(canvas, svg)"
     counted = "([charts, count]) => document.querySelectorAll(charts).length == count"
     page.wait_for_function(counted, arg=[charts, 1])
-    page.get_by_text("Two ways of scoring against each other").click()
-    page.wait_for_function(counted, arg=[charts, 2])
-    page.wait_for_url(re.compile(r"/calibration\?(.*&)?two-methods=true"))
     assert page.locator("[data-testid=stException]").count() == 0
     pictures = page.locator("figure.picture").all()
     assert len(pictures) >= 5

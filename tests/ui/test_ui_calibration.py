@@ -56,6 +56,8 @@ def test_the_page_draws_the_tables_of_the_board(judged: Path) -> None:
     drawn = sent(run)
     chosen = f"{next(iter(found.comparisons[0].judges))}-{found.comparisons[0].people.level}"
     for expected in board.tables():
+        if expected.name in {"scores", "correlations"}:  # on the page of all scores
+            continue
         if not expected.name.startswith("corrected") or expected.name.endswith(chosen):
             assert html_table(replace(expected, title=""), sortable=True) in drawn, expected.title
     assert {one.people.level for one in found.comparisons} == {"verdicts", "criteria", "labels"}
@@ -90,7 +92,6 @@ def test_without_people_it_says_how_to_get_labels_and_shows_what_needs_none(stor
         "ragleague votes import",
     ):
         assert way in said
-    assert "Most alike are" in said
     assert len(table(run, "Same in both orders")) == 1
     assert "Not known without labels of people" in said
 

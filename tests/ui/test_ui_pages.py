@@ -77,7 +77,7 @@ def test_what_is_missing_and_what_failed_is_counted_until_it_is_there(here: Path
     assert causes["Failures"].tolist() == [5]
     assert causes["Cause"].tolist() == ["the reply was outside the contract, also when asked again"]
     assert "no verdict yet" in tables(opened("games"))[0]["Result"].tolist()
-    assert "too little is judged to rate the agents" in opened("compare").warning[0].value
+    assert "33 of 51 judgments are missing" in opened("compare").warning[0].value
     write_store(here, queries=20)
     run = opened()
     assert not run.warning
@@ -284,14 +284,12 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (
             "trust",
             {
-                "across": "Across",
-                "up": "Up",
                 "corrected": "Judge and what it judged",
                 "width": "Say how many labels an interval of this width needs",
                 "differences": "Judge and what it judged",
             },
         ),
-        ("compare", {"counted": "Percentages count"}),
+        ("compare", {"part": "More"}),
     ],
 )
 def test_what_an_address_asks_for_in_vain_is_said(

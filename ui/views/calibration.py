@@ -12,16 +12,12 @@ from typing import Final
 import streamlit as st
 
 from arena.boards.calibration.board import Calibration, corrected_figures
-from arena.boards.calibration.methods import method_chart
 from arena.boards.calibration.people import difference_chart, judges_of, said_of
-from arena.boards.findings import least_and_most_alike
 from arena.calibration.comparison import Comparison, Disagreement, JudgeAgainstPeople
-from arena.calibration.methods import MethodComparison
 from arena.calibration.votes import Level
 from arena.data.games import GameKey
 from arena.people.calibrate import calibrate_tournament, resampling_of
 from arena.present.blocks import Section
-from arena.present.picture import Chart
 from arena.store import Store
 from ui import data, text
 from ui.address import link, note_unless, pick, say_what_is_unknown, unfold
@@ -34,7 +30,6 @@ MOST_LISTED: Final = 50
 _PER_PAGE: Final = 5
 _LEAST_WIDTH: Final = 0.001
 _UNKNOWN: Final = {
-    "methods": ("Do the ways of scoring agree?", "Not known: nothing scores agents yet."),
     "corrected": (
         "The answer if the judge is biased",
         "Not known without labels of people: they measure the judge's error on a few things, and that corrects its "
@@ -65,9 +60,6 @@ def show(source: data.Source) -> None:
     st.header("Can this judge be trusted?", anchor=False)
     found = calibration(source)
     sections = {section.ident: section for section in found.sections()}
-    if "methods" in sections:  # agents by two ways are drawn below, once the reader asks for them
-        shown = [block for block in sections["methods"].blocks if not isinstance(block, Chart)]
-        sections["methods"] = replace(sections["methods"], blocks=shown)
     for note in found.notes:
         incomplete(note)
     if not found.comparisons:
@@ -84,8 +76,6 @@ def show(source: data.Source) -> None:
         show_section(section if chosen is None else replace(section, blocks=()))
         if chosen is not None:
             chosen()
-        if ident == "methods" and found.methods is not None:
-            _show_two_methods(found.methods)
 
 
 def _show_people(sections: Mapping[str, Section]) -> None:
@@ -118,24 +108,6 @@ def _choose(key: str, options: Sequence[JudgeAgainstPeople]) -> JudgeAgainstPeop
         options = [options[named.index(pick(label, named, key, width=420))]]
     say_what_is_unknown()
     return options[0]
-
-
-def _show_two_methods(found: MethodComparison) -> None:
-    """Agents by two ways of scoring, at first those that are least alike."""
-    names = sorted({name for pair in found.pairs for name in (pair.first, pair.second)})
-    ends = least_and_most_alike(found)
-    if ends is None:
-        return
-    with unfold("Two ways of scoring against each other", "two-methods", "across", "up") as opened:
-        if opened.open:
-            left, right = st.columns(2)
-            with left:
-                across = pick("Across", names, "across", index=names.index(ends[0].first))
-            with right:
-                up = pick("Up", names, "up", index=names.index(ends[0].second))
-            say_what_is_unknown()
-            with st.container(width=640):
-                show_block(method_chart(found, across, up))
 
 
 def _show_corrected(comparisons: Sequence[Comparison]) -> None:

@@ -1,0 +1,33 @@
+"""Compare: the figure, and the part of the page that the address names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import streamlit as st
+
+from tests.support.pages import page, sent, shown, table
+from tests.support.sample_store import AGENTS, write_store
+from ui.data import LOCATION_VARIABLE
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    path = write_store(tmp_path / "s.db", queries=20)
+    monkeypatch.setenv(LOCATION_VARIABLE, str(path))
+    yield path
+    st.cache_resource.clear()
+
+
+def test_the_figure_leads_to_agents_and_games_and_each_part_is_drawn_when_it_is_chosen(store: Path) -> None:
+    run = page("compare")
+    assert "No score disagrees with the games" in shown(run)
+    drawn = sent(run)
+    for address in ("agent=hybrid", "view=games&amp;agent=hybrid&amp;opponent=dense"):
+        assert f'href="queries?tournament=sample&amp;{address}"' in drawn
+    assert "Kendall" in drawn
+    assert len(run.get("download_button")) == 2
+    assert len(page("compare", part="Two scores").get("vega_lite_chart")) == 1
+    assert table(page("compare", part="Tables"), "Rating", "Criteria", "nDCG@10")["Agent"].tolist() == list(AGENTS)

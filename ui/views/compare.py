@@ -1,0 +1,120 @@
+"""Compare: every score of every agent in one figure, where scores disagree with the games, and how alike they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+import streamlit as st
+
+from arena.boards.compare import MOST_CHOSEN, CompareBoard, compare_board
+from arena.boards.leaderboard import TournamentBoard, missing
+from arena.present.picture import Aligned
+from ui import data, text
+from ui.address import link, pick, say_what_is_unknown, switch
+from ui.show import show_block, show_section, show_table
+from ui.text import incomplete, nothing
+
+_YAML: Final = "exam:\n  judge: YOUR_JUDGE\nnuggets:\n  judge: YOUR_JUDGE"
+_SCORES: Final = frozenset({"criteria", "exam", "nuggets", "retrieval", "retrieval-labels", "citations"})
+"""Sections of the leaderboard that say more of one score."""
+
+compared = data.stored(compare_board, "Comparing the scores …")
+
+
+def show(source: data.Source) -> None:
+    """Draw the page."""
+    board, rated = compared(source, source.group), data.board(source)
+    if not board.ways:
+        nothing("No game has a verdict and no answer a score yet. Run `ragleague run` and come back.")
+        return
+    for said in missing(rated):
+        incomplete(said)
+    if len(board.ways) == 1:
+        nothing("Only the games score these agents. Other scores would show whether they agree.", yaml=_YAML)
+    else:
+        for said in board.sentences():
+            text.lead(said)
+    figure = board.figure(partial(link, "queries", source))
+    show_block(figure)
+    _export(figure)
+    parts = {"Agreement": _show_agreement, "Two scores": _show_two, "Groups": _show_groups, "Tables": _show_tables}
+    if not board.methods.pairs:
+        parts = {name: part for name, part in parts.items() if name not in {"Agreement", "Two scores"}}
+    if not data.groups(source) or len(board.order) < 2:
+        parts.pop("Groups")
+    part = switch("More", list(parts), "part", label_visibility="collapsed")
+    say_what_is_unknown()
+    parts[part](source, board)
+
+
+def _export(figure: Aligned) -> None:
+    from arena.present import charts
+
+    forms: dict[str, tuple[str, Callable[[], bytes]]] = {
+        "SVG": ("image/svg+xml", lambda: charts.svg(figure).encode()),
+        "PNG": ("image/png", lambda: charts.png(figure)),
+    }
+    with st.container(horizontal=True, gap="small"):
+        for name, (kind, drawn) in forms.items():
+            st.download_button(
+                name,
+                drawn,
+                file_name=f"compare.{name.lower()}",
+                mime=kind,
+                key=f"figure-{name}",
+                type="tertiary",
+                icon=":material/download:",
+                on_click="ignore",
+            )
+
+
+def _show_agreement(source: data.Source, board: CompareBoard) -> None:  # noqa: ARG001
+    show_block(board.agreement())
+
+
+def _show_two(source: data.Source, board: CompareBoard) -> None:
+    titles = {way.title: way.name for way in board.ways}
+    across, up = st.columns(2)
+    with across:
+        first = pick("Across", list(titles), "across", index=1)
+    with up:
+        second = pick("Up", list(titles), "up")
+    say_what_is_unknown()
+    show_block(board.scatter(titles[first], titles[second], partial(link, "queries", source)))
+
+
+def _show_groups(source: data.Source, board: CompareBoard) -> None:
+    titles = {board.title(own.name): own.name for own in board.by_query}
+    columns = list(dict.fromkeys(name for name, _ in data.groups(source)))
+    with st.container(horizontal=True):
+        way = pick("Score", list(titles), "score", width=260)
+        column = pick("Groups", columns, "by", width=260)
+    label = f"Agents, the first of which the others are held against (2 to {MOST_CHOSEN})"
+    agents = st.multiselect(
+        label, board.order, default=board.order[:2], max_selections=MOST_CHOSEN, key="agents", bind="query-params"
+    )
+    say_what_is_unknown()
+    if len(agents) < 2:
+        st.caption("Choose two agents or more.")
+        return
+    groups = {
+        f"{column}: {value}": [
+            query_id for query_id, query in data.queries(source).items() if query.metadata.get(column) == value
+        ]
+        for name, value in data.groups(source)
+        if name == column
+    }
+    show_block(board.deltas(titles[way], agents, groups))
+
+
+def _show_tables(source: data.Source, board: CompareBoard) -> None:
+    show_table(board.table())
+    if board.methods.pairs:
+        show_table(board.correlations())
+    if board.wins is not None:
+        show_table(board.wins.pairwise())
+    for section in TournamentBoard(data.board(source)).sections():
+        if section.ident in _SCORES:
+            show_section(section)
