@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import urlencode
 
 import streamlit as st
-
-from ui import text
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 if TYPE_CHECKING:
     from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
@@ -22,49 +21,10 @@ TOURNAMENT: Final = "tournament"
 """In the address of every page: the tournament that it shows."""
 GROUP: Final = "group"
 """In addresses: the group of queries that is shown, as ``column: value``."""
-_TOURNAMENT_SHOWN: Final = "tournament-shown"
-"""In the session: the tournament that the viewer saw last, for a page that the menu opens without saying which."""
-_TOURNAMENT_FIELD: Final = "tournament-field"
-
-
-def tournament(names: Sequence[str]) -> str | None:
-    """The tournament that the page shows; with several the viewer can choose.
-
-    Args:
-        names: of all there are, the newest last.
-
-    Returns:
-        The one that the address names, else the one that the viewer saw last, else the newest. ``None`` if the address
-        names one that is not here, which is said: no other one is shown in its place.
-    """
-    asked = st.query_params.get(TOURNAMENT)
-    name = asked or st.session_state.get(_TOURNAMENT_SHOWN, names[-1])
-    if name not in names:
-        st.error("The address asks for a tournament that this store does not hold.", icon=":material/error:")
-        text.plain(name)
-    if len(names) > 1 or name not in names:
-        st.session_state[_TOURNAMENT_FIELD] = name if name in names else None
-        st.selectbox("Tournament", names, key=_TOURNAMENT_FIELD, on_change=_choose_tournament, width=420)
-    else:
-        text.quiet(f"Tournament: {name}")
-    if name not in names:
-        return None
-    st.session_state[_TOURNAMENT_SHOWN] = name
-    if asked != name:
-        st.query_params[TOURNAMENT] = name
-    return name
-
-
-def _choose_tournament() -> None:
-    if chosen := st.session_state[_TOURNAMENT_FIELD]:
-        st.query_params[TOURNAMENT] = chosen
-
-
-def view(names: Sequence[str]) -> str:
-    """Which part of the page the address names under ``view``, else the first; with several the viewer can choose."""
-    if len(names) == 1:
-        return names[0]
-    return switch("Part of the page", names, "view", format_func=str.capitalize, label_visibility="collapsed")
+_KEPT: Final = (GROUP, "annotator")
+"""What every link carries besides the tournament, where the address has it."""
+FIRST: Final = "leaderboard"
+"""The page at the root."""
 
 
 def link(page: str, source: Source, **fields: str) -> str:
@@ -75,10 +35,27 @@ def link(page: str, source: Source, **fields: str) -> str:
         source: what is shown.
         fields: what the page's own fields say, as they spell it.
     """
-    everywhere = {TOURNAMENT: source.tournament}
-    if source.group is not None:
-        everywhere[GROUP] = ": ".join(source.group)
-    return f"{page}?{urlencode(everywhere | fields)}"
+    carried = {name: st.query_params[name] for name in _KEPT if name in st.query_params}
+    return f"{'./' if page == FIRST else page}?{urlencode({TOURNAMENT: source.tournament} | carried | fields)}"
+
+
+def view(names: Sequence[str]) -> str:
+    """Which part of the page the address names under ``view``, else the first."""
+    asked = st.query_params.get("view", names[0])
+    return asked if asked in names else names[0]
+
+
+def forget_fields() -> None:
+    """Let fields of the page before take nothing out of the address that a link or the browser's history led to.
+
+    Streamlit takes out what no field of the new page is bound to, although that page may read it itself.
+    """
+    context = get_script_run_ctx()
+    if context is not None and context.is_history_navigation:
+        with context.session_state.query_params() as parameters:
+            for name in parameters.to_dict():
+                if (binding := parameters.get_binding_for_param(name)) is not None:
+                    parameters.unbind_widget(binding.widget_id)
 
 
 def choose(

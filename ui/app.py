@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from html import escape
 from typing import Final
+from urllib.parse import urlencode
 
 import streamlit as st
 
 from judges.errors import RagleagueError
-from ui import address, data, sign_in
-from ui.text import no_tournament, problem
+from ui import address, data, sign_in, text
 from ui.views import (
     annotate,
     calibration,
@@ -26,11 +27,11 @@ from ui.views import (
 
 def main() -> None:
     """Draw the page that is asked for; an unreadable store is said in one line."""
-    st.set_page_config(page_title="ragleague", layout="wide", initial_sidebar_state="collapsed")
-    pages = [
-        st.Page(partial(_draw, page), title=page.title, url_path=page.address, help=page.purpose) for page in PAGES
-    ]
-    st.navigation(pages, position="top").run()
+    pages = [st.Page(partial(_draw, page), title=page.title, url_path=page.address) for page in PAGES]
+    asked = st.navigation(pages, position="hidden")
+    # Run by Streamlit, a page would lose what its address holds for a field that the page before has too.
+    address.forget_fields()
+    _draw(PAGES[pages.index(asked)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +42,13 @@ class Page:
         title: in the menu.
         purpose: a sentence.
         views: what draws each of its parts, by what the address calls it; the first is opened.
+        grouped: whether it can show one group of queries.
     """
 
     title: str
     purpose: str
     views: Mapping[str, Callable[[data.Source], None]]
+    grouped: bool = False
 
     @property
     def address(self) -> str:
@@ -54,30 +57,79 @@ class Page:
 
 
 def _draw(page: Page) -> None:
+    title = f"{page.title} · ragleague"
     try:
+        st.set_page_config(page_title=title, layout="wide", initial_sidebar_state="collapsed")
         if not sign_in.let_in():
             return
-        source = _source()
-        show = page.views[address.view(list(page.views))]
-        if source is not None:
-            show(source)
-        elif show is workbench.show_runs:
-            workbench.show_runs(None)
-        else:
-            no_tournament()
+        version, names = data.tournaments()
+        name = st.query_params.get(address.TOURNAMENT) or next(reversed(names), "")
+        show = page.views[view := address.view(list(page.views))]
+        if name not in names:
+            _draw_top(page, None, names, view)
+            if name:
+                st.error("The address asks for a tournament that this store does not hold.", icon=":material/error:")
+                text.plain(name)
+            elif show is workbench.show_runs:
+                workbench.show_runs(None)
+            else:
+                text.no_tournament()
+            return
+        if address.TOURNAMENT not in st.query_params:
+            st.query_params[address.TOURNAMENT] = name
+        source = data.Source(data.location(), version, name)
+        st.set_page_config(page_title=f"{page.title} · {text.clipped(name, 40)} · ragleague")
+        show(replace(source, group=_draw_top(page, source, names, view)))
     except RagleagueError as error:
-        problem("The store cannot be shown.", error)
+        text.problem("The store cannot be shown.", error)
 
 
-def _source() -> data.Source | None:
-    """The tournament that the address names, or ``None`` where the store has none; an unknown one ends the page."""
-    version, names = data.tournaments()
-    if not names:
-        return None
-    name = address.tournament(names)
-    if name is None:
-        st.stop()
-    return data.Source(data.location(), version, name)
+def _draw_top(page: Page, source: data.Source | None, names: Sequence[str], view: str) -> tuple[str, str] | None:
+    """Draw the menu, the page's name, and the choices that hold for all pages; the group that is chosen."""
+    shown = source or data.Source("", (0, 0), "")
+    entries = [(one.title, address.link(one.address, shown), one is page) for one in PAGES]
+    parts = [
+        (own.capitalize(), address.link(page.address, shown, view=own), own == view)
+        for own in (page.views if len(page.views) > 1 else ())
+    ]
+    choices, group = [], None
+    if len(names) > 1 or source is None:
+        options = [(name, f"?{urlencode({address.TOURNAMENT: name, 'view': view})}") for name in names]
+        choices.append(_choice("Tournament", options, shown.tournament))
+    if source is not None and page.grouped:
+        groups = {": ".join(group): group for group in data.groups(source)}
+        asked = st.query_params.get(address.GROUP, "")
+        address.note_unless("group of queries", address.GROUP, groups.__contains__)
+        if groups:
+            kept = {name: value for name, value in st.query_params.to_dict().items() if name != address.GROUP}
+            options = [("all", f"?{urlencode(kept)}")]
+            options += [(name, f"?{urlencode({**kept, address.GROUP: name})}") for name in groups]
+            choices.append(_choice("Queries", options, asked if asked in groups else "all"))
+        group = groups.get(asked)
+    st.html(
+        f'<div class="top">{_menu("Pages", entries)}<div><h1>{page.title}</h1>{"".join(choices)}</div>'
+        f"{_menu('Parts of this page', parts)}</div>"
+    )
+    address.say_what_is_unknown()
+    return group
+
+
+def _menu(label: str, entries: Sequence[tuple[str, str, bool]]) -> str:
+    links = "".join(
+        f'<a href="{escape(link)}"{" aria-current=page" * is_here}>{title}</a>' for title, link, is_here in entries
+    )
+    return f'<nav aria-label="{label}">{links}</nav>' if entries else ""
+
+
+def _choice(label: str, options: Sequence[tuple[str, str]], chosen: str) -> str:
+    """A field of the browser's own, whose options are addresses: ``page.js`` follows the one that is chosen."""
+    if chosen not in dict(options):
+        options = [("", ""), *options]
+    drawn = "".join(
+        f'<option value="{escape(link)}"{" selected" * (name == chosen)}>{escape(text.clipped(name, 60))}</option>'
+        for name, link in options
+    )
+    return f'<label>{label} <select class="choice">{drawn}</select></label>'
 
 
 PAGES: Final = (
@@ -85,16 +137,19 @@ PAGES: Final = (
         "Leaderboard",
         "Who leads, how sure that is, and whether the judge can be trusted.",
         {"leaderboard": ratings.show_overview},
+        grouped=True,
     ),
     Page(
         "Compare",
         "Every way of scoring side by side, and whether they agree.",
         {"compare": compare.show, "retrieval": retrieval.show},
+        grouped=True,
     ),
     Page(
         "Queries",
         "Which queries separate the agents, and every game on them.",
         {"queries": ratings.show_queries, "games": games.show},
+        grouped=True,
     ),
     Page("Trust", "Whether the judge can be trusted, and the answer if it is biased.", {"trust": calibration.show}),
     Page(

@@ -1,23 +1,92 @@
-// Where Streamlit leaves the tournament out. The server names it a moment after a page is opened: the browser is not to
-// keep an address without it to go back to. And links of the menu lead to the same tournament in another tab too.
+// The connection to the server. While it is away that is said at once, and a press is refused rather than lost; what is
+// typed stays. A server that was started anew knows nothing of the page: it draws it before the next press counts.
 (() => {
-  const name = "tournament";
+  const silence = 5000;  // milliseconds without an answer to what was sent
+  const again = "The server answers again. Your last press was not saved: press again.";
+  let here = true, refused = false, opened = 0, leaving = false, waiting = 0;
+  const say = (words) => {
+    let line = document.querySelector("#connection");
+    if (!line) {
+      line = Object.assign(document.createElement("div"), { id: "connection", role: "alert" });
+      document.body.append(line);
+    }
+    if (line.textContent !== words) line.textContent = words;
+  };
+  const isDrawn = () => document.querySelector("[data-testid=stApp][data-test-script-state=notRunning]");
+  const heard = () => {
+    clearTimeout(waiting);
+    if (here) say(refused ? again : "");
+    else setTimeout(() => {
+      if (!isDrawn()) return;
+      here = true;
+      say(refused ? again : "");
+    }, 100);
+  };
+  addEventListener("pagehide", () => (leaving = true));
+  addEventListener("pageshow", () => (leaving = false));
+  window.WebSocket = class extends WebSocket {
+    constructor(...given) {
+      super(...given);
+      this.addEventListener("open", () => {
+        if (opened++) setTimeout(() => dispatchEvent(new PopStateEvent("popstate")));
+      });
+      this.addEventListener("message", heard);
+      this.addEventListener("close", () => {
+        clearTimeout(waiting);
+        if (!opened || leaving) return;
+        here = false;
+        say("The server does not answer. Trying again … What you have typed stays here.");
+      });
+    }
+    send(...given) {
+      super.send(...given);
+      clearTimeout(waiting);
+      waiting = setTimeout(() => say("Still waiting for the server to answer …"), silence);
+    }
+  };
+  const refuse = (event) => {
+    const typing = event.target.closest?.("input, textarea, select, summary");
+    const pressed = event.type === "click" ? event.target.closest?.("button, a[href], label") : event.key.length === 1;
+    if (typing || !pressed) return;
+    refused = !here;
+    if (here) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    say("Not saved: the server does not answer. Wait until it does, and press again.");
+  };
+  for (const kind of ["click", "keydown"]) addEventListener(kind, refuse, true);
+})();
+
+// Links between pages. Streamlit draws the page that the address names when the browser goes back or forward. So a link is
+// followed by changing the address and saying that it changed: all of it counts, and nothing is loaded anew. The choice of
+// a tournament or group is a link too. The server names the tournament a moment after an address without it is opened;
+// the browser is not to go back to that address.
+(() => {
   const push = history.pushState;
   history.pushState = function (state, title, url) {
     const from = new URL(location.href), to = new URL(url ?? "", from);
-    const named = !from.searchParams.has(name) && to.searchParams.has(name);
-    for (const address of [from, to]) address.searchParams.delete(name);
-    (named && from.href === to.href ? history.replaceState : push).apply(this, arguments);
+    const completed = [...from.searchParams].every(([name, value]) => to.searchParams.get(name) === value)
+      && from.pathname === to.pathname && !from.searchParams.has("tournament");
+    (completed ? history.replaceState : push).apply(this, arguments);
   };
-  const lead = (event) => {
+  const isPage = (url) => new URL(".", url).href === new URL(".", location.href).href && /\/[a-z]*$/.test(url.pathname);
+  const follow = (url) => {
+    push.call(history, {}, "", url);
+    dispatchEvent(new PopStateEvent("popstate"));
+    document.querySelector("[data-testid=stMain]")?.scrollTo(0, 0);
+  };
+  addEventListener("click", (event) => {
     const link = event.target.closest?.("a[href]");
-    const shown = new URLSearchParams(location.search).get(name);
-    if (!link || shown === null || link.origin !== location.origin) return;
-    const address = new URL(link.href);
-    address.searchParams.set(name, shown);
-    link.href = address;
-  };
-  for (const kind of ["pointerover", "focusin"]) addEventListener(kind, lead, true);
+    if (!link || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+    const url = new URL(link.href.baseVal ?? link.href, location.href);
+    if (event.defaultPrevented || link.download || !isPage(url) || url.hash) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    follow(url);
+  }, true);
+  addEventListener("change", (event) => {
+    if (event.target.matches?.("select.choice")) follow(new URL(event.target.value, location.href));
+  }, true);
 })();
 
 // A press counts once: what tells the second press of a double click, or a key held down, from a new one. Only the
