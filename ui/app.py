@@ -107,8 +107,8 @@ def _draw_top(page: Page, source: data.Source | None, names: Sequence[str], view
             choices.append(_choice("Queries", options, asked if asked in groups else "all"))
         group = groups.get(asked)
     st.html(
-        f'<div class="top">{_menu("Pages", entries)}<div><h1>{page.title}</h1>{"".join(choices)}</div>'
-        f"{_menu('Parts of this page', parts)}</div>"
+        f'<div class="top">{_menu("Pages", entries)}<div><h1>{page.title}</h1>'
+        f"{_menu('Parts of this page', parts)}{''.join(choices)}</div></div>"
     )
     address.say_what_is_unknown()
     return group

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from arena.present.markup import STYLE
-from arena.store import Store
+from arena.store import Store, engine
 from judges.errors import InputError, RagleagueError
 from ui.access import Role
 from ui.app import PAGES
@@ -55,13 +55,21 @@ _OPTIONS: Final[Mapping[str, object]] = {
     "runner.postScriptGC": False,
     "logger.hideWelcomeMessage": True,
     "logger.level": "error",
-    "theme.light.primaryColor": "#b02a3b",
-    "theme.dark.primaryColor": "#c23b4b",
+    "theme.primaryColor": "#0072b2",
+    "theme.light.linkColor": "#005a8e",
+    "theme.dark.linkColor": "#7cc5ef",
+    "theme.headingFontSizes": ["1.5rem", "1.3rem", "1.1rem", "1rem", "1rem", "1rem"],
+    "theme.metricValueFontSize": "1.5rem",
+    "theme.baseRadius": "0.4rem",
 }
 """Streamlit quiet and offline, whatever the user's own settings say. Other host names and requests that come from other
 pages are refused, so no foreign page can read along or edit, and no header says who somebody is; the details of an
 unforeseen error, which may quote texts from outside, go to the terminal and not to the page. Python collects garbage in
-its own time, not for a tenth of a second after each page. White text can be read on the colours."""
+its own time, not for a tenth of a second after each page. White text can be read on the first colour."""
+
+
+_PATIENCE_S: Final = 2.0
+"""How long a page waits for a store that another program keeps locked, before it says so."""
 
 
 def serve(location: str, access: ServerAccess, *, port: int, open_browser: bool, config: str | None = None) -> None:
@@ -78,6 +86,7 @@ def serve(location: str, access: ServerAccess, *, port: int, open_browser: bool,
         InputError: there is no store, or the port is taken.
         StoreError: the store cannot be read.
     """
+    engine.PATIENCE_S = _PATIENCE_S
     Store.open(location).close()
     chosen = _free_port(access.address, port)
     config = None if config is None else str(Path(config).absolute())

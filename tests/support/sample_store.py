@@ -71,6 +71,7 @@ def write_store(
     details: Mapping[str, int | str] | None = None,
     qrels: Mapping[str, Mapping[str, int]] | None = None,
     priced: bool = False,
+    kinds: Sequence[str] = (),
 ) -> Path:
     """Put a tournament into a store, which is made if it is not there.
 
@@ -87,8 +88,14 @@ def write_store(
         details: what the relevance judge said of every document besides its label.
         qrels: people's labels by query (q00, q01, ...) and document (q00-d0 of the first agent, ..., q00-common).
         priced: whether answers say what they took: the weaker an agent, the less.
+        kinds: of the queries, in turn, in their column "kind".
     """
     data = replace(_data(agents, queries, wording), qrels=qrels or {})
+    if kinds:
+        of_kind = enumerate(data.queries.values())
+        data = replace(
+            data, queries={own.query_id: replace(own, metadata={"kind": kinds[at % len(kinds)]}) for at, own in of_kind}
+        )
     if priced:
         data = replace(data, answers={key: _priced(answer, agents) for key, answer in data.answers.items()})
     relevance = [(want, _labelled(want, wording, details)) for want in _relevance_wants(data)]

@@ -26,6 +26,7 @@ from tests.support.nugget_store import played_nugget_tournament
 from tests.support.peoples_words import add_people
 from tests.support.sample_store import write_store
 from tests.support.sessions import Viewer
+from ui.app import PAGES as MENU
 from ui.sign_in import COOKIE
 
 PLANTED = (
@@ -49,7 +50,8 @@ HUGE = "q05"
 
 
 ITEM = f"{' '.join(PLANTED)} Which one purrs?"
-VOTED, FEW = 5, 2
+KINDS = ("easy", "<b>hard</b> $x$")
+VOTED, FEW = 8, 2
 """Queries of the tournaments in which people vote."""
 
 
@@ -75,7 +77,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     store = path / "store.db"
     write_store(store, name="few", queries=FEW, wording=hostile)
-    write_store(store, name="plain", queries=VOTED, wording=hostile)
+    write_store(store, name="plain", queries=VOTED, wording=hostile, kinds=KINDS)
     people = {"q01": {"q01-d0": 7, "q01-common": 7}}
     write_store(store, agents=AGENTS, wording=hostile, failed=3, unasked=5, qrels=people)
     add_people(store, "sample")
@@ -390,50 +392,58 @@ def test_a_form_is_saved_once_and_a_reload_goes_on(page: Page, address: str, fol
     assert page.get_by_role("textbox", name="Your name or initials").input_value() == "dora"
 
 
-def shown_tournament(page: Page, name: str) -> None:
-    """Wait until the page shows a tournament, and its address says so."""
+def shows(page: Page, title: str, tournament: str = "plain", **fields: str) -> None:
+    """Wait until a page of the menu shows a tournament, and its address says so beside these fields."""
     page.wait_for_function(
-        "name => new URLSearchParams(location.search).get('tournament') === name"
-        " && document.querySelector('[data-testid=stSelectbox] input')?.value === name",
-        arg=name,
+        """([title, said]) => {
+          const address = new URLSearchParams(location.search);
+          return document.querySelector("h1")?.textContent === title
+            && document.title === `${title} · ${said.tournament} · ragleague`
+            && Object.entries(said).every(([name, value]) => address.get(name) === value);
+        }""",
+        arg=[title, {"tournament": tournament, **fields}],
     )
     settle(page)
+    chosen = page.locator("select.choice").evaluate_all("all => all.map(one => one.selectedOptions[0].textContent)")
+    assert chosen[0] == tournament
+    assert chosen[1:] in ([], [fields.get("group", "all")])
+    assert page.locator("h1").count() == 1
 
 
-def test_a_person_votes_in_the_tournament_whose_link_they_opened(page: Page, address: str, folder: Path) -> None:
-    page.goto(f"{address}/?tournament=few")
-    shown_tournament(page, "few")
-    page.get_by_role("button", name="People").click()
-    page.get_by_role("menuitem", name="Vote").click()
-    shown_tournament(page, "few")
-    page.get_by_role("textbox", name="Your name or initials").fill("pat")
-    page.keyboard.press("Enter")
-    page.wait_for_selector(f"text=0 of {FEW} queries voted on")
-    settle(page)
-    page.get_by_role("button", name="Answer 1 is better").click()
-    page.wait_for_selector(f"text=1 of {FEW} queries voted on")
-    assert len(said(folder, "pat", "few")) == 1
-    assert not said(folder, "pat", "sample")
-
-
-def test_the_tournament_of_a_link_stays_on_every_page_that_the_menu_and_back_lead_to(page: Page, address: str) -> None:
+def test_tournament_and_filters_survive_links_back_reload_and_a_new_tab_on_every_page(page: Page, address: str) -> None:
     page.goto(address)
-    shown_tournament(page, "sample")
-    page.goto(f"{address}/queries?tournament=plain")
-    shown_tournament(page, "plain")
-    page.get_by_test_id("stTopNav").get_by_role("link", name="Compare").click()
-    page.wait_for_url("**/compare?tournament=plain*")
-    shown_tournament(page, "plain")
+    shows(page, "Leaderboard", "sample")
+    page.get_by_label("Tournament").select_option("plain")
+    shows(page, "Leaderboard")
+    page.get_by_label("Queries").select_option(f"kind: {KINDS[1]}")
+    kept = {"group": f"kind: {KINDS[1]}"}
+    seen = []
+    for entry in MENU:
+        link = page.get_by_role("navigation", name="Pages").get_by_role("link", name=entry.title)
+        link.click()
+        shows(page, entry.title, **kept)
+        if entry.title == "Review":
+            page.get_by_role("textbox", name="Your name or initials").fill("pat")
+            page.keyboard.press("Enter")
+            kept["annotator"] = "pat"
+            shows(page, entry.title, **kept)
+        seen.append((entry.title, page.url))
+        with page.context.expect_page() as opened:
+            link.click(button="middle")
+        shows(opened.value, entry.title, **kept)
+        opened.value.close()
+    for title, url in reversed(seen):
+        assert page.url == url
+        page.reload()
+        shows(page, title, **{name: value for name, value in kept.items() if name in url})
+        page.go_back()
+    shows(page, "Leaderboard", group=kept["group"])
     page.go_back()
-    page.wait_for_url("**/queries?tournament=plain")
-    shown_tournament(page, "plain")
+    shows(page, "Leaderboard")
     page.go_back()
-    page.wait_for_url("**/?tournament=sample")
-    shown_tournament(page, "sample")
-    with page.context.expect_page() as opened:
-        page.get_by_role("link", name="Compare").click(button="middle")
-    opened.value.wait_for_url("**/compare?tournament=sample")
-    opened.value.close()
+    shows(page, "Leaderboard", "sample")
+    page.go_forward()
+    shows(page, "Leaderboard")
 
 
 async def vote_on_all(client: ClientSession, address: str, name: str) -> None:

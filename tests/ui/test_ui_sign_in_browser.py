@@ -109,7 +109,7 @@ def test_a_voter_votes_under_the_name_they_signed_in_with(page: Page, address: s
     go(other, f"{address}/compare")
     page.get_by_role("button", name="Sign out").click()
     page.wait_for_url(f"{address}/")
-    other.get_by_test_id("stTopNav").get_by_role("link", name="Games").click()
+    other.get_by_role("link", name="Queries").click()
     other.get_by_role("button", name="Sign in").wait_for()
     page.context.add_cookies(kept)
     other.goto(f"{address}/compare")
