@@ -86,7 +86,7 @@ def _draw(page: Page) -> None:
 
 def _draw_top(page: Page, source: data.Source | None, names: Sequence[str], view: str) -> tuple[str, str] | None:
     """Draw the menu, the page's name, and the choices that hold for all pages; the group that is chosen."""
-    shown = source or data.Source("", (0, 0), "")
+    shown = source or data.Source("", (0, 0, 0), "")
     entries = [(one.title, address.link(one.address, shown), one is page) for one in PAGES]
     parts = [
         (own.capitalize(), address.link(page.address, shown, view=own), own == view)

@@ -261,29 +261,10 @@ def test_a_megabyte_of_answer_stays_in_its_box(page: Page, address: str) -> None
     assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= 1280
 
 
-def test_calibration_draws_every_chart_and_a_disagreement_leads_to_its_game(page: Page, address: str) -> None:
-    visit(page, f"{address}/trust")
-    page.wait_for_selector("text=Where they disagree most")
-    charts = "[data-testid=stVegaLiteChart] :is(canvas, svg)"
-    counted = "([charts, count]) => document.querySelectorAll(charts).length == count"
-    page.wait_for_function(counted, arg=[charts, 1])
-    assert page.locator("[data-testid=stException]").count() == 0
-    pictures = page.locator("figure.picture").all()
-    assert len(pictures) >= 5
-    for drawn in [*page.locator(charts).all(), *pictures]:
-        box = drawn.bounding_box()
-        assert box is not None
-        assert box["height"] > 60
-    seen = texts(page)
-    for planted in PLANTED:
-        assert seen.count(planted) >= 15  # of five disagreements the query and two answers
-    assert any(agent in seen for agent in AGENTS)
-    with page.expect_popup() as opened:
-        page.get_by_role("link", name="The game", exact=True).first.click()
-    opened.value.wait_for_selector("text=What the judge said")
-    assert "/games?tournament=sample&game=" in opened.value.url
-    assert opened.value.get_by_text("not in the store").count() == 0
-    opened.value.close()
+@pytest.mark.parametrize("path", [f"{one.address}?view={view}" for one in MENU for view in one.views])
+def test_planted_texts_do_nothing_on_any_page_which_fits_any_window(page: Page, address: str, path: str) -> None:
+    visit(page, f"{address}/{path.removeprefix('leaderboard')}&tournament=sample&annotator=%3Cb%3Eeve%3C/b%3E")
+    texts(page)
     fits_any_window(page)
 
 
@@ -293,7 +274,7 @@ def test_calibration_draws_every_chart_and_a_disagreement_leads_to_its_game(page
         ("review?view=vote&annotator=%3Cb%3Eeve%3C/b%3E", "Skip", 3),  # the query and two answers
         ("review?view=label&annotator=%3Cb%3Eeve%3C/b%3E", "Skip", 3),  # the query, a title and a document
         ("review?view=assess&tournament=nuggets&annotator=%3Cb%3Eeve%3C/b%3E", "1. it purrs", 5),  # and three nuggets
-        ("nuggets?tournament=nuggets", "1. it purrs", 4),
+        ("workbench?view=nuggets&tournament=nuggets", "1. it purrs", 4),
     ],
 )
 def test_planted_texts_of_what_people_do_show_as_they_are_and_fit_any_window(
