@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import numpy as np
 
 from arena.boards.costs import Front, lowest_prices
+from arena.boards.trust import NO_MODEL, judges_of_words, rating_checks
 from arena.present.numbers import COUNT, counted, listed
 from arena.ratings.likelihood import NO_TIES, probabilities
 from arena.ratings.ranks import fewest_queries
@@ -23,11 +24,22 @@ if TYPE_CHECKING:
     from arena.boards.findings import Finding
     from arena.boards.results import Leaderboard
     from arena.calibration.comparison import Comparison
+    from arena.present.blocks import Check
     from arena.ratings.rate import Ratings
     from arena.ratings.results import PairDifference
     from arena.stages.schedule import AdaptiveState
 
 Kind: TypeAlias = Literal["leader", "tie", "unclear", "empty"]
+
+Standing: TypeAlias = Literal["decided", "care", "none"]
+"""How firmly a conclusion stands: shown in green, amber and grey."""
+
+STANDINGS: Final[Mapping[Standing, str]] = {
+    "decided": "Decided",
+    "care": "Read with care",
+    "none": "Nothing to conclude yet",
+}
+"""The same in words."""
 
 _NAMED = 5
 """Agents named in a sentence; the others are counted."""
@@ -49,6 +61,7 @@ class Conclusion:
         sentence: the same with figures; it names agents, which is text from outside.
         top: the leader, or those tied for first; empty where nobody can be said to lead.
         ordered: whether the order of the ratings means anything, so that it is worth saying what would change it.
+        standing: ``decided``; ``care`` where a trust check failed; ``none`` where nothing may be concluded.
     """
 
     kind: Kind
@@ -56,11 +69,31 @@ class Conclusion:
     sentence: str
     top: tuple[str, ...] = ()
     ordered: bool = False
+    standing: Standing = "none"
+
+    @property
+    def line(self) -> str:
+        """All of it on one line."""
+        ending = "" if self.headline.endswith("?") else "."
+        return f"{STANDINGS[self.standing]}: {self.headline}{ending} {self.sentence}"
+
+    def weighed(self, checks: Sequence[Check]) -> Conclusion:
+        """The same, standing as firmly as these trust checks let it."""
+        if self.kind in ("unclear", "empty"):
+            return replace(self, standing="none")
+        failed = any(check.status == "failed" for check in checks)
+        return replace(self, standing="care" if failed else "decided")
 
 
 def conclude_board(board: Leaderboard, comparisons: Sequence[Comparison] = ()) -> Conclusion:
     """What a leaderboard allows to be said, with its judges' comparisons with people where there are any."""
-    return conclude(board.ratings, shortfall=board.shortfall, fronts=board.costs.fronts, comparisons=comparisons)
+    return conclude(
+        board.ratings,
+        shortfall=board.shortfall,
+        fronts=board.costs.fronts,
+        comparisons=comparisons,
+        of_words=judges_of_words(board.settings),
+    )
 
 
 def conclude(
@@ -69,6 +102,7 @@ def conclude(
     shortfall: Shortfall | None = None,
     fronts: Mapping[str, Front] | None = None,
     comparisons: Sequence[Comparison] = (),
+    of_words: Sequence[str] = (),
 ) -> Conclusion:
     """What ratings allow to be said. A missing interval or test never makes a winner.
 
@@ -79,20 +113,43 @@ def conclude(
         shortfall: why there are none, where too little is judged.
         fronts: what agents cost and how long they take, beside their ratings.
         comparisons: the judges held against people.
+        of_words: the judges of the games, where none of them is a language model.
     """
+    found = _concluded(ratings, shortfall, fronts or {}, comparisons)
+    if ratings is None:
+        return found
+    if of_words:
+        verb = "compares" if len(of_words) == 1 else "compare"
+        found = replace(
+            found,
+            kind="unclear",
+            headline=NO_MODEL,
+            sentence=f"{listed(of_words, _NAMED)} only {verb} words, which is a baseline. Name a language model under "
+            "'judges' and run again.",
+            top=(),
+        )
+    return found.weighed(list(rating_checks(ratings, found)))
+
+
+def _concluded(
+    ratings: Ratings | None,
+    shortfall: Shortfall | None,
+    fronts: Mapping[str, Front],
+    comparisons: Sequence[Comparison],
+) -> Conclusion:
     if ratings is None:
         if shortfall is not None and shortfall.rated:
             sentence = f"{shortfall.message}: {shortfall.remedy}."
             return Conclusion("empty", "Not enough verdicts to rate", sentence[0].upper() + sentence[1:])
         return Conclusion("empty", "No verdicts yet", "No game has a verdict, so there is nothing to rate.")
-    gates = (_no_order(ratings), _untrusted(comparisons), _unsure(ratings))
+    gates = (_too_little(ratings, shortfall), _no_order(ratings), _untrusted(comparisons), _unsure(ratings))
     if shut := next(filter(None, gates), None):
         return shut
     rows = ratings.by_rank
     top = tuple(row.agent for row in rows if row.rank_low == 1)
     if len(top) == 1:
         return Conclusion("leader", "Clear leader", _leads(ratings), top, ordered=True)
-    prices = lowest_prices(top, fronts or {})
+    prices = lowest_prices(top, fronts)
     ending = f"{_basis(ratings)}{'; of these ' if prices else ''}{prices}."
     if len(top) == len(rows):
         # Where no agent is surely behind another, no two are told apart.
@@ -136,7 +193,7 @@ def to_tell_apart(ratings: Ratings, conclusion: Conclusion) -> str:
     first, second = (row.agent for row in ratings.by_rank[:2])
     pair = next((own for own in ratings.pairs if {own.better, own.worse} == {first, second}), None)
     more = more_needed(pair) if pair is not None and conclusion.ordered else ""
-    if not more or pair is None or ratings.convergence.prior_games:
+    if not more or pair is None or ratings.convergence.prior_games or conclusion.headline == NO_MODEL:
         return ""
     return f"To tell {pair.better} and {pair.worse} apart, about {more} more {ratings.noun[1]} like these are needed."
 
@@ -148,6 +205,14 @@ def _expected(points: float, ratings: Ratings) -> tuple[float, float]:
     gap = np.array([points * math.log(10) / how.scale])
     win, loss, tied = (float(own[0]) for own in probabilities(how.ties, gap, np.array([of_ties])))
     return win / (win + loss), win + tied / 2
+
+
+def _too_little(ratings: Ratings, shortfall: Shortfall | None) -> Conclusion | None:
+    """Where ratings were asked for although less is judged than the settings demand."""
+    if shortfall is None:
+        return None
+    sentence = f"{shortfall.message[0].upper()}{shortfall.message[1:]}. Run again to judge the rest."
+    return Conclusion("unclear", "Too little is judged", sentence, ordered=_no_order(ratings) is None)
 
 
 def _no_order(ratings: Ratings) -> Conclusion | None:

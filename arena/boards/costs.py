@@ -336,16 +336,18 @@ def _front_words(front: Front, rated: int) -> str:
 
 def lowest_prices(members: Sequence[str], found: Mapping[str, Front]) -> str:
     """Which of some agents of equal quality is the fastest and which the cheapest; empty where nobody can say."""
-    said = []
+    said: dict[tuple[str, ...], list[str]] = {}
     for front in found.values():
         prices = {agent: front.points[agent][1] for agent in members if agent in front.points}
         if len(prices) > 1 and (lowest := min(prices.values())) < max(prices.values()):
             word = "the fastest" if front.price == LATENCY else "the cheapest"
             known = "" if len(prices) == len(members) else ", as far as that is known"
-            those = [agent for agent, price in prices.items() if price == lowest]
-            verb = "is" if len(those) == 1 else "are"
-            said.append(f"{listed(those, _NAMED)} {verb} {word} ({_shown(front.price, lowest)}){known}")
-    return " and ".join(said)
+            those = tuple(agent for agent, price in prices.items() if price == lowest)
+            said.setdefault(those, []).append(f"{word} ({_shown(front.price, lowest)}){known}")
+    return " and ".join(
+        f"{listed(those, _NAMED)} {'is' if len(those) == 1 else 'are'} {' and '.join(each)}"
+        for those, each in said.items()
+    )
 
 
 def _tie_words(rows: Sequence[AgentRating], found: Mapping[str, Front]) -> Iterator[str]:

@@ -89,7 +89,18 @@ class TournamentBoard(Board):
     @property
     def conclusion(self) -> Conclusion:
         """What may be said of it."""
-        return conclude_board(self.board, self.comparisons)
+        return self.verdict()[0]
+
+    def verdict(self) -> tuple[Conclusion, tuple[Check, ...]]:
+        """What may be said of it, and whether it may be believed: all trust checks, those that failed first."""
+        said = conclude_board(self.board, self.comparisons)
+        of_people: Sequence[Check] = [no_people(self.apart)]
+        if self.comparisons:
+            from arena.boards.calibration.people import people_checks
+
+            of_people = people_checks(self.comparisons, self.apart)
+        checks = trust_checks(self.board, said, of_people)
+        return said.weighed(checks), checks
 
     @property
     def order(self) -> list[str]:
@@ -102,9 +113,9 @@ class TournamentBoard(Board):
         Args:
             more: the line that says where there is more, if any.
         """
-        ratings, conclusion, checks = self.board.ratings, self.conclusion, self.checks()
+        ratings, (conclusion, checks) = self.board.ratings, self.verdict()
         table = self._one_screen()
-        said = [f"Conclusion: {conclusion.sentence}"]
+        said = [conclusion.line]
         if ratings is not None:
             said += [to_tell_apart(ratings, conclusion), *self._schedule(conclusion)]
         elif not self.board.settings.pairwise:
@@ -145,18 +156,9 @@ class TournamentBoard(Board):
             "grade": sum(grades) / len(grades) if grades else None,
         }
 
-    def checks(self) -> tuple[Check, ...]:
-        """Whether it may be believed."""
-        of_people: Sequence[Check] = [no_people(self.apart)]
-        if self.comparisons:
-            from arena.boards.calibration.people import people_checks
-
-            of_people = people_checks(self.comparisons, self.apart)
-        return trust_checks(self.board, self.conclusion, of_people)
-
     def sections(self) -> list[Section]:
         """All of it, the conclusion first."""
-        board, conclusion, checks = self.board, self.conclusion, self.checks()
+        board, (conclusion, checks) = self.board, self.verdict()
         found = [conclusion_section(conclusion, board.ratings, in_short(checks))]
         if board.ratings is not None:
             found.append(
@@ -187,7 +189,7 @@ class TournamentBoard(Board):
     def json(self) -> dict[str, Any]:
         """The shape of ``leaderboard --format json`` and ``run --json``."""
         board, ratings, parts = self.board, self.board.ratings, self._parts()
-        lacking = board.shortfall
+        lacking, words = board.shortfall, [*filter(board.settings.of_words, board.settings.judges)]
         return {
             "tournament": board.tournament,
             "agents": self._agents(),
@@ -195,7 +197,10 @@ class TournamentBoard(Board):
             "conclusion": self.conclusion,
             "judge_health": ratings and ratings.judge_health and flat(ratings.judge_health),
             "judges": ratings and ratings.judges,
-            "by_judge": {judge: ratings_json(own, self.comparisons, judge) for judge, own in board.by_judge.items()},
+            "by_judge": {
+                judge: ratings_json(own, self.comparisons, judge, of_words=judge in words)
+                for judge, own in board.by_judge.items()
+            },
             "pairs": ratings.pairs if ratings else [],
             "fragility": ratings.fragility if ratings else [],
             "nuggets": parts["nuggets"].json() if "nuggets" in parts else None,

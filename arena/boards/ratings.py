@@ -113,7 +113,7 @@ class RatedBoard(Board):
 def conclusion_section(conclusion: Conclusion, ratings: Ratings | None, trust: str = "") -> Section:
     """What may be said, and what it comes to."""
     expected = [] if ratings is None else expectation(ratings, conclusion)
-    said = [f"Conclusion: {conclusion.sentence}", *expected, *([trust] if trust else [])]
+    said = [conclusion.line, *expected, *([trust] if trust else [])]
     return Section("conclusion", conclusion.headline, "", [Remarks(said)])
 
 
@@ -180,12 +180,14 @@ def rating_table(ratings: Ratings, *, name: str = "leaderboard") -> Table:
     return Table(name, "", columns, [asdict(row) for row in ratings.agents], notes)
 
 
-def ratings_json(ratings: Ratings, comparisons: Sequence[Comparison] = (), judge: str = "") -> dict[str, Any]:
-    """Ratings alone, concluded on with what people say of their judge."""
+def ratings_json(
+    ratings: Ratings, comparisons: Sequence[Comparison] = (), judge: str = "", *, of_words: bool = False
+) -> dict[str, Any]:
+    """Ratings alone, concluded on with what people say of their judge; ``of_words``: it is no language model."""
     of_judge = [replace(one, judges={judge: one.judges[judge]}) for one in comparisons if judge in one.judges]
     return {
         "agents": records(rating_table(ratings)),
-        "conclusion": conclude(ratings, comparisons=of_judge),
+        "conclusion": conclude(ratings, comparisons=of_judge, of_words=[judge] if of_words else ()),
         "judge_health": ratings.judge_health and flat(ratings.judge_health),
         "judges": ratings.judges,
         "fragility": ratings.fragility,

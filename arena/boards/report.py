@@ -79,7 +79,7 @@ class TournamentReport(Board):
 
     def page(self, made: datetime) -> Report:
         """The page, made at this time in UTC."""
-        board, conclusion, checks = self.shown.board, self.shown.conclusion, self.shown.checks()
+        board, (conclusion, checks) = self.shown.board, self.shown.verdict()
         return Report(
             name=board.tournament,
             subtitle=self._subtitle(),

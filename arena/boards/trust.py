@@ -20,10 +20,13 @@ if TYPE_CHECKING:
     from arena.boards.conclusion import Conclusion
     from arena.boards.results import Leaderboard
     from arena.calibration.votes import Level
+    from arena.config.stored import StoredSettings
     from arena.ratings.health import JudgeHealth
     from arena.ratings.rate import Ratings
 
 
+NO_MODEL: Final = "No language model judged these games"
+"""The check that fails, and the headline of a conclusion, where all judges compare words."""
 PEOPLE: Final = "People agree with the judge"
 _CARRIED_BY: Final = 0.02
 """Share of the queries, two at least, that must not carry the lead alone."""
@@ -55,14 +58,19 @@ def trust_checks(
     """
     found = [*_enough(board)]
     if board.ratings is not None:
-        found += _of_ratings(board.ratings, conclusion)
-        if board.ratings.judge_health is not None:
-            found += _habits(board.ratings.judge_health, board.ratings)
-        found += _between_agents_and_judges(board.ratings)
+        found += rating_checks(board.ratings, conclusion, both_orders=board.settings.both_orders)
     found += _samples(board)
     found += of_people or [no_people()]
     found += _language_models(board)
     return tuple(check for status in _ORDER for check in found if check.status == status)
+
+
+def rating_checks(ratings: Ratings, conclusion: Conclusion, *, both_orders: bool = False) -> Iterator[Check]:
+    """Those that apply to ratings alone; ``both_orders`` says whether every game was to be judged in both."""
+    yield from _of_ratings(ratings, conclusion)
+    if ratings.judge_health is not None:
+        yield from _habits(ratings.judge_health, ratings, both_orders=both_orders)
+    yield from _between_agents_and_judges(ratings)
 
 
 def no_people(apart: Sequence[Level] = ()) -> Check:
@@ -80,7 +88,7 @@ def in_short(checks: Sequence[Check], named: Sequence[Status] = ("failed", "unkn
     for status in named:
         if those := names[status]:
             said += f" {_STATUS[status]}: {'; '.join(name[0].lower() + name[1:] for name in those)}."
-    return f"Read with care: {said}" if names["failed"] else said
+    return said
 
 
 def _enough(board: Leaderboard) -> Iterator[Check]:
@@ -150,17 +158,20 @@ def _of_ratings(ratings: Ratings, conclusion: Conclusion) -> Iterator[Check]:
     )
 
 
-def _habits(health: JudgeHealth, ratings: Ratings) -> Iterator[Check]:
+def _habits(health: JudgeHealth, ratings: Ratings, *, both_orders: bool) -> Iterator[Check]:
+    tally = ratings.tally
+    whole = tally is not None and tally.both_orders == tally.games
+    stronger = "Take a stronger judge or another prompt: games that contradict themselves tell little."
     yield _share_check(
         "Both orders agree",
         health.order_agreement,
         _SAME_IN_BOTH_ORDERS,
         f"{{}} of {counted(health.both_orders, 'game')} judged in both orders",
-        "Set pairwise.both_orders, or take a stronger judge: games that contradict themselves tell little.",
+        stronger if health.both_orders else "Set pairwise.both_orders, so that contradictions are seen.",
         unknown="No game is known to be judged in both orders.",
     )
     # The advantage of being shown first, beside the agents' strengths: who is shown first may be the better one.
-    scale, tally, first = ratings.settings.scale, ratings.tally, health.first_effect
+    scale, first = ratings.settings.scale, health.first_effect
     share, low, high = (
         None if points is None else 1 / (1 + 10 ** (-points / scale)) for points in (first.value, first.low, first.high)
     )
@@ -168,7 +179,9 @@ def _habits(health: JudgeHealth, ratings: Ratings) -> Iterator[Check]:
         "Judge every game in both orders (pairwise.both_orders), so that the favour falls on both sides alike, or take "
         "it off the ratings (ratings.bradley_terry.position)."
     )
-    if tally is not None and tally.both_orders == tally.games:
+    if both_orders:
+        remedy = "Run again, with --retry-failed: a game without one of its orders keeps the favour."
+    if whole:
         remedy = "Nothing: every game was judged in both orders, so the favour falls on both sides alike."
     yield _share_check(
         "No favour for the place shown",
@@ -243,12 +256,17 @@ def _samples(board: Leaderboard) -> Iterator[Check]:
                 )
 
 
+def judges_of_words(settings: StoredSettings) -> tuple[str, ...]:
+    """The judges of the games, where none of them is a language model."""
+    names = settings.game_judges or tuple(settings.judges)
+    return names if all(map(settings.of_words, names)) else ()
+
+
 def _language_models(board: Leaderboard) -> Iterator[Check]:
-    judges = board.settings.judges
-    words = [name for name, judge in judges.items() if judge.provider == "lexical"]
+    words = [*filter(board.settings.of_words, board.settings.judges)]
     if words:
         yield Check(
-            "No language model judged these games" if len(words) == len(judges) else "A judge compares words alone",
+            NO_MODEL if judges_of_words(board.settings) else "A judge compares words alone",
             "failed",
             f"{listed(words)} compares words and is no language model: its judgments are a baseline.",
             "Name a language model under 'judges' before anything is decided.",

@@ -47,7 +47,7 @@ def report(
     page = render(made)
     with open_replacing(out) as file:
         file.write(page.encode())
-    output.print(printable(made.sentence))
+    output.print(printable(report.shown.conclusion.line))
     errors.print(printable(f"wrote {out} ({len(page.encode()) / 1000:,.0f} kB)"))
     if report.shown.board.withheld:
         raise typer.Exit(INCOMPLETE)

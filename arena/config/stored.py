@@ -116,6 +116,10 @@ class StoredSettings:
         """Whether a judge's replies may hold the probability of each label."""
         return judge in self.judges and self.judges[judge].gives_probabilities
 
+    def of_words(self, judge: str) -> bool:
+        """Whether a judge compares words and asks no language model."""
+        return judge in self.judges and self.judges[judge].provider == "lexical"
+
     @cached_property
     def agents(self) -> tuple[StoredAgent, ...]:
         """The agents that the tournament asks itself."""
@@ -156,6 +160,11 @@ class StoredSettings:
         """What a win in one order and a tie in the other make; read alone, since every leaderboard needs it."""
         how: WinAndTie = (self.raw.get("pairwise") or {}).get("win_and_tie", "tie")
         return how
+
+    @property
+    def both_orders(self) -> bool:
+        """Whether every game is to be judged in both orders."""
+        return bool((self.raw.get("pairwise") or {}).get("both_orders"))
 
     @property
     def adaptive(self) -> bool:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from arena.boards.conclusion import STANDINGS
 from benchmarks.false_sentences.recount import Recount
 from benchmarks.false_sentences.worlds import World
 
@@ -85,7 +86,7 @@ def always(kind: str, *patterns: str) -> None:
 def read(seen: Seen, lines: Iterable[str]) -> Iterator[Finding]:
     """Each line with what is wrong with it."""
     for written in lines:
-        line = re.sub(r"^(?:Conclusion|Judge \w+ alone): ", "", written)
+        line = re.sub(rf"^(?:(?:{'|'.join(STANDINGS.values())}): [^.?]+[.?] |Judge \w+ alone: )", "", written)
         for own in CLAIMS:
             if match := own.pattern.fullmatch(line):
                 held = own.check(seen, match.groupdict())

@@ -40,7 +40,7 @@ def show_overview(source: data.Source) -> None:
     st.header(f"{_ICONS[conclusion.kind]} {conclusion.headline}", anchor=False)
     text.lead(conclusion.sentence)
     expected = [] if board.ratings is None else expectation(board.ratings, conclusion)
-    text.quiet("\n\n".join([*expected, in_short(shown.checks())]))
+    text.quiet("\n\n".join([*expected, in_short(shown.verdict()[1])]))
     if not board.coverage:
         nothing("Nothing is planned in this tournament. Give its YAML file a stage and run `ragleague run`.")
     for said in missing(board):

@@ -6,17 +6,19 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
+from typing import Any
 
 import pytest
 
 from arena.boards.conclusion import Conclusion, adaptive_line, conclude, conclude_board, expectation
-from arena.boards.costs import cost_board
+from arena.boards.costs import Front, cost_board, lowest_prices
 from arena.boards.ratings import ratings_json
 from arena.boards.results import Leaderboard
 from arena.calibration.comparison import Comparison, Settings, compare
 from arena.calibration.votes import Opinion
 from arena.config.stored import StoredSettings
-from arena.data.dataset import Dataset
+from arena.data.dataset import COST, LATENCY, Dataset
+from arena.present.blocks import Check
 from arena.ratings.games import GameVerdict, reconcile
 from arena.ratings.ranks import FEWEST_QUERIES
 from arena.ratings.rate import RatingSettings, rate, rate_games
@@ -39,6 +41,33 @@ def league(strengths: dict[str, float], queries: int) -> list[GameVerdict]:
             verdicts.append(GameVerdict(f"q{query}", a, b, Verdict.A if won else Verdict.B))
             verdicts.append(GameVerdict(f"q{query}", b, a, Verdict.B if won else Verdict.A))
     return verdicts
+
+
+def test_standing_follows_from_what_may_be_said_and_from_the_checks() -> None:
+    even = rate(league({"one": 1.5, "two": 1.5, "last": -1.5}, 30), RatingSettings(bootstrap=100, tournaments=5))
+    found = conclude(even)
+    (failed, held) = (Check("c", status, "", "") for status in ("failed", "passed"))
+    assert found.weighed([held]).standing == "decided"
+    assert found.weighed([held, failed]).standing == "care"
+    assert conclude(None).weighed([held]).standing == "none"
+    assert found.weighed([held]).line.startswith("Decided: Tie at the top. ")
+    assert concluded(league({"one": 0.1, "two": 0.0}, 12)).standing == "none"
+
+
+def test_judges_that_only_compare_words_take_the_headline_and_nobody_leads() -> None:
+    ratings = rate(league({"best": 1.2, "last": -1.2}, 40), RatingSettings(bootstrap=100, tournaments=5))
+    words, model = {"words": {"provider": "lexical"}}, {"model": {"provider": "openai"}}
+    games = {"pairwise": {"judges": ["words"]}}
+
+    def of(settings: dict[str, Any]) -> Conclusion:
+        return conclude_board(Leaderboard("t", ratings, {}, {}, {}, {}, StoredSettings(settings)))
+
+    found = of({"judges": words})
+    assert (found.headline, found.standing, found.top) == ("No language model judged these games", "none", ())
+    assert found.ordered, "the table still shows who is ahead"
+    assert of({"judges": words | model} | games).headline == found.headline
+    assert of({"judges": words | model}).kind == "leader"
+    assert ratings_json(ratings, (), "words", of_words=True)["conclusion"].headline == found.headline
 
 
 def test_an_agent_ahead_of_all_others_is_a_clear_leader() -> None:
@@ -99,6 +128,8 @@ def test_where_quality_ties_the_cheaper_and_the_faster_are_named() -> None:
     costs = cost_board(Dataset({"q0": Query("q0", "why?")}, {}, answers), ratings.agents, {})
     sentence = conclude_board(Leaderboard("t", ratings, {}, {}, {}, {}, StoredSettings({}), costs=costs)).sentence
     assert sentence.endswith("; of these two is the fastest (500 ms) and one is the cheapest ($0.010 a query).")
+    prices = {price: Front(price, {"one": (9.0, 2.0), "two": (9.0, 3.0)}, ("one",)) for price in (LATENCY, COST)}
+    assert lowest_prices(("one", "two"), prices) == "one is the fastest (2.00 s) and the cheapest ($2.00 a query)"
 
 
 A, B, TIE = Verdict.A, Verdict.B, Verdict.TIE

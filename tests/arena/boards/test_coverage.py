@@ -104,7 +104,7 @@ def test_ratings_below_the_bar_are_withheld_and_shown_on_demand(tmp_path: Path, 
     refused = cli("leaderboard", store)
     line = refused.out.splitlines()[0]
     assert refused.status == 3
-    assert line.startswith("Conclusion: Judge strict has ")
+    assert line.startswith("Nothing to conclude yet: Not enough verdicts to rate. Judge strict has ")
     assert "and ratings need 80% of every judge's and agent's: run again to judge the rest" in line
     assert "'ragleague leaderboard --below-coverage'" in line
     assert "Rating" not in refused.out
@@ -163,7 +163,8 @@ def test_the_page_says_what_the_command_line_says(tmp_path: Path) -> None:
     assert (found.kind, found.headline) == ("empty", "Not enough verdicts to rate")
     assert board.shortfall.message[1:] in found.sentence
     assert "--below-coverage" in found.sentence
-    assert conclude_board(anyway).kind != "empty"
+    shown = conclude_board(anyway)
+    assert (shown.headline, shown.standing, shown.top) == ("Too little is judged", "none", ())
 
 
 FILE = """
@@ -201,7 +202,7 @@ def test_a_run_below_the_bar_prints_the_refusal_and_ends_with_three(
         ran = cli("run", config)
         as_json = cli("run", config, "--json")
         assert ran.status == as_json.status == 3
-        assert ran.out.startswith("Conclusion: Judge ill has ")
+        assert ran.out.startswith("Nothing to conclude yet: Not enough verdicts to rate. Judge ill has ")
         assert "and ratings need 90% of every judge's and agent's" in ran.out
         assert json.loads(as_json.out)["shortfall"]["name"] == "ill"
         asked = len(server.calls)

@@ -316,5 +316,8 @@ def test_a_table_without_orders_that_names_one_agent_first_is_told_how_to_say_so
     unknown = "\n".join(["qid,agent_a,agent_b,verdict,order", *(f"{row}," for row in rows)])
     (tmp_path / "v.csv").write_text(unknown, encoding="utf-8")
     not_known = cli("rate", tmp_path / "v.csv", "--bootstrap", "100").out
-    assert "Conclusion: x leads, 120 points above y, at 95% confidence over 90 games on 90 queries." in not_known
+    assert (
+        "Decided: Clear leader. x leads, 120 points above y, at 95% confidence over 90 games on 90 queries."
+        in not_known
+    )
     assert "Places:" not in not_known

@@ -116,6 +116,10 @@ def test_nobody_is_told_to_judge_both_orders_of_games_that_were() -> None:
     both, one = (found(board(iter(verdicts))) for verdicts in (whole, half))
     assert both["No favour for the place shown"].remedy.startswith("Nothing: every game was judged in both orders")
     assert one["No favour for the place shown"].remedy.startswith("Judge every game in both orders")
+    assert "pairwise.both_orders" not in both["Both orders agree"].remedy
+    assert one["Both orders agree"].remedy.startswith("Set pairwise.both_orders")
+    incomplete = found(board(iter(whole[1:]), settings={"pairwise": {"judges": [], "both_orders": True}}))
+    assert incomplete["No favour for the place shown"].remedy.startswith("Run again, with --retry-failed")
     assert one["Robust to a few queries"].finding.startswith("Place or strength? The bar")
 
 

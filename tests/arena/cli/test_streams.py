@@ -58,7 +58,7 @@ def test_a_reader_who_has_left_ends_a_command_as_it_ends_others(played_demo: Pat
 
 @pytest.mark.parametrize(
     ("words", "closed", "status", "out", "err"),
-    [("--help", (1,), 1, "", "error: standard output: closed\n"), ("demo", (0, 2), 0, "Conclusion: ", "")],
+    [("--help", (1,), 1, "", "error: standard output: closed\n"), ("demo", (0, 2), 0, "Nothing to conclude yet: ", "")],
 )
 def test_a_command_does_its_work_though_streams_are_closed(
     tmp_path: Path, words: str, closed: tuple[int, ...], status: int, out: str, err: str

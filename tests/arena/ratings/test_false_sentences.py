@@ -37,9 +37,12 @@ def circle() -> Seen:
 @pytest.mark.parametrize(
     ("seen", "line"),
     [
-        (of_one_order(), "Conclusion: x leads, 649 points above y, at 95% confidence over 60 games on 60 queries."),
+        (
+            of_one_order(),
+            "Decided: Clear leader. x leads, 649 points above y, at 95% confidence over 60 games on 60 queries.",
+        ),
         (of_one_order(4), "check passed: No favour for the place shown: 75% (13 to 98%) of verdicts with a winner go."),
-        (of_one_order(4), "Conclusion: Only 5 queries: with fewer than 10, intervals miss too often to name a leader."),
+        (of_one_order(4), "Only 5 queries: with fewer than 10, intervals miss too often to name a leader."),
         (circle(), "Of 100 games with a winner x would win about 50 against y (between 40 and 60)."),
         (
             circle(),
