@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from arena.boards.results import Leaderboard, leaderboard, read_verified
+from arena.boards.results import Group, Leaderboard, leaderboard, read_verified
 from arena.data.games import GameTable
 from arena.store import Store
 from arena.store.figures import Figures
@@ -35,16 +35,17 @@ class Cache:
     """The kept values of one tournament; open it before reading what they are made of.
 
     Rows of the store hold them. Whatever changes what they are made of takes them away in the same transaction, and
-    nothing is put there that was made before such a change.
+    nothing is put there that was made before such a change. Of a part of a store nothing is kept.
     """
 
     def __init__(self, store: Store, tournament: str) -> None:
         self._figures = Figures(store, tournament, f"figures {FIGURES}")
         self._seen, _ = store.judged(tournament)
+        self._whole = store.only is None
 
     def get(self, kind: str) -> Any | None:
         """The value of this kind; ``None`` where none is kept, or not as it is written now."""
-        content = self._figures.get(kind)
+        content = self._figures.get(kind) if self._whole else None
         with suppress(ValueError):
             return None if content is None else read(content)
         return None
@@ -52,7 +53,8 @@ class Cache:
     def keep(self, values: Mapping[str, Any]) -> None:
         """Keep values by kind, where the store can be written and is as it was."""
         with suppress(StoreError):
-            self._figures.keep({kind: written(own) for kind, own in values.items()}, seen=self._seen)
+            if self._whole:
+                self._figures.keep({kind: written(own) for kind, own in values.items()}, seen=self._seen)
 
     def made(self, kind: str, make: Callable[[], Value], made_of: bytes = b"") -> Value:
         """The value of this kind if it was made of the same; else it is made, and kept."""
@@ -64,12 +66,14 @@ class Cache:
         return made
 
 
-def cached_leaderboard(store: Store, tournament: str) -> Leaderboard:
+def cached_leaderboard(store: Store, tournament: str, group: Group | None = None) -> Leaderboard:
     """The same as ``leaderboard``, from what is kept in the store if that is fresh; else it is made and kept.
 
     A store that cannot be written keeps nothing, and each reader makes its own.
     """
     cache = Cache(store, tournament)
+    if group is not None:
+        return cache.made(f"{_BOARD} of {'='.join(group)}", lambda: leaderboard(store, tournament, group=group))
     board = cache.get(_BOARD)
     if not isinstance(board, Leaderboard):
         read_now = read_verified(store, tournament)

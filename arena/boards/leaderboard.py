@@ -115,12 +115,13 @@ class TournamentBoard(Board):
         """
         ratings, (conclusion, checks) = self.board.ratings, self.verdict()
         table = self._one_screen()
-        said = [conclusion.line]
+        said = [*self._group(), conclusion.line]
         if ratings is not None:
             said += [to_tell_apart(ratings, conclusion), *self._schedule(conclusion)]
         elif not self.board.settings.pairwise:
             said = [
-                "Without games, agents are compared by the scores below." if table.rows else "No agent has a score."
+                *self._group(),
+                "Without games, agents are compared by the scores below." if table.rows else "No agent has a score.",
             ]
         failed = [check for check in checks if check.status == "failed"]
         closing = [in_short(checks, named=("unknown",)), *missing(self.board), *([more] if more else [])]
@@ -129,6 +130,10 @@ class TournamentBoard(Board):
             Section("leaderboard", "Leaderboard", "", [table] if table.rows else []),
             Section("trust", "Checks that failed", "", [*([Checks(failed)] if failed else []), Remarks(closing)]),
         ]
+
+    def _group(self) -> list[str]:
+        group = self.board.group
+        return [] if group is None else [f"Only queries with {'='.join(group)}."]
 
     def _one_screen(self) -> Table:
         """Every agent's places, rating and share of wins, and one score of each other stage."""
@@ -192,6 +197,7 @@ class TournamentBoard(Board):
         lacking, words = board.shortfall, [*filter(board.settings.of_words, board.settings.judges)]
         return {
             "tournament": board.tournament,
+            "group": board.group and dict(zip(("column", "value"), board.group, strict=True)),
             "agents": self._agents(),
             "criteria": board.criteria,
             "conclusion": self.conclusion,

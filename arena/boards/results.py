@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from arena.boards.costs import CostBoard, cost_board
 from arena.boards.coverage import Coverage, Shortfall, coverage, shortfall
 from arena.config.stored import StoredSettings
+from arena.data.dataset import groupings
 from arena.data.games import WantedGames, read_games
 from arena.ratings.games import GameVerdict
 from arena.ratings.rate import RatingSettings, anchored, rate, rate_by_judge
@@ -32,7 +33,11 @@ if TYPE_CHECKING:
     from arena.stages.schedule import AdaptiveState
 from arena.stages import TASKS, further_boards
 from arena.store import Result, Store, Wanted
+from arena.store.part import Part
 from arena.store.subjects import AnswerSubject, GameSubject
+
+Group: TypeAlias = tuple[str, str]
+"""Queries whose metadata have this value in this column."""
 
 LEFT_OUT: Final = (
     "Quick: Bradley-Terry of the pairwise games with intervals from the sandwich covariance. Not computed: Elo, "
@@ -73,6 +78,7 @@ class Leaderboard:
         costs: what the answers took, and which agents owe some.
         controlled: ratings controlled for qualities of answers, ``None`` where none are asked for, or can be had.
         further: boards of the stages that bring their section along.
+        group: column and value of the queries' metadata, where only such queries are counted.
         complete: whether every want has a judgment, and every agent that is asked here has answered every query.
     """
 
@@ -94,6 +100,7 @@ class Leaderboard:
     costs: CostBoard = field(default_factory=CostBoard)
     controlled: Controlled | None = None
     further: Mapping[str, Board] = field(default_factory=dict)
+    group: Group | None = None
 
     @property
     def complete(self) -> bool:
@@ -105,6 +112,21 @@ class Leaderboard:
     def withheld(self) -> bool:
         """Whether there are no ratings because too little is judged."""
         return self.shortfall is not None and self.ratings is None
+
+
+def of_group(store: Store, tournament: str, group: Group) -> Part:
+    """The store, of which only a group of queries is read.
+
+    Raises:
+        InputError: no query belongs to it.
+    """
+    (column, value), queries = group, store.queries(tournament)
+    chosen = [query_id for query_id, query in queries.items() if query.metadata.get(column) == value]
+    if not chosen:
+        known = [f"{name}={each}" for name, own in groupings(queries.values()).items() for each in own]
+        there = f"groups are {', '.join(known)}" if known else "the queries' table has no column that makes groups"
+        raise InputError(f"no query has {column}={value}; {there}")
+    return Part(store, chosen)
 
 
 def read_verified(store: Store, tournament: str) -> tuple[Dataset, WantedGames]:
@@ -125,6 +147,7 @@ def leaderboard(
     below_coverage: bool = False,
     quick: bool = False,
     read: tuple[Dataset, WantedGames] | None = None,
+    group: Group | None = None,
 ) -> Leaderboard:
     """Rate what a tournament has judged so far; equal stores give equal results.
 
@@ -134,15 +157,20 @@ def leaderboard(
         below_coverage: rate also where less is judged than ``ratings.min_coverage`` asks for.
         quick: leave out what takes time or texts, see ``LEFT_OUT``: millions of verdicts are rated in seconds.
         read: what ``read_verified`` has read of it.
+        group: count these queries alone, in everything.
 
     Raises:
-        InputError: no such tournament, several and none named, or one that only has synthetic queries.
+        InputError: no such tournament, several and none named, one that only has synthetic queries, or no such query.
     """
     name = tournament or store.only_tournament()
     settings = store.settings(name)
     if name not in store.rated_tournaments():
         raise InputError(f"{name!r} keeps how synthetic queries were made; there is nothing to rate in it")
     how = rating_settings(settings)
+    if group is not None:
+        part = of_group(store, name, group)
+        board = leaderboard(part, name, below_coverage=below_coverage, quick=quick)
+        return replace(board, group=group, adaptive=None)
     if quick:
         how = replace(how, intervals="sandwich", bootstrap=0, tournaments=0, fragility="none")
         board, _ = _of_games(name, settings, read_games(store, name), how, {}, below_coverage=below_coverage)

@@ -38,6 +38,9 @@ def leaderboard(
         bool, typer.Option("--matrix", help="who won how many percent against whom, in its place")
     ] = False,
     details: Details = False,
+    group: Annotated[
+        str | None, typer.Option(metavar="COLUMN=VALUE", help="only queries whose table has this value in this column")
+    ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Bradley-Terry of the games alone, without a text: for millions of verdicts")
     ] = False,
@@ -47,18 +50,23 @@ def leaderboard(
     Exit status 3: too little is judged to rate on, and the output says what is missing.
     """
     from arena.boards.results import leaderboard as make_leaderboard
+    from arena.boards.results import of_group
     from arena.cli.sources import open_tournament
 
     if quick and matrix:
         raise InputError("--matrix: a matrix needs every verdict; leave --quick out")
+    column, given, value = (group or "").partition("=")
+    if group is not None and not (column and given):
+        raise InputError(f"--group {group!r}: COLUMN=VALUE, such as kind=factual")
+    chosen = None if group is None else (column.strip(), value.strip())
     with open_tournament(source, tournament) as (store, name):
-        board = make_leaderboard(store, name, below_coverage=below_coverage, quick=quick)
+        board = make_leaderboard(store, name, below_coverage=below_coverage, quick=quick, group=chosen)
         pairs = None
         if matrix and board.ratings is not None:
             from arena.boards.wins import Wins, as_declared, tournament_pairs
             from arena.cli.show import show
 
-            pairs = tournament_pairs(store, name)
+            pairs = tournament_pairs(store if chosen is None else of_group(store, name, chosen), name)
         if pairs is not None:
             show(Wins(pairs, as_declared(board)), form)
         else:

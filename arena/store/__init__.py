@@ -81,7 +81,10 @@ class Store:
 
     Attributes:
         location: as it may be printed.
+        only: the queries that are read, ``None`` for all.
     """
+
+    only: frozenset[str] | None = None
 
     def __init__(self, engine: Engine, name: str) -> None:
         self._engine = engine

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeVar
@@ -148,6 +148,16 @@ class Columns(NamedTuple):
             {key: Texts(column.names, column.codes[order]) for key, column in self.texts.items()},
             {key: column[order] for key, column in self.numbers.items()},
         )
+
+    def of(self, name: str, values: Collection[str]) -> Columns:
+        """The rows whose text in one of the columns is among these."""
+        column = self.texts[name]
+        rows = np.array([each in values for each in column.names], np.bool_)[column.codes]
+        texts = {}
+        for key, own in self.texts.items():
+            used, codes = np.unique(own.codes[rows], return_inverse=True)
+            texts[key] = Texts([own.names[code] for code in used], codes.astype(np.int32))
+        return Columns(texts, {key: own[rows] for key, own in self.numbers.items()})
 
 
 class _Numbering(dict[Any, int]):

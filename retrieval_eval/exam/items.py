@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, get_args
@@ -113,6 +113,13 @@ class Bank:
             seen.add(item.item_id)
         named = dict.fromkeys((item.query_id, item.facet_id) for item in self.items)
         object.__setattr__(self, "queries", {**dict.fromkeys(named, QueryInfo()), **self.queries})
+
+    def of_queries(self, query_ids: Collection[str]) -> Bank:
+        """The part of it on these queries."""
+        return Bank(
+            tuple(item for item in self.items if item.query_id in query_ids),
+            {key: own for key, own in self.queries.items() if key[0] in query_ids},
+        )
 
     @cached_property
     def by_id(self) -> Mapping[str, Item]:

@@ -89,7 +89,8 @@ def stored_bank(store: Store, tournament: str) -> Bank:
     settings = store.settings(tournament)
     exam = _exam(settings)
     if exam.bank is not None:
-        return bank_kept(exam.bank)
+        bank = bank_kept(exam.bank)
+        return bank if store.only is None else bank.of_queries(store.only)
     section = exam.generate
     assert section is not None
     writer = settings.judges[section.judge or exam.section.judge]

@@ -1,0 +1,60 @@
+"""A store of which only some queries are read: what is computed of it is of these queries alone."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import TypeVar
+
+from arena.data.dataset import Dataset
+from arena.store import Result, Store, Wanted
+from arena.store.bulk import Columns
+from judges.types import Query, Task
+
+Value = TypeVar("Value")
+
+
+class Part(Store):
+    """Reads of another store, whose connections it shares."""
+
+    only: frozenset[str]
+
+    def __init__(self, store: Store, queries: Collection[str]) -> None:
+        super().__init__(store._engine, store.location)
+        self.only = frozenset(queries)
+
+    def wanted(self, name: str, task: Task | None = None) -> list[tuple[Wanted, str | None]]:  # noqa: D102
+        return [own for own in super().wanted(name, task) if own[0].query_id in self.only]
+
+    def outcomes(  # noqa: D102
+        self, name: str, task: Task, query_id: str | None = None
+    ) -> list[tuple[Wanted, Result | None]]:
+        return [own for own in super().outcomes(name, task, query_id) if own[0].query_id in self.only]
+
+    def each_outcome(self, name: str, task: Task) -> Iterator[tuple[Wanted, Result | None]]:  # noqa: D102
+        return (own for own in super().each_outcome(name, task) if own[0].query_id in self.only)
+
+    def game_columns(self, name: str, *, reasons: bool = False) -> Columns:  # noqa: D102
+        return super().game_columns(name, reasons=reasons).of("query", self.only)
+
+    def dataset(self, name: str, query_id: str | None = None) -> Dataset:  # noqa: D102
+        whole = super().dataset(name, query_id)
+        return Dataset(
+            self._own(whole.queries),
+            whole.documents,
+            {key: answer for key, answer in whole.answers.items() if key[0] in self.only},
+            self._own(whole.retrieved),
+            self._own(whole.qrels),
+        )
+
+    def queries(self, name: str) -> dict[str, Query]:  # noqa: D102
+        return self._own(super().queries(name))
+
+    def queries_with_documents(self, name: str) -> list[str]:  # noqa: D102
+        return [query_id for query_id in super().queries_with_documents(name) if query_id in self.only]
+
+    def verify(self, name: str, data: Dataset | None = None) -> None:  # noqa: ARG002 - a part of them
+        """See that the whole store is what was written."""
+        super().verify(name)
+
+    def _own(self, by_query: Mapping[str, Value]) -> dict[str, Value]:
+        return {query_id: own for query_id, own in by_query.items() if query_id in self.only}

@@ -1,0 +1,90 @@
+"""A leaderboard of a group of queries: everything in it is of these queries alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from arena.boards import cache as kept
+from arena.boards.cache import cached_leaderboard
+from arena.boards.leaderboard import TournamentBoard
+from arena.boards.results import Leaderboard, leaderboard
+from arena.config.whole import load_config
+from arena.present.plain import plain
+from arena.run.tournament import run
+from arena.store import Store
+from judges.errors import InputError
+from tests.golden.worlds import write_whole
+
+GROUPS = (("kind", "odd"), ("kind", "even"))
+"""Of ten queries five each."""
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("groups")
+    write_whole(folder)
+    run(load_config(folder / "whole.yaml"), mock.Mock())
+    return folder / "whole.yaml"
+
+
+@pytest.fixture
+def store(config: Path) -> Iterator[Store]:
+    with closing(Store.open(load_config(config).store)) as opened:
+        yield opened
+
+
+def agents(board: Leaderboard) -> dict[str, dict[str, Any]]:
+    return {row["agent"]: row for row in plain(TournamentBoard(board).json())["agents"]}
+
+
+def test_groups_add_up_to_the_whole_in_every_stage(store: Store) -> None:
+    whole, *parts = (leaderboard(store, "whole", group=group) for group in (None, *GROUPS))
+    assert [part.ratings and part.ratings.units for part in parts] == [5, 5]
+    for task, stage in whole.coverage.items():
+        assert stage.wanted == sum(part.coverage[task].wanted for part in parts if task in part.coverage), task
+        assert stage.judged == sum(part.coverage[task].judged for part in parts if task in part.coverage), task
+    for own in whole.costs.agents:
+        each = [next(each for each in part.costs.agents if each.agent == own.agent) for part in parts]
+        assert (own.queries, own.answered) == (10, sum(one.answered for one in each))
+    assert whole.ratings
+    for row in whole.ratings.agents:
+        each = [next(one for one in part.ratings.agents if one.agent == row.agent) for part in parts if part.ratings]
+        assert (row.games, row.wins) == (sum(one.games for one in each), sum(one.wins for one in each))
+
+
+def test_scores_of_groups_of_one_size_have_the_whole_s_score_as_their_mean(store: Store) -> None:
+    boards = [leaderboard(store, "whole", group=group) for group in (None, *GROUPS)]
+    whole, *parts = map(agents, boards)
+    for agent, row in whole.items():
+        for name in ("exam_cover", "nuggets_v_strict"):
+            own = [part[agent][name] for part in parts]
+            assert row[name] == pytest.approx(sum(own) / 2, abs=1e-5), (agent, name)
+    assert any(own["exam_cover"] != parts[1][agent]["exam_cover"] for agent, own in parts[0].items())
+
+
+def test_a_group_is_kept_beside_the_whole_and_never_taken_for_it(store: Store) -> None:
+    group = GROUPS[0]
+    fresh = leaderboard(store, "whole", group=group)
+    assert repr(cached_leaderboard(store, "whole", group)) == repr(fresh)
+    whole = repr(cached_leaderboard(store, "whole"))
+    with mock.patch.object(kept, "leaderboard", side_effect=AssertionError("rated again")):
+        assert repr(cached_leaderboard(store, "whole", group)) == repr(fresh)
+        assert repr(cached_leaderboard(store, "whole")) == whole
+
+
+def test_the_command_names_the_group_and_an_unknown_one_is_refused(cli: Any, config: Path, store: Store) -> None:
+    found = json.loads(cli("leaderboard", config, "--group", "kind=even", "--format", "json").out)
+    assert found["group"] == {"column": "kind", "value": "even"}
+    assert {row["games"] for row in found["agents"]} == {20}
+    assert "kind=even" in cli("leaderboard", config, "--group", "kind=even").out
+    with pytest.raises(InputError, match="no query has kind=old; groups are kind=even, kind=odd"):
+        leaderboard(store, "whole", group=("kind", "old"))
+    refused = cli("leaderboard", config, "--group", "even")
+    assert (refused.status, "COLUMN=VALUE" in refused.err) == (2, True)
