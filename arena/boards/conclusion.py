@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import numpy as np
 
 from arena.boards.costs import Front, lowest_prices
-from arena.boards.trust import NO_MODEL, judges_of_words, rating_checks
 from arena.present.numbers import COUNT, counted, listed
 from arena.ratings.likelihood import NO_TIES, probabilities
 from arena.ratings.ranks import fewest_queries
@@ -43,6 +42,9 @@ STANDINGS: Final[Mapping[Standing, str]] = {
 
 _NAMED = 5
 """Agents named in a sentence; the others are counted."""
+
+NO_MODEL: Final = "No language model judged these games"
+"""The headline, and the check that fails, where all judges compare words."""
 
 BY_PLACE: Final = "Place or strength?"
 """The headline where the place shown may have made the ratings."""
@@ -92,7 +94,7 @@ def conclude_board(board: Leaderboard, comparisons: Sequence[Comparison] = ()) -
         shortfall=board.shortfall,
         fronts=board.costs.fronts,
         comparisons=comparisons,
-        of_words=judges_of_words(board.settings),
+        of_words=board.settings.judges_of_words,
     )
 
 
@@ -128,7 +130,7 @@ def conclude(
             "'judges' and run again.",
             top=(),
         )
-    return found.weighed(list(rating_checks(ratings, found)))
+    return found.weighed(())
 
 
 def _concluded(

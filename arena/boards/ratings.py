@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from arena.boards.conclusion import BY_PLACE, Conclusion, conclude, expectation, more_needed
 from arena.boards.health import judge_section
+from arena.boards.trust import rating_checks
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, P_VALUE, POINTS, POINTS_1, SIGNED, counted, listed
 from arena.present.picture import Line, Mark, Whiskers
@@ -59,14 +60,14 @@ class RatedBoard(Board):
     def sections(self) -> list[Section]:
         """The conclusion, the ratings, the judges, each judge's own ratings, and what was noticed about the rows."""
         rated, ratings = self.rated, self.rated.ratings
-        conclusion = conclude(ratings)
+        conclusion = _concluded(ratings)
         found = [
             conclusion_section(conclusion, ratings),
             ratings_section(ratings, conclusion, controlled=rated.controlled, remarks=self._remarks(conclusion)),
             *judge_section(ratings, rated.by_judge),
         ]
         for at, (judge, own) in enumerate(rated.by_judge.items(), start=1):
-            said = conclude(own)
+            said = _concluded(own)
             sentence = Remarks([f"Judge {judge} alone: {said.sentence}"])
             section = ratings_section(own, said, name=f"judge-{at}", title=f"Judge {judge} alone")
             found.append(replace(section, blocks=[sentence, *section.blocks]))
@@ -108,6 +109,12 @@ class RatedBoard(Board):
             )
         if noticed := [f"{rows[name]:,} {phrase}" for name, phrase in _ROWS.items() if rows.get(name)]:
             yield f"Rows: {rows['rows']:,}; {'; '.join(noticed)}."
+
+
+def _concluded(ratings: Ratings, comparisons: Sequence[Comparison] = (), of_words: Sequence[str] = ()) -> Conclusion:
+    """What ratings allow to be said, standing as firmly as their own trust checks let it."""
+    found = conclude(ratings, comparisons=comparisons, of_words=of_words)
+    return found.weighed([*rating_checks(ratings, found)])
 
 
 def conclusion_section(conclusion: Conclusion, ratings: Ratings | None, trust: str = "") -> Section:
@@ -187,7 +194,7 @@ def ratings_json(
     of_judge = [replace(one, judges={judge: one.judges[judge]}) for one in comparisons if judge in one.judges]
     return {
         "agents": records(rating_table(ratings)),
-        "conclusion": conclude(ratings, comparisons=of_judge, of_words=[judge] if of_words else ()),
+        "conclusion": _concluded(ratings, of_judge, [judge] if of_words else ()),
         "judge_health": ratings.judge_health and flat(ratings.judge_health),
         "judges": ratings.judges,
         "fragility": ratings.fragility,

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from arena.boards.conclusion import NO_MODEL, Conclusion
 from arena.present.blocks import Check, Status, passed, settled
 from arena.present.numbers import FIGURE, PERCENT, PERCENT_1, counted, listed, with_interval
 from arena.ratings.pairs import circles
@@ -17,16 +18,12 @@ from retrieval_eval.stats.bootstrap import wilson
 from retrieval_eval.stats.estimate import Estimate
 
 if TYPE_CHECKING:
-    from arena.boards.conclusion import Conclusion
     from arena.boards.results import Leaderboard
     from arena.calibration.votes import Level
-    from arena.config.stored import StoredSettings
     from arena.ratings.health import JudgeHealth
     from arena.ratings.rate import Ratings
 
 
-NO_MODEL: Final = "No language model judged these games"
-"""The check that fails, and the headline of a conclusion, where all judges compare words."""
 PEOPLE: Final = "People agree with the judge"
 _CARRIED_BY: Final = 0.02
 """Share of the queries, two at least, that must not carry the lead alone."""
@@ -256,17 +253,11 @@ def _samples(board: Leaderboard) -> Iterator[Check]:
                 )
 
 
-def judges_of_words(settings: StoredSettings) -> tuple[str, ...]:
-    """The judges of the games, where none of them is a language model."""
-    names = settings.game_judges or tuple(settings.judges)
-    return names if all(map(settings.of_words, names)) else ()
-
-
 def _language_models(board: Leaderboard) -> Iterator[Check]:
     words = [*filter(board.settings.of_words, board.settings.judges)]
     if words:
         yield Check(
-            NO_MODEL if judges_of_words(board.settings) else "A judge compares words alone",
+            NO_MODEL if board.settings.judges_of_words else "A judge compares words alone",
             "failed",
             f"{listed(words)} compares words and is no language model: its judgments are a baseline.",
             "Name a language model under 'judges' before anything is decided.",

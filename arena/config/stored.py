@@ -120,6 +120,12 @@ class StoredSettings:
         """Whether a judge compares words and asks no language model."""
         return judge in self.judges and self.judges[judge].provider == "lexical"
 
+    @property
+    def judges_of_words(self) -> tuple[str, ...]:
+        """The judges of the games, where none of them is a language model."""
+        names = self.game_judges or tuple(self.judges)
+        return names if all(map(self.of_words, names)) else ()
+
     @cached_property
     def agents(self) -> tuple[StoredAgent, ...]:
         """The agents that the tournament asks itself."""
