@@ -12,10 +12,9 @@ from typing import Any
 
 from arena.config.ratings import RatingsSection
 from arena.present.blocks import Block, Board, Remarks, Section
-from arena.present.numbers import ALIGNED, COUNT, POINTS, SIGNED, clipped, listed
+from arena.present.numbers import COUNT, POINTS, SIGNED, clipped, listed
 from arena.present.picture import Line, Mark, Whiskers
 from arena.present.table import Column, Table
-from retrieval_eval.stats.estimate import Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +81,7 @@ class Changes:
 
     Attributes:
         moves: of the agents rated in both, best rated first.
+        agents: an agent is changed that gives other answers; known of runs that kept digests of them.
         judges: a judge is changed that is asked otherwise under its old name.
         queries: by id; a query is changed that has another text.
         settings: all that differ, in the order of their paths.
@@ -105,11 +105,18 @@ def compare(before: State, after: State) -> Changes:
     old, new = (_settings(subject) for subject in (one, other))
     return Changes(
         tuple(_moves(before.standings, after.standings)),
-        _difference(*(dict.fromkeys(subject.get("agents", ())) for subject in (one, other))),
+        _difference(*_agents(one, other)),
         _difference(*(settings.get("judges", {}) for settings in (old, new))),
         _difference(*(subject.get("queries", {}) for subject in (one, other))),
         tuple(_differences("", old, new)),
     )
+
+
+def _agents(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The agents of both; with digests of their answers where both were kept with these and are of the same queries."""
+    if "answers" in one and "answers" in other and one.get("queries") == other.get("queries"):
+        return [one["answers"], other["answers"]]
+    return [dict.fromkeys(subject.get("agents", ())) for subject in (one, other)]
 
 
 def _settings(subject: Mapping[str, Any]) -> dict[str, Any]:
@@ -161,10 +168,8 @@ _BOTH = (
     Column("agent", "Agent"),
     Column("place_before", "Place before", COUNT, "Among the agents that both states rate."),
     Column("place_after", "Place after", COUNT),
-    Column("ranks_before", "Ranks before", ALIGNED, "The ranks it might have, among all agents there."),
-    Column("ranks_after", "Ranks after", ALIGNED),
-    Column("bt_before", "Rating before", POINTS, interval="Interval before"),
-    Column("bt_after", "Rating after", POINTS, interval="Interval after"),
+    Column("bt_before", "Rating before", POINTS),
+    Column("bt_after", "Rating after", POINTS),
     Column("points", "Points", SIGNED, "Rating points gained."),
     Column(
         "intervals",
@@ -210,8 +215,7 @@ class ChangesBoard(Board):
             row: dict[str, Any] = {"agent": move.agent, "points": move.points, "intervals": apart[move.apart]}
             row |= {"place_before": move.place_before, "place_after": move.place_after}
             for when, line in (("before", move.before), ("after", move.after)):
-                row[f"ranks_{when}"] = COUNT.between(line["rank_low"], line["rank_high"])
-                row[f"bt_{when}"] = Estimate(line["bt"], line["bt_low"], line["bt_high"])
+                row[f"bt_{when}"] = line["bt"]
             yield row
 
     def _picture(self) -> Whiskers:

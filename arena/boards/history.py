@@ -197,14 +197,15 @@ class HistoryBoard(Board):
 
     def _remarks(self) -> Iterator[str]:
         earlier = self.moments[:-1]
-        anchored = [self.anchors(own) for own in earlier]
-        for agents in dict.fromkeys(map(tuple, anchored)):
-            where = "in every run" if len(set(map(tuple, anchored))) == 1 else f"in {anchored.count(list(agents))} runs"
-            if agents:
-                yield f"Anchored to {listed(agents, _NAMED)}, whose answers are the same now as {where}."
-            else:
-                runs = counted(anchored.count([]), "run has", "runs have")
-                yield f"{runs} nothing in common with now: no agent is known to give the same answers to all queries."
+        anchored = [own for own in earlier if self.anchors(own)]
+        if anchored:
+            always = self.anchors(*anchored)
+            runs = "each earlier run" if len(anchored) == len(earlier) else f"{len(anchored)} of {len(earlier)} runs"
+            named = f": always {listed(always, _NAMED)}" if always else ""
+            yield f"Ratings of {runs} are anchored to the agents whose answers are the same now{named}."
+        if lost := len(earlier) - len(anchored):
+            runs = counted(lost, "run has", "runs have")
+            yield f"{runs} no anchor: no agent is known to give the same answers now to all queries there were."
 
     def picture(self) -> Whiskers:
         """One agent's rating at each moment."""

@@ -106,9 +106,9 @@ def items_table(lines: Sequence[Line], effects: Mapping[str, Effect], notes: Ite
         Column("item", "Nugget" if words else "Item"),
         Column("weight", "Importance" if words else "Weight", weight),
         Column("covering", "Covered by", COUNT, "Agents whose answers cover it."),
-        Column("failing", "Failed by", meaning="Agents whose answers do not cover it."),
         Column("moved", "Moves", COUNT, "Agents whose place changes if it is left out."),
         Column("marks", "Marks", meaning="Gold: it has gold answers. Decides: another agent would lead without it."),
+        Column("failing", "Failed by", meaning="Agents whose answers do not cover it."),
     ]
     return Table("items", "", columns, [_row(line, effects.get(line.key)) for line in lines], list(notes))
 

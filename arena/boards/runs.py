@@ -43,11 +43,8 @@ _RUNS: Final = (
     Column("state", "State"),
     Column("answered", "Answered", COUNT, "By agents that the run asked."),
     Column("judged", "Judged", COUNT, "By calls of the run."),
-    Column("known", "Known", COUNT, "Found in the store, or the same as another one."),
     _FAILED,
-    _CALLS,
     _COST,
-    Column("cost_unknown", "Cost unknown", COUNT, "Judgments and answers whose cost is not known."),
     Column("first", "First", meaning="The best rated agent after the run; see who is tied with it."),
 )
 _STAGES: Final = (
@@ -57,9 +54,7 @@ _STAGES: Final = (
     Column("known", "Known", COUNT, "Without a call: in the store, or the same as another one."),
     _FAILED,
     _CALLS,
-    *_TOKENS,
     _COST,
-    Column("cost_known", "Cost known", meaning="Results whose cost is known; the others are left out."),
 )
 
 
@@ -97,17 +92,10 @@ def runs_table(runs: Sequence[Run]) -> Table:
     return Table("runs-so-far", "", _RUNS, [_run(run, asks=asks) for run in runs])
 
 
-def stages_table(run: Run, *, at_work: bool = False, name: str = "run-by-stage") -> Table:
-    """A line for each stage of a run, agents first; a figure that nobody knows is empty, not 0.
-
-    Args:
-        run: whose stages.
-        at_work: leave out what is told only in the end.
-        name: of the table.
-    """
-    columns = [column for column in _STAGES if not (at_work and column.key in {"wanted", "known"})]
+def stages_table(run: Run) -> Table:
+    """A line for each stage of a run, agents first; a figure that nobody knows is empty, not 0."""
     stages = [stage for stage in _WORDS if stage in run.stages or stage in run.spent]
-    return Table(name, "", columns, [_stage(run, stage) for stage in stages])
+    return Table("run-by-stage", "", _STAGES, [_stage(run, stage) for stage in stages])
 
 
 def run_names(found: Sequence[Run]) -> dict[str, str]:
@@ -150,7 +138,6 @@ def in_words(run: Run) -> str:
 def _run(run: Run, *, asks: bool) -> dict[str, Any]:
     spent, stages = _total(run), run.stages.keys() | run.spent.keys()
     answered = run.spent[AGENTS].judged if AGENTS in run.spent else 0
-    told = run.stages and not run.spent.keys() - run.stages.keys()
     return {
         **_spent(spent),
         "began": f"{datetime.fromtimestamp(run.begun, UTC):%Y-%m-%d %H:%M:%S}",
@@ -158,7 +145,6 @@ def _run(run: Run, *, asks: bool) -> dict[str, Any]:
         "state": run.state,
         "answered": answered if asks else None,
         "judged": spent.judged - answered,
-        "known": sum(stage["known"] for stage in run.stages.values()) if told else None,
         "failed": sum(_ended(run, stage)[1] for stage in stages),
         "first": run.standings[0]["agent"] if run.standings else None,
     }
@@ -172,12 +158,8 @@ def _stage(run: Run, stage: str) -> dict[str, Any]:
 
 
 def _spent(spent: Spent) -> dict[str, Any]:
-    """What asking took; ``None`` for what nobody knows."""
-    known = f"{spent.results - spent.cost_unknown:,} of {spent.results:,}"
-    row: dict[str, Any] = {**asdict(spent), "cost_known": known}
-    if not spent.tokens_known:
-        row |= {"input_tokens": None, "output_tokens": None}
-    return row if spent.cost_known else {**row, "cost_usd": None}
+    """What asking took; ``None`` for a cost that nobody knows."""
+    return asdict(spent) if spent.cost_known else {**asdict(spent), "cost_usd": None}
 
 
 def _total(run: Run) -> Spent:

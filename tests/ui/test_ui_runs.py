@@ -187,7 +187,7 @@ def test_two_runs_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert dict(zip(moves["Agent"], moves["Place before"], strict=True)) == {"z": 1, "x": 2, "y": 3}
     changed = table(asked, "Setting")
     history = page("history")
-    assert "Anchored to x, y and z, whose answers are the same now as in every run" in shown(history)
+    assert "are anchored to the agents whose answers are the same now: always x, y and z." in shown(history)
     assert table(history, "Version")["Version"].tolist() == [1, 1, 1]
     assert changed.values.tolist() == [["pairwise.documents.threshold", "1", "2"]]
 

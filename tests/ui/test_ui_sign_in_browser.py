@@ -127,7 +127,7 @@ def test_an_editor_edits_until_the_role_is_taken_away(page: Page, address: str, 
     go(page, f"{address}/workbench?view=nuggets&query={quote('q1: What of q1?')}")
     page.get_by_role("textbox", name="Text").fill("it hunts")
     page.get_by_role("button", name="Add", exact=True).click()
-    page.wait_for_selector("text=4. it hunts")
+    page.get_by_role("cell", name="it hunts").first.wait_for()
     settle(page)
     page.get_by_role("button", name="Save", exact=True).click()
     page.wait_for_selector("text=the earlier version is kept")

@@ -57,7 +57,6 @@ def show_bank(source: data.Source) -> None:
         if opened.session is not None and opened.path is not None:
             path = opened.path
             draft = editing.draft("bank-draft", path, lambda: read_bank(path), BankDraft.begin)
-            _show_bank(source, draft.before, draft)
             _edit_bank(source, opened.session, draft)
             return
     except InputError as error:
@@ -82,15 +81,19 @@ def show_bank(source: data.Source) -> None:
             editing.offer_file(opened.session, "bank.jsonl", "exam", kinds, save)
         elif opened.why_not:
             st.info(opened.why_not)
-        _show_bank(source, bank, None)
+        place = _show_bank(source, bank, None)
+        if place is not None:
+            text.lead(bank.items[place].open_text)
+            _show_grades(study, bank.items[place])
+        _show_labels(source, study)
 
 
 def show_nuggets(source: data.Source) -> None:
     """Draw the lists of nuggets beside their scores."""
     st.header("Nuggets", anchor=False)
     editing.say_saved()
-    results, board = data.nuggets(source), data.board(source).nuggets
-    if results is None or board is None:
+    results = data.nuggets(source)
+    if results is None:
         nothing(
             "**This tournament has no nuggets.** Nuggets are the facts that a good answer states.", yaml=_NUGGETS_YAML
         )
@@ -101,26 +104,17 @@ def show_nuggets(source: data.Source) -> None:
             f"{open_:,} of {len(labels):,} labels failed or are not made yet. `ragleague run` makes what is missing, "
             "with `--retry-failed` also what failed."
         )
-    opened = editing.opened(source, "nuggets")
     named = _queries(source)
     query_id = choose("Query", list(named), "query", named.__getitem__)
     say_what_is_unknown()
-    shown = [bank for bank in results.banks.values() if query_id in (None, bank.query_id)]
-    lines = [nugget_line(nugget) for bank in shown for nugget in bank.nuggets]
-
-    def take(row: int) -> None:
-        st.session_state["query"] = lines[row].query
-
-    scores = scores_table("", board.answers) if board.answers.runs else None
-    picture = [] if scores is None else of_table(scores, {"blue": "v_strict"}, "V strict", "V strict of each agent.")
-    table = items_table(lines, _nugget_effects(source))
-    _show_beside(replace(table, name="nuggets"), picture, take if query_id is None else None)
-    if query_id is None:
-        st.caption("Choose a query, or a line above, to edit its nuggets.")
-    else:
-        _show_link(source, query_id, named[query_id])
-        if query_id not in results.banks:
-            st.caption(f"No nuggets for this query: {results.without.get(query_id, 'none were made')}.")
+    opened = editing.opened(source, "nuggets")
+    draft = None
+    if query_id is not None and opened.path is not None:
+        draft = _draft(opened.path, NuggetBank(query_id, data.queries(source)[query_id].text, ()))
+    _show_lists(source, results, query_id, draft)
+    if query_id is not None:
+        text.lead(data.queries(source)[query_id].text)
+        st.markdown(f"[All answers to this query]({link('queries', source, query=named[query_id])})")
     if opened.session is None:
         st.info(opened.why_not)
     elif opened.path is None:
@@ -130,8 +124,29 @@ def show_nuggets(source: data.Source) -> None:
             _save_nuggets(session, path, banks, seen=None, by="", what="the judge's")
 
         editing.offer_file(session, "nuggets.jsonl", "nuggets", (".jsonl", ".jsonl.gz"), save)
-    elif query_id is not None:
-        _edit_nuggets(source, opened.session, opened.path, results, query_id)
+    elif draft is not None:
+        _edit_nuggets(opened.session, draft, results)
+
+
+def _show_lists(source: data.Source, results: NuggetResults, query_id: str | None, draft: NuggetDraft | None) -> None:
+    """The nuggets of a query, as they are drafted, or of all, beside the scores."""
+    shown = [bank for bank in results.banks.values() if query_id in (None, bank.query_id)]
+    lines = [nugget_line(nugget) for bank in ([draft.after] if draft else shown) for nugget in bank.nuggets]
+
+    def take(row: int) -> None:
+        st.session_state["query"] = lines[row].query
+
+    board = data.board(source).nuggets
+    scores = [scores_table("", board.answers)] if board is not None and board.answers.runs else []
+    pictures = [
+        own for one in scores for own in of_table(one, {"blue": "v_strict"}, "V strict", "V strict of each agent.")
+    ]
+    table = replace(items_table(lines, _nugget_effects(source)), name="nuggets")
+    _show_beside(table, pictures, take if query_id is None else None)
+    if query_id is None:
+        st.caption("Choose a query, or a line above, to edit its nuggets.")
+    elif query_id not in results.banks:
+        st.caption(f"No nuggets for this query: {results.without.get(query_id, 'none were made')}.")
 
 
 def _show_beside(table: Table, scores: Sequence[Block], take: Callable[[int], None] | None) -> None:
@@ -148,11 +163,6 @@ def _show_beside(table: Table, scores: Sequence[Block], take: Callable[[int], No
 def _queries(source: data.Source) -> dict[str, str]:
     """Queries as options, by id."""
     return {query_id: text.query_label(query_id, query.text) for query_id, query in data.queries(source).items()}
-
-
-def _show_link(source: data.Source, query_id: str, label: str) -> None:
-    text.lead(data.queries(source)[query_id].text)
-    st.markdown(f"[All answers to this query]({link('queries', source, query=label)})")
 
 
 @data.derived("Leaving out each nugget in turn …")
@@ -239,8 +249,8 @@ class BankDraft(editing.Draft[Bank]):
         return len(edits) - len(self.edits)
 
 
-def _show_bank(source: data.Source, bank: Bank, draft: BankDraft | None) -> None:
-    """The items beside the scores, and what is known of the one that is chosen."""
+def _show_bank(source: data.Source, bank: Bank, draft: BankDraft | None) -> int | None:
+    """The items beside the scores; returns the place of the one that is chosen."""
     study = data.study(source)
     if draft is not None:
         text.quiet(f"File: {draft.path.name}")
@@ -278,21 +288,17 @@ def _show_bank(source: data.Source, bank: Bank, draft: BankDraft | None) -> None
     _show_beside(table, pictures, take)
     place = pick("Item, or click its line above", places, "item", names.__getitem__) if places else None
     say_what_is_unknown()
-    if place is not None and draft is None:
-        text.lead(bank.items[place].open_text)
-    if study is None:
-        return
-    if place is not None and bank.items[place].query_id in study.grids.grids:
-        _show_grades(study, bank.items[place])
-    _show_labels(source, study)
+    return place
 
 
 def _short(item: Item) -> str:
     return text.clipped(item.open_text, 120)
 
 
-def _show_grades(study: Study, item: Item) -> None:
+def _show_grades(study: Study | None, item: Item) -> None:
     """Who covers an item, with what."""
+    if study is None or item.query_id not in study.grids.grids:
+        return
     answers = answers_table(study.of_query(item.query_id), item.item_id)
     if answers.rows:
         show_table(answers)
@@ -317,13 +323,18 @@ def _show_labels(source: data.Source, study: Study) -> None:
 
 def _edit_bank(source: data.Source, session: Session, draft: BankDraft) -> None:
     """The forms, what the edits change, and the way to save them."""
-    changing, adding = st.tabs(["Change the item", "Add an item"])
-    with changing:
-        place = st.session_state.get("item")
+    place, study = _show_bank(source, draft.before, draft), data.study(source)
+    forms, grades = st.columns(2)
+    with forms:
+        changing, adding = st.tabs(["Change the item", "Add an item"])
+        with changing:
+            if place is not None:
+                _change_item(draft, place)
+        with adding:
+            _add_item(source, draft)
+    with grades:
         if place is not None:
-            _change_item(draft, place)
-    with adding:
-        _add_item(source, draft)
+            _show_grades(study, draft.before.items[place])
     if draft.is_changed:
         st.subheader("What your edits change", anchor=False)
         for block in _bank_effect(source, draft):
@@ -331,6 +342,8 @@ def _edit_bank(source: data.Source, session: Session, draft: BankDraft) -> None:
         last = [*draft.edits][-1]
         st.button("Take back the last edit", on_click=editing.attempt, args=(draft.take, last, None))
         editing.show_save("bank-draft", draft, lambda by: _save_bank(source, session, draft, by))
+    if study is not None:
+        _show_labels(source, study)
     editing.show_history(draft.path)
 
 
@@ -449,25 +462,31 @@ class NuggetDraft(editing.Draft[NuggetBank]):
         return int(not same)
 
 
-def _edit_nuggets(source: data.Source, session: Session, path: Path, results: NuggetResults, query_id: str) -> None:
-    none = NuggetBank(query_id, data.queries(source)[query_id].text, ())
-    draft = editing.draft(
-        f"nugget-draft-{query_id}",
+def _draft(path: Path, none: NuggetBank) -> NuggetDraft:
+    """The draft of one query's list, which has no nugget where the file has none of it."""
+    return editing.draft(
+        _key(none.query_id),
         path,
-        lambda: next((bank for bank in read_banks(path) if bank.query_id == query_id), none),
+        lambda: next((bank for bank in read_banks(path) if bank.query_id == none.query_id), none),
         lambda path, digest, before: NuggetDraft(path, digest, before, draft_of(before)),
     )
+
+
+def _key(query_id: str) -> str:
+    return f"nugget-draft-{query_id}"
+
+
+def _edit_nuggets(session: Session, draft: NuggetDraft, results: NuggetResults) -> None:
     _show_steps(draft)
-    last = results.banks.get(query_id)
+    last = results.banks.get(draft.before.query_id)
     said = [[(own.text, own.importance) for own in bank.nuggets] for bank in (last or draft.before, draft.before)]
     if said[0] != said[1]:
         st.info("The file has changed since the last run: `ragleague run` assigns what is new.")
     if draft.is_changed or said[0] != said[1]:
         for block in _nugget_effect(draft, results):
             show_block(block)
-    key = f"nugget-draft-{query_id}"
-    editing.show_save(key, draft, lambda by: _save_draft(session, draft, by))
-    editing.show_history(path)
+    editing.show_save(_key(draft.before.query_id), draft, lambda by: _save_draft(session, draft, by))
+    editing.show_history(draft.path)
 
 
 def _nugget_effect(draft: NuggetDraft, results: NuggetResults) -> list[Block]:
@@ -495,12 +514,9 @@ def _save_nuggets(
 
 
 def _show_steps(draft: NuggetDraft) -> None:
-    """The list, and what can be done, by how many nuggets are chosen."""
+    """What can be done, by how many nuggets are chosen."""
     bank = draft.after
     version = texts_digest(*(f"{own.text} {own.importance}" for own in bank.nuggets))
-    with st.container(gap="xxsmall"):
-        for number, nugget in enumerate(bank.nuggets, start=1):
-            text.plain(f"{number}. {nugget.text} ({nugget.importance or 'importance not known'})")
     chosen = sorted(
         st.multiselect(
             "Nuggets to change",

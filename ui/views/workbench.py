@@ -21,7 +21,7 @@ from arena.store.runs import Run
 from arena.store.wants import Progress
 from judges.errors import CAUSES, RagleagueError, StoreError
 from ui import data, editing, runs, text
-from ui.address import pick, say_what_is_unknown
+from ui.address import pick, say_what_is_unknown, unfold
 from ui.editing import Session
 from ui.show import show_block, show_table
 from ui.text import no_tournament, nothing, problem
@@ -203,8 +203,12 @@ def _show_changes(source: data.Source, found: Sequence[Run]) -> None:
     run = earlier.get(chosen)
     other = data.Source(source.location, source.version, chosen)
     before = _state(other) if run is None else State(run.subject, run.standings)
-    for block in ChangesBoard(compare(before, _state(source))).sections()[0].blocks:
-        show_block(block)
+    said, *blocks = ChangesBoard(compare(before, _state(source))).sections()[0].blocks
+    show_block(said)
+    for place, column in enumerate(st.columns(2) if len(blocks) > 1 else [st.container()]):
+        with column:
+            for block in blocks[place::2]:
+                show_block(block)
 
 
 def _state(source: data.Source) -> State:
@@ -221,7 +225,9 @@ def _show_all(found: list[Run]) -> None:
         st.session_state["run"] = names[row]
 
     show_table(runs_table(found), choose=take)
-    run = found[names.index(pick("Run by stage, or click its line above", names, "run", width=420))]
+    run = found[names.index(pick("Run, or click its line above", names, "run", width=420))]
     say_what_is_unknown()
     text.quiet(f"This run: {in_words(run)}.")
-    show_table(stages_table(run))
+    with unfold("Stage by stage", "stages") as fold:
+        if fold.open:
+            show_table(stages_table(run))

@@ -64,7 +64,7 @@ def test_without_anyone_unchanged_a_state_stays_on_its_own_scale_and_says_so() -
     assert board.rating(board.moments[0], "c").value == -100
     assert board.versions("c")[-1].change is None
     (section,) = board.sections()
-    assert "1 run has nothing in common with now" in section.blocks[0].items[0]  # type: ignore[union-attr]
+    assert "1 run has no anchor" in section.blocks[0].items[0]  # type: ignore[union-attr]
     assert {own.look for line in board.picture().lines for own in line.marks} == {"blue", "grey"}
 
 
