@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from judges.errors import RagleagueError
+from judges.errors import RagleagueError, StoreError
 from ui import address, data, sign_in, text
 from ui.views import (
     annotate,
@@ -62,7 +62,7 @@ def _draw(page: Page) -> None:
         st.set_page_config(page_title=title, layout="wide", initial_sidebar_state="collapsed")
         if not sign_in.let_in():
             return
-        version, names = data.tournaments()
+        version, names = _tournaments()
         name = st.query_params.get(address.TOURNAMENT) or next(reversed(names), "")
         show = page.views[view := address.view(list(page.views))]
         if name not in names:
@@ -82,6 +82,17 @@ def _draw(page: Page) -> None:
         show(replace(source, group=_draw_top(page, source, names, view)))
     except RagleagueError as error:
         text.problem("The store cannot be shown.", error)
+
+
+def _tournaments() -> tuple[tuple[int, int, int], list[str]]:
+    """Version and tournaments of the store; while it cannot be read, what it held before, so that no input is lost."""
+    try:
+        return data.tournaments()
+    except StoreError as error:
+        if data.location() not in data.LAST:
+            raise
+        text.problem("The store cannot be read now. This page shows what it held before.", error)
+        return data.LAST[data.location()]
 
 
 def _draw_top(page: Page, source: data.Source | None, names: Sequence[str], view: str) -> tuple[str, str] | None:

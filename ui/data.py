@@ -44,6 +44,8 @@ _ONE_BY_ONE: Final = 32
 """The same for reads of one query, game or filter."""
 _SAME: Final[dict[tuple[str, int], int]] = {}
 """By place and time of a write to a store that is no news, since a read made it or a person's word: the one before."""
+LAST: Final[dict[str, tuple[tuple[int, int, int], list[str]]]] = {}
+"""By place, what ``tournaments`` read last, for pages that are drawn while the store is locked."""
 _SEEN: Final[dict[str, tuple[int, tuple[int, int], int]]] = {}
 """By place, a store as it was last: its file, its version, when it was written."""
 
@@ -78,7 +80,8 @@ def tournaments() -> tuple[tuple[int, int, int], list[str]]:
     place = location()
     with _reading(place) as store:
         version, names = store.version(), store.rated_tournaments()
-    return (*version, _written(place, version)), names
+    LAST[place] = (*version, _written(place, version)), names
+    return LAST[place]
 
 
 def location() -> str:

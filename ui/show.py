@@ -93,9 +93,9 @@ def _draw(
     whole: Callable[[], Table] | None,
 ) -> None:
     places = list(range(len(table.rows)))
-    with st.container(horizontal=True, horizontal_alignment="right", vertical_alignment="center", gap="small"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
         if table.title:
-            text.strong(table.title)
+            text.strong(table.title, width="content")
         if len(places) >= _FILTERED and chosen is None:
             places = _filtered(table)
         part = replace(table, title="", rows=[table.rows[place] for place in places])

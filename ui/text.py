@@ -66,15 +66,15 @@ class Line:
     signs: Sequence[tuple[str, Kind]] = ()
 
 
-def lines(*own: Line) -> None:
+def lines(*own: Line, width: Literal["stretch", "content"] = "stretch") -> None:
     """Lines below each other, but empty ones: one element of the page, as a browser takes long over many."""
     if drawn := "".join(_line(line) for line in own if line.words):
-        st.html(drawn)
+        st.html(drawn, width=width)
 
 
-def strong(words: str) -> None:
+def strong(words: str, *, width: Literal["stretch", "content"] = "stretch") -> None:
     """A name or headline from outside."""
-    lines(Line("strong", words))
+    lines(Line("strong", words), width=width)
 
 
 def quiet(words: str) -> None:

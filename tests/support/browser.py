@@ -33,17 +33,20 @@ FLAGS = (
 
 
 @contextmanager
-def served(store: Path | str, config: Path | None = None, *options: str, home: Path | None = None) -> Iterator[str]:
+def served(
+    store: Path | str, config: Path | None = None, *options: str, home: Path | None = None, port: int = 0
+) -> Iterator[str]:
     """The address of a server on a store, or on a configuration with its store; the server ends with the block.
 
     Args:
         store: path or address.
         config: the YAML file that names it.
         options: of ``ui.serve``.
+        port: 0 picks a free one.
         home: the folder with Streamlit's ``.streamlit/secrets.toml``, in place of the user's own.
     """
     named = [] if config is None else ["--config", str(config)]
-    with _started(["-m", "ui.serve", str(store), "--no-browser", *named, *options], home) as address:
+    with _started(["-m", "ui.serve", str(store), "--no-browser", *named, *options], home, port) as address:
         yield address
 
 
@@ -55,10 +58,10 @@ def opened_with(config: Path) -> Iterator[str]:
 
 
 @contextmanager
-def _started(arguments: list[str], home: Path | None = None) -> Iterator[str]:
+def _started(arguments: list[str], home: Path | None = None, port: int = 0) -> Iterator[str]:
     headless = {name: value for name, value in os.environ.items() if name not in {"DISPLAY", "WAYLAND_DISPLAY"}}
     headless |= {} if home is None else {"HOME": str(home)}
-    command = [sys.executable, *arguments, "--port", "0"]
+    command = [sys.executable, *arguments, "--port", str(port)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=headless, start_new_session=True) as server:
         try:
             assert server.stdout is not None

@@ -20,7 +20,7 @@ from arena.present.numbers import POINTS
 from arena.store import Store
 from arena.store.annotations import Annotation, Annotations
 from retrieval_eval.data.tables import write_rows
-from tests.support.browser import INERT, PASSAGE, answered, opened_with, reader, settle, show_at, until, visit
+from tests.support.browser import INERT, PASSAGE, answered, opened_with, reader, served, settle, show_at, until, visit
 from tests.support.nugget_store import AGENTS as NUGGET_AGENTS
 from tests.support.nugget_store import played_nugget_tournament
 from tests.support.peoples_words import add_people
@@ -425,6 +425,28 @@ def test_tournament_and_filters_survive_links_back_reload_and_a_new_tab_on_every
     shows(page, "Leaderboard", "sample")
     page.go_forward()
     shows(page, "Leaderboard")
+
+
+def test_a_server_that_is_away_is_said_at_once_and_refuses_a_press_until_it_is_back(
+    browser: Browser, tmp_path: Path
+) -> None:
+    store = write_store(tmp_path / "s.db", name="few", queries=FEW)
+    page = reader(browser).new_page()
+    with served(store) as url:
+        page.goto(f"{url}/review?view=vote&annotator=lee")
+        page.wait_for_selector(f"text=0 of {FEW} queries voted on")
+        settle(page)
+        page.locator("h1").click()
+    page.wait_for_selector("text=The server does not answer", timeout=2000)
+    page.keyboard.press("1")
+    page.wait_for_selector("text=Not saved: the server does not answer")
+    with served(store, port=urlsplit(url).port or 0):
+        page.wait_for_selector("text=Your last press was not saved")
+        press(page, "1", f"1 of {FEW} queries voted on")
+        assert page.locator("#connection").inner_text() == ""
+    page.close()
+    with closing(Store.open(str(store))) as opened:
+        assert [own.value for own in Annotations(opened, "few").history()] == ["A"]
 
 
 async def vote_on_all(client: ClientSession, address: str, name: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 from contextlib import closing
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from arena.boards.results import leaderboard
 from arena.boards.trust import trust_checks
 from arena.data.dataset import Dataset
 from arena.stages.samples import labels_of
-from arena.store import Store, Wanted
+from arena.store import Store, Wanted, engine
 from judges.types import Answer, Document, Query, Retrieved, Task, label_of
 from tests.support.pages import page, sent, shown, table, tables, unfolded
 from tests.support.peoples_words import add_people
@@ -215,6 +216,21 @@ def test_a_page_says_in_one_line_that_its_server_is_away_and_shows_the_store_aga
         assert [error.value for error in run.error] == ["The store cannot be shown."]
         assert "no database server answers there" in shown(run)
     assert "no tournament yet" in shown(run.run())
+
+
+def test_a_store_that_another_program_locks_is_said_and_the_page_stays(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "PATIENCE_S", 0.1)
+    write_store(here, queries=2)
+    run = opened()
+    before = len(tables(run))
+    with closing(sqlite3.connect(here, isolation_level=None)) as other:
+        for words in ("PRAGMA locking_mode=EXCLUSIVE", "BEGIN EXCLUSIVE", "UPDATE state SET changes = changes"):
+            other.execute(words)
+        run.run(timeout=20)
+        assert "another program keeps it locked" in shown(run)
+        assert len(tables(run)) == before
 
 
 def test_figures_that_a_page_keeps_in_the_store_make_nothing_be_read_anew(here: Path) -> None:
