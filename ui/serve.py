@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlencode
 
 from arena.present.markup import STYLE
 from arena.store import Store, engine
@@ -210,6 +211,12 @@ def web_app(access: ServerAccess) -> App:
         routes=[
             Route(HEALTH, health, methods=["GET"]),
             *(Route(page, document, methods=["GET"]) for page in pages),
+            *(
+                Route(f"/{view}", part, methods=["GET"])
+                for page in PAGES
+                for view in page.views
+                if f"/{view}" not in pages
+            ),
         ],
         middleware=[
             Middleware(Headers, policy=_policy(_BACKEND, _SCRIPT)),
@@ -222,6 +229,15 @@ def web_app(access: ServerAccess) -> App:
 def addresses() -> list[str]:
     """Where each page is; the first one is at the root."""
     return ["/", *(f"/{page.address}" for page in PAGES[1:])]
+
+
+def part(request: Request) -> Response:
+    """Send the browser to a part of a page that was a page of its own in earlier versions."""
+    from starlette.responses import RedirectResponse
+
+    view = request.url.path.strip("/")
+    page = next(page for page in PAGES if view in page.views)
+    return RedirectResponse(f"{page.address}?{urlencode([('view', view), *request.query_params.multi_items()])}")
 
 
 def document(_request: Request) -> Response:

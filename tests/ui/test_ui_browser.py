@@ -237,7 +237,7 @@ def seen_order(lines: list[list[str]]) -> Callable[[str], int]:
 
 
 def test_the_address_holds_the_game(page: Page, browser: Browser, address: str) -> None:
-    visit(page, f"{address}/queries?view=games")
+    visit(page, f"{address}/games")  # as earlier versions called it
     page.get_by_role("button", name="Next game").click()
     page.wait_for_selector("text=this is number 2")
     settle(page)

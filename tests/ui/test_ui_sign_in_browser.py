@@ -53,7 +53,7 @@ def page(browser: Browser) -> Page:
     return page
 
 
-def sign_in(page: Page, address: str, name: str, link: str = "/vote") -> None:
+def sign_in(page: Page, address: str, name: str, link: str = "/review") -> None:
     """Open a link before a sign-in, and be where it leads after it."""
     page.context.clear_cookies()
     page.goto(f"{address}{link}")
