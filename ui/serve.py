@@ -237,7 +237,8 @@ def part(request: Request) -> Response:
 
     view = request.url.path.strip("/")
     page = next(page for page in PAGES if view in page.views)
-    return RedirectResponse(f"{page.address}?{urlencode([('view', view), *request.query_params.multi_items()])}")
+    where = "./" if page is PAGES[0] else page.address
+    return RedirectResponse(f"{where}?{urlencode([('view', view), *request.query_params.multi_items()])}")
 
 
 def document(_request: Request) -> Response:

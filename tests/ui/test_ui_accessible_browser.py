@@ -1,25 +1,54 @@
-"""Every page of the demo for people who read it otherwise: axe's rules, light and dark, on a desk and on a phone."""
+"""Every page on long texts, for people who read it otherwise: axe's rules, light and dark, on a desk and on a phone."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
+from retrieval_eval.data.tables import write_rows
 from tests.support.browser import served, settle, show_at, until
+from tests.support.nugget_store import played_nugget_tournament
+from tests.support.peoples_words import add_people
 from ui.app import PAGES as MENU
 
 PAGES = ["", *(f"{page.address}?view={view}" for page in MENU[1:] for view in page.views)]
 GRAVE = ("serious", "critical")
 
 
+def long(text: str) -> str:
+    """A text that fills more than a window."""
+    return f"{text}\n" + "\n".join(f"- point {at} of many, which is said in a sentence of its own" for at in range(60))
+
+
 @pytest.fixture(scope="module")
-def address(played_demo: Path) -> Iterator[str]:
-    with served(next(played_demo.glob("*.db")), played_demo / "tournament.yaml") as url:
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("long")
+    queries = [f"q{number:02}" for number in range(12)]
+    agents = [f"an-agent-with-a-long-name-{number}" for number in range(4)]
+    columns = ("qid", "did", "document", "agent", "rank")
+    rows = [
+        (q, f"{q}-{at}", long(f"Document {at}"), agent, at + 1) for q in queries for agent in agents for at in (0, 1)
+    ]
+    write_rows(folder / "documents.csv", columns, [dict(zip(columns, row, strict=True)) for row in rows])
+    items = [{"qid": q, "question": f"What is point {at} of {q}?"} for q in queries for at in range(5)]
+    write_rows(folder / "items.csv", ("qid", "question"), items)
+    config = played_nugget_tournament(
+        folder,
+        queries=queries,
+        agents=agents,
+        wording=long,
+        data={"queries": "queries.csv", "answers": "answers.csv", "documents": "documents.csv"},
+        retrieval={"judge": "words"},
+        pairwise={"judges": "words"},
+        criteria={"judge": "words"},
+        exam={"judge": "words", "bank": "items.csv"},
+    )
+    add_people(folder / "store.db", "nuggets")
+    with served(folder / "store.db", config) as url:
         yield url
 
 
