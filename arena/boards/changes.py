@@ -13,7 +13,6 @@ from typing import Any
 from arena.config.ratings import RatingsSection
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, POINTS, SIGNED, clipped, listed
-from arena.present.picture import Line, Mark, Whiskers
 from arena.present.table import Column, Table
 
 
@@ -189,7 +188,7 @@ class ChangesBoard(Board):
         """What moved, and what differs in agents, judges, queries and settings."""
         blocks: list[Block] = [Remarks([self.in_short()])]
         if self.changes.moves:
-            blocks += [Table("agents-in-both", "Agents in both", _BOTH, list(self._moves())), self._picture()]
+            blocks.append(Table("agents-in-both", "Agents in both", _BOTH, list(self._moves())))
         return [Section("changes", "What changed", "", [*blocks, *self._subjects()])]
 
     def in_short(self) -> str:
@@ -205,9 +204,8 @@ class ChangesBoard(Board):
         different = [kind for kind, difference in kinds.items() if difference]
         if any(change.path.split(".")[0] != "judges" for change in changes.settings):
             different.append("settings")
-        return (
-            f"Different are {listed(different)}. Ratings of different fields, judges or queries are not on one scale."
-        )
+        scale = "Ratings of different agents, judges or queries are not on one scale; History anchors them."
+        return f"Changed: {listed(different)}. {scale}"
 
     def _moves(self) -> Iterator[Mapping[str, Any]]:
         apart = {True: "apart", False: "overlap", None: None}
@@ -217,29 +215,6 @@ class ChangesBoard(Board):
             for when, line in (("before", move.before), ("after", move.after)):
                 row[f"bt_{when}"] = line["bt"]
             yield row
-
-    def _picture(self) -> Whiskers:
-        lines = [
-            Line(
-                move.agent,
-                [
-                    Mark(move.before["bt"], move.before["bt_low"], move.before["bt_high"], "grey"),
-                    Mark(move.after["bt"], move.after["bt_low"], move.after["bt_high"], "blue"),
-                ],
-            )
-            for move in self.changes.moves
-        ]
-        return Whiskers(
-            "ratings-in-both",
-            "",
-            "Ratings with intervals before and after. The table above has them.",
-            "A mark is a Bradley-Terry rating, the line its interval. Where both states share games, overlapping "
-            "intervals do not show that nothing changed.",
-            lines,
-            axis="Bradley-Terry rating, points",
-            form=POINTS,
-            legend={"grey": "before", "blue": "after"},
-        )
 
     def _subjects(self) -> Iterator[Table]:
         changes = self.changes

@@ -220,6 +220,7 @@ class HistoryBoard(Board):
                 mark = Mark(found.value, found.low, found.high, "blue" if same else "grey")
                 beside = f"other {listed(own.differs)}" if own.differs else ""
                 lines.append(Line(own.name, [mark], tag=starts.get(own.name, beside)))
+        grey = any(mark.look == "grey" for line in lines for mark in line.marks)
         return Whiskers(
             "history",
             agent,
@@ -228,7 +229,7 @@ class HistoryBoard(Board):
             lines[:_DRAWN],
             axis="Bradley-Terry rating, points",
             form=POINTS,
-            legend={"blue": "anchored", "grey": "not on one scale with now: other judges, queries or settings"},
+            legend={"blue": "anchored", "grey": "not on one scale with now"} if grey else {},
         )
 
 

@@ -182,7 +182,7 @@ def test_two_runs_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     run(configured(tmp_path, criteria=None, pairwise={"judges": ["judge"], "documents": {"threshold": 2}}))
     start_on(monkeypatch, config)
     asked = page("runs")
-    assert "Different are settings" in shown(asked)
+    assert "Changed: settings" in shown(asked)
     moves = table(asked, "Place before")
     assert dict(zip(moves["Agent"], moves["Place before"], strict=True)) == {"z": 1, "x": 2, "y": 3}
     changed = table(asked, "Setting")

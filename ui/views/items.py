@@ -50,7 +50,6 @@ Step: TypeAlias = Callable[[NuggetBank, Sequence[int], str, Importance | None], 
 
 def show_bank(source: data.Source) -> None:
     """Draw the exam bank beside the exam's scores."""
-    st.header("Exam bank", anchor=False)
     editing.say_saved()
     try:
         opened = editing.opened(source, "exam")
@@ -90,7 +89,6 @@ def show_bank(source: data.Source) -> None:
 
 def show_nuggets(source: data.Source) -> None:
     """Draw the lists of nuggets beside their scores."""
-    st.header("Nuggets", anchor=False)
     editing.say_saved()
     results = data.nuggets(source)
     if results is None:

@@ -42,7 +42,6 @@ _ENDED: Final[Mapping[str, tuple[str, str]]] = {
 
 def show_runs(source: data.Source | None) -> None:
     """Draw the runs; ``None`` where no tournament has begun yet."""
-    st.header("Runs", anchor=False)
     session = editing.session()
     editing.say_refused("Not done.")
     name = source.tournament if source is not None else session.config.name if session is not None else None
@@ -56,15 +55,17 @@ def show_runs(source: data.Source | None) -> None:
         _show_next(own)
     else:
         st.caption(editing.why_not() if session is None else f"The pages were started for {session.config.name}.")
-    if source is not None:
-        _show_changes(source, found)
     if found:
-        _show_all(found)
+        changed, every = st.columns(2)
+        with every:
+            _show_all(found)
+        if source is not None:
+            with changed:
+                _show_changes(source, found)
 
 
 def show_history(source: data.Source) -> None:
     """Draw the ratings over runs and versions."""
-    st.header("History", anchor=False)
     board = _history(source)
     if len(board.moments) < 2 or not board.agents:
         nothing("Ratings of one run only so far. After another run with ratings, both stand here.")
@@ -195,20 +196,17 @@ def _show_changes(source: data.Source, found: Sequence[Run]) -> None:
     called = run_names(found)
     earlier = {f"run of {called[run.run_id]}": run for run in found[1:] if run.standings}
     others = [name for name in data.tournaments()[1] if name != source.tournament]
-    if not earlier and not others:
-        return
     st.subheader("What changed", anchor=False)
+    if not earlier and not others:
+        st.caption("Nothing to compare yet: after another run, or with a second tournament, this says what changed.")
+        return
     chosen = pick("Since", [*earlier, *others], "since", width=420)
     say_what_is_unknown()
     run = earlier.get(chosen)
     other = data.Source(source.location, source.version, chosen)
     before = _state(other) if run is None else State(run.subject, run.standings)
-    said, *blocks = ChangesBoard(compare(before, _state(source))).sections()[0].blocks
-    show_block(said)
-    for place, column in enumerate(st.columns(2) if len(blocks) > 1 else [st.container()]):
-        with column:
-            for block in blocks[place::2]:
-                show_block(block)
+    for block in ChangesBoard(compare(before, _state(source))).sections()[0].blocks:
+        show_block(block)
 
 
 def _state(source: data.Source) -> State:
