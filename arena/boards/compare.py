@@ -14,7 +14,7 @@ import numpy as np
 
 from arena.boards.cache import Cache, cached_games, cached_leaderboard
 from arena.boards.calibration.methods import method_chart, method_pairs, tau_matrix, way_of
-from arena.boards.results import rating_settings
+from arena.boards.results import Group, of_group, rating_settings
 from arena.boards.wins import Wins, by_points
 from arena.calibration.departures import Departures, departures
 from arena.calibration.methods import Drawn, Means, MethodComparison, Played, compare_drawn, draw
@@ -31,7 +31,6 @@ from arena.store.annotations import Annotations
 from retrieval_eval.stats.bootstrap import estimates, query_weights, weighted_means
 from retrieval_eval.stats.estimate import Estimate
 
-Group: TypeAlias = tuple[str, str]
 Link: TypeAlias = Callable[..., str]
 """The address of the queries' page with these fields."""
 
@@ -332,7 +331,8 @@ def compare_board(store: Store, tournament: str, group: Group | None = None) -> 
 
 
 def _made(store: Store, tournament: str, group: Group | None, kept: Cache) -> CompareBoard:
-    rated = cached_leaderboard(store, tournament).ratings
+    rated = cached_leaderboard(store, tournament, group).ratings
+    store = store if group is None else of_group(store, tournament, group)
     ratings = None if rated is None else {row.agent: Estimate(row.bt, row.bt_low, row.bt_high) for row in rated.agents}
     how, games = rating_settings(store.settings(tournament)), cached_games(store, tournament)
     methods = stored_methods(store, tournament, games, cache(partial(store.dataset, tournament)))
@@ -369,6 +369,7 @@ def compared(
     """
     drawn = drawn or (lambda method, names: draw(method, names, *draws))
     known = [own for own in methods if own.name not in _LEFT_OUT and (own.name != RATING or ratings is not None)]
+    known = [own.among(queries) if isinstance(own, Means) else own for own in known]
     known.sort(key=lambda own: own.name != RATING)
     found = [drawn(own, queries) for own in known]
     seen = {own.name: dict(zip(own.agents, own.seen().sum(axis=1).tolist(), strict=True)) for own in known}

@@ -70,7 +70,7 @@ class TournamentBoard(Board):
         board: what was computed.
         comparisons: its judges held against people, where people judged games.
         apart: levels on which people judged nothing that a judge judged.
-        matrix: of who won how often against whom.
+        figure: all scores side by side.
         queries: texts by id.
         failures: how often which cause, by stage and judge; without it the board's causes alone.
         effort: further tables of what was judged.
@@ -80,7 +80,7 @@ class TournamentBoard(Board):
     board: Leaderboard
     comparisons: Sequence[Comparison] = ()
     apart: Sequence[Level] = ()
-    matrix: Section | None = None
+    figure: Section | None = None
     queries: Mapping[str, str] = field(default_factory=dict)
     failures: Mapping[tuple[Task, str, str], int] = field(default_factory=dict)
     effort: Sequence[Block] = ()
@@ -178,7 +178,7 @@ class TournamentBoard(Board):
             )
         lead = "Each of these must hold before the order above is worth acting on. The bars are rules of thumb."
         found.append(Section("trust", "Can this be trusted?", lead, [Checks(checks)]))
-        found += [self.matrix] if self.matrix is not None else []
+        found += [self.figure] if self.figure is not None else []
         if board.ratings is not None:
             found += judge_section(board.ratings, board.by_judge, board.panel, board.consistency)
         found += self.calibration

@@ -13,11 +13,11 @@ from datetime import datetime
 from importlib import metadata
 from typing import Any, Final, TypeAlias
 
+from arena.boards.compare import compare_board
 from arena.boards.conclusion import expectation
 from arena.boards.leaderboard import TournamentBoard
 from arena.boards.results import leaderboard
 from arena.boards.trust import in_short
-from arena.boards.wins import Wins, tournament_pairs
 from arena.config.stored import StoredSettings
 from arena.people.calibrate import calibrate_tournament, resampling_of
 from arena.present.blocks import Block, Board, Commands, Remarks, Section
@@ -139,15 +139,13 @@ def tournament_report(store: Store, tournament: str, source: str, *, below_cover
     """
     board, data = leaderboard(store, tournament, below_coverage=below_coverage), store.dataset(tournament)
     outcomes = [entry for task in TASKS for entry in store.outcomes(tournament, task)]
-    pairs, matrix = tournament_pairs(store, tournament), None
-    if board.ratings is not None and pairs is not None:
-        matrix = Wins(pairs, [row.agent for row in board.ratings.agents]).report()
+    compared = compare_board(store, tournament)
     calibration = calibrate_tournament(store, tournament, resampling_of(board.settings), label_next=0)
     shown = TournamentBoard(
         board,
         calibration.comparisons,
         calibration.apart,
-        matrix,
+        compared.report() if compared.ways else None,
         queries={query_id: query.text for query_id, query in data.queries.items()},
         failures=Counter((want.task, want.judge, own.cause) for want, own in outcomes if isinstance(own, JudgeFailure)),
         effort=_effort(outcomes),

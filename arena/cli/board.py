@@ -41,6 +41,12 @@ def leaderboard(
     group: Annotated[
         str | None, typer.Option(metavar="COLUMN=VALUE", help="only queries whose table has this value in this column")
     ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            help="write ratings, win matrix and all other scores side by side to this .svg, .png or .html file"
+        ),
+    ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Bradley-Terry of the games alone, without a text: for millions of verdicts")
     ] = False,
@@ -53,8 +59,8 @@ def leaderboard(
     from arena.boards.results import of_group
     from arena.cli.sources import open_tournament
 
-    if quick and matrix:
-        raise InputError("--matrix: a matrix needs every verdict; leave --quick out")
+    if quick and (matrix or plot):
+        raise InputError(f"--{'matrix' if matrix else 'plot'}: it needs every verdict; leave --quick out")
     column, given, value = (group or "").partition("=")
     if group is not None and not (column and given):
         raise InputError(f"--group {group!r}: COLUMN=VALUE, such as kind=factual")
@@ -73,6 +79,12 @@ def leaderboard(
             from arena.cli.show import print_leaderboard
 
             print_leaderboard(store, board, form, source=source, details=details)
+        if plot is not None:
+            from arena.boards.compare import compare_board
+            from arena.present.files import save_plot
+
+            found = compare_board(store, name, chosen)
+            save_plot(plot, [found.figure()] if found.ways else [], name)
     if board.withheld:
         raise typer.Exit(INCOMPLETE)
 

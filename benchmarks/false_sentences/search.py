@@ -116,7 +116,7 @@ def _report(seen: Seen, rated: RatedTable) -> TournamentReport:
     return TournamentReport(
         TournamentBoard(
             board,
-            matrix=Wins(pairs, [row.agent for row in rated.ratings.agents]).report(),
+            figure=Wins(pairs, [row.agent for row in rated.ratings.agents]).report(),
             queries=dict.fromkeys(seen.count.queries, "why?"),
         ),
         "STORE",

@@ -130,7 +130,7 @@ def test_the_command_prints_it(cli: CLI, tmp_path_factory: pytest.TempPathFactor
     assert "Not computed: Elo, bootstrap" in told.out
     assert LEFT_OUT in json.loads(cli("leaderboard", location, "--quick", "--format", "json").out)["notes"]
     refused = cli("leaderboard", location, "--quick", "--matrix")
-    assert (refused.status, refused.err) == (2, "error: --matrix: a matrix needs every verdict; leave --quick out\n")
+    assert (refused.status, refused.err) == (2, "error: --matrix: it needs every verdict; leave --quick out\n")
 
 
 def test_verdicts_go_to_parquet_in_parts_by_query(cli: CLI, store_location: str, tmp_path: Path) -> None:
