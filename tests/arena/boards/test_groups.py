@@ -13,6 +13,7 @@ import pytest
 
 from arena.boards import cache as kept
 from arena.boards.cache import cached_leaderboard
+from arena.boards.compare import compare_board
 from arena.boards.leaderboard import TournamentBoard
 from arena.boards.results import Leaderboard, leaderboard
 from arena.config.whole import load_config
@@ -88,3 +89,14 @@ def test_the_command_names_the_group_and_an_unknown_one_is_refused(cli: Any, con
         leaderboard(store, "whole", group=("kind", "old"))
     refused = cli("leaderboard", config, "--group", "even")
     assert (refused.status, "COLUMN=VALUE" in refused.err) == (2, True)
+
+
+def test_scores_are_compared_on_the_queries_of_the_group_alone(store: Store) -> None:
+    whole, *parts = (compare_board(store, "whole", group) for group in (None, *GROUPS))
+    assert sum(own.queries for own in parts) == whole.queries
+    for own, group in zip(parts, GROUPS, strict=True):
+        board = cached_leaderboard(store, "whole", group)
+        assert board.ratings is not None
+        assert own.order[: len(board.ratings.agents)] == tuple(row.agent for row in board.ratings.agents)
+        assert all(way.queries <= own.queries for way in own.ways)
+    assert {way.name for way in whole.ways} >= {"bradley_terry", "cover", "v_strict", "criteria", "nDCG@10"}
