@@ -2,7 +2,7 @@
 
 Starts the server on a store, or on a YAML file as one who edits does, opens each page in the system's Chromium and
 writes one PNG file per page, and one of the upper part of the report. Those of ``docs/exam.md`` and ``docs/nuggets.md``
-show the examples there, after their commands: ``tournament.yaml docs/images --height 400 --pages exam bank``, and
+show the examples there, after their commands: ``tournament.yaml docs/images --height 400 --pages bank``, and
 ``cats.yaml`` with ``nuggets assess``.
 """
 

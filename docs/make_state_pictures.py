@@ -26,10 +26,6 @@ from docs.make_screenshots import ADDRESSES
 from tests.support.browser import chromium, served, settle
 from tests.support.sample_store import write_store
 
-PAGES: Final = (
-    *("overview", "matrix", "retrieval", "exam", "bank", "nuggets", "calibration", "games", "queries", "runs"),
-    *("vote", "label", "grade", "assess"),
-)
 _TALLEST: Final = 1400
 """Pixels of a page that are shown."""
 _ACROSS: Final = 2560
@@ -56,7 +52,7 @@ def main() -> None:
     with TemporaryDirectory() as folder, chromium() as browser:
         for sheet in sheets(Path(folder)):
             with served(sheet.store, sheet.config) as address:
-                pictures = [picture(browser, sheet, f"{address}/{ADDRESSES.get(page, page)}") for page in PAGES]
+                pictures = [picture(browser, sheet, f"{address}/{page}") for page in ADDRESSES.values()]
             put_together(pictures, sheet.width).save(out / f"{sheet.name}.png", optimize=True)
 
 
