@@ -100,7 +100,11 @@ def _draw_top(page: Page, source: data.Source | None, names: Sequence[str], view
     shown = source or data.Source("", (0, 0, 0), "")
     entries = [(one.title, address.link(one.address, shown), one is page) for one in PAGES]
     parts = [
-        (own.capitalize(), address.link(page.address, shown, view=own), own == view)
+        (
+            "Overview" if own == page.address else own.capitalize(),
+            address.link(page.address, shown, view=own),
+            own == view,
+        )
         for own in (page.views if len(page.views) > 1 else ())
     ]
     choices, group = [], None

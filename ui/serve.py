@@ -57,6 +57,7 @@ _OPTIONS: Final[Mapping[str, object]] = {
     "logger.hideWelcomeMessage": True,
     "logger.level": "error",
     "theme.primaryColor": "#0072b2",
+    "theme.dark.backgroundColor": "#121212",
     "theme.light.linkColor": "#005a8e",
     "theme.dark.linkColor": "#7cc5ef",
     "theme.headingFontSizes": ["1.5rem", "1.3rem", "1.1rem", "1rem", "1rem", "1rem"],
@@ -66,7 +67,8 @@ _OPTIONS: Final[Mapping[str, object]] = {
 """Streamlit quiet and offline, whatever the user's own settings say. Other host names and requests that come from other
 pages are refused, so no foreign page can read along or edit, and no header says who somebody is; the details of an
 unforeseen error, which may quote texts from outside, go to the terminal and not to the page. Python collects garbage in
-its own time, not for a tenth of a second after each page. White text can be read on the first colour."""
+its own time, not for a tenth of a second after each page. White text can be read on
+the first colour; the dark ground is the browser's own, on which our tables and pictures draw."""
 
 
 _PATIENCE_S: Final = 2.0
