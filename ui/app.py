@@ -15,12 +15,12 @@ from judges.errors import RagleagueError, StoreError
 from ui import address, data, sign_in, text
 from ui.views import (
     annotate,
-    calibration,
     compare,
     games,
     items,
     ratings,
     retrieval,
+    trust,
     workbench,
 )
 
@@ -166,7 +166,17 @@ PAGES: Final = (
         {"queries": ratings.show_queries, "games": games.show},
         grouped=True,
     ),
-    Page("Trust", "Whether the judge can be trusted, and the answer if it is biased.", {"trust": calibration.show}),
+    Page(
+        "Trust",
+        "Whether the judge can be trusted, and the answer if it is biased.",
+        {
+            "checks": trust.checks,
+            "people": trust.people,
+            "corrected": trust.corrected,
+            "style": trust.style,
+            "disagreements": trust.disagreements,
+        },
+    ),
     Page(
         "Review",
         "People judge answers and documents, without knowing whose they are.",

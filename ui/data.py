@@ -6,10 +6,11 @@ Every read is cached under the store's number of changes, so a page is as fresh 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 import numpy as np
@@ -18,9 +19,10 @@ import streamlit as st
 from arena.boards.cache import cached_games, cached_leaderboard
 from arena.boards.documents import Source as Whose
 from arena.calibration.comparison import Comparison
+from arena.calibration.style import StyleEffect
 from arena.calibration.votes import Level
 from arena.data.dataset import groupings
-from arena.people.calibrate import compare_with_people
+from arena.people.calibrate import WORTH_KEEPING, compare_with_people, styles_of
 from arena.ratings.games import Floats
 from arena.stages import samples
 from arena.stages.exam.stored import exam_study
@@ -42,6 +44,10 @@ _KEPT = 4
 """Versions of one read that are kept: a few tournaments side by side, not the history of a growing store."""
 _ONE_BY_ONE: Final = 32
 """The same for reads of one query, game or filter."""
+_DISAGREEMENTS: Final = 50
+"""Of each judge and people that are kept for the list."""
+_AT_ONCE_S: Final = 0.3
+"""What takes no longer is drawn without a bar."""
 _SAME: Final[dict[tuple[str, int], int]] = {}
 """By place and time of a write to a store that is no news, since a read made it or a person's word: the one before."""
 LAST: Final[dict[str, tuple[tuple[int, int, int], list[str]]]] = {}
@@ -161,15 +167,84 @@ nuggets = judged(nugget_results, "Reading the nuggets …")
 """Nuggets and what every answer states of them; ``None`` where the tournament has none."""
 
 
-def people(source: Source) -> tuple[tuple[Comparison, ...], tuple[Level, ...]]:
-    """Judges held against people, and the levels on which people judged what no judge did."""
-    return _people(replace(source, group=None))
+def people(source: Source, *, boards: bool = False) -> tuple[tuple[Comparison, ...], tuple[Level, ...]]:
+    """Judges held against people, and the levels on which people judged what no judge did.
+
+    Args:
+        source: which tournament.
+        boards: also their leaderboards, which takes longer than all else.
+    """
+    return _people(replace(source, group=None), boards)
 
 
 @st.cache_resource(max_entries=_KEPT, show_spinner="Holding judges against people …")
-def _people(source: Source) -> tuple[tuple[Comparison, ...], tuple[Level, ...]]:
+def _people(source: Source, boards: bool) -> tuple[tuple[Comparison, ...], tuple[Level, ...]]:
     with _reading(source.location) as store:
-        return compare_with_people(store, source.tournament, lambda: dataset(source))
+        return compare_with_people(
+            store, source.tournament, lambda: dataset(source), most=_DISAGREEMENTS, boards=boards
+        )
+
+
+def corrected(source: Source) -> tuple[Comparison, ...] | None:
+    """The same with each judge's figures corrected by people; ``None`` while it is made, with its progress drawn."""
+    found = _worked("corrected", source, partial(compare_with_people, label_next=0))
+    return None if found is None else found[0]
+
+
+def styles(source: Source) -> tuple[StyleEffect, ...] | None:
+    """What answer judges like besides quality; ``None`` as above."""
+    found: tuple[StyleEffect, ...] | None = _worked("styles", source, styles_of)
+    return found
+
+
+class Work(threading.Thread):
+    """Something that takes long, made once for all who wait for it."""
+
+    def __init__(self, source: Source, make: Callable[..., Any]) -> None:
+        super().__init__(daemon=True)
+        self.source, self._make = source, make
+        self.share, self.doing = 0.0, ""
+        self.found: Any = None
+        self.error: Exception | None = None
+
+    def run(self) -> None:  # noqa: D102
+        try:
+            with _reading(self.source.location) as store:
+                self.found = self._make(store, self.source.tournament, tell=self._tell)
+        except Exception as error:
+            self.error = error
+
+    def _tell(self, share: float, doing: str) -> None:
+        self.share, self.doing = share, doing
+
+
+_WORKS: Final[dict[tuple[str, Source], Work]] = {}
+"""By what is made and of what; the newest last."""
+
+
+def _worked(kind: str, source: Source, make: Callable[..., Any]) -> Any:
+    """What this makes; ``None`` while a thread is still at it, with a bar on the page that ends with a new drawing."""
+    key = kind, replace(source, group=None)
+    work = _WORKS.get(key)
+    if work is None:
+        work = _WORKS[key] = Work(source, make)
+        for old in [*_WORKS][: -2 * _KEPT]:
+            del _WORKS[old]
+        work.start()
+        work.join(None if len(games(source)) < WORTH_KEEPING else _AT_ONCE_S)
+    if work.is_alive():
+        _show_progress(work)
+    elif work.error is not None:
+        _WORKS.pop(key, None)
+        raise work.error
+    return work.found
+
+
+@st.fragment(run_every=0.5)
+def _show_progress(work: Work) -> None:
+    st.progress(work.share, text=f"{work.doing} …")
+    if not work.is_alive():
+        st.rerun()
 
 
 @derived()

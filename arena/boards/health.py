@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from arena.present.blocks import Block, Figure, Figures, Section, estimated
-from arena.present.numbers import COUNT, FIGURE, PERCENT, PERCENT_1, POINTS, WORDS, Number, counted
+from arena.present.blocks import Block, Section
+from arena.present.numbers import ALIGNED, COUNT, FIGURE, PERCENT, POINTS, Number, counted, with_interval
 from arena.present.plain import flat
 from arena.present.table import Column, Table
 
 if TYPE_CHECKING:
-    from arena.ratings.health import JudgeHealth
     from arena.ratings.judges import JudgeAgreement
     from arena.ratings.panel import PanelRatings
     from arena.ratings.rate import Ratings
@@ -23,14 +22,14 @@ _MOST_PAIRS: Final = 15
 _FEWEST_GAMES: Final = 10
 """Below so many games in common a kappa is noise."""
 _WORTH: Final = Number(0, signed=True, unit=" points")
-_HABITS: Final = (
-    Column("judge", "Judge"),
-    Column("n", "Verdicts", COUNT),
-    Column("order_agreement", "Orders agree", PERCENT),
-    Column("first_share", "First shown wins", PERCENT),
-    Column("longer_share", "Longer wins", PERCENT),
-    Column("tie_rate", "Ties", PERCENT),
+_HABITS: Final[Sequence[tuple[str, str, Number, str]]] = (
+    ("order_agreement", "Orders agree", PERCENT, "near 100%"),
+    ("first_share", "First shown wins", PERCENT, "50%"),
+    ("first_effect", "First is worth", _WORTH, "0"),
+    ("longer_share", "Longer wins", PERCENT, "near 50%"),
+    ("tie_rate", "Ties", PERCENT, "few"),
 )
+"""Fields of a judge's health, what people call them, how they are written, and what a judge without a habit has."""
 _AGREEMENT: Final = (
     Column("judges", "Judges"),
     Column("games", "Games judged by both", COUNT),
@@ -61,10 +60,9 @@ def judge_section(
     """
     if ratings.judge_health is None:
         return
-    blocks: list[Block] = [_figures(ratings.judge_health)]
+    blocks: list[Block] = [habits_table(ratings, by_judge)]
     if by_judge:
-        rows = [{"judge": judge, **flat(own.judge_health)} for judge, own in by_judge.items() if own.judge_health]
-        blocks += [Table("habits", "Each judge by itself", _HABITS, rows), _alone(ratings, by_judge, panel)]
+        blocks.append(_alone(ratings, by_judge, panel))
     if ratings.judges is not None:
         blocks.append(_agreement(ratings.judges))
     if consistency:
@@ -74,58 +72,30 @@ def judge_section(
             for judge, own in judges.items()
         ]
         blocks.append(Table("self-consistency", "Does a judge agree with itself?", _CONSISTENCY, samples))
-    lead = "Habits of the judge over all its verdicts: whether place, length or chance decide in place of quality."
+    lead = "Whether place, length or chance decide in place of quality."
     yield Section("judges", "The judge's health", lead, blocks)
 
 
-def _figures(own: JudgeHealth) -> Figures:
-    """Over all verdicts of a judge."""
-    both, decided = counted(own.both_orders, "game"), counted(own.decided, "verdict")
-    compared, verdicts = counted(own.lengths_compared, "verdict"), counted(own.n, "verdict")
-    return Figures(
-        [
-            estimated(
-                "Orders agree",
-                own.order_agreement,
-                PERCENT_1,
-                f"Share of the {both} judged in both orders in which both orders gave the same result. A judge that "
-                "reads carefully is near 100%; low values mean it is swayed by position or guesses.",
-            ),
-            estimated(
-                "First shown wins",
-                own.first_share,
-                PERCENT_1,
-                f"Share of the {decided} with a winner that went to the answer shown first. Without favour for a "
-                "position it is 50% where every pair is shown in both orders.",
-            ),
-            estimated(
-                "First is worth",
-                own.first_effect,
-                _WORTH,
-                "Rating points that an answer gains by being shown first; 0 for a fair judge.",
-            ),
-            estimated(
-                "Longer wins",
-                own.longer_share,
-                PERCENT_1,
-                f"Share of the {compared} with a winner, between answers of different length, that went to the longer "
-                "one. Far above 50%, the judge may reward length, or the longer may be better: read some games.",
-            ),
-            estimated(
-                "Ties",
-                own.tie_rate,
-                PERCENT_1,
-                f"Share of the {verdicts} that are ties. Many ties leave little to tell agents apart by.",
-            ),
-            Figure(
-                "Circles",
-                f"{COUNT.write(own.intransitive_triples)} of {COUNT.write(own.triples)}",
-                WORDS,
-                "Sets of three agents that beat each other in a circle, of those in which every pair has a winner. "
-                "Many circles mean that one rating per agent cannot describe the games.",
-            ),
-        ]
-    )
+def habits_table(ratings: Ratings, by_judge: Mapping[str, Ratings]) -> Table:
+    """What decides in place of quality, over all verdicts, and those of each judge where there are several."""
+    of_all = "All judges" if by_judge else "The judge"
+    found = {of_all: ratings.judge_health, **{judge: own.judge_health for judge, own in by_judge.items()}}
+    known = {judge: own for judge, own in found.items() if own is not None}
+    rows = [
+        {
+            "habit": heading,
+            **{judge: with_interval(getattr(own, key), form) for judge, own in known.items()},
+            "fair": fair,
+        }
+        for key, heading, form, fair in _HABITS
+    ]
+    circles = {
+        judge: f"{COUNT.write(own.intransitive_triples)} of {COUNT.write(own.triples)}" for judge, own in known.items()
+    }
+    rows.append({"habit": "Circles of three", **circles, "fair": "few"})
+    rows.append({"habit": "Verdicts", **{judge: COUNT.write(own.n) for judge, own in known.items()}})
+    columns = [Column("habit", "Habit"), *(Column(judge, judge, ALIGNED) for judge in known)]
+    return Table("habits", "", [*columns, Column("fair", "Without a habit")], rows)
 
 
 def _alone(ratings: Ratings, by_judge: Mapping[str, Ratings], panel: PanelRatings | None) -> Table:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -42,6 +42,10 @@ _VERDICTS: Final = ("verdicts", "")
 """Level and group of a tournament's games."""
 WORTH_KEEPING: Final = 20_000
 """Games; figures of fewer are made in about a second."""
+
+
+Progress: TypeAlias = Callable[[float, str], None]
+"""Told how far something is, from 0 to 1, and what is done next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +262,14 @@ def resampling_of(settings: StoredSettings) -> Settings:
 
 
 def compare_with_people(
-    store: Store, tournament: str, data: Callable[[], Dataset] | None = None, *, most: int = 0, boards: bool = False
+    store: Store,
+    tournament: str,
+    data: Callable[[], Dataset] | None = None,
+    *,
+    most: int = 0,
+    boards: bool = False,
+    label_next: int | None = None,
+    tell: Progress = lambda _share, _doing: None,
 ) -> tuple[tuple[Comparison, ...], tuple[Level, ...]]:
     """A tournament's judges with people alone, as ``calibrate_tournament`` compares them.
 
@@ -268,6 +279,8 @@ def compare_with_people(
         data: reads its data, where they are in memory already.
         most: disagreements listed of each judge.
         boards: whether leaderboards of judges and people are compared too.
+        label_next: as for ``calibrate_tournament``.
+        tell: called with how far it is, and what is done next.
 
     Returns:
         The comparisons, and ``apart`` as of ``Calibration``.
@@ -275,9 +288,19 @@ def compare_with_people(
     if not (store.is_labelled(tournament) or Annotations(store, tournament).counts()):
         return (), ()
     read = cache(partial(store.dataset, tournament)) if data is None else data
-    said = _said(store, tournament, {}, cached_games(store, tournament), read, whole=False)
+    tell(0.0, "Reading what judges and people said")
+    said = _said(store, tournament, {}, cached_games(store, tournament), read, whole=label_next is not None)
     settings = resampling_of(store.settings(tournament))
-    return said.compared(settings, most=most, boards=boards), said.apart
+    tell(0.3, "Holding judges against people")
+    return said.compared(settings, most=most, boards=boards, label_next=label_next), said.apart
+
+
+def styles_of(store: Store, tournament: str, tell: Progress) -> tuple[StyleEffect, ...]:
+    """What answer judges make of qualities of style, and of agents of their own family; ``tell`` as above."""
+    games, data = cached_games(store, tournament), cache(partial(store.dataset, tournament))
+    alone = judges_alone(store, tournament, Cache(store, tournament), games, data, tell=tell)
+    people, _ = peoples_opinions(store, tournament, data)
+    return (*alone.styles, *_families(store, tournament, games, people.get(_VERDICTS, ())))
 
 
 def _said(
@@ -348,22 +371,34 @@ class _KeptRatings:
 
 
 def judges_alone(
-    store: Store, tournament: str, cache: Cache, games: GameTable, data: Callable[[], Dataset]
+    store: Store,
+    tournament: str,
+    cache: Cache,
+    games: GameTable,
+    data: Callable[[], Dataset],
+    *,
+    tell: Progress = lambda _share, _doing: None,
 ) -> Calibration:
     """What answer judges show in all games without people: what they cost, what places sway, and what style does.
 
-    ``data`` reads the tournament's, where the figures are not kept.
+    ``data`` reads the tournament's, where the figures are not kept; ``tell`` is as of ``compare_with_people``.
     """
 
     def made() -> Calibration:
+        tell(0.0, "Reading the answers")
         verdicts = games.verdicts()
         by_judge = {judge: of_judge(verdicts, judge) for judge in verdicts.judges}
         answers = answer_qualities({key: own.text for key, own in data().answers.items()} if by_judge else {})
+        styles: list[StyleEffect] = []
+        for at, (judge, own) in enumerate(by_judge.items()):
+            tell(0.3 + 0.6 * at / len(by_judge), "Fitting what length, lists and citations are worth")
+            styles += style_effects(judge, own, answers)
+        tell(0.9, "Adding up what judges cost")
         return Calibration(
             tournament=tournament,
             spent=spending(store, tournament),
             orders={judge: table_health(own) for judge, own in by_judge.items()},
-            styles=tuple(effect for judge, own in by_judge.items() for effect in style_effects(judge, own, answers)),
+            styles=tuple(styles),
         )
 
     if len(games) < WORTH_KEEPING:

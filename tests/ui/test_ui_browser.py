@@ -268,6 +268,13 @@ def test_planted_texts_do_nothing_on_any_page_which_fits_any_window(page: Page, 
     fits_any_window(page)
 
 
+def test_trust_leads_from_a_disagreement_to_its_game(page: Page, address: str) -> None:
+    visit(page, f"{address}/trust?view=disagreements&tournament=sample")
+    page.locator("a[href*='view=games&game=']").first.click()
+    page.wait_for_selector("text=What the judge said")
+    assert "tournament=sample" in page.url
+
+
 @pytest.mark.parametrize(
     ("path", "ready", "times"),
     [

@@ -294,11 +294,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("retrieval", {"measure": "Measure", "labels": "Labels of", "label": "Label", "documents": "Documents"}),
         ("queries", {"agent": "Agent"}),
         (
-            "trust",
+            "corrected",
             {
                 "corrected": "Judge and what it judged",
                 "width": "Say how many labels an interval of this width needs",
-                "differences": "Judge and what it judged",
             },
         ),
         ("compare", {"part": "More"}),

@@ -68,6 +68,15 @@ _STYLES: Final = (
 )
 
 
+_QUALITIES: Final = {
+    "log_words": "longer",
+    "list_items": "more list items",
+    "citations": "more citations",
+    "confident_words": "more confident words",
+}
+"""Of answers, as people call them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Spending:
     """What one judge's games took.
@@ -254,7 +263,7 @@ def style_blocks(styles: Sequence[StyleEffect]) -> list[Block]:
     """What answer judges like besides strength; nothing without games."""
     if not styles:
         return []
-    rows = [flat(effect) | {"quality": effect.name.replace("_", " ")} for effect in styles]
+    rows = [flat(effect) | {"quality": _QUALITIES.get(effect.name, effect.name)} for effect in styles]
     table = Table("style", "What judges like besides strength", _STYLES, rows)
     words, caption = "What each quality is worth to each judge.", "An interval on one side of 0 is an effect."
     picture = of_table(table, {"blue": "points"}, "rating points", words, caption=caption, names=2, zero=True)

@@ -15,8 +15,19 @@ from arena.calibration.comparison import Comparison, Disagreement, JudgeAgainstP
 from arena.calibration.votes import Level
 from arena.people.files import SUPPORT
 from arena.present.blocks import Block, Check, Checks, Remarks, Status, settled
-from arena.present.numbers import COUNT, FIGURE, PERCENT_1, SIGNED_2, counted, listed, with_interval
-from arena.present.picture import Chart, Dot, Look, of_table
+from arena.present.numbers import (
+    ALIGNED,
+    COUNT,
+    FIGURE,
+    PERCENT,
+    PERCENT_1,
+    SIGNED_2,
+    clipped,
+    counted,
+    listed,
+    with_interval,
+)
+from arena.present.picture import Chart, Dot, Look, Whiskers, of_table
 from arena.present.picture import Level as Line
 from arena.present.plain import flat
 from arena.present.table import Column, Table
@@ -46,6 +57,20 @@ _AGAINST: Final = (
     Column("same", "Two people agree", PERCENT_1, "How often two people say the same of one thing."),
     Column("kappa", "Kappa", FIGURE, interval=WIDE),
     _BIAS,
+)
+_IN_SHORT: Final = (
+    *_WHO,
+    Column("n", "Things", COUNT, "Judged by this judge and by people."),
+    Column("vote_agreement", "Agrees with a vote", PERCENT, interval=WIDE),
+    Column("same", "Two people agree", PERCENT, "How often two people say the same of one thing."),
+    Column("kappa", "Kappa", FIGURE),
+)
+_DISAGREEMENTS: Final = (
+    Column("query", "Query", link="link"),
+    Column("item", "What"),
+    Column("judge", "Judge"),
+    Column("people", "People"),
+    Column("agreed", "People who say so", ALIGNED),
 )
 _CORRELATIONS: Final = {"pearson": "Pearson", "spearman": "Spearman", "kendall": "Kendall's tau-b"}
 _LIMITS: Final = "About 95% of all differences lie between the limits of agreement."
@@ -97,16 +122,32 @@ def people_blocks(comparisons: Sequence[Comparison]) -> list[Block]:
     if not comparisons:
         return []
     grouped = any(one.group for one in comparisons)  # checks of many groups would fill pages
-    against = against_people(comparisons)
-    among = [flat(among_people(one)) | {"what": one.what} for one in comparisons]
-    remarks = list(chain.from_iterable(map(_remarks, comparisons)))
+    remarks = remarks_of(comparisons)
     return [
         *([] if grouped else [Checks(people_checks(comparisons))]),
-        *of_table(against, _LOOKS, "votes alike", _ALIKE, caption=f"{_ALIKE} {_MEASURED}", names=len(_WHO)),
-        against,
-        Table("people", "People among themselves", _AMONG, among),
+        *votes_picture(comparisons),
+        against_people(comparisons),
+        among_table(comparisons),
         *([Remarks(remarks)] if remarks else []),
     ]
+
+
+def votes_picture(comparisons: Sequence[Comparison]) -> list[Whiskers]:
+    """How often each judge says what a person says, beside how often two people agree."""
+    return of_table(
+        in_short(comparisons), _LOOKS, "votes alike", _ALIKE, caption=f"{_ALIKE} {_MEASURED}", names=len(_WHO)
+    )
+
+
+def among_table(comparisons: Sequence[Comparison]) -> Table:
+    """What people say among themselves."""
+    rows = [flat(among_people(one)) | {"what": one.what} for one in comparisons]
+    return Table("people", "People among themselves", _AMONG, rows)
+
+
+def remarks_of(comparisons: Sequence[Comparison]) -> list[str]:
+    """What to know of each comparison, a sentence each."""
+    return list(chain.from_iterable(map(_remarks, comparisons)))
 
 
 def people_checks(comparisons: Sequence[Comparison], apart: Sequence[Level] = ()) -> Sequence[Check]:
@@ -144,6 +185,11 @@ def against_people(comparisons: Sequence[Comparison]) -> Table:
     keys = dict.fromkeys(chain.from_iterable(map(judge_figures, judges_of(comparisons))))
     columns = [*(replace(column, programs=False) for column in _AGAINST), *(Column(key, "") for key in keys)]
     return Table("judges-against-people", "Judges against people", columns, [*_rows(comparisons)])
+
+
+def in_short(comparisons: Sequence[Comparison]) -> Table:
+    """The same on few columns, with the decimals that the intervals deserve."""
+    return replace(against_people(comparisons), name="judges-in-short", columns=_IN_SHORT)
 
 
 def coefficient_tables(comparisons: Sequence[Comparison], whom: str) -> list[Table]:
@@ -291,6 +337,19 @@ def disagreements(comparisons: Sequence[Comparison], texts: Mapping[tuple[str, s
             for part in ("", *found.item):
                 if (found.query_id, part) in texts:
                     yield f"  {part or 'query'}: {texts[found.query_id, part]}"
+
+
+def disagreement_table(
+    judge: JudgeAgainstPeople, found: Sequence[Disagreement], queries: Mapping[str, str], links: Sequence[str]
+) -> Table:
+    """What a judge and people see differently, with where each leads to; ``queries`` are texts by id."""
+    rows = []
+    for one, link in zip(found, links, strict=True):
+        of_judge, of_people, _ = said_of(judge.level, one)
+        row = {"query": clipped(queries.get(one.query_id) or one.query_id, 90), "link": link, "judge": of_judge}
+        agreed = f"{sum(vote == one.people for vote in one.votes.values())} of {len(one.votes)}"
+        rows.append(row | {"item": " / ".join(one.item), "people": of_people, "agreed": agreed})
+    return Table("disagreements", "", _DISAGREEMENTS, rows)
 
 
 def said_of(level: Level, found: Disagreement) -> tuple[str, str, str]:

@@ -1,0 +1,180 @@
+"""The page of trust: the figures of the command, and what it says where there is nothing to hold a judge by."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from arena.boards.calibration.board import Calibration, corrected_figures
+from arena.boards.calibration.methods import style_blocks
+from arena.boards.calibration.people import among_table, coefficient_tables, judges_of, people_checks
+from arena.boards.calibration.people import in_short as shortened
+from arena.people.calibrate import calibrate_tournament, resampling_of
+from arena.present.files import html_table
+from arena.present.numbers import SCORE
+from arena.present.table import Table
+from arena.present.table import shown as columns_of
+from arena.store import Store
+from arena.store.annotations import Annotations, Kind
+from tests.conftest import CLI
+from tests.support.pages import page, sent, shown, unfolded
+from tests.support.peoples_words import add_people
+from tests.support.sample_store import write_store
+from ui import data
+from ui.data import LOCATION_VARIABLE
+
+QRELS = {f"q{query:02}": {f"q{query:02}-d{at}": (query + at) % 3 for at in range(4)} for query in range(12)}
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "s.db"
+    monkeypatch.setenv(LOCATION_VARIABLE, str(path))
+    return path
+
+
+@pytest.fixture
+def judged(store: Path) -> Path:
+    write_store(store, qrels=QRELS)
+    assert add_people(store, "sample") > 50
+    return store
+
+
+def opened(view: str, **address: str) -> AppTest:
+    st.cache_resource.clear()
+    return page(view, **address)
+
+
+def calibrated(path: Path) -> Calibration:
+    with closing(Store.open(str(path))) as store:
+        return calibrate_tournament(store, "sample", resampling_of(store.settings("sample")), most=50, label_next=0)
+
+
+def test_judges_and_people_are_one_table_and_one_picture_and_more_holds_the_rest(judged: Path) -> None:
+    board = calibrated(judged)
+    first = opened("people")
+    assert people_checks(board.comparisons)[0].finding in shown(first)
+    drawn = sent(first)
+    assert html_table(replace(shortened(board.comparisons), title=""), sortable=True) in drawn
+    assert drawn.count("<figure") == 1
+    assert len(columns_of(shortened(board.comparisons))) <= 7
+    drawn = sent(unfolded(first, "more"))
+    for expected in (among_table(board.comparisons), *coefficient_tables(board.comparisons, "the consensus")):
+        assert html_table(replace(expected, title=""), sortable=True) in drawn, expected.title
+
+
+def test_corrected_figures_are_those_of_the_command(judged: Path) -> None:
+    board = calibrated(judged)
+    judge = judges_of(board.comparisons)[0]
+    run = opened("corrected")
+    tables = [block for block in corrected_figures(judge, 0.2) if isinstance(block, Table)]
+    assert len(tables) == 2
+    names = [f'aria-label="{own.name}"' for own in tables]
+    assert not any(name in sent(run) for name in names)
+    run = unfolded(run, "numbers")
+    assert all(name in sent(run) for name in names)
+    figures = next(iter(judge.estimates.figures.values())) if judge.estimates else None
+    assert figures is not None
+    assert SCORE.write(figures.corrected.value) in sent(run)
+
+
+def test_style_shows_habits_and_what_is_worth_how_much(judged: Path) -> None:
+    run = opened("style")
+    assert "First shown wins" in sent(run)
+    assert "longer" in sent(run)
+    assert "log_words" not in sent(run)
+    blocks = style_blocks(calibrated(judged).styles)
+    assert html_table(replace(blocks[-1], title=""), sortable=True) in sent(unfolded(run, "more"))
+
+
+def test_the_reading_list_leads_to_games(judged: Path) -> None:
+    judge = judges_of(calibrated(judged).comparisons)[0]
+    run = opened("disagreements")
+    first = judge.disagreements[0]
+    assert "/".join(first.item).replace("/", " / ") in sent(run)
+    assert f"How long is the notice period in case {first.query_id}?" in sent(run)
+    assert sent(run).count("view=games&amp;game=") == min(10, len(judge.disagreements))
+
+
+def test_the_page_is_as_fresh_as_the_store(store: Path) -> None:
+    write_store(store)
+    assert "No person judged anything" in shown(opened("people"))
+    add_people(store, "sample")
+    assert "No person judged anything" not in shown(page("people"))
+
+
+def test_without_people_one_card_says_how_to_get_judgments_and_checks_and_style_stand(store: Path) -> None:
+    write_store(store)
+    for view in ("people", "corrected", "disagreements"):
+        run = opened(view)
+        assert "[vote](review?tournament=sample&view=vote)" in shown(run)
+        assert [own.value for own in run.code] == ["data:\n  qrels: labels.csv   # query, document, label"]
+    assert "trust checks passed" in shown(opened("checks"))
+    assert "What does the judge like" in shown(opened("style"))
+
+
+def test_checks_that_passed_are_one_click_away_and_the_others_say_what_to_do(judged: Path) -> None:
+    run = opened("checks")
+    found = sent(run)
+    assert "Not known" in found
+    assert "What to do:" in found
+    assert "Passed" not in found
+    assert "Passed" in sent(unfolded(run, "passed"))
+
+
+def test_labels_of_nothing_that_was_judged_are_said_and_break_nothing(store: Path, cli: CLI) -> None:
+    write_store(store, qrels={"q01": {"elsewhere": 1}})
+    assert "People judged labels, but nothing that a judge did" in shown(opened("people"))
+    assert "labels: people spoke of nothing that a judge judged: left out" in cli("calibrate", store).out
+
+
+def test_few_queries_are_no_reason_to_trust(store: Path) -> None:
+    write_store(store, queries=4)
+    add_people(store, "sample", share=1.0, error=0.0)
+    assert "That is too little to trust or distrust it" in shown(opened("people"))
+
+
+def test_a_judge_that_contradicts_people_is_not_called_good(store: Path) -> None:
+    write_store(store)
+    add_people(store, "sample", share=1.0, error=1.0)
+    assert "It is not shown to agree with people more than chance would" in shown(opened("people"))
+
+
+def test_a_vote_leaves_all_that_judges_said_as_it_is(judged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened("checks")
+    for name in ("dataset", "game_columns", "outcomes"):
+        monkeypatch.setattr(Store, name, lambda *_, **__: pytest.fail("read anew"))
+    before = data.tournaments()[0]
+    with closing(Store.open(str(judged))) as store:
+        said = Annotations(store, "sample").latest(Kind.VERDICT)[0]
+        Annotations(store, "sample").add([replace(said, annotator="new")])
+    after = data.tournaments()[0]
+    assert after != before
+    assert data.Source("", after, "").judged == data.Source("", before, "").judged
+    monkeypatch.setattr(data, "compare_with_people", lambda *_, **__: ((), ()))
+    assert "trust checks passed" in shown(page("checks"))
+
+
+def test_what_takes_long_shows_its_progress_and_then_itself(judged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    go_on = threading.Event()
+
+    def slow(*_: object, tell: Callable[[float, str], None]) -> tuple[object, ...]:
+        tell(0.4, "Fitting")
+        assert go_on.wait(20)
+        return ()
+
+    monkeypatch.setattr(data, "WORTH_KEEPING", 0)
+    monkeypatch.setattr(data, "styles_of", slow)
+    run = opened("style")
+    assert "Fitting" in str([node.proto for node in run.get("progress")])
+    go_on.set()
+    for work in [own for own in threading.enumerate() if isinstance(own, data.Work)]:
+        work.join()
+    assert "Fitting" not in str([node.proto for node in run.run().get("progress")])
