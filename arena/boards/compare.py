@@ -43,6 +43,8 @@ _SHORT: Final = {RATING: "Rating", "v_strict": "Nuggets, V strict"}
 _SAID: Final[Mapping[str, str]] = {"v_strict": "nuggets", "criteria": "criteria", "people": "people's votes"} | {
     "criteria, people": "people's grades"
 }
+_TAU_SAMPLES: Final = 200
+"""Draws that intervals of rank correlations are made of, which take longest."""
 _MOST_NAMED: Final = 3
 """Agents in a sentence."""
 _LOOKS: Final[Sequence[Look]] = ("blue", "orange", "grey")
@@ -387,7 +389,7 @@ def compared(
         len(queries),
         tuple(ways),
         departures(found, seen) if ways and ways[0].name == RATING else None,
-        compare_drawn(found, len(queries)),
+        compare_drawn([replace(own, samples=own.samples[:_TAU_SAMPLES]) for own in found], len(queries)),
         None,
         tuple(own.won() if isinstance(own, Played) else own for own in known),
         *draws,
