@@ -7,7 +7,7 @@ from pathlib import Path
 
 from judges.errors import InputError
 
-FILES = ("queries.csv", "documents.csv", "answers.csv", "tournament.yaml")
+FILES = ("queries.csv", "documents.csv", "answers.csv", "exam.csv", "nuggets.jsonl", "tournament.yaml")
 
 
 def copy_demo(folder: Path) -> Path:

@@ -4,16 +4,18 @@ import csv
 import os
 import subprocess
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
 
 from arena.demo.build import DEMO, HANDBOOK, INDEX_PAGE, LatentIndex, build, demo_agents, read_folder, read_questions
 from judges.errors import DataError
+from judges.providers.lexical import item_share
 from judges.types import Document
 from retrieval_eval.agents.ranking import InverseDocumentFrequency
 from retrieval_eval.documents.passages import sentences
+from retrieval_eval.nuggets.files import read_banks
 
 FILES = ("queries.csv", "documents.csv", "answers.csv")
 AGENTS = [
@@ -142,3 +144,16 @@ def test_chapters_are_short_pages_of_short_paragraphs() -> None:
 def test_building_without_the_handbook_says_where_it_was_looked_for(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="missing"):
         build(tmp_path, handbook=tmp_path / "missing")
+
+
+def test_exam_questions_and_nuggets_are_about_what_the_handbook_answers() -> None:
+    """Each answerable question has both; a nugget's words stand in the chapters that hold the answer."""
+    chapters = {question.query.query_id: question.chapters for question in read_questions() if question.chapters}
+    assert Counter(row["qid"] for row in _rows("exam.csv")).keys() == chapters.keys()
+    banks = read_banks(DEMO / "nuggets.jsonl")
+    assert {bank.query_id for bank in banks} == chapters.keys()
+    for bank in banks:
+        pages = " ".join((HANDBOOK / f"{name}.md").read_text(encoding="utf-8") for name in chapters[bank.query_id])
+        assert any(nugget.importance == "vital" for nugget in bank.nuggets)
+        for nugget in bank.nuggets:
+            assert item_share(nugget.text, pages) >= 0.8, (bank.query_id, nugget.text)
