@@ -151,7 +151,9 @@ class Ledger:
         stage = self.stages[self._stage_of(want)]
         setattr(stage, kind, getattr(stage, kind) + 1)
         # A list has no reason of the judge's: what stands there is what became of it. A file's list took no call.
-        stage.changed_lists += want.task in _LISTING and isinstance(result, Judgment) and bool(result.calls and result.reason)
+        stage.changed_lists += (
+            want.task in _LISTING and isinstance(result, Judgment) and bool(result.calls and result.reason)
+        )
         self._progress.count(self._stage_of(want), kind, cost_usd)
         self._settled(want, result)
 

@@ -114,7 +114,8 @@ def test_a_demo_tournament_is_calibrated_and_people_are_a_method_of_their_own(
         "5",
     )
     found = json.loads(cli(*words, "--samples", "50", "--estimates", "--json").out)
-    assert list(found["methods"]["methods"]) == ["bradley_terry", "criteria", "elo", "nDCG@10", "people"]
+    ways = ["bradley_terry", "cover", "criteria", "elo", "nDCG@10", "people", "v_strict"]
+    assert list(found["methods"]["methods"]) == ways
     assert found["judges"]["lexical"]["cost_per_1000_games"] == 0
     assert found["comparisons"][0]["judges"]["lexical"]["agreement"] > 0.95
     assert found["comparisons"][0]["judges"]["lexical"]["estimates"]["ratings"]["weight"] > 0.3

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-DEMO = Path(__file__).parents[3] / "arena/demo"
+from arena.demo import copy_demo
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """The demo's files, not played yet."""
-    for name in ("queries.csv", "documents.csv", "answers.csv", "tournament.yaml"):
-        shutil.copy(DEMO / name, tmp_path)
+    copy_demo(tmp_path)
     return tmp_path
 
 

@@ -41,10 +41,10 @@ def test_exported_verdicts_imported_again_give_the_same_ratings(
 
 def test_exported_data_make_the_same_tournament(cli: Any, played_demo: Path, tmp_path: Path) -> None:
     cli("export", played_demo / "tournament.yaml", tmp_path / "data", "--what", "data")
-    shutil.copy(played_demo / "tournament.yaml", tmp_path / "data")
-    shutil.copy(played_demo / "rag-handbook.db", tmp_path / "data")
+    for name in ("tournament.yaml", "exam.csv", "nuggets.jsonl", "rag-handbook.db"):
+        shutil.copy(played_demo / name, tmp_path / "data")
     again = cli("run", tmp_path / "data/tournament.yaml", "--json")
-    assert again.err.count(" 0 calls") == 3
+    assert again.err.count(" 0 calls") == 7
     assert again.out == cli("leaderboard", played_demo / "tournament.yaml", "--format", "json").out
 
 

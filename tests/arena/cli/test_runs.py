@@ -29,7 +29,7 @@ def test_the_demo_judges_nothing_twice_and_gives_the_same_bytes(cli: Any, demo: 
     first = cli("leaderboard", demo / "tournament.yaml", "--format", "json")
     again = cli("demo", "--dir", demo)
     assert again.status == 0
-    assert again.err.count(" 0 calls, $0.00") == 3
+    assert again.err.count(" 0 calls, $0.00") == 7
     assert "FAILED: No language model judged these games." in again.out
     assert cli("leaderboard", demo / "tournament.yaml", "--format", "json") == first
     assert cli("leaderboard", demo / "rag-handbook.db", "--format", "json") == first
@@ -56,7 +56,7 @@ def test_plan_counts_without_making_a_store_and_run_calls_what_was_planned(cli: 
     assert f"relevance: {calls['relevance']} judged" in ran.err
     assert calls["pairwise"] >= 256  # an upper bound: the plan takes every document as relevant
     after = json.loads(cli("plan", demo / "tournament.yaml", "--json").out)
-    assert [stage["calls"] for stage in after["stages"]] == [0, 0, 0]
+    assert {stage["calls"] for stage in after["stages"]} == {0}
     assert json.loads(ran.out)["complete"]
 
 
