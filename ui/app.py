@@ -14,12 +14,12 @@ import streamlit as st
 from judges.errors import RagleagueError, StoreError
 from ui import address, data, sign_in, text
 from ui.views import (
-    annotate,
     compare,
     games,
     items,
     ratings,
     retrieval,
+    review,
     trust,
     workbench,
 )
@@ -180,7 +180,7 @@ PAGES: Final = (
     Page(
         "Review",
         "People judge answers and documents, without knowing whose they are.",
-        {"vote": annotate.vote, "label": annotate.label, "grade": annotate.grade, "assess": annotate.assess},
+        {"vote": review.vote, "label": review.label, "grade": review.grade, "assess": review.assess},
     ),
     Page(
         "Workbench",

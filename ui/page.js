@@ -99,7 +99,7 @@
   const isPress = (event) => {
     if (event.type === "click") return event.target.closest(`${ours} button`);
     if (event.target.closest("input, textarea") || !document.querySelector(ours)) return false;
-    return event.repeat || /^[0-9s]$/i.test(event.key);
+    return event.repeat || /^[0-9su]$/i.test(event.key);
   };
   const guard = (event) => {
     if (!isPress(event)) return;

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 
 from arena.boards.calibration.methods import Spending
 from arena.boards.results import grades
-from arena.calibration.votes import Level, Opinion
+from arena.calibration.votes import Level, Opinion, VoteAgreement, agreement_between
 from arena.data.dataset import Dataset
 from arena.data.games import Bools, GameTable
 from arena.people.files import OUTCOME, SUPPORT
@@ -91,6 +92,31 @@ def _opinions_in(said: Annotation) -> Iterator[tuple[Level, Opinion]]:
     else:
         for criterion, grade in said.value.items():
             yield "criteria", Opinion(said.query_id, (said.item, criterion), said.annotator, float(grade))
+
+
+def agreement_with_judges(
+    store: Store, tournament: str, said: Sequence[Annotation], games: GameTable
+) -> dict[str, VoteAgreement]:
+    """How often one person says what a judge says of the same thing, by judge.
+
+    Args:
+        store: that holds the judgments.
+        tournament: its name.
+        said: by the person, all of one kind.
+        games: of the tournament.
+    """
+    own = [one for each in said if each.value is not None for one in _opinions_in(each)]
+    if not own:
+        return {}
+    (level,) = {level for level, _ in own}
+    mine = [opinion for _, opinion in own]
+    of = games.of_pairs((one.query_id, one.item[0], one.item[1]) for one in mine) if level == "verdicts" else None
+    judged = judges_opinions(store, tournament, games, {level}, of).get((level, ""), [])
+    by_judge: defaultdict[str, list[Opinion]] = defaultdict(list)
+    for one in judged:
+        by_judge[one.rater].append(one)
+    found = {judge: agreement_between(theirs, mine) for judge, theirs in sorted(by_judge.items())}
+    return {judge: agreement for judge, agreement in found.items() if agreement.pairs}
 
 
 def nugget_texts(store: Store, tournament: str) -> dict[tuple[str, str], str]:

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import cached_property
+from functools import cache, cached_property, partial
 from typing import Any, TypeAlias
 
 from arena.config.stored import StoredSettings
@@ -106,71 +106,53 @@ class AnnotationTask:
         ]
 
 
-def games(played: Iterable[Game], data: Dataset, said: Iterable[Annotation], annotator: str) -> list[AnnotationTask]:
-    """Pairs of answers to vote on: of every query the game that the person had, or the first drawn for them.
+def games(played: Iterable[Game], data: Dataset, annotator: str) -> list[AnnotationTask]:
+    """Pairs of answers to vote on: of every query the first game that is drawn for this person.
 
     One game of each query, so that no earlier pair tells them what there is to say. Games come in random order,
-    whatever the judges made of them: estimates that correct a judge by people's labels take a random sample. Where an
-    answer has changed since they voted, the query is asked anew.
+    whatever the judges made of them: estimates that correct a judge by people's labels take a random sample.
 
     Args:
         played: games with a verdict of a judge.
         data: the texts.
-        said: the latest annotations of this person.
         annotator: who they are.
     """
-    voted = {one.query_id: one for one in said if one.kind is Kind.VERDICT and texts_now(one, data, {}) == one.texts}
-    order = sorted(played, key=lambda game: _drawn(_whose(annotator, game[0]), *game))
-    chosen: dict[str, tuple[str, str]] = {}
-    for query_id, a, b in order:
-        vote = voted.get(query_id)
-        if vote is not None:
-            chosen.setdefault(query_id, (vote.item, vote.other))
-        else:  # either answer is shown first, with the same chance
-            is_first = int(_drawn(annotator, "side", query_id, a, b), 16) % 2
-            chosen.setdefault(query_id, (a, b) if is_first else (b, a))
-    tasks = [
-        AnnotationTask(
-            Kind.VERDICT,
-            query_id,
-            data.queries[query_id].text,
-            (first,),
-            (data.answers[query_id, first].text, data.answers[query_id, second].text),
-            (second,),
-        )
-        for query_id, (first, second) in chosen.items()
-    ]
-    return with_values(tasks, voted.values())
+    whose = cache(partial(_whose, annotator))
+    chosen: dict[str, Game] = {}
+    for game in sorted(played, key=lambda game: _drawn(whose(game[0]), *game)):
+        chosen.setdefault(game[0], game)
+    tasks = []
+    for query_id, a, b in chosen.values():  # either answer is shown first, with the same chance
+        is_first = int(_drawn(annotator, "side", query_id, a, b), 16) % 2
+        tasks.append(_game_task(data, query_id, *((a, b) if is_first else (b, a))))
+    return tasks
 
 
-def documents(
-    labelled: Iterable[tuple[str, str]], data: Dataset, said: Iterable[Annotation], annotator: str
-) -> list[AnnotationTask]:
+def _game_task(data: Dataset, query_id: str, first: str, second: str) -> AnnotationTask:
+    texts = data.answers[query_id, first].text, data.answers[query_id, second].text
+    return AnnotationTask(Kind.VERDICT, query_id, data.queries[query_id].text, (first,), texts, (second,))
+
+
+def documents(labelled: Iterable[tuple[str, str]], data: Dataset, annotator: str) -> list[AnnotationTask]:
     """Documents to label, in the person's own random order; ``labelled`` are query and document of judges' labels."""
     order = sorted(labelled, key=lambda names: _drawn(_whose(annotator, *names), *names))
-    tasks = [
+    return [
         AnnotationTask(Kind.RELEVANCE, query_id, data.queries[query_id].text, (doc_id,), (data.documents[doc_id].text,))
         for query_id, doc_id in order
     ]
-    return with_values(tasks, said)
 
 
-def answers(
-    graded: Iterable[tuple[str, str]], data: Dataset, said: Iterable[Annotation], annotator: str
-) -> list[AnnotationTask]:
+def answers(graded: Iterable[tuple[str, str]], data: Dataset, annotator: str) -> list[AnnotationTask]:
     """Answers to grade, in the person's own random order; ``graded`` are query and agent of judges' grades."""
     by_text = _by_text(data.answers[key] for key in graded)
     order = sorted(by_text, key=lambda names: _drawn(_whose(annotator, *names), *names))
-    tasks = [
+    return [
         AnnotationTask(Kind.CRITERIA, query_id, data.queries[query_id].text, by_text[query_id, text], (text,))
         for query_id, text in order
     ]
-    return with_values(tasks, said)
 
 
-def nuggets(
-    banks: Banks, answers: Iterable[Answer], said: Iterable[Annotation], annotator: str
-) -> list[AnnotationTask]:
+def nuggets(banks: Banks, answers: Iterable[Answer], annotator: str) -> list[AnnotationTask]:
     """Answers to hold against the nuggets of their queries, query by query, in the person's own order.
 
     An empty answer states nothing, and nobody need read it.
@@ -181,7 +163,7 @@ def nuggets(
         if answer.query_id in banks and answer.text.strip() and banks[answer.query_id].nuggets
     )
     order = sorted(by_text, key=lambda names: tuple(_drawn(annotator, name) for name in names))
-    return with_values((nugget_task(banks[key[0]], key[1], by_text[key]) for key in order), said)
+    return [nugget_task(banks[key[0]], key[1], by_text[key]) for key in order]
 
 
 def nugget_task(
@@ -194,6 +176,19 @@ def nugget_task(
     return AnnotationTask(Kind.NUGGET, bank.query_id, bank.query, agents, (answer,), ids, texts, unknown)
 
 
+def with_votes(tasks: Iterable[AnnotationTask], said: Iterable[Annotation], data: Dataset) -> list[AnnotationTask]:
+    """Games with what one person said of them; a query on which they voted keeps the pair that they saw.
+
+    Where one of its answers has changed since, the query is asked anew.
+    """
+    voted = {one.query_id: one for one in said if one.kind is Kind.VERDICT and texts_now(one, data, {}) == one.texts}
+    asked = (
+        _game_task(data, task.query_id, own.item, own.other) if (own := voted.get(task.query_id)) else task
+        for task in tasks
+    )
+    return with_values(asked, voted.values())
+
+
 def with_values(tasks: Iterable[AnnotationTask], said: Iterable[Annotation]) -> list[AnnotationTask]:
     """The tasks with what one person said of them.
 
@@ -202,7 +197,8 @@ def with_values(tasks: Iterable[AnnotationTask], said: Iterable[Annotation]) -> 
     known: defaultdict[_Key, dict[str, Any]] = defaultdict(dict)
     for one in said:
         known[one.kind, one.query_id, one.other, one.texts][one.item] = one.value
-    return [_with_values(task, known) for task in tasks]
+    queries = {query_id for _, query_id, *_ in known}
+    return [_with_values(task, known) if task.query_id in queries else task for task in tasks]
 
 
 def _with_values(task: AnnotationTask, known: Mapping[_Key, Mapping[str, Any]]) -> AnnotationTask:

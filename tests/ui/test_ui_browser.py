@@ -347,7 +347,7 @@ def test_a_double_click_and_a_key_held_down_count_once(page: Page, address: str,
     page.goto(f"{address}/review?view=vote&tournament=plain&annotator=dora")
     page.wait_for_selector(f"text=0 of {VOTED} queries")
     settle(page)
-    page.get_by_role("button", name="Answer 1 is better").dblclick()
+    page.get_by_role("button", name="Answer 1").dblclick()
     page.wait_for_selector(f"text=1 of {VOTED} queries voted on")
     settle(page)
     assert [own.value for own in said(folder, "dora")] == ["A"]
@@ -370,7 +370,7 @@ def test_a_form_is_saved_once_and_a_reload_goes_on(page: Page, address: str, fol
     settle(page)
     for group in page.get_by_role("radiogroup").all():
         group.get_by_text("partial support").click()
-    page.get_by_role("button", name="Save and go on").dblclick()
+    page.get_by_role("button", name="Save").dblclick()
     page.wait_for_selector("text=1 of 8 answers assessed")
     settle(page)
     assert page.locator("text=Not saved yet").count() == 0
@@ -461,7 +461,7 @@ async def vote_on_all(client: ClientSession, address: str, name: str) -> None:
     viewer = await Viewer.open(client, address, "vote", annotator=name, tournament="few")
     await viewer.until(f"0 of {FEW} queries voted on")
     for done in range(1, FEW + 1):
-        choice = "Answer 1 is better" if done % 2 else "A tie"
+        choice = "Answer 1" if done % 2 else "Tie"
         for _ in range(2):
             await viewer.press(choice)
         if done % 2:

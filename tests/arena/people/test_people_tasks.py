@@ -47,12 +47,18 @@ def asked(
 ) -> list[AnnotationTask]:
     """A person's whole queue."""
     if kind is Kind.VERDICT:
-        return tasks.games(GAMES, data, said, annotator)
+        return voted(GAMES, data, said, annotator)
     if kind is Kind.RELEVANCE:
-        return tasks.documents([(query, f"d-{query}") for query in QUERIES], data, said, annotator)
-    if kind is Kind.CRITERIA:
-        return tasks.answers(data.answers, data, said, annotator)
-    return tasks.nuggets(BANKS, data.answers.values(), said, annotator)
+        queue = tasks.documents([(query, f"d-{query}") for query in QUERIES], data, annotator)
+    elif kind is Kind.CRITERIA:
+        queue = tasks.answers(data.answers, data, annotator)
+    else:
+        queue = tasks.nuggets(BANKS, data.answers.values(), annotator)
+    return tasks.with_values(queue, said)
+
+
+def voted(played: Sequence[Game], data: Dataset, said: Sequence[Annotation], annotator: str) -> list[AnnotationTask]:
+    return tasks.with_votes(tasks.games(played, data, annotator), said, data)
 
 
 VALUES: dict[Kind, list[Any]] = {
@@ -103,9 +109,9 @@ def test_answers_of_one_text_are_read_once_for_all_who_gave_it(kind: Kind) -> No
 
 @given(NAMES, st.permutations(GAMES[:24]))
 def test_nobody_is_asked_a_query_twice_and_the_plan_s_order_means_nothing(annotator: str, played: list[Game]) -> None:
-    todo = tasks.games(played, DATA, [], annotator)
+    todo = tasks.games(played, DATA, annotator)
     assert sorted(task.query_id for task in todo) == sorted({query for query, *_ in played})
-    assert todo == tasks.games(GAMES[:24], DATA, [], annotator)
+    assert todo == tasks.games(GAMES[:24], DATA, annotator)
     for task in todo:
         agents = (*task.names, *task.parts)
         assert (task.query_id, *sorted(agents)) in played
@@ -132,15 +138,15 @@ def test_about_half_of_the_queries_bring_the_same_game_to_everybody() -> None:
 
 
 def test_a_query_whose_answer_changed_is_asked_anew_and_a_new_game_does_not_bring_one_back() -> None:
-    (task,) = tasks.games(GAMES[:1], DATA, [], "ann")
+    (task,) = tasks.games(GAMES[:1], DATA, "ann")
     said = task.annotations("ann", [Verdict.A])
-    assert [one.state for one in tasks.games(GAMES[:6], DATA, said, "ann")] == [State.DONE]
+    assert [one.state for one in voted(GAMES[:6], DATA, said, "ann")] == [State.DONE]
     key = task.query_id, task.names[0]
     changed = replace(DATA, answers=DATA.answers | {key: Answer(*key, "something else")})
-    assert [one.state for one in tasks.games(GAMES[:6], changed, said, "ann")] == [State.OPEN]
+    assert [one.state for one in voted(GAMES[:6], changed, said, "ann")] == [State.OPEN]
     gone = replace(DATA, answers={name: answer for name, answer in DATA.answers.items() if name != key})
     rest = [game for game in GAMES[:6] if key[1] not in game]
-    assert [one.state for one in tasks.games(rest, gone, said, "ann")] == [State.OPEN]
+    assert [one.state for one in voted(rest, gone, said, "ann")] == [State.OPEN]
 
 
 VOTER = """
@@ -157,7 +163,8 @@ def act(who):
             annotations = Annotations(store, "t")
             data, agents = store.dataset("t"), "wxyz"
             games = [(query, *pair) for query in [*data.queries][:5] for pair in combinations(agents, 2)]
-            todo = tasks.games(games, data, annotations.latest(Kind.VERDICT, who), who)
+            todo = tasks.games(games, data, who)
+            todo = tasks.with_votes(todo, annotations.latest(Kind.VERDICT, who), data)
             left = [task for task in todo if task.state is tasks.State.OPEN]
             if not left:
                 break

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from contextlib import closing
 from itertools import combinations
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from arena.people.calibrate import compare_with_people
 from arena.people.votes import assignments_of
 from arena.stages.nuggets.results import nugget_results
 from arena.store import Store
@@ -20,12 +22,10 @@ from retrieval_eval.nuggets.types import Support
 from tests.support.nugget_store import played_nugget_tournament
 from tests.support.pages import page, press, sent, shown
 from tests.support.sample_store import AGENTS, SETTINGS, write_store
-from tests.support.stores import JUDGMENT, save
-from ui import data
 from ui.data import LOCATION_VARIABLE
-from ui.views.annotate import settled as when_judged
+from ui.views import review
 
-FIRST, SECOND, TIE = "Answer 1 is better", "Answer 2 is better", "A tie"
+FIRST, SECOND, TIE = "Answer 1", "Answer 2", "Tie"
 
 
 @pytest.fixture
@@ -51,7 +51,8 @@ def kept(store: Path, *, history: bool = False, tournament: str = "sample") -> l
 
 def answers(run: AppTest) -> list[str]:
     """Who gave the answers shown, first and second."""
-    return [line.split()[3] for line in shown(run).splitlines() if line.startswith("The answer of")]
+    passages = [re.sub("<[^>]*>", "", own.proto.body) for own in run.get("html") if 'class="passage"' in own.proto.body]
+    return [text.split()[3] for text in passages if text.startswith("The answer of")]
 
 
 @pytest.mark.parametrize("view", ["vote", "label", "grade"])
@@ -78,23 +79,23 @@ def test_a_vote_is_for_the_answer_that_was_shown(store: Path, label: str, value:
 def test_voters_and_labellers_are_shown_no_agent_and_nothing_of_a_judge(tmp_path: Path, store: Path) -> None:
     agents = [f"secret-{number}" for number in range(4)]
     write_store(
-        store, name="blind", agents=agents, queries=2, wording=lambda kind, text: kind if kind == "answer" else text
+        store, name="blind", agents=agents, queries=4, wording=lambda kind, text: kind if kind == "answer" else text
     )
     for view, label in (("vote", TIE), ("label", "Label 0"), ("grade", "Skip")):
         run = opened(view, "ann")
         for _ in range(3):
             seen = sent(run)
-            assert "notice period" in seen or "You have been through" in seen
+            assert "notice period" in seen
             for hidden in ("secret-", "weighed", "strict", "judge-1", "speaks of the case", "Preferred"):
                 assert hidden not in seen
-            run = press(run, label) if any(button.label == label for button in run.button) else run
+            run = press(run, label)
 
 
 def test_who_comes_back_goes_on_and_sees_the_same_and_others_begin_for_themselves(store: Path) -> None:
     stopped = press(press(opened("vote", "ann"), FIRST), SECOND)
     again = opened("vote", "ann")
     assert progress(again) == "2 of 4 queries voted on"
-    assert shown(again) == shown(stopped)
+    assert answers(again) == answers(stopped)
     assert progress(opened("vote", "bob")) == "0 of 4 queries voted on"
 
 
@@ -117,16 +118,14 @@ def test_a_query_that_was_voted_on_with_another_pair_is_not_voted_on_twice(store
 def test_skipped_games_are_taken_up_and_a_second_thought_takes_the_place_of_the_first(store: Path) -> None:
     run = press(opened("vote", "ann"), "Skip")
     assert progress(run) == "0 of 4 queries voted on, 1 skipped"
-    run = press(press(run, FIRST), "Back to the one before")
-    assert "Go on where you stopped" in [button.label for button in run.button]
-    run = press(run, TIE)
+    run = press(press(press(run, FIRST), "Undo"), TIE)
     for _ in range(2):
         run = press(run, SECOND)
     assert "all 4 queries" in shown(run)
     run = press(press(run, "Take up the 1 skipped"), FIRST)
     assert progress(run) == "4 of 4 queries voted on"
     assert [said.value for said in kept(store)] == ["TIE", "B", "B", "A"]
-    assert len(kept(store, history=True)) == 6
+    assert len(kept(store, history=True)) == 7
 
 
 def test_labels_are_those_of_the_scale_with_their_words(store: Path) -> None:
@@ -146,7 +145,7 @@ def grade(run: AppTest, *grades: Any) -> AppTest:
     for field, chosen in zip(run.radio, grades, strict=True):
         if chosen is not None:
             field.set_value(chosen)
-    return press(run, "Save and go on")
+    return press(run, "Save")
 
 
 def test_grades_are_kept_by_criterion_and_read_by_calibrate(store: Path, cli: Any) -> None:
@@ -154,7 +153,7 @@ def test_grades_are_kept_by_criterion_and_read_by_calibrate(store: Path, cli: An
     assert progress(run) == "0 of 15 answers graded"  # of 16 two are one text
     assert "accuracy: what it says is true" in shown(run)
     run = grade(run, 2, None)
-    assert "Criteria without a grade: 1" in shown(run)
+    assert "Without a choice: 1" in shown(run)
     assert kept(store) == []
     run = grade(press(grade(run, 2, 0), "Skip"), 1, 1)
     assert progress(run) == "2 of 15 answers graded, 1 skipped"
@@ -164,7 +163,7 @@ def test_grades_are_kept_by_criterion_and_read_by_calibrate(store: Path, cli: An
         None,
         {"accuracy": 1, "completeness": 1},
     )
-    back = press(press(press(run, "Back to the one before"), "Back to the one before"), "Back to the one before")
+    back = press(press(press(run, "Undo"), "Undo"), "Undo")
     assert [field.value for field in back.radio] == [2, 0]
     grade(back, 1, 0)
     assert len(kept(store, history=True)) > len(kept(store))
@@ -184,13 +183,13 @@ def test_words_of_a_scale_are_no_markup_and_bare_numbers_are_explained(
     write_store(store, name="words", queries=1)
     run = opened("label", "ann")
     assert [button.label for button in run.button][:2] == ["Label 0", "Label 1"]
-    assert {"**no**", ":smile:"} <= {text.value for text in run.text}
+    assert {"Label 0: **no**", "Label 1: :smile:"} <= set(shown(run).splitlines())
     monkeypatch.setitem(SETTINGS, "retrieval", {**retrieval, "scale": {"0": 0, "1": 1, "2": 2, "3": 3}})
     write_store(store, name="numbers", queries=1)
-    assert "0 is not relevant at all, 3 is all" in shown(opened("label", "ann"))
+    assert "Label 3: all one could wish for" in shown(opened("label", "ann"))
     monkeypatch.setitem(SETTINGS, "retrieval", {"judge": "strict", "depth": None})
     write_store(store, name="a store from before scales were kept", queries=1)
-    assert "0 is not relevant at all, 2 is all" in shown(opened("label", "ann"))
+    assert "Label 2: all one could wish for" in shown(opened("label", "ann"))
 
 
 @pytest.mark.parametrize(
@@ -215,20 +214,51 @@ def test_answers_of_one_text_are_said_to_be_one(store: Path) -> None:
     assert "word for word" in shown(opened("vote", "ann"))
 
 
-def test_what_others_say_makes_nothing_be_read_anew_and_a_judgment_does(store: Path) -> None:
-    def now() -> tuple[data.Source, data.Source]:
-        version, (name,) = data.tournaments()
-        found = data.Source(str(store), version, name)
-        return found, when_judged(found)
+def test_undo_takes_back_one_after_another_and_goes_on_from_there(store: Path) -> None:
+    run = press(press(press(opened("vote", "ann"), FIRST), SECOND), "Undo")
+    assert "Taken back" in shown(run)
+    assert progress(run) == "1 of 4 queries voted on, 1 skipped"
+    run = press(run, "Undo")
+    assert [said.value for said in kept(store)] == [None, None]
+    run = press(run, TIE)
+    assert "Saved: Tie" in shown(run)
+    run = press(run, SECOND)
+    assert [said.value for said in sorted(kept(store, history=True), key=lambda said: said.at)][-2:] == ["TIE", "B"]
+    assert progress(run) == "2 of 4 queries voted on"
+    assert progress(press(opened("vote", "ann"), "Undo")) == "1 of 4 queries voted on, 1 skipped", "in a new window too"
 
-    found, settled = now()
-    press(opened("vote", "bob"), FIRST)
-    later, still = now()
-    assert later.version != found.version, "calibration is to look again"
-    assert still == settled
+
+def test_agreement_with_the_judge_is_told_at_the_end_of_a_batch_and_not_before(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(review, "BATCH", 2)
+    run = opened("vote", "ann")
+    for place, label in enumerate((FIRST, SECOND, TIE, FIRST), start=1):
+        assert "You agree" not in shown(run)
+        run = press(run, label)
+        if place == 2:
+            assert "You agree with strict on" in shown(run)
+            run = press(run, "Go on")
+    assert f"You agree with strict on {100 * calibrated(store):.0f}% of 8" in shown(run)
+
+
+def calibrated(store: Path) -> float:
     with closing(Store.open(str(store))) as opened_store:
-        save(opened_store, JUDGMENT)
-    assert now()[1] != settled
+        (found,), _ = compare_with_people(opened_store, "sample")
+    share = found.judges["strict"].votes.share.value
+    assert share is not None
+    return share
+
+
+def test_a_vote_is_kept_in_the_tournament_that_was_shown(store: Path) -> None:
+    write_store(store, name="other", queries=4)  # the same texts
+    run = opened("vote", "ann")
+    with closing(Store.open(str(store))) as opened_store:
+        shown_first = opened_store.rated_tournaments()[-1]
+    assert shown_first == "other"
+    press(run, FIRST)
+    assert len(kept(store, tournament="other")) == 1
+    assert kept(store, tournament="sample") == []
 
 
 FULL, PARTIAL, NONE = Support
@@ -265,11 +295,11 @@ def test_labels_of_nuggets_are_kept_once_all_are_there_and_a_second_thought_take
 ) -> None:
     store = played()
     run = grade(opened("assess", "ann"), FULL, None, None)
-    assert "Nuggets without a label: 2" in shown(run)
+    assert "Without a choice: 2" in shown(run)
     assert run.radio[0].value == FULL
     assert kept(store, tournament="nuggets") == []
     run = grade(run, FULL, PARTIAL, NONE)
-    assert "without a label" not in shown(run)
+    assert "Without a choice" not in shown(run)
     assert progress(run) == "1 of 6 answers assessed"
     said = kept(store, tournament="nuggets")
     assert {one.annotator for one in said} == {"ann"}
@@ -279,11 +309,11 @@ def test_labels_of_nuggets_are_kept_once_all_are_there_and_a_second_thought_take
         assert results is not None
         (own,) = assignments_of(results.banks, read.dataset("nuggets").answers.values(), said)
     assert own.labels == (FULL, PARTIAL, NONE)
-    run = press(run, "Back to the one before")
+    run = press(run, "Undo")
     assert [radio.value for radio in run.radio] == [FULL, PARTIAL, NONE]
     grade(run, FULL, FULL, NONE)
-    assert [one.value for one in kept(store, tournament="nuggets")] == ["support", "not_support", "support"]
-    assert len(kept(store, tournament="nuggets", history=True)) == 4
+    assert [one.value for one in kept(store, tournament="nuggets")] == ["support", "support", "not_support"]
+    assert len(kept(store, tournament="nuggets", history=True)) == 9
 
 
 def test_where_the_configuration_has_two_grades_two_are_offered(played: Callable[..., Path]) -> None:

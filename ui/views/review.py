@@ -1,0 +1,484 @@
+"""Review: a person votes, labels, grades or assesses, one task at a time, without knowing whose texts these are.
+
+What judges and other people said is not shown; how often the person agrees with the judges is, at the end of a batch.
+The page writes to the store only where somebody pressed a button, and a press redraws nothing but its fragment.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+import streamlit as st
+
+from arena.boards.nuggets import support_words
+from arena.people import tasks
+from arena.people.opinions import agreement_with_judges
+from arena.people.tasks import AnnotationTask, Rubric, State, rubric_of, scale_of
+from arena.present.numbers import PERCENT
+from arena.stages.nuggets.results import nuggets_section
+from arena.stages.samples import outcomes
+from arena.store import Store
+from arena.store.annotations import Annotation, Annotations, Kind, annotator_name, texts_digest
+from judges.errors import InputError, RagleagueError
+from judges.types import Judgment, Task, Verdict, label_of
+from retrieval_eval.nuggets.types import Support
+from ui import data, text
+from ui.access import allowed, viewer
+from ui.text import nothing, problem
+
+BATCH: Final = 20
+"""Tasks after which the person is told how often they agree with the judges."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What can be said of a task, or of a row of it.
+
+    Attributes:
+        value: as it is kept, or chosen.
+        label: our own words.
+        key: that chooses it.
+        meaning: from outside; may be empty.
+    """
+
+    value: Any
+    label: str
+    key: str | None
+    meaning: str = ""
+
+
+@dataclass(frozen=True)
+class Form:
+    """One kind of task; all words are our own.
+
+    Attributes:
+        kind: of what people say.
+        question: that they answer.
+        thing, things, done: what they read, what is counted, and what has become of one that is done.
+        missing: said before there is anything to review.
+        section: of the YAML file that it takes.
+        tasks: of one person, in their order, without what they said; none before a judge judged anything.
+        choices: in the order of their keys.
+        row: what a row is called, where a task has several that get a choice each.
+        rows: words from outside of each row, by its name.
+    """
+
+    kind: Kind
+    question: str
+    thing: str
+    things: str
+    done: str
+    missing: str
+    section: str
+    tasks: Callable[[data.Source, str], Sequence[AnnotationTask]]
+    choices: Callable[[data.Source], Sequence[Choice]]
+    row: str = ""
+    rows: Callable[[data.Source, AnnotationTask], Mapping[str, str]] = lambda *_: {}
+
+
+def show(form: Form, source: data.Source) -> None:
+    """Draw the page of a form."""
+    _draw(form, source)
+
+
+@st.fragment
+def _draw(form: Form, source: data.Source) -> None:
+    st.html(f'<h2 class="question">{form.question}</h2>')
+    top = st.container(horizontal=True, vertical_alignment="bottom", key="review-top")
+    with top:
+        who = _annotator()
+    plan = _plan(source, form.kind, who or "")
+    if not plan:
+        nothing(form.missing, yaml=form.section)
+    elif who:
+        Review(form, source, who).show(plan, top)
+
+
+@data.derived("Drawing your tasks …", 16)
+def _plan(source: data.Source, kind: Kind, who: str) -> Sequence[AnnotationTask]:
+    return FORMS[kind].tasks(source, who)
+
+
+@dataclass
+class _State:
+    """What the session knows of one person's tasks of one kind in one tournament.
+
+    Attributes:
+        begun: when each task was shown first.
+        undone: tasks taken back, the last of which is shown.
+        note: what became of the last press.
+        refused: why nothing was saved, for the next drawing.
+        is_saved: whether the last press saved something.
+        is_batch_done: whether the end of a batch is shown.
+    """
+
+    begun: dict[str, float] = field(default_factory=dict)
+    undone: list[str] = field(default_factory=list)
+    note: str = ""
+    refused: str = ""
+    is_saved: bool = False
+    is_batch_done: bool = False
+
+
+@dataclass(frozen=True)
+class Review:
+    """What one person has to do in one tournament, and what they say of it."""
+
+    form: Form
+    source: data.Source
+    who: str
+
+    @property
+    def _state(self) -> _State:
+        mine = texts_digest(self.source.location, self.source.tournament, self.form.kind, self.who)
+        state: _State = st.session_state.setdefault(f"review-{mine}", _State())
+        return state
+
+    def _key(self, task: AnnotationTask) -> str:
+        """Part of widgets' keys. A press on a task of another person or tournament is not taken for this one's."""
+        return texts_digest(self.source.location, self.source.tournament, self.form.kind, self.who, task.task_id)[:16]
+
+    def _said(self) -> list[Annotation]:
+        with closing(Store.open(self.source.location)) as store:
+            return Annotations(store, self.source.tournament).latest(self.form.kind, self.who)
+
+    def with_said(self, todo: Sequence[AnnotationTask], said: Sequence[Annotation]) -> list[AnnotationTask]:
+        """The tasks with what the person says of them."""
+        if self.form.kind is Kind.VERDICT:
+            return tasks.with_votes(todo, said, data.dataset(self.source))
+        return tasks.with_values(todo, said)
+
+    def show(self, plan: Sequence[AnnotationTask], top: Any) -> None:
+        """Draw how far the person is, and what is next."""
+        said = self._said()
+        todo, state = self.with_said(plan, said), self._state
+        open_, skipped = ([task for task in todo if task.state is own] for own in (State.OPEN, State.SKIPPED))
+        more = f", {len(skipped):,} skipped" if skipped else ""
+        done = f"{len(todo) - len(open_) - len(skipped):,} of {len(todo):,} {self.form.things} {self.form.done}{more}"
+        with top:
+            st.progress(1 - len(open_) / len(todo), text=done, width=200)
+        chosen = [task for task in todo if task.task_id in state.undone[-1:]]
+        task = next(iter([*chosen, *open_]), None)
+        if state.is_saved and not chosen:
+            state.is_batch_done = (len(todo) - len(open_)) % BATCH == 0
+        state.is_saved = False
+        if task is None or state.is_batch_done:
+            self._show_end(said, len(todo), skipped, is_last=task is None)
+            return
+        state.begun.setdefault(task.task_id, time.monotonic())
+        choices = self.form.choices(self.source)
+        with top:
+            raw = text.raw_switch()
+            pair = task.texts if len(task.texts) == 2 else ("", "")
+            marks = text.alike(*pair) and st.toggle("Mark differences", True, key=f"marks-{self._key(task)}")
+        text.lead(task.query)
+        self._show_texts(task, choices, raw=raw, marks=marks)
+        with st.container(key=f"once-{self._key(task)}", horizontal=True, vertical_alignment="center", gap="small"):
+            self._show_bar(task, choices, self._before(todo, said, task))
+
+    def _show_texts(self, task: AnnotationTask, choices: Sequence[Choice], *, raw: bool, marks: bool) -> None:
+        others = task.texts[::-1] if marks else (None,) * len(task.texts)
+        if task.kind is Kind.RELEVANCE:
+            text.strong(data.dataset(self.source).documents[task.names[0]].metadata.get("title", ""))
+        several = len(task.texts) > 1
+        if several:
+            st.html(_WHICH)
+        with st.container(key="texts"):
+            columns = st.columns(2, gap="medium") if several or self.form.row else [st.container()]
+            for number, (column, own, other) in enumerate(zip(columns, task.texts, others, strict=False), start=1):
+                name = self.form.thing.capitalize() + (f" {number}" if several else "")
+                with column, st.container(key=f"side-{number}", gap="xsmall"):
+                    st.caption(name)
+                    empty = f"This {self.form.thing} is empty."
+                    key = f"{number}-{self._key(task)}"
+                    text.passage(own, key, label=name, empty=empty, raw=raw, against=other)
+            if self.form.row:
+                with columns[1]:
+                    self._show_rows(task, choices)
+        if several and task.texts[0] == task.texts[1]:
+            st.caption("Both answers are the same, word for word.")
+        text.lines(*(text.Line("quiet", f"{own.label}: {own.meaning}") for own in choices if own.meaning))
+
+    def _show_rows(self, task: AnnotationTask, choices: Sequence[Choice]) -> None:
+        """A choice for each row; the bar's keys go to the first row without one."""
+        labels = {own.value: own.label for own in choices}
+        words = self.form.rows(self.source, task)
+        earlier = self._earlier(task)
+        with st.container(key="rows", gap="small"):
+            for number, (name, key) in enumerate(self._rows(task).items(), start=1):
+                st.session_state.setdefault(key, next((own for own in labels if own == earlier.get(name)), None))
+                with st.container(gap="xsmall"):
+                    text.strong(f"{number}. {words[name]}")
+                    st.radio(
+                        f"{self.form.row} {number}",
+                        list(labels),
+                        format_func=labels.__getitem__,
+                        horizontal=True,
+                        label_visibility="collapsed",
+                        key=key,
+                    )
+
+    def _earlier(self, task: AnnotationTask) -> Mapping[str, Any]:
+        """What the person said of each row."""
+        return (task.value or {}) if task.parts == ("",) else dict(zip(task.parts, task.values, strict=True))
+
+    def _rows(self, task: AnnotationTask) -> dict[str, str]:
+        """Keys of the rows' fields."""
+        mark = self._key(task)
+        return {name: f"row-{n}-{mark}" for n, name in enumerate(self.form.rows(self.source, task))}
+
+    def _show_bar(self, task: AnnotationTask, choices: Sequence[Choice], before: AnnotationTask | None) -> None:
+        mark, rows = self._key(task), list(self._rows(task).values())
+        left = [key for key in rows if st.session_state[key] is None]
+        for number, own in enumerate(choices):
+            st.button(
+                own.label,
+                key=f"choice-{number}-{mark}",
+                type="primary" if not rows and task.value == own.value else "secondary",
+                shortcut=own.key,
+                disabled=bool(rows) and not left,
+                on_click=partial(st.session_state.update, {left[0]: own.value}) if left else self._save,
+                args=() if left else (task, [own.value], own.label),
+            )
+        if rows:
+            named: dict[str, Any] = {"type": "primary", "shortcut": "Ctrl+Enter", "on_click": self._save_rows}
+            st.button("Save", key=f"save-{mark}", args=(task,), **named)
+        st.button("Skip", key=f"skip-{mark}", shortcut="s", type="tertiary", on_click=self._save, args=(task, None))
+        undo = partial(self._undo, before) if before is not None else None
+        st.button("Undo", key=f"undo-{mark}", shortcut="u", type="tertiary", on_click=undo, disabled=undo is None)
+        state = self._state
+        place = f"{self.form.row} {rows.index(left[0]) + 1} of {len(rows)}" if left else ""
+        st.html(f'<p role="status" class="note">{" · ".join(filter(None, (place, state.note)))}</p>')
+        if refused := state.refused:
+            state.refused = ""
+            problem("Not saved.", refused)
+
+    def _save_rows(self, task: AnnotationTask) -> None:
+        chosen = {name: st.session_state.get(key) for name, key in self._rows(task).items()}
+        if missing := [*chosen.values()].count(None):
+            self._state.refused = f"Without a choice: {missing}. Choose for each, or skip."
+        else:
+            self._save(task, [chosen] if task.parts == ("",) else [*chosen.values()], f"{len(chosen)} choices")
+
+    def _save(self, task: AnnotationTask, values: Sequence[Any] | None, words: str = "") -> None:
+        """Save one value per part of a task, or with ``None`` skip it, and go on; said twice, it is kept once.
+
+        Where that is refused, nothing is saved and the next drawing says why.
+        """
+        state = self._state
+        # Another press may end this call at any access to the session, so nothing is noted there before it is kept.
+        try:
+            self._keep(task, values)
+        except RagleagueError as error:
+            state.refused = str(error)
+            return
+        state.note = "Skipped" if values is None else f"✓ Saved: {words}"
+        state.undone, state.is_saved = [own for own in state.undone if own != task.task_id], True
+
+    def _keep(self, task: AnnotationTask, values: Sequence[Any] | None) -> None:
+        if not allowed("vote"):
+            raise InputError("Your role is to read.")
+        seconds = time.monotonic() - self._state.begun.get(task.task_id, time.monotonic())
+        with closing(Store.open(self.source.location)) as store:
+            said = task.annotations(self.who, values, seconds)
+            Annotations(store, self.source.tournament).add(said, partial(self._check_pair, task))
+
+    def _check_pair(self, task: AnnotationTask, said: list[Annotation]) -> None:
+        """Whether no other window asked the query with another pair, of a tournament that has changed since."""
+        if task.kind is Kind.VERDICT:
+            (asked,) = self.with_said([task], said)
+            if {*asked.names, *asked.parts} != {*task.names, *task.parts}:
+                raise InputError("You have voted on two other answers to this query meanwhile.")
+
+    def _before(
+        self, todo: Sequence[AnnotationTask], said: Sequence[Annotation], shown: AnnotationTask | None
+    ) -> AnnotationTask | None:
+        """The task that the person did last, those taken back and the one that is shown aside."""
+        aside = {*self._state.undone, shown.task_id if shown is not None else ""}
+        for one in reversed(said):
+            for task in todo:
+                if task.query_id == one.query_id and one.texts in task.digests and task.task_id not in aside:
+                    return task
+        return None
+
+    def _undo(self, task: AnnotationTask) -> None:
+        """Take back what was said of a task, and show it again; left like that, it counts as skipped."""
+        state = self._state
+        try:
+            if task.state is State.DONE:
+                self._keep(task, None)
+        except RagleagueError as error:
+            state.refused = str(error)
+            return
+        state.undone, state.note, state.is_batch_done = [*state.undone, task.task_id], "Taken back", False
+        earlier = self._earlier(task) if self.form.row else {}
+        st.session_state.update({self._rows(task)[name]: value for name, value in earlier.items()})
+
+    def _show_end(
+        self, said: Sequence[Annotation], count: int, skipped: Sequence[AnnotationTask], *, is_last: bool
+    ) -> None:
+        words = f"You have been through all {count:,} {self.form.things}. Thank you." if is_last else "Batch done."
+        st.success(words, icon=":material/done_all:")
+        with closing(Store.open(self.source.location)) as store, st.spinner("Comparing with the judge …"):
+            games = data.games(self.source)
+            for judge, found in agreement_with_judges(store, self.source.tournament, said, games).items():
+                share = found.share
+                between = f" (95% interval {PERCENT.between(share.low, share.high)})" if share.low is not None else ""
+                text.lead(
+                    f"You agree with {judge} on {PERCENT.write(share.value)} of {found.pairs:,} judgments{between}."
+                )
+        if not is_last:
+            st.button("Go on", type="primary", shortcut="Enter", on_click=self._go_on)
+        elif skipped:
+            st.button(f"Take up the {len(skipped):,} skipped", on_click=self._go_on, args=(skipped,))
+
+    def _go_on(self, skipped: Sequence[AnnotationTask] = ()) -> None:
+        state = self._state
+        state.is_batch_done, state.note = False, ""
+        state.undone = [task.task_id for task in reversed(skipped)]
+
+
+_WHICH: Final = (
+    '<fieldset class="which"><legend>Show</legend>'
+    '<label><input type="radio" name="which" checked>Both</label>'
+    '<label><input type="radio" name="which" id="which-1">Answer 1</label>'
+    '<label><input type="radio" name="which" id="which-2">Answer 2</label></fieldset>'
+)
+"""On a narrow window, which of two answers is shown; see ``ui/page.css``."""
+
+
+def _annotator() -> str | None:
+    """Who is at work: whoever signed in, else who they say they are; ``None``, said on the page, where nobody may."""
+    if not allowed("vote"):
+        st.info("You can read here. To judge, ask whoever runs these pages to make you a voter.")
+        return None
+    person = viewer()
+    if person is not None:
+        text.quiet(f"You are {person.name}; what you say is kept under this name.")
+        given: str | None = person.name
+    else:
+        given = st.text_input(
+            "Your name or initials",
+            key="annotator",
+            bind="query-params",  # so that a reload goes on where they stopped
+            placeholder="Your name or initials",
+            label_visibility="collapsed",
+            max_chars=80,
+            width=140,
+            help="Kept with what you say, to tell people apart and to go on where you stopped. It is no login.",
+        )
+    if not given or not given.strip():
+        st.info("Enter your name or initials to begin.")
+        return None
+    try:
+        return annotator_name(given)
+    except InputError as error:
+        text.plain(str(error))
+        return None
+
+
+def _labels(source: data.Source) -> dict[tuple[str, str], int]:
+    return {
+        names: label_of(result.outcome) for names, result in data.labels(source).items() if isinstance(result, Judgment)
+    }
+
+
+@data.derived()
+def _scale(source: data.Source) -> Sequence[Choice]:
+    scale = scale_of(data.settings(source), _labels(source).values())
+    ends = {scale[0][0]: "not relevant at all", scale[-1][0]: "all one could wish for"}
+    return [
+        Choice(label, f"Label {label}", _digit(label), ends.get(label, "") if word == str(label) else word)
+        for label, word in scale
+    ]
+
+
+def _graded(store: Store, tournament: str) -> Sequence[tuple[str, str]]:
+    """Query and agent of every answer that a judge graded."""
+    judged = outcomes(store, tournament, Task.CRITERIA)
+    return list(dict.fromkeys((want.query_id, want.item) for want, result in judged if isinstance(result, Judgment)))
+
+
+_graded_answers = data.judged(_graded, "Reading the grades …")
+
+
+def _rubric(source: data.Source) -> Rubric:
+    rubric = rubric_of(data.settings(source))
+    assert rubric is not None
+    return rubric
+
+
+def _digit(value: int) -> str | None:
+    """The key of a small number."""
+    return str(value) if 0 <= value <= 9 else None
+
+
+def _supports(source: data.Source) -> list[Choice]:
+    grades = nuggets_section(data.settings(source)).assign.grades
+    offered = [label for label in Support if grades == 3 or label is not Support.PARTIAL]
+    return [Choice(label, support_words(label), str(number)) for number, label in enumerate(offered, start=1)]
+
+
+def _assessing(source: data.Source, who: str) -> list[AnnotationTask]:
+    results = data.nuggets(source)
+    return tasks.nuggets(results.banks, data.dataset(source).answers.values(), who) if results else []
+
+
+def _grading(source: data.Source, who: str) -> list[AnnotationTask]:
+    graded = _graded_answers(source) if rubric_of(data.settings(source)) else ()
+    return tasks.answers(graded, data.dataset(source), who)
+
+
+_FORMS: Final = (
+    Form(
+        Kind.VERDICT,
+        "Which answer serves the one who asked better?",
+        *("answer", "queries", "voted on"),
+        *("No game has a verdict yet.", "pairwise:\n  judges: [JUDGE]"),
+        lambda source, who: tasks.games(data.met(source), data.dataset(source), who),
+        lambda _: [
+            Choice(Verdict.A, "Answer 1", "1"),
+            Choice(Verdict.B, "Answer 2", "2"),
+            Choice(Verdict.TIE, "Tie", "3"),
+        ],
+    ),
+    Form(
+        Kind.RELEVANCE,
+        "How relevant is the document?",
+        *("document", "documents", "labelled"),
+        *("No document has a label yet.", "retrieval:\n  judge: JUDGE"),
+        lambda source, who: tasks.documents(_labels(source), data.dataset(source), who),
+        _scale,
+    ),
+    Form(
+        Kind.CRITERIA,
+        "How good is the answer by each criterion?",
+        *("answer", "answers", "graded"),
+        *("No answer has a grade yet.", "criteria:\n  judge: JUDGE\n  names: [accuracy, completeness]"),
+        _grading,
+        lambda source: [
+            Choice(grade, str(grade), _digit(grade)) for grade in range(_rubric(source).low, _rubric(source).high + 1)
+        ],
+        "Criterion",
+        lambda source, _: {
+            name: f"{name}: {meaning}" if meaning else name for name, meaning in _rubric(source).criteria.items()
+        },
+    ),
+    Form(
+        Kind.NUGGET,
+        "Which facts does the answer state, true or not?",
+        *("answer", "answers", "assessed"),
+        *("There are no nuggets yet.", "nuggets:\n  judge: JUDGE"),
+        _assessing,
+        _supports,
+        "Nugget",
+        lambda _, task: dict(zip(task.parts, task.part_texts, strict=True)),
+    ),
+)
+FORMS: Final = {form.kind: form for form in _FORMS}
+vote, label, grade, assess = (partial(show, form) for form in _FORMS)
