@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from arena.data.safe_files import Saved
@@ -48,27 +48,18 @@ class BankBoard(Board):
         version: of the whole bank.
         items: all of them.
         secret: whether the texts of secret ones are shown.
-        retired: whether retired ones are shown; those with marks always are.
-        marks: what else is said of an item, by its id.
     """
 
     version: str | None
     items: Sequence[Item]
     secret: bool = False
-    retired: bool = True
-    marks: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def shown(self) -> list[Item]:
-        """The items that have a row."""
-        return [item for item in self.items if self.retired or not item.retired or item.item_id in self.marks]
 
     def sections(self) -> list[Section]:
         """The items."""
         active = sum(not item.retired for item in self.items)
         note = f"Version {self.version}: {counted(active, 'item counts', 'items count')}"
         note += f", {counted(len(self.items) - active, 'is', 'are')} retired."
-        table = Table("items", "", _ITEMS, list(map(self._row, self.shown)), [note])
+        table = Table("items", "", _ITEMS, list(map(self._row, self.items)), [note])
         return [Section("items", "Items", "What are answers graded against?", [table])]
 
     def json(self) -> dict[str, Any]:
@@ -84,7 +75,7 @@ class BankBoard(Board):
             "item": item.item_id,
             "type": item.item_type,
             "shown": item.text,
-            "marks": [*(mark for mark, holds in marks.items() if holds), *filter(None, [self.marks.get(item.item_id)])],
+            "marks": [mark for mark, holds in marks.items() if holds],
         }
         if item.secret and not self.secret:
             row |= {"item": None, "text": None, "answers": None, "shown": item.open_text}

@@ -143,13 +143,11 @@ def grid_picture(study: Study, query_id: str) -> Matrix | None:
     return Matrix(table.name, table.title, words, "The darker, the higher the grade.", rows, columns, cells, "Passage")
 
 
-def items_table(study: Study, query_id: str, level: int, without: Sequence[Influence] = ()) -> Table:
-    """The items of one query, who covers them, and what the leaderboard would be without."""
+def items_table(study: Study, query_id: str, level: int) -> Table:
+    """The items of one query, and how many passages cover them."""
     grid = study.grids.grids[query_id]
-    influence = {one.item_id: asdict(one) for one in without if one.query_id == query_id}
     rows = [
-        influence.get(item_id, {})
-        | {
+        {
             "number": column + 1,
             "item": study.text_of(item_id),
             "weight": float(grid.weights[column]),
@@ -165,7 +163,7 @@ def items_table(study: Study, query_id: str, level: int, without: Sequence[Influ
         _ITEM,
         Column("weight", "Weight", FIGURE),
         Column("covered", "Covered by", COUNT, "Passages with a grade that counts as covered."),
-        *(*_GRADED, _MOVED, _LEADER),
+        *_GRADED,
     ]
     return Table("items", "Items of the query", columns, rows)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -15,7 +15,7 @@ from arena.present.numbers import COUNT, MISSING, PERCENT_1, POINTS, SCORE, WORD
 from arena.present.picture import Cell, Matrix
 from arena.present.plain import Exact
 from arena.present.table import Column, Table
-from retrieval_eval.nuggets.editing import HISTORY, Change, Kind, changes, is_reordered
+from retrieval_eval.nuggets.editing import Change, Kind, changes, is_reordered
 from retrieval_eval.nuggets.scores import NUGGETIZER, RunScores, ScoreTable
 from retrieval_eval.nuggets.types import Assignment, NuggetBank, Support
 
@@ -320,19 +320,6 @@ def edits_table(before: NuggetBank, after: NuggetBank) -> Table:
     return Table("your-changes", "Your changes", _EDITS, list(_edits(changes(before, after))), notes)
 
 
-def history_table(bank: NuggetBank) -> Table:
-    """The edits that a file tells of a query's nuggets, the latest first; what is no edit is left out."""
-    edits = bank.details.get(HISTORY)
-    rows = []
-    for edit in reversed(edits if isinstance(edits, list) else []):
-        if isinstance(edit, Mapping):
-            who = {"when": str(edit.get("at", "")), "who": str(edit.get("by", ""))}
-            done = edit.get("changes")
-            rows += [who | _edit(one) for one in (done if isinstance(done, list) else []) if isinstance(one, Mapping)]
-            rows += [who | {"kind": "reordered"}] if edit.get("reordered") is True else []
-    return Table("history-of-the-nuggets", "", _EDITS, rows)
-
-
 def preview_table(before_and_after: Sequence[tuple[RunScores, RunScores]]) -> Table:
     """V strict and All of each agent before and after an edit; both ends where labels are still to be assigned."""
     shown = {key: SCORES[key][0] for key in ("v_strict", "a")}
@@ -361,19 +348,16 @@ def preview_table(before_and_after: Sequence[tuple[RunScores, RunScores]]) -> Ta
 
 
 def _edits(done: Sequence[Change]) -> Iterator[Row]:
-    return (_edit(asdict(change)) for change in done if change.kind is not Kind.KEPT)
-
-
-def _edit(change: Mapping[str, Any]) -> Row:
-    """One edit, as ``Change`` or a file has it."""
-    texts, old, new = change.get("before"), change.get("importance_before"), change.get("importance")
-    same = old is None or new is None or old == new
-    return {
-        "kind": str(change.get("kind", "")),
-        "before": " + ".join(map(str, texts)) if isinstance(texts, list | tuple) else str(texts or ""),
-        "after": str(change.get("after") or ""),
-        "importance": str(new or old or "not known") if same else f"{old} to {new}",
-    }
+    for change in done:
+        if change.kind is not Kind.KEPT:
+            old, new = change.importance_before, change.importance
+            same = old is None or new is None or old == new
+            yield {
+                "kind": change.kind.value,
+                "before": " + ".join(change.before),
+                "after": change.after or "",
+                "importance": str(new or old or "not known") if same else f"{old} to {new}",
+            }
 
 
 def _mean_words(own: RunScores, key: str) -> str:
