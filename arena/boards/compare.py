@@ -35,6 +35,8 @@ Link: TypeAlias = Callable[..., str]
 """The address of the queries' page with these fields."""
 
 RATING: Final = "bradley_terry"
+WON: Final = "won"
+"""In place of the rating on single queries: the share of its games that an agent won, a tie half."""
 MOST_CHOSEN: Final = 4
 """Agents whose differences are drawn together."""
 _LEFT_OUT: Final = ("elo",)
@@ -45,6 +47,7 @@ _SAID: Final[Mapping[str, str]] = {"v_strict": "nuggets", "criteria": "criteria"
 }
 _TAU_SAMPLES: Final = 200
 """Draws that intervals of rank correlations are made of, which take longest."""
+_SAME: Final = 1e-9
 _MOST_NAMED: Final = 3
 """Agents in a sentence."""
 _LOOKS: Final[Sequence[Look]] = ("blue", "orange", "grey")
@@ -209,7 +212,7 @@ class CompareBoard(Board):
 
     def title(self, way: str) -> str:
         """A way of scoring for people."""
-        return next(own.title for own in self.ways if own.name == way)
+        return next((own.title for own in self.ways if own.name == way), "Share of games won")
 
     def agreement(self) -> Matrix:
         """Kendall's tau of every two ways."""
@@ -271,7 +274,8 @@ class CompareBoard(Board):
             return Estimate(None)
         drawn = weighted_means(apart, query_weights(apart.size, self.samples, self.seed))
         (found,) = estimates([apart.mean()], drawn, apart.size)
-        return found
+        # Where no query differs from another, nothing shows how the difference varies.
+        return replace(found, low=None, high=None) if np.ptp(apart) < _SAME else found
 
     def table(self) -> Table:
         """The figures of the picture."""
@@ -391,9 +395,16 @@ def compared(
         departures(found, seen) if ways and ways[0].name == RATING else None,
         compare_drawn([replace(own, samples=own.samples[:_TAU_SAMPLES]) for own in found], len(queries)),
         None,
-        tuple(own.won() if isinstance(own, Played) else own for own in known),
+        tuple(map(_by_query, known)),
         *draws,
     )
+
+
+def _by_query(method: Means | Played) -> Means:
+    """Scores of single queries; of games, the share that was won."""
+    if isinstance(method, Means):
+        return method
+    return replace(method.won(), name=WON) if method.name == RATING else method.won()
 
 
 def _way(method: Means | Played, drawn: Drawn, seen: Mapping[str, int]) -> Way:
