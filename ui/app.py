@@ -17,6 +17,7 @@ from ui.views import (
     compare,
     games,
     items,
+    queries,
     ratings,
     retrieval,
     review,
@@ -163,7 +164,7 @@ PAGES: Final = (
     Page(
         "Queries",
         "Which queries separate the agents, and every game on them.",
-        {"queries": ratings.show_queries, "games": games.show},
+        {"queries": queries.show, "games": games.show},
         grouped=True,
     ),
     Page(

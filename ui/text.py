@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import streamlit as st
 
+from arena.present.markup import linked
 from arena.present.numbers import clipped as clipped  # noqa: PLC0414 - offered here to all pages
 from arena.present.numbers import encodable as encodable  # noqa: PLC0414
 
@@ -59,11 +60,13 @@ class Line:
     Attributes:
         style: ``lead`` is the sentence a page is about, ``strong`` a name or headline, ``quiet`` a remark.
         signs: in boxes before the words.
+        link: address that the words lead to.
     """
 
     style: Literal["lead", "strong", "quiet", "body"]
     words: str
     signs: Sequence[tuple[str, Kind]] = ()
+    link: str = ""
 
 
 def lines(*own: Line, width: Literal["stretch", "content"] = "stretch") -> None:
@@ -226,7 +229,7 @@ def _marked(leaves: Sequence[str], others: Sequence[str]) -> Iterator[str]:
 
 def _line(own: Line) -> str:
     signs = "".join(f'<span class="sign {kind}">{_inert(sign)}</span>' for sign, kind in own.signs)
-    return f'<p class="said {own.style}">{signs}{_inert(own.words)}</p>'
+    return linked(f'<p class="said {own.style}">{signs}{_inert(own.words)}</p>', own.link)
 
 
 def _inert(words: str) -> str:

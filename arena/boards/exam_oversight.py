@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, POINTS_1, SCORE, WORDS
-from arena.present.picture import Cell, Matrix
 from arena.present.table import Column, Table, first, records
 from arena.stages.exam.study import Study
 from judges.errors import InputError
@@ -26,8 +25,6 @@ from retrieval_eval.exam.oversight import (
 
 _FIRST: Final = 10
 """Rows of a table among others."""
-_DRAWN: Final = 600
-"""Cells of a grid that is coloured."""
 _QUERY: Final = Column("qid", "Query")
 _ITEM: Final = Column("item", "Item")
 _PASSAGE: Final = Column("did", "Passage")
@@ -125,22 +122,6 @@ def grid_table(study: Study, query_id: str) -> Table:
     ]
     columns = [Column(item, str(number), COUNT) for number, item in enumerate(items, start=1)]
     return Table("passages-and-items", "Grades of passages by items", [_PASSAGE, *columns], rows)
-
-
-def grid_picture(study: Study, query_id: str) -> Matrix | None:
-    """The same with colours: the darker, the higher the grade; ``None`` where there is too much to be drawn."""
-    table, highest = grid_table(study, query_id), max(study.levels)
-    keys = [column.key for column in table.columns[1:]]
-    if not 0 < len(table.rows) * len(keys) <= _DRAWN:
-        return None
-    cells = {
-        (row["did"], str(number)): Cell(COUNT.write(row[key]), (row[key] or 0) / highest)
-        for row in table.rows
-        for number, key in enumerate(keys, start=1)
-    }
-    words = "Grades of passages by items, numbered as above."
-    rows, columns = [row["did"] for row in table.rows], [str(number) for number in range(1, len(keys) + 1)]
-    return Matrix(table.name, table.title, words, "The darker, the higher the grade.", rows, columns, cells, "Passage")
 
 
 def items_table(study: Study, query_id: str, level: int) -> Table:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from arena.boards.metrics import citations, citations_table
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, MISSING, PERCENT_1, POINTS, SCORE, WORDS, counted, listed
-from arena.present.picture import Cell, Matrix
+from arena.present.picture import Cell
 from arena.present.plain import Exact
 from arena.present.table import Column, Table
 from retrieval_eval.nuggets.editing import Change, Kind, changes, is_reordered
 from retrieval_eval.nuggets.scores import NUGGETIZER, RunScores, ScoreTable
-from retrieval_eval.nuggets.types import Assignment, NuggetBank, Support
+from retrieval_eval.nuggets.types import NuggetBank, Support
 
 if TYPE_CHECKING:
     from arena.stages.nuggets.results import NuggetBoard, Scored
@@ -263,31 +263,9 @@ def support_words(label: Support | None) -> str:
     return _SUPPORT[label][0]
 
 
-def support_blocks(bank: NuggetBank, labels: Mapping[str, Assignment], agents: Sequence[str]) -> list[Block]:
-    """A query's nuggets, how many answers state each and what each agent's does: in words, and as signs."""
-    columns = [
-        Column("number", "Number", COUNT),
-        Column("nugget", "Nugget"),
-        Column("importance", "Importance"),
-        Column("stated", "Stated by", COUNT, "Answers that state the whole nugget."),
-        *(Column(f"agent {agent}", f"agent {agent}") for agent in agents),
-    ]
-    rows: list[Row] = []
-    cells = {}
-    for place, nugget in enumerate(bank.nuggets):
-        said = {agent: labels[agent].labels[place] for agent in agents}
-        row = {"number": place + 1, "nugget": nugget.text, "importance": nugget.importance or "not known"}
-        row["stated"] = sum(label is Support.FULL for label in said.values())
-        for agent, label in said.items():
-            words, sign = _SUPPORT[label]
-            row[f"agent {agent}"] = words
-            cells[str(place + 1), agent] = replace(sign, told=f"{nugget.text}: {agent}, {words}")
-        rows.append(row)
-    signs = "Signs: " + ", ".join(f"{sign.figure} {words}" for words, sign in _SUPPORT.values()) + "."
-    numbers = [str(row["number"]) for row in rows]
-    title = "Which answer states which nugget"
-    picture = [Matrix("support", "", title, signs, numbers, agents, cells, "Nugget")] if agents else []
-    return [Table("nuggets", "", columns, rows), *picture]
+def support_sign(label: Support | None) -> tuple[str, Cell]:
+    """A label in words, and its cell of a picture."""
+    return _SUPPORT[label]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,38 +3,62 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from statistics import fmean
-from typing import Any
+from typing import Any, Final
+
+import numpy as np
 
 from arena.boards.cache import cached_games
 from arena.boards.documents import QueryLabels, query_labels
+from arena.boards.nuggets import support_sign
 from arena.boards.results import grades
 from arena.data.dataset import groupings
-from arena.present.blocks import Board, Remarks, Section
-from arena.present.numbers import ALIGNED, COUNT, FIGURE, PERCENT, SCORE, clipped, counted
+from arena.present.blocks import Board, Figure, Figures, Remarks, Section
+from arena.present.numbers import ALIGNED, COUNT, FIGURE, PERCENT, SCORE, Number, clipped, counted
+from arena.present.picture import Cell, Matrix
 from arena.present.plain import plain
 from arena.present.table import Column, Table
-from arena.ratings.separation import QueryFigures, Record, Standings, standings
+from arena.ratings.games import Floats
+from arena.ratings.separation import QueryFigures, Record, Standings, divided, separations, standings
 from arena.stages import samples
+from arena.stages.exam.stored import stored_scores
+from arena.stages.exam.study import Study
 from arena.stages.nuggets.results import nugget_results
 from arena.store import Store
 from judges.types import Judgment, Query, Task
 from retrieval_eval.nuggets.scores import query_scores
+from retrieval_eval.nuggets.types import Assignment
+from retrieval_eval.stats.bootstrap import share_interval
 from retrieval_eval.stats.estimate import Estimate
 
 _LONGEST = 80
 """Characters of a query in a cell."""
-_QUERY = (Column("query_id", "Query"), Column("text", "Text"))
+_QUERY = (Column("query_id", "Query", link="to"), Column("text", "Text", link="to"))
 _SHARE = Column("share", "Share of points", PERCENT, "A win counts 1, a tie half.")
 _SEPARATION = (
     "Separation: spread of the agents' shares of points on the query, times their correlation with the shares on all "
     "others; below 0 the query turns the order round, so it may be unclear or badly judged: read some of its games."
 )
 
-GRADE, NUGGETS = "mean grade", "vital nuggets"
-"""What answers are scored by besides games: the mean over the criteria, and the share of vital nuggets stated whole."""
+GAMES, EXAM, NUGGETS, GRADE = "games", "EXAM", "vital nuggets", "mean grade"
+"""What agents are compared by on a query: their share of points, the share of the exam's items that an answer covers,
+the share of vital nuggets that it states whole, and the mean of its grades over the criteria."""
+_WHOLE: Final = Number(0, factor=100)
+_NAMES: Final[Mapping[str, tuple[str, str]]] = {
+    GAMES: ("Share of points", "A win counts 1, a tie half."),
+    EXAM: ("EXAM", "Share of the exam's items that the answer covers."),
+    NUGGETS: ("Vital nuggets", "Share of the vital nuggets that the answer states whole."),
+    GRADE: ("Mean grade", "Mean over the criteria."),
+}
+Link = Callable[[str, str], str]
+"""The address of a query, of an agent, or of an agent on a query; the other name is empty."""
+
+
+def no_address(query_id: str, agent: str) -> str:  # noqa: ARG001
+    """Nothing leads anywhere."""
+    return ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,6 +93,91 @@ class QueryBoard(Board):
     def columns(self) -> tuple[str, ...]:
         """Columns of the queries' table that put them into groups."""
         return tuple(groupings(self.queries.values()))
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """What agents can be compared by: games, where there are any, and the other scores."""
+        return (*([GAMES] if any(one.games for one in self.standings.figures) else []), *self.scores)
+
+    def of_group(self, column: str, value: str) -> QueryBoard:
+        """The same, with one group of queries."""
+        places = [at for at, query in enumerate(self.queries.values()) if query.metadata.get(column) == value]
+        ids = list(self.queries)
+        return replace(
+            self, queries={ids[at]: self.queries[ids[at]] for at in places}, standings=self.standings.of(places)
+        )
+
+    def measured(self, kind: str) -> tuple[Floats, Floats]:
+        """Points of each agent on each query and what they are divided by, shape (queries, agents) each."""
+        own = self.standings
+        if kind == GAMES:
+            return own.won + own.tied / 2, own.won + own.tied + own.lost
+        given = self.scores[kind]
+        values = np.array(
+            [[given.get((query_id, agent), np.nan) for agent in own.agents] for query_id in own.queries], np.float64
+        ).reshape(len(own.queries), len(own.agents))
+        known = np.isfinite(values)
+        return np.where(known, values, 0), known.astype(np.float64)
+
+    def separating(self, kind: str) -> list[str]:
+        """Ids of the queries, those first that separate the agents most by a kind of score; unknown ones last."""
+        spread, agreement = separations(*self.measured(kind))
+        separation = np.where(spread == 0, 0, spread * agreement)
+        return [self.standings.queries[at] for at in np.lexsort((-np.nan_to_num(spread), -separation))]
+
+    def heat_map(self, kind: str, agents: Sequence[str], query_ids: Sequence[str], link: Link = no_address) -> Matrix:
+        """Queries by agents: each agent's score, coloured by how far it lies from the mean of the query's agents.
+
+        Args:
+            kind: one of ``kinds``.
+            agents: the columns.
+            query_ids: the rows; above them stands the mean over all queries.
+            link: where names and cells lead.
+        """
+        points, played = self.measured(kind)
+        values, together = divided(points, played), divided(points.sum(axis=0), played.sum(axis=0))
+        span = max(1.0, float(np.ptp(values[np.isfinite(values)]))) if np.isfinite(values).any() else 1.0
+        form = FIGURE if kind == GRADE else _WHOLE
+        column = {agent: at for at, agent in enumerate(self.standings.agents)}
+        row = {query_id: at for at, query_id in enumerate(self.standings.queries)}
+        labels = {query_id: self.label(query_id) for query_id in query_ids}
+        cells = {}
+        for query_id, name in {"": (total := f"All {counted(len(row), 'query', 'queries')}"), **labels}.items():
+            own = values[row[query_id]] if query_id else together
+            known = own[np.isfinite(own)]
+            for agent in agents:
+                if np.isfinite(value := own[column[agent]]):
+                    strength = float(np.clip(2 * (value - known.mean()) / span, -1, 1))
+                    told = f"{agent}, {query_id or total}: {form.write(value)}"
+                    if kind == GAMES:
+                        counts = played[row[query_id]] if query_id else played.sum(axis=0)
+                        told += f"% of the points of {counted(counts[column[agent]], 'game')}"
+                    cells[name, agent] = Cell(
+                        form.write(value), strength, told=told, bold=not query_id, link=link(query_id, agent)
+                    )
+        heading, meaning = _NAMES[kind]
+        caption = (
+            f"{heading}{', in percent' * (form is _WHOLE)}. {meaning} Blue: above the mean of the query's agents; "
+            "orange: below. The queries that separate the agents most stand first."
+        )
+        links = {name: link(query_id, "") for query_id, name in labels.items()}
+        links |= {agent: link("", agent) for agent in agents}
+        rows = [total, *labels.values()]
+        return Matrix("queries", "", f"{heading}, queries by agents", caption, rows, agents, cells, "Query", links)
+
+    def scores_of(self, agent: str) -> Figures:
+        """One agent by every kind of score, over all queries."""
+        at, found = self.standings.agents.index(agent), []
+        for kind in self.kinds:
+            points, played = self.measured(kind)
+            means = divided(points.sum(axis=0), played.sum(axis=0))
+            if np.isfinite(means[at]):
+                place = 1 + int((means > means[at]).sum())
+                of = f"Place {place} of {int(np.isfinite(means).sum())}, on {int((played[:, at] > 0).sum()):,} queries."
+                name, form = _NAMES[kind][0], FIGURE if kind == GRADE else PERCENT
+                ends = (None, None) if kind == GRADE else share_interval(points[:, at], played[:, at])
+                found.append(Figure(name, float(means[at]), form, of, *(ends or (None, None))))
+        return Figures(found)
 
     def failures(self, agent: str) -> list[dict[str, Any]]:
         """Every query, the agent's worst first: without an answer, then by share, then by more games lost.
@@ -114,22 +223,32 @@ class QueryBoard(Board):
 
     def in_short(self) -> Remarks:
         """What the table of separation comes to, and what is missing from it."""
+        return Remarks([said for said in (self.finding, self.missing) if said])
+
+    @property
+    def finding(self) -> str:
+        """Which query separates the agents most, and how many say nothing; empty where nothing is known."""
         known = [one for one in self.by_separation if one.separation is not None]
-        said = []
-        if known:
-            against = sum((one.separation or 0) < 0 for one in known)
-            flat = sum(one.spread == 0 for one in known)
-            said.append(
-                f"{known[0].query_id} separates the agents most. Of {counted(len(known), 'query', 'queries')}, "
-                f"{against:,} turn the order of the others round, and nobody can be told apart on {flat:,}."
-            )
+        if not known:
+            return ""
+        against = sum((one.separation or 0) < 0 for one in known)
+        flat = sum(one.spread == 0 for one in known)
+        return (
+            f"{known[0].query_id} separates the agents most. Of {counted(len(known), 'query', 'queries')}, "
+            f"{against:,} turn the order of the others round, and nobody can be told apart on {flat:,}."
+        )
+
+    @property
+    def missing(self) -> str:
+        """How many verdicts are missing; empty where none is."""
         missing = {query_id: wanted - judged for query_id, (judged, wanted) in self.verdicts.items()}
-        if lacking := [query_id for query_id, number in missing.items() if number]:
-            said.append(
-                f"{counted(sum(missing.values()), 'verdict')} on {counted(len(lacking), 'query', 'queries')} are "
-                "missing; figures use what is there."
-            )
-        return Remarks(said)
+        lacking = [query_id for query_id, number in missing.items() if number]
+        if not lacking:
+            return ""
+        return (
+            f"{counted(sum(missing.values()), 'verdict')} on {counted(len(lacking), 'query', 'queries')} are "
+            "missing; figures use what is there."
+        )
 
     def by_separation_table(self) -> Table:
         """A row per query, those first that separate the agents most."""
@@ -150,18 +269,19 @@ class QueryBoard(Board):
         )
         return Table("queries-by-separation", "", columns, rows, [_SEPARATION])
 
-    def failures_table(self, agent: str) -> Table:
-        """A row per query, those first on which the agent does worst."""
+    def failures_table(self, agent: str, link: Link = no_address) -> Table:
+        """A row per query, those first on which the agent does worst; ``link`` as for ``heat_map``."""
         rows = [
             {**row, **row["scores"], "text": self._text(row["query_id"]), "lost": f"{row['lost']} of {row['games']}"}
             | {"answer": None if row["answered"] else "none"}
+            | {"to": link(row["query_id"], ""), "to_games": link(row["query_id"], agent)}
             for row in self.failures(agent)
         ]
         columns = (
             *_QUERY,
             _SHARE,
             Column("elsewhere", "Elsewhere", PERCENT, "The agent's share of points on all other queries."),
-            Column("lost", "Lost", ALIGNED, "Games lost, of those played on the query."),
+            Column("lost", "Lost", ALIGNED, "Games lost, of those played on the query.", link="to_games"),
             Column("answer", "Answer"),
             *self._scores(),
         )
@@ -204,16 +324,36 @@ class QueryBoard(Board):
         notes = ["Means over the documents that have a label; one whose judgment failed is in none of them."]
         return Table("labels-by-query", "", columns, rows, notes)
 
-    def query_table(self, query_id: str, agents: Sequence[str]) -> Table:
-        """A row per agent: how it did on one query, the best first."""
+    def query_table(self, query_id: str, agents: Sequence[str], link: Link = no_address) -> Table:
+        """A row per agent: how it did on one query, the best first; ``link`` as for ``heat_map``."""
         at = self.standings.queries.index(query_id)
         found = {agent: self.standings.each(agent)[at] for agent in agents}
         rows = [
-            {"agent": agent, **_row(record)} | {name: each.get((query_id, agent)) for name, each in self.scores.items()}
+            {"agent": agent, **record.counts(), "to": link("", agent), "to_games": link(query_id, agent)}
+            | {name: each.get((query_id, agent)) for name, each in self.scores.items()}
             for agent, record in sorted(found.items(), key=lambda entry: -(entry[1].share or -1))
         ]
-        counts = (Column(name, name.capitalize(), COUNT) for name in ("games", "won", "tied", "lost"))
-        return Table("agents-on-query", "", (Column("agent", "Agent"), _SHARE, *counts, *self._scores()), rows)
+        columns = (
+            Column("agent", "Agent", link="to"),
+            _SHARE,
+            Column("games", "Games", COUNT, link="to_games"),
+            *self._scores(),
+        )
+        return Table("agents-on-query", "", columns, rows)
+
+    def said_of(self, query_id: str, agent: str) -> str:
+        """Every score of one agent on one query, in a line."""
+        row = self.standings.queries.index(query_id), self.standings.agents.index(agent)
+        found = []
+        for kind in self.kinds:
+            points, played = (cells[row] for cells in self.measured(kind))
+            if played:
+                found.append(f"{_NAMES[kind][0]} {(FIGURE if kind == GRADE else PERCENT).write(points / played)}")
+        return " · ".join(found)
+
+    def label(self, query_id: str) -> str:
+        """A query in one line, told from all others."""
+        return label_of_query(query_id, self.queries[query_id])
 
     def json(self) -> Any:
         """Every query, every agent on every query, every group."""
@@ -246,7 +386,38 @@ class QueryBoard(Board):
         return clipped(self.queries[query_id].text, _LONGEST)
 
     def _scores(self) -> Iterator[Column]:
-        return (Column(name, name.capitalize(), FIGURE) for name in self.scores)
+        return (
+            Column(name, *_NAMES[name][:1], FIGURE if name == GRADE else PERCENT, _NAMES[name][1])
+            for name in self.scores
+        )
+
+
+def heading_of(kind: str) -> str:
+    """What people call a kind of score."""
+    return _NAMES[kind][0]
+
+
+def label_of_query(query_id: str, query: Query) -> str:
+    """A query in one line, told from all others."""
+    return f"{query_id}: {clipped(query.text, 60)}"
+
+
+def queries_meant(words: str, queries: Mapping[str, Query]) -> list[str] | None:
+    """Ids of the queries that a reader asks for; ``None`` for any.
+
+    Args:
+        words: an id, a query's label, or words that a query holds, in any order and case.
+        queries: all by id.
+    """
+    asked = words.strip()
+    if not asked:
+        return None
+    for query_id, query in queries.items():
+        if asked in (query_id, label_of_query(query_id, query)):
+            return [query_id]
+    parts = asked.casefold().split()
+    held = {query_id: f"{query_id} {query.text}".casefold() for query_id, query in queries.items()}
+    return [query_id for query_id, own in held.items() if all(part in own for part in parts)]
 
 
 def query_board(store: Store, tournament: str) -> QueryBoard:
@@ -255,24 +426,38 @@ def query_board(store: Store, tournament: str) -> QueryBoard:
     Raises:
         InputError: no such tournament.
     """
-    settings, data, games = store.settings(tournament), store.dataset(tournament), cached_games(store, tournament)
+    settings, queries, games = store.settings(tournament), store.queries(tournament), cached_games(store, tournament)
+    answered, agents = store.answered(tournament)
     verdicts = games.verdicts() if games.judged.any() else None
-    agents = sorted({*data.agents, *games.agents})
-    found = standings(verdicts, list(data.queries), agents, settings.win_and_tie)
+    found = standings(verdicts, list(queries), sorted({*agents, *games.agents}), settings.win_and_tie)
     graded = {
         (want.query_id, want.item): fmean(given)
         for want, result in samples.outcomes(store, tournament, Task.CRITERIA)
         if isinstance(result, Judgment) and (given := list(grades(result, settings).values()))
     }
-    scores = {GRADE: graded, NUGGETS: _nuggets(store, tournament)}
+    scores = {EXAM: _covers(store, tournament), NUGGETS: _nuggets(store, tournament), GRADE: graded}
     return QueryBoard(
-        data.queries,
+        queries,
         games.coverage_by_query(),
         found,
-        frozenset(data.answers),
+        answered,
         {name: own for name, own in scores.items() if own},
         query_labels(store, tournament),
     )
+
+
+def _covers(store: Store, tournament: str) -> dict[tuple[str, str], float]:
+    """Cover at the usual grade, by query and agent."""
+    exam = stored_scores(store, tournament)
+    if exam is None:
+        return {}
+    own, level = exam.cover, exam.cover.levels.index(exam.level)
+    cells = own.cover[:, :, level].T.tolist()
+    return {
+        (query_id, agent): cover
+        for query_id, row in zip(own.queries, cells, strict=True)
+        for agent, cover in zip(own.agents, row, strict=True)
+    }
 
 
 def _nuggets(store: Store, tournament: str) -> dict[tuple[str, str], float]:
@@ -296,3 +481,45 @@ def _badness(row: Mapping[str, Any]) -> tuple[bool, bool, float, int]:
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return fmean(known) if known else None
+
+
+def nugget_matrix(assignments: Iterable[Assignment], query_id: str, agents: Sequence[str]) -> Matrix | None:
+    """Which answer to a query states which nugget; ``None`` where nothing is known.
+
+    Nuggets that tell the answers apart stand first, vital ones before others.
+    """
+    found = {own.run: own for own in assignments if own.query_id == query_id}
+    columns = [agent for agent in agents if agent in found]
+    if not columns:
+        return None
+    rows = [
+        (nugget, {agent: found[agent].labels[at] for agent in columns})
+        for at, nugget in enumerate(found[columns[0]].nuggets)
+    ]
+    rows.sort(key=lambda row: (len(set(row[1].values())) == 1, row[0].importance != "vital"))
+    cells = {}
+    for number, (nugget, labels) in enumerate(rows, start=1):
+        name = f"{number}. {nugget.text}" + " (vital)" * (nugget.importance == "vital")
+        for agent, label in labels.items():
+            words, sign = support_sign(label)
+            cells[name, agent] = replace(sign, told=f"{agent}: {words}")
+    caption = "● stated, ◐ in part, ○ not stated, ? not known. Nuggets that tell the answers apart stand first."
+    names = list(dict.fromkeys(name for name, _ in cells))
+    return Matrix("nuggets", "", "Nuggets by agents", caption, names, columns, cells, "Nugget")
+
+
+def exam_matrix(study: Study, query_id: str, agents: Sequence[str], depth: int) -> Matrix | None:
+    """The best grade that each answer to a query has on each item of the exam; ``None`` where nothing is graded."""
+    grid = study.grids.grids.get(query_id)
+    ranked = {agent: study.rankings[query_id, agent] for agent in agents if (query_id, agent) in study.rankings}
+    if grid is None or not grid.items or not ranked:
+        return None
+    names = [f"{number}. {study.text_of(item_id)}" for number, item_id in enumerate(grid.items, start=1)]
+    cells = {}
+    for agent, passages in ranked.items():
+        best = grid.grades[grid.rows(passages[:depth])].max(axis=0, initial=-1).tolist()
+        for name, grade in zip(names, best, strict=True):
+            if grade >= 0:
+                cells[name, agent] = Cell(str(grade), grade / max(study.levels), told=f"{agent}: grade {grade}")
+    caption = f"An item counts as covered from grade {study.usual_level} on."
+    return Matrix("exam", "", "Best grades, items by agents", caption, names, list(ranked), cells, "Item")

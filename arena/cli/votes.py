@@ -32,6 +32,7 @@ class VoteKind(StrEnum):
     RELEVANCE = "relevance"
     CRITERIA = "criteria"
     NUGGETS = "nuggets"
+    FLAG = "flag"
 
 
 def register(app: typer.Typer) -> None:
@@ -69,7 +70,8 @@ def export_votes(
 ) -> None:
     """Write what people said of the texts as they are now.
 
-    Verdicts, labels and grades are for 'calibrate --people', nuggets for 'nuggets score' and 'nuggets correlate'.
+    Verdicts, labels and grades are for 'calibrate --people', nuggets for 'nuggets score' and 'nuggets correlate', flags
+    on games for people.
     """
     from arena.cli.console import tell
     from arena.cli.nuggets import require_free
@@ -103,6 +105,8 @@ def import_votes(
     from arena.store.annotations import Annotations, annotator_name
     from retrieval_eval.nuggets.files import read_assignments
 
+    if kind is VoteKind.FLAG:
+        raise InputError("--kind flag: flags are exported only; a reader makes one on the page of a game")
     is_nuggets = kind is VoteKind.NUGGETS
     if is_nuggets and annotator is None:
         raise InputError("--annotator: name the one whose nuggets these are; the file does not")
@@ -143,6 +147,7 @@ def _table_kind(kind: VoteKind) -> TableKind:
         VoteKind.VERDICT: Kind.VERDICT,
         VoteKind.RELEVANCE: Kind.RELEVANCE,
         VoteKind.CRITERIA: Kind.CRITERIA,
+        VoteKind.FLAG: Kind.FLAG,
     }
     return kinds[kind]
 

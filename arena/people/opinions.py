@@ -59,7 +59,7 @@ def current_annotations(
     Args:
         store: that holds them.
         tournament: its name.
-        kind: only of this kind.
+        kind: only of this kind; without, of all kinds but flags, which judge nothing.
         data: reads the tournament's; without, the store does.
 
     Returns:
@@ -68,7 +68,8 @@ def current_annotations(
     Raises:
         InputError: no such tournament.
     """
-    said = [one for one in Annotations(store, tournament).latest(kind) if one.value is not None]
+    latest = Annotations(store, tournament).latest(kind)
+    said = [one for one in latest if one.value is not None and (one.kind is kind or one.kind is not Kind.FLAG)]
     if not said:
         return [], 0
     known = store.dataset(tournament) if data is None else data()

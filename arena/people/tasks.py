@@ -217,7 +217,7 @@ def texts_now(said: Annotation, data: Dataset, nugget_texts: Mapping[str, str]) 
     """The digest of an annotation's texts as they are now, ``None`` where one is gone.
 
     The texts are, in this order: the query, then the document, the answer, the two answers of a game, or the answer and
-    the nugget; see ``texts_digest``.
+    the nugget; see ``texts_digest``. Of a flag the judge's name belongs to them.
 
     Args:
         said: the annotation.
@@ -229,11 +229,13 @@ def texts_now(said: Annotation, data: Dataset, nugget_texts: Mapping[str, str]) 
     if said.kind is Kind.RELEVANCE:
         texts.append(data.documents[said.item].text if said.item in data.documents else None)
     else:
-        agents = [said.item, *([said.other] if said.kind is Kind.VERDICT else [])]
+        agents = [said.item, *([said.other] if said.kind in {Kind.VERDICT, Kind.FLAG} else [])]
         given = [data.answers.get((said.query_id, agent)) for agent in agents]
         texts += [None if answer is None else answer.text for answer in given]
     if said.kind is Kind.NUGGET:
         texts.append(nugget_texts.get(said.other))
+    elif said.kind is Kind.FLAG:
+        texts.append(said.value["judge"])
     known = [text for text in texts if text is not None]
     return texts_digest(*known) if len(known) == len(texts) else None
 

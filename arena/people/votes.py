@@ -21,7 +21,7 @@ from retrieval_eval.data.tables import write_rows
 from retrieval_eval.data.trec import is_qrels, write_qrels
 from retrieval_eval.nuggets.types import Assignment, Support, count_words, of_empty_answer
 
-TableKind: TypeAlias = Literal[Kind.VERDICT, Kind.RELEVANCE, Kind.CRITERIA]
+TableKind: TypeAlias = Literal[Kind.VERDICT, Kind.RELEVANCE, Kind.CRITERIA, Kind.FLAG]
 
 UNKNOWN_TEXTS: Final = "of answers or documents that the tournament does not have"
 UNKNOWN_ANSWERS: Final = "answers that the tournament does not have"
@@ -65,6 +65,13 @@ def write_table(out: Path, kind: TableKind, said: Sequence[Annotation]) -> None:
             for name, grade in one.value.items()
         )
         write_rows(out, ("qid", "agent", "criterion", "score", "annotator"), grades)
+    elif kind is Kind.FLAG:
+        flags = (
+            {"qid": one.query_id, "agent_a": one.item, "agent_b": one.other, **one.value}
+            | {"annotator": one.annotator, "at": one.at}
+            for one in said
+        )
+        write_rows(out, ("qid", "agent_a", "agent_b", "judge", "comment", "annotator", "at"), flags)
     elif is_qrels(out):
         labels: dict[str, dict[str, int]] = {}
         for one in said:

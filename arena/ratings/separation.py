@@ -106,6 +106,12 @@ class Standings:
     lost: Floats
     figures: tuple[QueryFigures, ...]
 
+    def of(self, rows: Sequence[int]) -> Standings:
+        """The same, with some of the queries."""
+        won, tied, lost = (cells[np.asarray(rows, np.intp)] for cells in (self.won, self.tied, self.lost))
+        queries, figures = (self.queries[row] for row in rows), (self.figures[row] for row in rows)
+        return Standings(tuple(queries), self.agents, won, tied, lost, tuple(figures))
+
     def each(self, agent: str) -> list[Record]:
         """An agent's games on each query, in the order of ``queries``."""
         column = self.agents.index(agent)
@@ -146,7 +152,7 @@ def standings(
     agree, of_query = both_orders(verdicts)
     same, of_pair = _same_by_judges(games)
     points, played = won + tied / 2, won + tied + lost
-    spread, agreement = _separation(points, played)
+    spread, agreement = separations(points, played)
     orders, judges = (
         (np.bincount(row[places], minlength=shape[0]), np.bincount(row[places], ~equal, shape[0]))
         for equal, places in ((agree, of_query), (same, of_pair))
@@ -185,22 +191,27 @@ def _same_by_judges(games: Games) -> tuple[NDArray[np.bool_], _Places]:
     return same[several], (keys[several] // size**2).astype(np.intp)
 
 
-def _separation(points: Floats, played: Floats) -> tuple[Floats, Floats]:
-    """Spread of the shares on each query, and their correlation with those on the others; NaN where there is none."""
-    here = _divided(points, played)
-    others = _divided(points.sum(axis=0) - points, played.sum(axis=0) - played)
+def separations(points: Floats, played: Floats) -> tuple[Floats, Floats]:
+    """Spread of the agents' shares on each query, and their correlation with those on all others; NaN for neither.
+
+    Args:
+        points: shape (queries, agents).
+        played: what they are divided by, 0 where nothing is known of an agent on a query.
+    """
+    here = divided(points, played)
+    others = divided(points.sum(axis=0) - points, played.sum(axis=0) - played)
     spread = _sd(here)
     both = np.isfinite(here) & np.isfinite(others)
     x, y = (np.where(both, values, np.nan) for values in (here, others))
     x, y = (values - _mean(values)[:, np.newaxis] for values in (x, y))
     sizes = _sd(x) * _sd(y)
     usable = (both.sum(axis=1) >= _FEWEST_AGENTS) & (sizes > 1e-12)
-    return spread, np.where(usable, _divided(_mean(x * y), sizes), np.nan)
+    return spread, np.where(usable, divided(_mean(x * y), sizes), np.nan)
 
 
 def _mean(values: Floats) -> Floats:
     """Of each row's known values."""
-    return _divided(np.nansum(values, axis=1), np.isfinite(values).sum(axis=1).astype(np.float64))
+    return divided(np.nansum(values, axis=1), np.isfinite(values).sum(axis=1).astype(np.float64))
 
 
 def _sd(values: Floats) -> Floats:
@@ -209,7 +220,8 @@ def _sd(values: Floats) -> Floats:
     return found
 
 
-def _divided(parts: Floats, wholes: Floats) -> Floats:
+def divided(parts: Floats, wholes: Floats) -> Floats:
+    """Parts by wholes, NaN where there is no whole."""
     found: Floats = np.divide(parts, wholes, out=np.full(parts.shape, np.nan), where=wholes > 0)
     return found
 

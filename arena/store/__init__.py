@@ -366,6 +366,10 @@ class Store:
         """Whether a tournament's data hold any person's label."""
         return self._ask(name, datasets.is_labelled)
 
+    def answered(self, name: str) -> tuple[frozenset[tuple[str, str]], tuple[str, ...]]:
+        """Query and agent of every answer; and all agents, sorted, also those that only retrieved."""
+        return self._ask(name, datasets.answered)
+
     def queries_with_documents(self, name: str) -> list[str]:
         """Ids of the queries for which anything was retrieved, in their order."""
         return self._ask(name, datasets.queries_with_documents)

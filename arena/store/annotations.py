@@ -1,4 +1,4 @@
-"""What people say of a tournament's texts: verdicts, labels, grades, nuggets. Everything said is kept, in order.
+"""What people say of a tournament's texts: verdicts, labels, grades, nuggets, flags. All of it is kept, in order.
 
 Each person's word stands by itself. Where somebody says something else of the same thing later, that takes its place in
 ``latest`` and the earlier word stays in ``history``. A thing is known by its texts as well as its names, so that a
@@ -36,6 +36,8 @@ class Kind(StrEnum):
     RELEVANCE = "relevance"
     CRITERIA = "criteria"
     NUGGET = "nugget"
+    FLAG = "flag"
+    """A remark on a judge's game: ``{"judge": ..., "comment": ...}``. It judges nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +131,10 @@ class Annotations:
             return self._found(connection, self._chosen(kind, annotator))
 
     def counts(self) -> dict[tuple[Kind, str], int]:
-        """Things of which each annotator says something now, by kind and annotator; skipped things do not count."""
+        """Things that each annotator judged, by kind and annotator; skipped things and flags do not count."""
         found: dict[tuple[Kind, str], int] = {}
         for said in self.latest():
-            if said.value is not None:
+            if said.value is not None and said.kind is not Kind.FLAG:
                 found[said.kind, said.annotator] = found.get((said.kind, said.annotator), 0) + 1
         return dict(sorted(found.items()))
 

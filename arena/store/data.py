@@ -10,7 +10,7 @@ from typing import Any, Final
 from sqlalchemy import Connection
 from sqlmodel import SQLModel, delete, select
 
-from arena.data.dataset import Dataset
+from arena.data.dataset import SHARED, Dataset
 from arena.store.bulk import CHUNK, chunks, insert_rows
 from arena.store.rows import AnswerRow, DocumentRow, LabelRow, QueryRow, RetrievedRow, encoded, has_table, table
 from judges.types import Answer, Document, Query, Retrieved
@@ -52,6 +52,15 @@ def queries(connection: Connection, number: int) -> dict[str, Query]:
     here = table(QueryRow)
     rows = connection.execute(select(here).where(here.c.tournament_id == number).order_by(here.c.position))
     return {row.query_id: Query(row.query_id, row.text, json.loads(row.extra)) for row in rows}
+
+
+def answered(connection: Connection, number: int) -> tuple[frozenset[tuple[str, str]], tuple[str, ...]]:
+    """Query and agent of every answer; and all agents, sorted, also those that only retrieved."""
+    here, found = table(AnswerRow).c, table(RetrievedRow).c
+    rows = connection.execute(select(here.query_id, here.agent).where(here.tournament_id == number))
+    answers = frozenset((row.query_id, row.agent) for row in rows)
+    retrieving = connection.execute(select(found.agent).where(found.tournament_id == number).distinct()).scalars()
+    return answers, tuple(sorted({*(agent for _, agent in answers), *retrieving} - {SHARED}))
 
 
 def queries_with_documents(connection: Connection, number: int) -> list[str]:

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from arena.boards.games import GameRecord, Shown
 from arena.boards.results import game_verdicts
 from arena.data.games import GameTable, games_of
 from arena.ratings.games import WinAndTie, reconcile, tabulate
 from arena.store import IDENTICAL, Result, Wanted
 from arena.store.bulk import Columns, Texts
 from judges.types import JudgeFailure, Judgment
-from ui.views.game import GameRecord, Shown
 
 
 def game_table(outcomes: Sequence[tuple[Wanted, Result | None]]) -> GameTable:

@@ -91,7 +91,7 @@ def _frame(table: str) -> pd.DataFrame:
 
 
 def _cell(tag: str, written: str) -> Any:
-    said = unescape(written)
+    said = unescape(re.sub(r"<[^>]+>", "", written))  # a cell may lead somewhere
     number = re.fullmatch(r"([+-]?)\$?([\d.,]+)[%a-z ]*", said)
     if "data-value" in tag and number is not None:
         return float(number[1] + number[2].replace(",", ""))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -13,15 +12,13 @@ from streamlit.testing.v1 import AppTest
 
 from arena.boards.conclusion import conclude_board
 from arena.boards.coverage import STAGES
-from arena.boards.queries import query_board
 from arena.boards.ratings import FLAGS
 from arena.boards.results import leaderboard
 from arena.boards.trust import trust_checks
 from arena.data.dataset import Dataset
-from arena.stages.samples import labels_of
 from arena.store import Store, Wanted, engine
-from judges.types import Answer, Document, Query, Retrieved, Task, label_of
-from tests.support.pages import page, sent, shown, table, tables, unfolded
+from judges.types import Answer, Document, Query, Retrieved, Task
+from tests.support.pages import page, shown, tables
 from tests.support.peoples_words import add_people
 from tests.support.postgres import PostgresServer
 from tests.support.sample_store import SETTINGS, write_store
@@ -119,40 +116,6 @@ def test_no_other_tournament_is_shown_in_place_of_the_one_that_an_address_names(
     assert 'view=leaderboard">sample</option>' in run.get("html")[0].proto.body
 
 
-def test_games_are_listed_a_page_at_a_time_and_filtered(here: Path) -> None:
-    write_store(here, queries=20, criteria=False)
-    run = opened("games")
-    assert "120 games" in shown(run)
-    assert len(tables(run)[0]) == 50
-    run.selectbox(key="agent").select("bm25")
-    run.selectbox(key="opponent").select("dense").run(timeout=20)
-    listed = tables(run)[0]
-    assert len(listed) == 20
-    assert {frozenset(pair) for pair in zip(listed["Agent"], listed["Opponent"], strict=True)} == {
-        frozenset({"bm25", "dense"})
-    }
-    assert "not in the store" in shown(page("games", game="0123456789ab"))
-    run = unfolded(run, "more")
-    run.selectbox(key="result").select("no verdict yet").run(timeout=20)
-    assert "No game passes these filters" in shown(run)
-
-
-def test_a_game_shows_equal_answers_as_a_tie_and_what_the_relevance_judge_said_besides_its_label(here: Path) -> None:
-    write_store(here, queries=1, criteria=False, details={"match": 3, "quote": "<b>as $x$ it says</b>"})
-    run = opened("games")
-    run.selectbox(key="agent").select("bm25")
-    run.selectbox(key="opponent").select("random-passage").run(timeout=20)
-    assert "A tie: both answers are the same text." in shown(run)
-    assert "the judge of this game saw 0 of them" in shown(run)
-    run.selectbox(key="opponent").select("dense").run(timeout=20)
-    assert not run.exception
-    assert any(label in shown(run) for label in ("label 0", "label 1", "label 2"))
-    assert "match 3, quote <b>as $x$ it says</b>" in shown(run).splitlines()
-    seen = re.search(r"the judge of this game saw (\d+)", shown(run))
-    assert seen is not None
-    assert int(seen[1]) > 0
-
-
 def test_documents_that_wait_for_their_labels_are_said_to(here: Path) -> None:
     data = Dataset(
         {"q": Query("q", "why?")},
@@ -165,7 +128,6 @@ def test_documents_that_wait_for_their_labels_are_said_to(here: Path) -> None:
     run = opened("retrieval")
     assert "of 1 labels 0 failed and 1 are not made yet" in run.warning[0].value
     assert "No agent's documents have a label yet" in shown(run)
-    assert "Not judged yet." in shown(run)
 
 
 def test_retrieval_shows_measures_queries_labels_and_documents(here: Path) -> None:
@@ -176,24 +138,8 @@ def test_retrieval_shows_measures_queries_labels_and_documents(here: Path) -> No
     assert {"nDCG@10", "95% interval", "RR(rel=2)@5", "Judged@10"} <= set(measures)
     assert len(queries) == 4
     assert labels[[name for name in labels if name.startswith("Label ")]].sum(axis=1).tolist() == [8, 8, 8, 8, 20]
-    assert "quote <b>as $x$ it says</b>" in shown(run).splitlines()
     run.selectbox(key="measure").select("Judged@10").run(timeout=20)
     assert tables(run)[3]["hybrid"].tolist() == [1.0] * 4
-
-
-def test_people_s_labels_stand_beside_the_judge_s_and_filter_documents(here: Path) -> None:
-    with closing(Store.open(str(write_store(here, queries=2, criteria=False)))) as store:
-        said = {document: label_of(found.outcome) for document, found in labels_of(store, "sample").items()}  # type: ignore[union-attr]
-    people = {"q00": {doc_id: label for (query_id, doc_id), label in said.items() if query_id == "q00"}}
-    people["q00"]["q00-common"] += 1
-    write_store(here, queries=2, criteria=False, qrels=people)
-    run = opened("retrieval")
-    assert set(tables(run)[0]["Labels of"]) == {"the judge", "people"}
-    assert "Same label" in shown(run)
-    assert "5 of the 5 that people labelled (100%)" in shown(run)
-    for choice, there in (("where people disagree", "1 of the 5 documents"), ("without a label", "No document passes")):
-        run.selectbox(key="documents").select(choice).run(timeout=20)
-        assert there in shown(run)
 
 
 def test_every_flag_of_a_rating_and_every_task_of_a_judge_has_words() -> None:
@@ -244,26 +190,6 @@ def test_figures_that_a_page_keeps_in_the_store_make_nothing_be_read_anew(here: 
     assert data.tournaments()[0] != version
 
 
-def test_queries_are_sorted_by_how_they_separate_and_open_with_their_games(here: Path) -> None:
-    write_store(here, failed=3)
-    with closing(Store.open(str(here))) as store:
-        board = query_board(store, "sample")
-    run = page("queries")
-    lines, failures = table(run, "Separation"), table(run, "Elsewhere")
-    assert list(lines["Query"]) == [one.query_id for one in board.by_separation]
-    assert list(lines["Separation"]) == [round(one.separation or 0, 2) for one in board.by_separation]
-    assert "9 of 12" in set(lines["Verdicts"])
-    assert list(failures["Query"]) == [own["query_id"] for own in board.failures("hybrid")]
-    run.selectbox(key="agent").select("bm25").run(timeout=20)
-    assert list(table(run, "Elsewhere")["Query"]) == [own["query_id"] for own in board.failures("bm25")]
-    run.text_input(key="query").input("notice").run(timeout=20)
-    assert "12 queries hold these words" in shown(run)
-    run.text_input(key="query").input("q03").run(timeout=20)
-    assert not run.exception
-    assert set(table(run, "Agent", "Won")["Agent"]) == set(board.standings.agents)
-    assert "queries?tournament=sample&view=games&query=q03" in sent(run)
-
-
 def test_where_every_judgment_failed_the_pages_say_so_and_nothing_breaks(here: Path) -> None:
     write_store(here, queries=2, failed=24, criteria=False)
     assert "No game has a verdict yet" in shown(page("queries"))
@@ -291,8 +217,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("name", "fields"),
     [
-        ("retrieval", {"measure": "Measure", "labels": "Labels of", "label": "Label", "documents": "Documents"}),
-        ("queries", {"agent": "Agent"}),
+        ("retrieval", {"measure": "Measure", "labels": "Labels of"}),
+        ("games", {"agent": "Agent", "opponent": "Opponent"}),
         (
             "corrected",
             {

@@ -1,135 +1,106 @@
-"""One game: the query, both answers, what the judge said in each order, and the documents."""
+"""One game, with its flags; and what it shares with a query's page: nuggets, exam and documents of some agents."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
 import streamlit as st
 
-from arena.boards.nuggets import support_words
-from arena.config.judging import ReferencesSection
-from arena.config.stored import StoredSettings
-from arena.data.dataset import SHARED, Dataset
+from arena.boards.games import (
+    GameRecord,
+    RetrievedDocument,
+    Shown,
+    documents_of,
+    flag,
+    flags_of,
+    games_on,
+)
+from arena.boards.queries import exam_matrix, nugget_matrix
+from arena.data.dataset import SHARED
 from arena.data.games import GameKey
-from arena.stages.nuggets.results import GameNugget, NuggetResults, nuggets_of_game
-from arena.stages.samples import LabelResults, outcomes
-from arena.store import IDENTICAL, Result, Store
-from judges.errors import CAUSES
-from judges.prompts.tasks import references
-from judges.types import AnnotatedDocument, Document, JudgeFailure, Judgment, Task, Verdict, label_of
+from arena.store import Store
+from arena.store.annotations import Annotations, annotator_name
+from judges.errors import CAUSES, InputError, RagleagueError
+from judges.types import JudgeFailure, Judgment, details_of, label_of
 from ui import data, text
-from ui.text import Kind, Line, nothing, problem
-from ui.views.retrieval import lines_of, show_document
+from ui.access import allowed, viewer
+from ui.address import link, unfold
+from ui.show import show_block
+from ui.text import Line, nothing, problem
 
 _DOCUMENTS: Final = 10
 """Documents drawn at first."""
+_REFUSED: Final = "flag-refused"
 
 
-@st.cache_resource(max_entries=32, show_spinner="Reading the game …")
-def _game(source: data.Source, key: GameKey) -> GameRecord:
-    """One game with what its judge said, word for word."""
+flags = data.stored(flags_of)
+"""What people flagged."""
+
+
+@data.derived("Reading the games …", 32)
+def games_on_query(source: data.Source, query_id: str) -> list[GameRecord]:
+    """Every game on a query with what its judge said."""
     with closing(Store.open(source.location)) as store:
-        of_query = outcomes(store, source.tournament, Task.PAIRWISE, key.query_id)
-    names = {key.agent_a, key.agent_b}
-    orders = [
-        Shown(*((want.item, want.other) if want.order == "ab" else (want.other, want.item)), result)
-        for want, result in of_query
-        if want.judge == key.judge and {want.item, want.other} == names
-    ]
-    score = float(data.scores(source)[data.games(source).find(key)])
-    return GameRecord(*key, tuple(orders), None if np.isnan(score) else score)
+        return games_on(store, source.tournament, query_id, data.games(source), data.scores(source))
 
 
 def show_game(source: data.Source, key: GameKey) -> None:
     """Draw one game."""
-    dataset, game = data.dataset_of(source, key.query_id), _game(source, key)
+    dataset = data.dataset_of(source, key.query_id)
+    game = next(one for one in games_on_query(source, key.query_id) if one.key == key)
     text.lines(
-        Line("quiet", "The query"),
-        Line("lead", dataset.queries[game.query_id].text),
-        Line("quiet", f"{game.query_id} · judge: {game.judge}"),
-        Line("strong", _outcome(game)),
+        Line("strong", game.outcome),
+        Line("lead", dataset.queries[key.query_id].text),
+        Line("quiet", f"{key.query_id} · judge: {key.judge}", link=link("queries", source, query=key.query_id)),
     )
-    _show_answers(game, dataset)
+    _show_flags(source, key)
+    agents = key.agent_a, key.agent_b
+    answers = [dataset.answers[key.query_id, agent].text for agent in agents]
+    with st.container(horizontal=True, gap="medium"):
+        raw = text.raw_switch()
+        marks = text.alike(*answers) and st.toggle("Mark differences", True, key=f"marked-{game.mark}")
+    for column, agent, side, answer, other in zip(
+        st.columns(2), agents, ("left", "right"), answers, reversed(answers) if marks else (None, None), strict=True
+    ):
+        with column:
+            text.lines(
+                Line("strong", agent, link=link("queries", source, agent=agent)),
+                Line("quiet", f"{len(answer.split()):,} words"),
+            )
+            named, empty = f"Answer of {agent}", "The agent answered nothing."
+            text.passage(answer, f"answer-{side}-{game.mark}", label=named, empty=empty, raw=raw, against=other)
     st.subheader("What the judge said", anchor=False)
-    if game.same_answers:
-        st.info("Both answers are the same text: a tie, without asking the judge.")
-    else:
+    if not game.same_answers:
         for column, order in zip(st.columns(len(game.orders)), game.orders, strict=True):
             with column:
                 _show_order(order, game)
-    if (nuggets := data.nuggets(source)) is not None:
-        _show_nuggets(nuggets, game)
-    documents = retrieved_documents(game, dataset, data.labels_of_query(source, key.query_id), data.settings(source))
-    _show_documents(documents, game)
-
-
-def _outcome(game: GameRecord) -> str:
-    """How the game ended and why, in one line."""
-    if game.score is None:
-        return "No verdict yet."
-    ending = f"{game.winner} wins" if game.winner is not None else "A tie"
-    if game.same_answers:
-        return f"{ending}: both answers are the same text."
-    if sum(order.preferred is not None for order in game.orders) < 2:
-        return f"{ending}, by the one order that has a verdict."
-    return f"{ending}: the two orders {'disagree' if game.orders_disagree else 'agree'}."
-
-
-def _show_answers(game: GameRecord, dataset: Dataset) -> None:
-    agents = game.agent_a, game.agent_b
-    answers = [dataset.answers[game.query_id, agent].text for agent in agents]
-    switches = st.container(horizontal=True, gap="medium")
-    with switches:
-        raw = text.raw_switch()
-        marks = text.alike(*answers) and st.toggle("Mark differences", True, key=f"marked-{game.mark}")
-    others = reversed(answers) if marks else (None, None)
-    for column, agent, side, answer, other in zip(
-        st.columns(2), agents, ("left", "right"), answers, others, strict=True
-    ):
-        with column:
-            size = f"{len(answer.split()):,} words, {len(answer):,} characters"
-            text.lines(Line("strong", agent), Line("quiet", size))
-            key, empty = f"answer-{side}-{game.mark}", "The agent answered nothing."
-            text.passage(answer, key, label=f"Answer of {agent}", empty=empty, raw=raw, against=other)
+    show_bank(source, key.query_id, agents)
+    labels = data.labels_of_query(source, key.query_id)
+    show_documents(source, documents_of(game, dataset, labels, data.settings(source)), key.query_id)
 
 
 def _show_order(order: Shown, game: GameRecord) -> None:
     """One order's verdict and reason. The judge knew the answers as A and B only, so the names are spelled out."""
-    key = f"{'ab' if order.first == game.agent_a else 'ba'}-{game.mark}"
+    key, result = f"{'ab' if order.first == game.agent_a else 'ba'}-{game.mark}", order.result
     with st.container(border=True, key=f"order-{key}"):
-        result = order.result
-        shown = (
-            Line("quiet", "Shown to the judge as answer A, then answer B"),
-            Line("body", f"A: {order.first}\nB: {order.second}"),
-        )
+        sides = Line("quiet", f"A: {order.first}\nB: {order.second}")
         if isinstance(result, Judgment):
             preferred = f"prefers {result.outcome}: {order.preferred}" if order.preferred else "calls it a tie"
-            text.lines(*shown, Line("strong", f"The judge {preferred}"))
-            text.passage(result.reason, f"reason-{key}", label="Reason", empty="The judge gave no reason.", height=220)
-            _show_reply(result, key)
-            return
-        text.lines(*shown)
+            text.lines(Line("strong", f"The judge {preferred}"), sides)
+            text.passage(result.reason, f"reason-{key}", label="Reason", empty="No reason given.", height=220)
+        else:
+            text.lines(sides)
         if isinstance(result, JudgeFailure):
             problem("No verdict: the judge failed.", f"{CAUSES.get(result.cause, result.cause)}. {result.message}")
-            _show_reply(result, key)
-        else:
-            nothing("Not judged yet. Run `ragleague run` to ask the judge.")
-
-
-def _show_reply(result: Judgment | JudgeFailure, key: str) -> None:
-    """The reply as it came, for those who doubt the parser."""
-    if not result.reply:
-        return
-    with st.expander("The whole reply", key=f"reply-of-{key}", on_change="rerun") as reply:
-        if reply.open:
-            text.quiet(f"{result.model} · {result.latency_s:.1f} s · {_tokens(result)}")
-            text.passage(result.reply, f"reply-{key}", label="Reply", empty="The judge replied nothing.", raw=True)
+        elif result is None:
+            nothing("Not judged yet. Run `ragleague run`.")
+        if result is not None and result.reply:
+            with st.expander("The whole reply", key=f"reply-of-{key}", on_change="rerun") as reply:
+                if reply.open:
+                    text.quiet(f"{result.model} · {result.latency_s:.1f} s · {_tokens(result)}")
+                    text.passage(result.reply, f"reply-{key}", label="Reply", empty="An empty reply.", raw=True)
 
 
 def _tokens(result: Judgment | JudgeFailure) -> str:
@@ -139,172 +110,104 @@ def _tokens(result: Judgment | JudgeFailure) -> str:
     return f"{used.input_tokens:,} tokens read, {used.output_tokens:,} written"
 
 
-def _show_nuggets(results: NuggetResults, game: GameRecord) -> None:
-    """Which facts each answer states: those on which the two differ, the others on a click."""
-    st.subheader("Nuggets", anchor=False)
-    found = nuggets_of_game(results.assignments, game.query_id, game.agent_a, game.agent_b)
+def show_bank(source: data.Source, query_id: str, agents: Sequence[str]) -> None:
+    """Draw which answers state which nugget and cover which item of the exam, where the tournament has these."""
+    results, study = data.nuggets(source), data.study(source)
+    if results is not None:
+        st.subheader("Nuggets", anchor=False)
+        if (picture := nugget_matrix(results.assignments, query_id, agents)) is not None:
+            show_block(picture)
+        else:
+            st.caption(f"No nuggets for this query: {results.without.get(query_id, 'the bank has none')}.")
+    if study is not None and (picture := exam_matrix(study, query_id, agents, data.exam_depth(source))) is not None:
+        st.subheader("Exam", anchor=False)
+        show_block(picture)
+
+
+def show_documents(source: data.Source, found: Sequence[RetrievedDocument], query_id: str) -> None:
+    """Draw documents with the labels of judges and people."""
     if not found:
-        st.caption(f"No nuggets for this query: {results.without.get(game.query_id, 'the bank has none')}.")
         return
-    apart, alike = ([entry for entry in found if entry.decides is decides] for decides in (True, False))
-    st.caption(
-        f"Facts that an answer to the query may state, {len(found):,} in all. The two answers differ on {len(apart):,}."
-    )
-    _list_nuggets(apart, game)
-    if alike:
-        label = f"{len(alike):,} on which they do not differ"
-        with st.expander(label, key=f"alike-{game.mark}", on_change="rerun") as opened:
-            if opened.open:
-                _list_nuggets(alike, game)
-
-
-def _list_nuggets(entries: Sequence[GameNugget], game: GameRecord) -> None:
-    for entry in entries:
-        importance = entry.nugget.importance or "importance not known"
-        labels = ((game.agent_a, entry.label_a), (game.agent_b, entry.label_b))
-        with st.container(border=True):
-            text.lines(
-                Line("strong", entry.nugget.text, [(importance, "good" if importance == "vital" else "")]),
-                Line("quiet", " · ".join(f"{agent}: {support_words(label)}" for agent, label in labels)),
-            )
-
-
-def _show_documents(documents: Sequence[RetrievedDocument], game: GameRecord) -> None:
     st.subheader("Documents", anchor=False)
-    if not documents:
-        st.caption("Neither agent came with documents for this query.")
-        return
-    shown = sum(entry.shown for entry in documents)
-    st.caption(
-        f"The two agents retrieved {len(documents):,} documents for this query; the judge of this game saw {shown:,} "
-        "of them. Labels are the relevance judge's: 0 is not relevant, higher is more relevant."
-    )
-    drawn = documents
-    if len(documents) > _DOCUMENTS and not st.toggle(f"Show all {len(documents):,}", key=f"documents-{game.mark}"):
-        drawn = documents[:_DOCUMENTS]
-    for number, entry in enumerate(drawn):
-        said = [] if entry.result is None else lines_of(entry.result)
-        show_document(entry.document, _signs(entry), entry.ranks, said, f"{number}-{game.mark}")
-
-
-def _signs(entry: RetrievedDocument) -> list[tuple[str, Kind]]:
-    label = f"label {label_of(entry.result.outcome)}" if isinstance(entry.result, Judgment) else "no label"
-    return [(label, ""), ("shown to the judge", "good")] if entry.shown else [(label, "")]
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """One order of a game: ``first`` is the judge's answer A, ``second`` its B; ``result`` is ``None`` if not asked."""
-
-    first: str
-    second: str
-    result: Result | None
-
-    @property
-    def preferred(self) -> str | None:
-        """The agent preferred, the empty string for a tie, ``None`` without a verdict."""
-        if not isinstance(self.result, Judgment):
-            return None
-        return {Verdict.A: self.first, Verdict.B: self.second, Verdict.TIE: ""}[Verdict(str(self.result.outcome))]
-
-
-@dataclass(frozen=True, slots=True)
-class GameRecord:
-    """One query, two agents, one judge.
-
-    Attributes:
-        orders: one or two, as planned.
-        score: of ``agent_a`` in the rated game: 1, 0.5 or 0; ``None`` without a verdict.
-    """
-
-    query_id: str
-    agent_a: str
-    agent_b: str
-    judge: str
-    orders: tuple[Shown, ...]
-    score: float | None
-
-    @property
-    def key(self) -> GameKey:
-        """What names the game."""
-        return GameKey(self.query_id, self.agent_a, self.agent_b, self.judge)
-
-    @property
-    def mark(self) -> str:
-        """Twelve hexadecimal digits for the keys of the page's elements."""
-        return hashlib.sha256(json.dumps(self.key).encode()).hexdigest()[:12]
-
-    @property
-    def winner(self) -> str | None:
-        """The agent that won the rated game, if one did."""
-        return {1.0: self.agent_a, 0.0: self.agent_b}.get(-1.0 if self.score is None else self.score)
-
-    @property
-    def orders_disagree(self) -> bool:
-        """Whether both orders have a verdict and prefer different agents, or one of them neither."""
-        preferred = [order.preferred for order in self.orders]
-        return len(preferred) == 2 and None not in preferred and preferred[0] != preferred[1]
-
-    @property
-    def same_answers(self) -> bool:
-        """Whether the two answers are the same text, which is a tie that no judge was asked about."""
-        return any(order.result is not None and order.result.judgment_id == IDENTICAL for order in self.orders)
-
-
-@dataclass(frozen=True, slots=True)
-class RetrievedDocument:
-    """A document that one of a game's two agents retrieved.
-
-    Attributes:
-        result: what the relevance judge said, ``None`` if it was not asked.
-        ranks: agent and rank of each retrieval; ``SHARED`` for one given to every agent.
-        shown: whether the answer judge saw it.
-    """
-
-    document: Document
-    result: Result | None
-    ranks: tuple[tuple[str, int], ...]
-    shown: bool
-
-
-def retrieved_documents(
-    game: GameRecord, data: Dataset, labels: LabelResults, settings: StoredSettings
-) -> list[RetrievedDocument]:
-    """The documents behind a game: those shown to its judge first, as they were ordered, then the others."""
-    ranks: dict[str, list[tuple[str, int]]] = {}
-    for entry in data.retrieved.get(game.query_id, ()):
-        if entry.agent in {SHARED, game.agent_a, game.agent_b}:
-            ranks.setdefault(entry.doc_id, []).append((entry.agent, entry.rank))
-    results = {doc_id: labels.get((game.query_id, doc_id)) for doc_id in ranks}
-    shown = [] if game.same_answers else _shown(ranks, results, data, settings)
-    others = sorted(set(ranks) - set(shown), key=lambda doc_id: (-_label(results[doc_id]), doc_id))
-    return [
-        RetrievedDocument(data.documents[doc_id], results[doc_id], tuple(ranks[doc_id]), doc_id in shown)
-        for doc_id in (*shown, *others)
-    ]
-
-
-def _shown(
-    ranks: Mapping[str, Sequence[tuple[str, int]]],
-    results: Mapping[str, Result | None],
-    data: Dataset,
-    settings: StoredSettings,
-) -> list[str]:
-    """Ids of the documents that the answer judge saw, in its order."""
-    section = ReferencesSection() if settings.pairwise is None else settings.pairwise.documents
-    depth = settings.depth
-    pool = [doc_id for doc_id, found in ranks.items() if depth is None or any(rank <= depth for _, rank in found)]
-    if settings.retrieval is None:
-        annotated = [AnnotatedDocument(data.documents[doc_id]) for doc_id in pool]
-    else:
-        annotated = [
-            AnnotatedDocument(data.documents[doc_id], _label(result))
-            for doc_id in pool
-            if isinstance(result := results[doc_id], Judgment)
+    if shown := sum(one.shown for one in found):
+        st.caption(f"The judge of this game saw {shown:,} of {len(found):,}.")
+    if len(found) > _DOCUMENTS and not st.toggle(f"Show all {len(found):,}", key="documents", bind="query-params"):
+        found = found[:_DOCUMENTS]
+    judges = data.labels_by_judge(source, query_id)
+    for number, one in enumerate(found):
+        said = [
+            line
+            for judge, results in judges.items()
+            for line in _said_of(results.get((query_id, one.document.doc_id)), judge if len(judges) > 1 else "")
         ]
-    return [entry.document.doc_id for entry in references(annotated, section.options())]
+        _show_document(one, said, f"{number}-{query_id.encode('utf-8', 'replace').hex()}")
 
 
-def _label(result: Result | None) -> int:
-    """The label, or less than any label where there is none."""
-    return label_of(result.outcome) if isinstance(result, Judgment) else -1
+def _show_document(one: RetrievedDocument, said: Sequence[Line], key: str) -> None:
+    signs: list[tuple[str, text.Kind]] = [("no label" if one.label is None else f"label {one.label}", "")]
+    if one.human is not None:
+        signs.append((f"people say {one.human}", "good" if one.human == one.label else "bad"))
+    if one.shown:
+        signs.append(("shown to the judge", "good"))
+    title, doc_id = one.document.metadata.get("title", ""), one.document.doc_id
+    by = ", ".join(f"{'every agent' if agent == SHARED else agent} at rank {rank}" for agent, rank in one.ranks)
+    with st.container(border=True, key=f"document-{key}"):
+        named = Line("strong", f"{title} ({doc_id})" if title else doc_id, signs)
+        text.lines(named, Line("quiet", f"Retrieved by {by}"), *said)
+        with st.expander("The text", key=f"open-{key}", on_change="rerun") as opened:
+            if opened.open:
+                text.passage(one.document.text, f"text-{key}", label="Document", empty="The document is empty.")
+
+
+def _said_of(result: Judgment | JudgeFailure | None, judge: str) -> list[Line]:
+    """What one relevance judge said of a document; with its name where there are several."""
+    whose = f"{judge}: " if judge else ""
+    if isinstance(result, Judgment):
+        details = ", ".join(f"{name} {value}" for name, value in details_of(result.outcome).items())
+        label = f"{whose}label {label_of(result.outcome)}. " if judge else ""
+        reason = Line("body", label + (result.reason.strip() or "The relevance judge gave no reason."))
+        return [Line("quiet", whose + details), reason] if details else [reason]
+    if isinstance(result, JudgeFailure):
+        return [Line("body", f"{whose}No label: {CAUSES.get(result.cause, result.cause)}. {result.message}")]
+    return [Line("body", f"{whose}Not judged yet.")]
+
+
+def _show_flags(source: data.Source, key: GameKey) -> None:
+    """What people flagged the game for; those who may vote may flag it too."""
+    found = flags(source).get(key, ())
+    for one in found:
+        text.lines(Line("body", f"{one.annotator}: {one.value['comment']}", [("flagged", "bad")]))
+    if refused := st.session_state.pop(_REFUSED, None):
+        problem("Not saved.", refused)
+    if not allowed("vote"):
+        return
+    with unfold("Flag this game", "flag") as opened:
+        if not opened.open:
+            return
+        if viewer() is None:
+            st.text_input("Your name or initials", key="annotator", bind="query-params", max_chars=80, width=320)
+        st.text_area("What is odd about it?", key="comment", max_chars=2000)
+        with st.container(horizontal=True):
+            st.button("Flag", on_click=_attempt(source, key, comment=True), type="primary")
+            if found:
+                st.button("Take my flag back", on_click=_attempt(source, key, comment=False))
+
+
+def _attempt(source: data.Source, key: GameKey, *, comment: bool) -> Callable[[], None]:
+    """Flag a game with what the viewer wrote, or take their flag back."""
+
+    def save() -> None:
+        try:
+            if not allowed("vote"):
+                raise InputError("Your role is to read.")
+            person = viewer()
+            who = annotator_name(st.session_state.get("annotator", "") if person is None else person.name)
+            said = st.session_state["comment"].strip() if comment else None
+            with closing(Store.open(source.location)) as store:
+                dataset = store.dataset(source.tournament, key.query_id)
+                Annotations(store, source.tournament).add([flag(key, dataset, who, said)])
+            st.session_state["comment"] = ""
+        except RagleagueError as error:
+            st.session_state[_REFUSED] = str(error)
+
+    return save

@@ -23,6 +23,7 @@ from arena.boards.calibration.people import (
     votes_picture,
 )
 from arena.boards.calibration.people import in_short as shortened
+from arena.boards.games import address_of
 from arena.boards.health import habits_table, judge_section
 from arena.boards.leaderboard import TournamentBoard
 from arena.boards.trust import in_short
@@ -35,7 +36,6 @@ from ui import data, text
 from ui.address import link, note_unless, pick, say_what_is_unknown, unfold
 from ui.show import show_block, show_table
 from ui.text import nothing
-from ui.views.games import address_of
 
 _PER_PAGE: Final = 10
 _LEAST_WIDTH: Final = 0.001

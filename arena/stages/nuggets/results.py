@@ -22,7 +22,7 @@ from arena.store import Result, Store, Wanted
 from arena.store.subjects import AssignmentSubject, NuggetSubject, TurnSubject
 from judges.types import JudgeFailure, Judgment, Query, Task
 from retrieval_eval.nuggets.scores import RunScores, ScoreTable, score_runs, score_table
-from retrieval_eval.nuggets.types import Assignment, Nugget, NuggetBank, Support, count_words, make_nuggets
+from retrieval_eval.nuggets.types import Assignment, NuggetBank, Support, count_words, make_nuggets
 
 NO_DOCUMENT = "no document with a label that counts"
 NOT_IN_BANK = "no nuggets in the bank"
@@ -55,20 +55,6 @@ class NuggetResults:
     def finished(self) -> bool:
         """Whether every query has the nuggets that it can have."""
         return all(why in (NO_DOCUMENT, NOT_IN_BANK) for why in self.without.values())
-
-
-@dataclass(frozen=True, slots=True)
-class GameNugget:
-    """One nugget of a game's query, and what the two answers state of it; ``None`` where nobody knows."""
-
-    nugget: Nugget
-    label_a: Support | None
-    label_b: Support | None
-
-    @property
-    def decides(self) -> bool:
-        """Whether one answer states more of it than the other."""
-        return None not in (self.label_a, self.label_b) and self.label_a is not self.label_b
 
 
 def nugget_results(store: Store, tournament: str) -> NuggetResults | None:
@@ -143,16 +129,6 @@ def repetitions(store: Store, tournament: str) -> dict[str, list[str]]:
             if isinstance(result, Judgment) and result.reason:
                 found[want.query_id].append(result.reason)
     return dict(found)
-
-
-def nuggets_of_game(assignments: Iterable[Assignment], query_id: str, agent_a: str, agent_b: str) -> list[GameNugget]:
-    """What two answers to one query state of its nuggets: those that tell them apart first, vital before okay."""
-    found = {own.run: own for own in assignments if own.query_id == query_id and own.run in {agent_a, agent_b}}
-    if agent_a not in found or agent_b not in found:
-        return []
-    a, b = found[agent_a], found[agent_b]
-    pairs = [GameNugget(*entry) for entry in zip(a.nuggets, a.labels, b.labels, strict=True)]
-    return sorted(pairs, key=lambda pair: (not pair.decides, pair.nugget.importance != "vital"))
 
 
 def nuggets_section(settings: StoredSettings) -> NuggetsSection:

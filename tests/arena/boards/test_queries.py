@@ -12,11 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.boards.queries import QueryBoard, query_board
+from arena.boards.queries import QueryBoard, exam_matrix, query_board
 from arena.ratings.games import GameVerdict, tabulate
 from arena.ratings.separation import Standings, standings
+from arena.stages.exam.study import Study
 from arena.store import Store
 from judges.types import Verdict
+from retrieval_eval.exam.grades import Grade, Graded, Grader, make_grids
 from tests.support.sample_store import write_store
 
 AGENTS = ("best", "middle", "last")
@@ -122,3 +124,65 @@ def test_queries_are_grouped_by_a_column_that_repeats(store: Path) -> None:
     assert [(line["value"], line["queries"]) for line in grouped.by_group("kind")] == [("how", 8), ("why", 4)]
     games = [line["agents"]["bm25"].games for line in grouped.by_group("kind")]
     assert sum(games) == board.standings.together("bm25", range(12)).games
+
+
+def test_the_heat_map_holds_every_agent_s_share_on_each_query_those_that_separate_first(store: Path) -> None:
+    board = read(store)
+    assert board.kinds == ("games", "mean grade")
+    assert board.separating("games") == [one.query_id for one in board.by_separation]
+    ids = board.separating("games")[:3]
+    picture = board.heat_map("games", ["hybrid", "bm25"], ids, lambda query_id, agent: f"queries?{query_id}&{agent}")
+    labels = [board.label(query_id) for query_id in ids]
+    assert picture.rows == ["All 12 queries", *labels]
+    records = dict(zip(board.standings.queries, board.standings.each("hybrid"), strict=True))
+    for query_id, label in zip(ids, labels, strict=True):
+        share, cell = records[query_id].share, picture.cells[label, "hybrid"]
+        assert share is not None
+        assert cell.figure == f"{100 * share:.0f}"
+        assert cell.link == f"queries?{query_id}&hybrid"
+        assert cell.strength == pytest.approx(2 * (share - 0.5)), "each agent meets each other one"
+    assert (picture.links[labels[0]], picture.links["bm25"]) == (f"queries?{ids[0]}&", "queries?&bm25")
+    together = board.standings.together("bm25", range(12))
+    assert together.share is not None
+    assert picture.cells["All 12 queries", "bm25"].figure == f"{100 * together.share:.0f}"
+    share, grade = board.scores_of("bm25").items
+    assert (share.value, share.low, share.high) == pytest.approx((together.share, together.low, together.high))
+    assert grade.name == "Mean grade"
+    assert board.heat_map("mean grade", ["bm25"], ["q00"]).cells[board.label("q00"), "bm25"].figure in {
+        "1.00",
+        "1.50",
+        "2.00",
+    }
+
+
+def test_a_group_of_queries_has_a_heat_map_of_its_own(store: Path) -> None:
+    board = read(store)
+    kinds = {
+        name: replace(query, metadata={"kind": "how" if name < "q04" else "why"})
+        for name, query in board.queries.items()
+    }
+    part = replace(board, queries=kinds).of_group("kind", "how")
+    assert sorted(part.separating("games")) == list(part.queries) == ["q00", "q01", "q02", "q03"]
+    assert part.heat_map("games", ["bm25"], []).rows == ["All 4 queries"]
+
+
+def test_the_best_grade_of_an_answer_on_each_item_of_the_exam_is_shown() -> None:
+    grades = [Grade("q", "q/x#1", "i", 2), Grade("q", "q/x#2", "i", 5), Grade("q", "q/y#1", "i", 0)]
+    graded = Graded({Grader("j"): grades})
+    rankings = {("q", "x"): ("q/x#1", "q/x#2"), ("q", "y"): ("q/y#1",)}
+    study = Study(
+        graded,
+        graded,
+        Grader("j"),
+        grades,
+        None,
+        rankings,
+        make_grids(grades, None, rankings),
+        {},
+        (1, 2, 3, 4, 5),
+        "answers",
+    )
+    picture = exam_matrix(study, "q", ["y", "x", "silent"], 2)
+    assert picture is not None
+    assert {name: cell.figure for name, cell in picture.cells.items()} == {("1. i", "x"): "5", ("1. i", "y"): "0"}
+    assert exam_matrix(study, "other", ["x"], 2) is None

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from arena.boards.queries import nugget_matrix
 from arena.config.whole import Config, load_config
 from arena.run.plan import plan
-from arena.stages.nuggets.results import NuggetResults, nugget_results, nuggets_of_game, unedited_banks
+from arena.stages.nuggets.results import NuggetResults, nugget_results, unedited_banks
 from arena.store import Store
 from judges.errors import ConfigError, DataError
 from judges.types import JudgeFailure, Task
@@ -331,14 +332,16 @@ def test_the_nuggets_that_tell_two_answers_apart_come_first(tmp_path: Path) -> N
     with LLMServer(judge) as server:
         config = nugget_tournament(tmp_path, server.openai_url)
         run(config)
-    found = nuggets_of_game(results_of(config).assignments, "q1", "x", "y")
-    assert [(entry.nugget.text, entry.label_a, entry.label_b, entry.decides) for entry in found] == [
-        ("fact of y", "not_support", "partial_support", True),
-        ("fact of z", "not_support", "support", True),
-        ("fact of all", "support", "support", False),
-        ("fact of x", "not_support", "not_support", False),
+    assignments = results_of(config).assignments
+    found = nugget_matrix(assignments, "q1", ["x", "y"])
+    assert found is not None
+    assert [(name, *(found.cells[name, agent].figure for agent in "xy")) for name in found.rows] == [
+        ("1. fact of y (vital)", "○", "◐"),
+        ("2. fact of z", "○", "●"),
+        ("3. fact of all (vital)", "●", "●"),
+        ("4. fact of x (vital)", "○", "○"),
     ]
-    assert nuggets_of_game(results_of(config).assignments, "q1", "x", "nobody") == []
+    assert nugget_matrix(assignments, "q2", ["x", "y"]) is None
 
 
 def test_a_plan_counts_at_most_what_a_run_asks_and_says_so(tmp_path: Path) -> None:

@@ -1,10 +1,11 @@
-"""Games as the pages show them: both orders as one, found by filters, with documents, nuggets and differences."""
+"""Games as people read them: both orders as one, found by filters, with documents, reasons and flags."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,28 +14,36 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
-from streamlit.testing.v1 import AppTest
 
+from arena.boards.cache import cached_games
+from arena.boards.games import (
+    GameFilter,
+    GameRecord,
+    address_of,
+    documents_of,
+    flag,
+    flags_of,
+    game_at,
+    games_on,
+    lost_table,
+    opponents_table,
+    verdicts_table,
+)
+from arena.boards.queries import label_of_query, queries_meant
 from arena.boards.results import game_verdicts, leaderboard
 from arena.config.stored import StoredSettings
 from arena.config.whole import Config
 from arena.data.games import GameKey
+from arena.people.opinions import current_annotations
 from arena.ratings.games import Games, tabulate
 from arena.ratings.pairs import sign_tests
 from arena.ratings.rate import RatingSettings
 from arena.stages.tournament import TournamentStages
 from arena.store import IDENTICAL, Result, Store, Wanted
+from arena.store.annotations import Annotations
 from judges.types import JudgeFailure, Judgment, Query, Task
 from tests.support.games import game_records, game_table
-from tests.support.llm_server import Call, LLMServer, Reply
-from tests.support.nugget_judge import labels, nugget_judge, nugget_tournament, task_of, user_of
-from tests.support.pages import shown
 from tests.support.sample_store import SETTINGS, write_store
-from tests.support.tournaments import run, write_data
-from ui import text
-from ui.data import LOCATION_VARIABLE
-from ui.views.game import GameRecord, retrieved_documents
-from ui.views.games import GameFilter, address_of, game_at, queries_meant
 
 VERDICTS = ("A", "B", "TIE", "failed", None)
 Outcome = tuple[Wanted, Result | None]
@@ -157,7 +166,7 @@ def test_coverage_counts_each_order_of_each_name() -> None:
         ("", None),
         (" ", None),
         ("q1", ["q1"]),
-        (text.query_label("q1", "How long is the notice period?"), ["q1"]),
+        (label_of_query("q1", Query("q1", "How long is the notice period?")), ["q1"]),
         ("PERIOD notice", ["q1", "q10"]),
         ("q1 trial", ["q10"]),
         ("holiday", []),
@@ -262,7 +271,7 @@ def test_documents_shown_are_those_of_the_judge_s_prompt(tmp_path: Path, thresho
     for (want, result), record in zip(games[::2], game_records(games, "tie"), strict=True):
         prompt = stages.prompt(want)
         assert prompt is not None
-        found = retrieved_documents(record, data, labels, StoredSettings({**SETTINGS, **sections}))
+        found = documents_of(record, data, labels, StoredSettings({**SETTINGS, **sections}))
         seen = [entry.document.doc_id for entry in found if entry.shown]
         same = result is not None and result.judgment_id == IDENTICAL
         assert seen == ([] if same else [entry.document.doc_id for entry in prompt.inputs.documents])
@@ -274,43 +283,54 @@ def test_documents_shown_are_those_of_the_judge_s_prompt(tmp_path: Path, thresho
 def test_without_labels_every_retrieved_document_is_shown(tmp_path: Path) -> None:
     with closing(Store.open(str(write_store(tmp_path / "s.db", queries=2)))) as store:
         data, games = store.dataset("sample"), game_records(store.outcomes("sample", Task.PAIRWISE), "tie")
-    found = retrieved_documents(games[-1], data, {}, StoredSettings({**SETTINGS, "retrieval": None}))
+    found = documents_of(games[-1], data, {}, StoredSettings({**SETTINGS, "retrieval": None}))
     assert len(found) == 3
     assert all(entry.shown for entry in found)
 
 
-def draw() -> None:
-    from ui import data
-    from ui.views.game import show_game
-
-    version, names = data.tournaments()
-    source = data.Source(data.location(), version, names[-1])
-    show_game(source, data.games(source).key(0))
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Store]:
+    with closing(Store.create(str(write_store(tmp_path / "s.db", queries=3)))) as store:
+        yield store
 
 
-def judge(call: Call) -> Reply:
-    if task_of(call) == "assignment" and "Agent y" in user_of(call):
-        return labels(["support", "not_support", "partial_support", "not_support"])
-    return nugget_judge(call)
+def test_each_verdict_on_a_query_stands_with_its_reason_and_an_agent_s_lost_games_with_why(opened: Store) -> None:
+    games = cached_games(opened, "sample")
+    scores = games.scores("tie")
+    records = games_on(opened, "sample", "q01", games, scores)
+    expected = game_records(opened.outcomes("sample", Task.PAIRWISE, "q01"), "tie")
+    assert {record.key: record.score for record in records} == {record.key: record.score for record in expected}
+    rows = verdicts_table(records, address_of).rows
+    assert [game_at(row["to"]) for row in rows] == [record.key for record in records]
+    assert {row["reason_ab"] for row in rows} == {"I weighed both answers to q01."}
+    assert all(
+        row["verdict_ab"] in {record.agent_a, record.agent_b, "a tie"}
+        for row, record in zip(rows, records, strict=True)
+    )
+    lost = lost_table(records, "random-passage", opened.queries("sample"), address_of).rows
+    won = {record.winner for record in records if "random-passage" in record.key} - {"random-passage", None}
+    assert {row["opponent"] for row in lost if "random-passage" in row["to"]} == won
+    assert {row["reason"] for row in lost} == {"I weighed both answers to q01."}
+    (worst, *_), total = opponents_table(games, scores, "random-passage", lambda *_: "").rows, games.of_agent("bm25")
+    assert worst["share"] <= 0.5
+    assert sum(row["games"] for row in opponents_table(games, scores, "bm25", lambda *_: "").rows) == total.sum()
 
 
-@pytest.mark.parametrize("assigned", [True, False])
-def test_a_game_lists_the_nuggets_of_its_query(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, assigned: bool) -> None:
-    write_data(tmp_path, ["q1"])
-    with LLMServer(judge) as server:
-        section = {"judges": ["judge"], "documents": {"threshold": 1}}
-        config = nugget_tournament(tmp_path, server.openai_url, pairwise=section)
-        run(config, only=None if assigned else [Task.RELEVANCE, Task.PAIRWISE])
-    monkeypatch.setenv(LOCATION_VARIABLE, str(tmp_path / "store.db"))
-    page = AppTest.from_function(draw).run(timeout=20)
-    assert not page.exception
-    assert "Nuggets" in [heading.value for heading in page.subheader]
-    captions = "\n".join(caption.value for caption in page.caption)
-    words = shown(page)
-    if assigned:
-        assert "4 in all. The two answers differ on 1." in captions
-        assert "fact of y" in words
-        assert "x: no support · y: partial support" in words
-    else:
-        assert "No nuggets for this query: no document with a label that counts" not in captions
-        assert "No nuggets for this query: its nuggets are not made yet." in captions
+def test_a_flag_is_kept_with_its_comment_found_by_a_filter_and_outlives_no_change_of_a_text(opened: Store) -> None:
+    games = cached_games(opened, "sample")
+    key = games.key(4)
+    data, said = opened.dataset("sample", key.query_id), Annotations(opened, "sample")
+    assert said.add([flag(key, data, "ann", "Odd."), flag(key, data, "bob", "")]) == 2
+    assert [one.value for one in flags_of(opened, "sample")[key]] == [
+        {"judge": "strict", "comment": "Odd."},
+        {"judge": "strict", "comment": ""},
+    ]
+    assert GameFilter(among=flags_of(opened, "sample")).rows(games, games.scores("tie")).tolist() == [4]
+    said.add([flag(key, data, "bob", None)])
+    assert [one.annotator for one in flags_of(opened, "sample")[key]] == ["ann"]
+    assert said.counts() == {}, "a flag is no judgment"
+    assert current_annotations(opened, "sample") == ([], 0)
+    whole = opened.dataset("sample")
+    changed = {name: replace(answer, text="New.") for name, answer in whole.answers.items()}
+    opened.begin("sample", SETTINGS, replace(whole, answers=changed), [])
+    assert flags_of(opened, "sample") == {}

@@ -1,0 +1,416 @@
+"""Games as people read them: found by filters, with what the judge said in both orders, and flagged by readers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arena.config.judging import ReferencesSection
+from arena.config.stored import StoredSettings
+from arena.data.dataset import SHARED, Dataset
+from arena.data.games import Bools, GameKey, GameTable
+from arena.people.tasks import texts_now
+from arena.present.numbers import COUNT, PERCENT, clipped
+from arena.present.table import Column, Table
+from arena.ratings.games import Floats
+from arena.stages.samples import LabelResults, outcomes
+from arena.store import IDENTICAL, Result, Store
+from arena.store.annotations import Annotation, Annotations, Kind
+from judges.errors import CAUSES
+from judges.prompts.tasks import references
+from judges.types import AnnotatedDocument, Document, JudgeFailure, Judgment, Query, Task, Verdict, label_of
+
+Ending: TypeAlias = Literal["a winner", "a tie", "no verdict yet", "the agent wins", "the agent loses"]
+Apart: TypeAlias = Literal["the two orders", "the judges"]
+Link: TypeAlias = Callable[[GameKey], str]
+"""The address of a game."""
+Flags: TypeAlias = Mapping[GameKey, Sequence[Annotation]]
+"""By game, what people flagged it for, the oldest first."""
+
+_REASON: Final = 240
+"""Characters of a reason in a cell."""
+_COLUMNS: Final = (
+    Column("agent_a", "Agent", link="to_agent_a"),
+    Column("agent_b", "Opponent", link="to_agent_b"),
+    Column("result", "Result", link="to_result"),
+    Column("orders", "Orders"),
+    Column("query", "Query", link="to_query"),
+    Column("judge", "Judge"),
+    Column("flagged", "Flagged by"),
+)
+_VERDICTS: Final = (
+    Column("game", "Game", link="to"),
+    Column("result", "Result"),
+    Column("judge", "Judge"),
+    Column("verdict_ab", "First order"),
+    Column("reason_ab", "Reason"),
+    Column("verdict_ba", "Answers exchanged"),
+    Column("reason_ba", "Its reason"),
+)
+_LOST: Final = (
+    Column("query", "Query", link="to"),
+    Column("opponent", "Lost against", link="to"),
+    Column("judge", "Judge"),
+    Column("reason", "The judge's reason"),
+)
+_OPPONENTS: Final = (
+    Column("opponent", "Against", link="to"),
+    Column("share", "Share of points", PERCENT, "A win counts 1, a tie half."),
+    Column("lost", "Lost", COUNT, link="to_lost"),
+    Column("games", "Games", COUNT),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GameFilter:
+    """Which games to list; ``None`` is any.
+
+    Attributes:
+        agent: who plays.
+        opponent: who else plays.
+        queries: their ids.
+        ending: how the rated game ended; that the agent wins or loses says nothing without an agent.
+        apart: who disagrees on the game.
+        among: the only games that may pass, such as the flagged ones.
+    """
+
+    agent: str | None = None
+    opponent: str | None = None
+    queries: Collection[str] | None = None
+    ending: Ending | None = None
+    judge: str | None = None
+    apart: Apart | None = None
+    among: Collection[GameKey] | None = None
+
+    def rows(self, games: GameTable, scores: Floats) -> NDArray[np.intp]:
+        """The rows that pass, in the order of the plan; ``scores`` are those of ``games.scores``."""
+        passing = np.ones(len(games), np.bool_)
+        for agent in (self.agent, self.opponent):
+            if agent is not None:
+                passing &= games.of_agent(agent)
+        if self.queries is not None:
+            passing &= games.of_query(*self.queries)
+        if self.judge is not None:
+            passing &= games.of_judge(self.judge)
+        if self.ending is not None:
+            passing &= self._ended(self.ending, games, scores)
+        if self.apart is not None:
+            passing &= games.orders_disagree if self.apart == "the two orders" else games.judges_disagree(scores)
+        if self.among is not None:
+            passing &= np.isin(
+                np.arange(len(games)), [row for key in self.among if (row := games.find(key)) is not None]
+            )
+        return np.flatnonzero(passing)
+
+    def _ended(self, ending: Ending, games: GameTable, scores: Floats) -> Bools:
+        won = np.zeros(len(games), np.bool_)
+        if self.agent in games.agents:
+            is_a = games.a == games.agents.index(self.agent)
+            won = np.where(is_a, scores == 1, scores == 0)
+        decided = (scores == 1) | (scores == 0)
+        found: dict[Ending, Bools] = {
+            "a winner": decided,
+            "a tie": scores == 0.5,
+            "no verdict yet": np.isnan(scores),
+            "the agent wins": decided & won,
+            "the agent loses": decided & ~won & (self.agent in games.agents),
+        }
+        return found[ending]
+
+
+def games_table(
+    games: GameTable,
+    scores: Floats,
+    rows: Sequence[int],
+    queries: Mapping[str, Query],
+    *,
+    flags: Flags,
+    link: Callable[[GameKey], Mapping[str, str]] = lambda _: {},
+    longest: int = 120,
+) -> Table:
+    """One line per game; queries have so many characters at most. ``link`` gives the addresses of its cells."""
+    lines = []
+    for row in rows:
+        key = games.key(row)
+        line = key._asdict() | {
+            "result": _result(key, scores[row]),
+            "orders": _orders(games, row),
+            "query": f"{key.query_id}: {clipped(queries[key.query_id].text, longest)}",
+            "judge": key.judge if len(games.judges) > 1 else None,
+            "flagged": ", ".join(flag.annotator for flag in flags.get(key, ())) or None,
+        }
+        lines.append(line | {f"to_{column}": address for column, address in link(key).items()})
+    return Table("games", "", _COLUMNS, lines)
+
+
+def address_of(key: GameKey) -> str:
+    """A game as a page's address holds it."""
+    return json.dumps(key, ensure_ascii=False, separators=(",", ":"))
+
+
+def game_at(address: str | None) -> GameKey | None:
+    """The game that an address names; ``None`` where it names none."""
+    try:
+        names = json.loads(address or "null")
+    except (ValueError, RecursionError):
+        return None
+    is_key = isinstance(names, list) and len(names) == len(GameKey._fields)
+    return GameKey(*names) if is_key and all(isinstance(name, str) for name in names) else None
+
+
+def _result(key: GameKey, score: float) -> str:
+    if np.isnan(score):
+        return "no verdict yet"
+    return {1.0: f"{key.agent_a} wins", 0.0: f"{key.agent_b} wins"}.get(float(score), "a tie")
+
+
+def _orders(games: GameTable, row: int) -> str:
+    if not games.judged[row].all():
+        return "one order only" if games.played[row] else ""
+    return "disagree" if games.orders_disagree[row] else "agree"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One order of a game: ``first`` is the judge's answer A, ``second`` its B; ``result`` is ``None`` if not asked."""
+
+    first: str
+    second: str
+    result: Result | None
+
+    @property
+    def preferred(self) -> str | None:
+        """The agent preferred, the empty string for a tie, ``None`` without a verdict."""
+        if not isinstance(self.result, Judgment):
+            return None
+        return {Verdict.A: self.first, Verdict.B: self.second, Verdict.TIE: ""}[Verdict(str(self.result.outcome))]
+
+    @property
+    def said(self) -> str:
+        """The verdict in words."""
+        if isinstance(self.result, JudgeFailure):
+            return f"failed: {CAUSES.get(self.result.cause, self.result.cause)}"
+        return "not judged yet" if self.preferred is None else self.preferred or "a tie"
+
+
+@dataclass(frozen=True, slots=True)
+class GameRecord:
+    """One query, two agents, one judge.
+
+    Attributes:
+        orders: one or two, as planned.
+        score: of ``agent_a`` in the rated game: 1, 0.5 or 0; ``None`` without a verdict.
+    """
+
+    query_id: str
+    agent_a: str
+    agent_b: str
+    judge: str
+    orders: tuple[Shown, ...]
+    score: float | None
+
+    @property
+    def key(self) -> GameKey:
+        """What names the game."""
+        return GameKey(self.query_id, self.agent_a, self.agent_b, self.judge)
+
+    @property
+    def mark(self) -> str:
+        """Twelve hexadecimal digits for the keys of the page's elements."""
+        return hashlib.sha256(json.dumps(self.key).encode()).hexdigest()[:12]
+
+    @property
+    def winner(self) -> str | None:
+        """The agent that won the rated game, if one did."""
+        return {1.0: self.agent_a, 0.0: self.agent_b}.get(-1.0 if self.score is None else self.score)
+
+    @property
+    def orders_disagree(self) -> bool:
+        """Whether both orders have a verdict and prefer different agents, or one of them neither."""
+        preferred = [order.preferred for order in self.orders]
+        return len(preferred) == 2 and None not in preferred and preferred[0] != preferred[1]
+
+    @property
+    def same_answers(self) -> bool:
+        """Whether the two answers are the same text, which is a tie that no judge was asked about."""
+        return any(order.result is not None and order.result.judgment_id == IDENTICAL for order in self.orders)
+
+    @property
+    def outcome(self) -> str:
+        """How the game ended and why, in one line."""
+        if self.score is None:
+            return "No verdict yet."
+        ending = f"{self.winner} wins" if self.winner is not None else "A tie"
+        if self.same_answers:
+            return f"{ending}: both answers are the same text."
+        if sum(order.preferred is not None for order in self.orders) < 2:
+            return f"{ending}, by the one order that has a verdict."
+        return f"{ending}: the two orders {'disagree' if self.orders_disagree else 'agree'}."
+
+
+def games_on(store: Store, tournament: str, query_id: str, games: GameTable, scores: Floats) -> list[GameRecord]:
+    """Every game on a query with what its judge said, word for word, in the order of the plan."""
+    orders: defaultdict[tuple[str, frozenset[str]], list[Shown]] = defaultdict(list)
+    for want, result in outcomes(store, tournament, Task.PAIRWISE, query_id):
+        names = (want.item, want.other) if want.order == "ab" else (want.other, want.item)
+        orders[want.judge, frozenset(names)].append(Shown(*names, result))
+    found = []
+    for row in np.flatnonzero(games.of_query(query_id)).tolist():
+        key, score = games.key(row), float(scores[row])
+        shown = orders[key.judge, frozenset((key.agent_a, key.agent_b))]
+        found.append(GameRecord(*key, tuple(shown), None if np.isnan(score) else score))
+    return found
+
+
+def verdicts_table(records: Sequence[GameRecord], link: Link) -> Table:
+    """A row per game: both verdicts with their reasons."""
+    several = len({record.judge for record in records}) > 1
+    rows = []
+    for record in records:
+        row = {
+            "game": f"{record.agent_a} against {record.agent_b}",
+            "to": link(record.key),
+            "result": "no verdict yet" if record.score is None else record.winner or "a tie",
+            "judge": record.judge if several else None,
+        }
+        for order, shown in zip(("ab", "ba"), record.orders, strict=False):
+            reason = shown.result.reason if isinstance(shown.result, Judgment) else ""
+            row |= {f"verdict_{order}": shown.said, f"reason_{order}": clipped(reason, _REASON) or None}
+        rows.append(row)
+    return Table("verdicts", "", _VERDICTS, rows)
+
+
+def lost_table(records: Iterable[GameRecord], agent: str, queries: Mapping[str, Query], link: Link) -> Table:
+    """A row per game that an agent lost, with the reason of a verdict against it."""
+    lost = [record for record in records if record.winner not in {None, agent}]
+    several = len({record.judge for record in lost}) > 1
+    rows = []
+    for record in lost:
+        reasons = (
+            order.result.reason
+            for order in record.orders
+            if isinstance(order.result, Judgment) and order.preferred == record.winner
+        )
+        row = {
+            "query": f"{record.query_id}: {clipped(queries[record.query_id].text, 60)}",
+            "opponent": record.winner,
+            "judge": record.judge if several else None,
+            "reason": clipped(next(filter(None, reasons), ""), _REASON) or None,
+        }
+        rows.append(row | {"to": link(record.key)})
+    return Table("lost", "", _LOST, rows)
+
+
+def opponents_table(games: GameTable, scores: Floats, agent: str, link: Callable[[str, bool], str]) -> Table:
+    """A row per opponent of an agent, the worst first; ``link`` leads to all games against one, or to the lost ones."""
+    at = games.agents.index(agent)
+    mine = (games.of_agent(agent)) & games.played
+    own = np.where(games.a == at, scores, 1 - scores)[mine]
+    other = np.where(games.a == at, games.b, games.a)[mine]
+    size = len(games.agents)
+    played, points, lost = (
+        np.bincount(other, weights, size).tolist() for weights in (None, own, (own == 0).astype(np.float64))
+    )
+    rows = [
+        {"opponent": name, "share": points[number] / played[number], "lost": int(lost[number]), "games": played[number]}
+        | {"to": link(name, False), "to_lost": link(name, True)}
+        for number, name in enumerate(games.agents)
+        if played[number]
+    ]
+    return Table("opponents", "", _OPPONENTS, sorted(rows, key=lambda row: row["share"]))
+
+
+def flag(key: GameKey, data: Dataset, annotator: str, comment: str | None) -> Annotation:
+    """Somebody's flag on a game as it is kept; without a comment it takes back the one before.
+
+    Args:
+        key: the game.
+        data: the tournament's, or that of the query alone.
+        annotator: who flags it.
+        comment: what is odd about it.
+    """
+    value = {"judge": key.judge, "comment": comment or ""}
+    said = Annotation(Kind.FLAG, annotator, key.query_id, key.agent_a, key.agent_b, "", value)
+    return replace(said, texts=texts_now(said, data, {}) or "", value=None if comment is None else value)
+
+
+def flags_of(store: Store, tournament: str) -> Flags:
+    """What people flagged of the games whose texts are as they were."""
+    found: dict[GameKey, list[Annotation]] = {}
+    data: dict[str, Dataset] = {}
+    for one in Annotations(store, tournament).latest(Kind.FLAG):
+        if one.value is not None:
+            if one.query_id not in data:
+                data[one.query_id] = store.dataset(tournament, one.query_id)
+            if texts_now(one, data[one.query_id], {}) == one.texts:
+                found.setdefault(GameKey(one.query_id, one.item, one.other, one.value["judge"]), []).append(one)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievedDocument:
+    """A document that agents retrieved for a query.
+
+    Attributes:
+        result: what the relevance judges said together, ``None`` if they were not asked.
+        ranks: agent and rank of each retrieval; ``SHARED`` for one given to every agent.
+        human: people's label, ``None`` where they gave none.
+        shown: whether the answer judge of a game saw it.
+    """
+
+    document: Document
+    result: Result | None
+    ranks: tuple[tuple[str, int], ...]
+    human: int | None = None
+    shown: bool = False
+
+    @property
+    def label(self) -> int | None:
+        """The judges' label, ``None`` without one."""
+        return label_of(self.result.outcome) if isinstance(self.result, Judgment) else None
+
+
+def documents_on(
+    query_id: str, data: Dataset, labels: LabelResults, agents: Collection[str] | None = None
+) -> list[RetrievedDocument]:
+    """The documents of a query, or what some agents retrieved for it, the highest label first, those without last."""
+    ranks: dict[str, list[tuple[str, int]]] = {}
+    for entry in data.retrieved.get(query_id, ()):
+        if agents is None or entry.agent == SHARED or entry.agent in agents:
+            ranks.setdefault(entry.doc_id, []).append((entry.agent, entry.rank))
+    human = data.qrels.get(query_id, {})
+    found = [
+        RetrievedDocument(data.documents[doc_id], labels.get((query_id, doc_id)), tuple(own), human.get(doc_id))
+        for doc_id, own in ranks.items()
+    ]
+    return sorted(found, key=lambda one: (one.label is None, -(one.label or 0), one.document.doc_id))
+
+
+def documents_of(
+    game: GameRecord, data: Dataset, labels: LabelResults, settings: StoredSettings
+) -> list[RetrievedDocument]:
+    """The documents behind a game: those shown to its judge first, as they were ordered, then the others."""
+    found = {
+        one.document.doc_id: one for one in documents_on(game.query_id, data, labels, (game.agent_a, game.agent_b))
+    }
+    shown = [] if game.same_answers else list(_shown(found.values(), settings))
+    others = (one for doc_id, one in found.items() if doc_id not in shown)
+    return [*(replace(found[doc_id], shown=True) for doc_id in shown), *others]
+
+
+def _shown(found: Iterable[RetrievedDocument], settings: StoredSettings) -> Iterator[str]:
+    """Ids of the documents that the answer judge saw, in its order."""
+    section = ReferencesSection() if settings.pairwise is None else settings.pairwise.documents
+    annotated = []
+    for one in found:
+        in_depth = settings.depth is None or any(rank <= settings.depth for _, rank in one.ranks)
+        if in_depth and (settings.retrieval is None or one.label is not None):
+            annotated.append(AnnotatedDocument(one.document, None if settings.retrieval is None else one.label))
+    return (entry.document.doc_id for entry in references(annotated, section.options()))

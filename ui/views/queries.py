@@ -1,0 +1,173 @@
+"""Queries: a heat map of all by agents; the page of one query, and that of one agent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
+from typing import Final
+
+import streamlit as st
+
+from arena.boards.games import address_of, documents_on, lost_table, opponents_table, verdicts_table
+from arena.boards.queries import GAMES, QueryBoard, heading_of, queries_meant, query_board
+from arena.data.games import GameKey
+from arena.present.blocks import Figure, Figures
+from arena.present.numbers import POINTS
+from arena.present.table import first
+from ui import data, text
+from ui.address import link, switch
+from ui.show import show_block, show_table
+from ui.text import Line, incomplete, nothing
+from ui.views.game import games_on_query, show_bank, show_documents
+
+_CELLS: Final = 1500
+"""Of one page of the heat map."""
+_ROWS: Final = 50
+"""On one page at most."""
+_ANSWERS: Final = 6
+"""Drawn at first."""
+_BESIDE: Final = 3
+"""Answers beside each other."""
+_WORST: Final = 10
+"""Queries on an agent's page."""
+
+board_of = data.judged(query_board, "Reading the queries …")
+"""What the queries show, as ``ragleague queries`` computes it."""
+
+
+def show(source: data.Source) -> None:
+    """Draw the page of the query or the agent that the address names, else the heat map."""
+    board = board_of(source)
+    if source.group is not None:
+        board = board.of_group(*source.group)
+    if not board.queries:
+        nothing("This tournament has no queries yet. Name a table of them in its YAML file and run `ragleague run`.")
+        return
+    ratings = data.board(source).ratings
+    rated = [row.agent for row in ratings.agents] if ratings else []
+    agents = [*rated, *(agent for agent in board.standings.agents if agent not in rated)]
+    query, agent = (st.query_params.get(name, "") for name in ("query", "agent"))
+    meant = queries_meant(query, board.queries) or []
+    if query or agent:
+        text.lines(Line("quiet", "All queries", link=link("queries", source)))
+    if len(meant) == 1:
+        _show_query(source, board, agents, meant[0], agent)
+    elif agent in board.standings.agents and not query:
+        _show_agent(source, board, agent)
+    else:
+        if query or agent:
+            st.warning("The address asks for something that is not here, so all queries are shown.")
+        _show_heat_map(source, board, agents)
+
+
+def _show_heat_map(source: data.Source, board: QueryBoard, agents: Sequence[str]) -> None:
+    if not board.kinds:
+        nothing("No game has a verdict yet, so no query can be seen to separate the agents. Run `ragleague run`.")
+        return
+    text.lead(board.finding)
+    if board.missing:
+        incomplete(board.missing)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        kind = switch("Score", board.kinds, "score", format_func=heading_of) if len(board.kinds) > 1 else GAMES
+        kind = kind if kind in board.kinds else board.kinds[0]
+        asked = st.text_input("Find", key="find", bind="query-params", placeholder="words of a query", width=320)
+    found = set(board.queries if (meant := queries_meant(asked, board.queries)) is None else meant)
+    listed = [query_id for query_id in board.separating(kind) if query_id in found]
+    if not listed:
+        nothing("No query holds these words.")
+        return
+    rows = max(10, min(_ROWS, _CELLS // max(1, len(agents))))
+    pages = ceil(len(listed) / rows)
+    page = min(st.pagination(pages, key="page", bind="query-params"), pages) if pages > 1 else 1
+
+    def leads(query_id: str, agent: str) -> str:
+        is_cell = bool(query_id and agent) and kind == GAMES
+        return _address(source, query_id, agent, view="games") if is_cell else _address(source, query_id, agent)
+
+    show_block(board.heat_map(kind, agents, listed[(page - 1) * rows : page * rows], leads))
+
+
+def _address(source: data.Source, query_id: str = "", agent: str = "", **fields: str) -> str:
+    named = {"query": query_id, "agent": agent} | fields
+    return link("queries", source, **{name: value for name, value in named.items() if value})
+
+
+def _game_address(source: data.Source, key: GameKey) -> str:
+    return link("queries", source, view="games", game=address_of(key))
+
+
+def _show_query(source: data.Source, board: QueryBoard, agents: Sequence[str], query_id: str, first_agent: str) -> None:
+    """One query: its answers side by side, what they hold, the documents, and every verdict."""
+    query = board.queries[query_id]
+    facts = [query_id, *(f"{column}: {query.metadata[column]}" for column in board.columns if column in query.metadata)]
+    text.lines(Line("lead", query.text), Line("quiet", " · ".join(facts)))
+
+    def leads(query_id: str, agent: str) -> str:
+        return _address(source, query_id, agent, view="games" if query_id else "")
+
+    ranking = board.query_table(query_id, agents, leads)
+    show_table(ranking)
+    dataset = data.dataset_of(source, query_id)
+    ordered = sorted((row["agent"] for row in ranking.rows), key=lambda agent: agent != first_agent)
+    answering = [agent for agent in ordered if (query_id, agent) in dataset.answers]
+    st.subheader("Answers", anchor=False)
+    with st.container(horizontal=True, gap="medium"):
+        raw = text.raw_switch()
+        if len(answering) > _ANSWERS and not st.toggle(f"All {len(answering)}", key="answers", bind="query-params"):
+            answering = answering[:_ANSWERS]
+    for at in range(0, len(answering), _BESIDE):
+        for column, agent in zip(st.columns(min(_BESIDE, len(answering))), answering[at : at + _BESIDE], strict=False):
+            with column:
+                text.lines(
+                    Line("strong", agent, link=_address(source, agent=agent)),
+                    Line("quiet", board.said_of(query_id, agent)),
+                )
+                key, empty = f"answer-{answering.index(agent)}", "The agent answered nothing."
+                text.passage(
+                    dataset.answers[query_id, agent].text, key, label=f"Answer of {agent}", empty=empty, raw=raw
+                )
+    show_bank(source, query_id, answering)
+    show_documents(source, documents_on(query_id, dataset, data.labels_of_query(source, query_id)), query_id)
+    if records := games_on_query(source, query_id):
+        st.subheader("Verdicts", anchor=False)
+        show_table(verdicts_table(records, lambda key: _game_address(source, key)))
+
+
+def _show_agent(source: data.Source, board: QueryBoard, agent: str) -> None:
+    """One agent: its scores, its worst queries, whom it lost against, and why."""
+    text.lead(agent)
+    ratings, scores = data.board(source).ratings, list(board.scores_of(agent).items)
+    if (row := next((row for row in ratings.agents if row.agent == agent), None) if ratings else None) is not None:
+        place = f"Rank {row.rank} of {len(ratings.agents)}." if ratings and row.rank else ""
+        scores.insert(0, Figure("Rating", row.bt, POINTS, place, row.bt_low, row.bt_high))
+    show_block(Figures(scores))
+    st.subheader("Worst queries", anchor=False)
+    worst = first(
+        board.failures_table(
+            agent, lambda query_id, own: _address(source, query_id, agent, view="games" if own else "")
+        ),
+        _WORST,
+        "the heat map",
+    )
+    show_table(worst)
+    games = data.games(source)
+    if agent not in games.agents or not (games.of_agent(agent) & games.played).any():
+        return
+    st.subheader("Lost games on these queries", anchor=False)
+    records = [
+        record
+        for row in worst.rows
+        if row["games"]
+        for record in games_on_query(source, row["query_id"])
+        if agent in (record.agent_a, record.agent_b)
+    ]
+    show_table(lost_table(records, agent, board.queries, lambda key: _game_address(source, key)))
+    lost = _address(source, agent=agent, view="games", result="the agent loses")
+    text.lines(Line("body", "All games that it lost", link=lost))
+    st.subheader("Against each agent", anchor=False)
+
+    def against(opponent: str, lost: bool) -> str:
+        result = {"result": "the agent loses"} if lost else {}
+        return _address(source, agent=agent, view="games", opponent=opponent, **result)
+
+    show_table(opponents_table(games, data.scores(source), agent, against))
