@@ -196,6 +196,7 @@ def _require_stages(config: Config, asked: Sequence[Stage]) -> None:
 def _print_board(config: Config, run_id: str, source: str, form: str, *, details: bool) -> None:
     from arena.boards.cache import cached_leaderboard
     from arena.cli.show import print_leaderboard
+    from arena.people.calibrate import keep_slow_figures
     from arena.run.recorder import standings_of
     from arena.store import Store
     from arena.store.runs import Runs
@@ -203,5 +204,6 @@ def _print_board(config: Config, run_id: str, source: str, form: str, *, details
     store = Store.open(config.store)
     board = cached_leaderboard(store, config.name)
     Runs(store, config.name).keep_standings(run_id, standings_of(board))
+    keep_slow_figures(store, config.name)
     print_leaderboard(store, board, form, source=source, details=details)
     store.close()

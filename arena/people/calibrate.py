@@ -295,6 +295,13 @@ def compare_with_people(
     return said.compared(settings, most=most, boards=boards, label_next=label_next), said.apart
 
 
+def keep_slow_figures(store: Store, tournament: str) -> None:
+    """Make, at the end of a run, what a page of a large tournament would have to wait for."""
+    kept, games = Cache(store, tournament), cached_games(store, tournament)
+    if len(games) >= WORTH_KEEPING:
+        judges_alone(store, tournament, kept, games, partial(store.dataset, tournament))
+
+
 def styles_of(store: Store, tournament: str, tell: Progress) -> tuple[StyleEffect, ...]:
     """What answer judges make of qualities of style, and of agents of their own family; ``tell`` as above."""
     games, data = cached_games(store, tournament), cache(partial(store.dataset, tournament))
