@@ -82,7 +82,6 @@ def show_bank(source: data.Source) -> None:
             st.info(opened.why_not)
         place = _show_bank(source, bank, None)
         if place is not None:
-            text.lead(bank.items[place].open_text)
             _show_grades(study, bank.items[place])
         _show_labels(source, study)
 
@@ -286,6 +285,8 @@ def _show_bank(source: data.Source, bank: Bank, draft: BankDraft | None) -> int 
     _show_beside(table, pictures, take)
     place = pick("Item, or click its line above", places, "item", names.__getitem__) if places else None
     say_what_is_unknown()
+    if place is not None:
+        text.lead(bank.items[place].open_text)
     return place
 
 
