@@ -90,7 +90,7 @@ def test_an_address_that_is_not_verified_reads_what_a_link_shows_and_does_no_mor
     page.get_by_text("sub:eve, viewer").wait_for()
     page.get_by_text("2 games", exact=True).wait_for()
     go(page, f"{address}/review?view=vote&annotator=ann@example.org")
-    assert page.get_by_text("ask whoever runs them to make you a voter").is_visible()
+    page.get_by_text("make you a voter").wait_for()
     go(page, f"{address}/workbench?view=nuggets")
     assert page.get_by_text("your role does not include edits").is_visible()
     assert page.get_by_role("button", name="Save").count() == 0
