@@ -17,8 +17,8 @@ from ui.views import (
     compare,
     games,
     items,
+    leaderboard,
     queries,
-    ratings,
     retrieval,
     review,
     trust,
@@ -152,7 +152,7 @@ PAGES: Final = (
     Page(
         "Leaderboard",
         "Who leads, how sure that is, and whether the judge can be trusted.",
-        {"leaderboard": ratings.show_overview},
+        {"leaderboard": leaderboard.show},
         grouped=True,
     ),
     Page(

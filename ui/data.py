@@ -18,6 +18,7 @@ import streamlit as st
 
 from arena.boards.cache import cached_games, cached_leaderboard
 from arena.boards.documents import Source as Whose
+from arena.boards.results import Leaderboard
 from arena.calibration.comparison import Comparison
 from arena.calibration.style import StyleEffect
 from arena.calibration.votes import Level
@@ -143,8 +144,14 @@ def _judged(
     return wraps(cached)(of_judges)
 
 
-board = judged(cached_leaderboard, "Rating the games …")
-"""The leaderboard, as ``ragleague leaderboard`` computes it."""
+_board = judged(cached_leaderboard, "Rating the games …")
+
+
+def board(source: Source) -> Leaderboard:
+    """The leaderboard, as ``ragleague leaderboard`` computes it, of the group of queries that is chosen."""
+    return _board(source) if source.group is None else _board(source, source.group)
+
+
 dataset = judged(Store.dataset, "Reading the data …")
 """Queries, documents and answers."""
 dataset_of = judged(Store.dataset, "Reading the data …", _ONE_BY_ONE)

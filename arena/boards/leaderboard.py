@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from arena.boards.conclusion import Conclusion, adaptive_line, conclude_board, to_tell_apart
+from arena.boards.conclusion import STANDINGS, Conclusion, adaptive_line, conclude_board, to_tell_apart
+from arena.boards.costs import front_chart
 from arena.boards.coverage import STAGES
 from arena.boards.health import judge_section
 from arena.boards.ratings import conclusion_section, controlled_json, rating_table, ratings_json, ratings_section
 from arena.boards.trust import in_short, no_people, trust_checks
-from arena.present.blocks import Block, Board, Check, Checks, Remarks, Section
-from arena.present.numbers import ALIGNED, COUNT, FIGURE, PERCENT, PERCENT_1, POINTS, SCORE, counted
+from arena.present.blocks import Block, Board, Check, Checks, Remarks, Section, Verdict
+from arena.present.numbers import (
+    ALIGNED,
+    COUNT,
+    FIGURE,
+    MONEY,
+    PERCENT,
+    PERCENT_1,
+    POINTS,
+    SCORE,
+    SECONDS,
+    counted,
+    listed,
+)
 from arena.present.plain import flat, plain
 from arena.present.table import Column, Table, records
 from judges.errors import CAUSES, RETRIED_NEXT_RUN
@@ -23,6 +36,7 @@ if TYPE_CHECKING:
     from arena.calibration.comparison import Comparison
     from arena.calibration.votes import Level
     from arena.ratings.panel import PanelRatings
+    from arena.store import Store
     from judges.types import Task
 
 DETAILS: Final = frozenset(
@@ -42,6 +56,17 @@ _ONE_SCORE: Final[Mapping[str, str]] = {
     "citation_precision": "Citations",
 }
 """Headings of the scores that stand for a stage beside the rating; retrieval's is its first measure."""
+_INTERVAL: Final = "95% interval"
+_MOST_COLUMNS: Final = 7
+"""Of the first screen."""
+_LESS: Final = ("grade", "citation_precision", "cost_usd", "latency_median_s")
+"""Columns that leave it first."""
+_TAKEN: Final = (
+    Column("cost_usd", "Cost", MONEY, "Mean of a query."),
+    Column("latency_median_s", "Latency", SECONDS, "Median of its answers."),
+)
+_NAMED: Final = 3
+"""Judges named on it; the others are counted."""
 _CRITERION: Final = "criteria_"
 """Before the name of a criterion in the name of its column."""
 _STAGES: Final = (
@@ -135,6 +160,52 @@ class TournamentBoard(Board):
         group = self.board.group
         return [] if group is None else [f"Only queries with {'='.join(group)}."]
 
+    def opening(
+        self, queries: int, judged: str = "", *, checks: str = "", link: Callable[[str], str] | None = None
+    ) -> list[Block]:
+        """The first screen of page and report: the verdict, agents, trust checks, quality against cost and latency.
+
+        Args:
+            queries: how many there are.
+            judged: when, as words.
+            checks: address of the trust checks.
+            link: the address of an agent, by its name.
+        """
+        board, (said, found) = self.board, self.verdict()
+        headline, sentence = said.headline, said.sentence
+        if board.ratings is None and not board.settings.pairwise:
+            headline, sentence = "Scores without games", "Nothing compares these agents with each other."
+        table = self._one_screen()
+        rows = [{**row, "address": link(row["agent"]) if link else ""} for row in table.rows]
+        known = [own for own in (*table.columns, *_TAKEN) if any(own.value(row) is not None for row in rows)]
+        known.sort(key=lambda own: (own.key != "agent", own.key in _LESS))
+        columns = [replace(own, drawn=own.key == "bt") for own in known[:_MOST_COLUMNS]]
+        columns[:1] = [replace(own, link="address") for own in columns[:1]]
+        table = Table("agents", "", columns, rows)
+        return [
+            Verdict(said.standing, STANDINGS[said.standing], headline, sentence, self._facts(queries, judged)),
+            *([table] if rows else []),
+            Checks(found, folded=True, link=checks),
+            *map(front_chart, board.costs.fronts.values()),
+        ]
+
+    def _facts(self, queries: int, judged: str) -> list[str]:
+        """What a conclusion rests on."""
+        settings = self.board.settings
+        judges = [
+            name if not (model := settings.judges[name].model) or model == name else f"{name} ({model})"
+            for name in settings.game_judges or settings.judges
+            if name in settings.judges
+        ]
+        agents = len(self.order) or len(self.board.costs.agents)
+        return [
+            *([f"Judge: {listed(judges, _NAMED)}"] if judges else []),
+            counted(agents, "agent"),
+            counted(queries, "query", "queries"),
+            *self._group(),
+            *([f"Judged {judged}"] if judged else []),
+        ]
+
     def _one_screen(self) -> Table:
         """Every agent's places, rating and share of wins, and one score of each other stage."""
         rows = [self._on_one_line(row) for row in self._table().rows]
@@ -145,7 +216,7 @@ class TournamentBoard(Board):
         columns = [
             *([ranks] if self.board.ratings is not None else []),
             Column("agent", "Agent"),
-            Column("bt", "Rating", POINTS, "Bradley-Terry.", "95% interval"),
+            Column("bt", "Rating", POINTS, "Bradley-Terry: 100 points more is 64% of the decided games.", _INTERVAL),
             Column("share", "Won", PERCENT, "Share of its games, a tie half."),
             *(Column(key, heading, FIGURE) for key, heading in headings.items()),
         ]
@@ -400,3 +471,13 @@ def _failures(causes: Mapping[Any, int]) -> Table:
         )
     notes = ["'ragleague failures' lists them with their replies."]
     return Table("failures", "Why judgments failed", _FAILURES, rows, notes)
+
+
+def judged_on(store: Store, tournament: str) -> str:
+    """The day on which the last run judged, as words; empty where no run is known."""
+    from datetime import UTC, datetime
+
+    from arena.store.runs import Runs
+
+    runs = Runs(store, tournament).all(1)
+    return "" if not runs else f"{datetime.fromtimestamp(runs[0].ended or runs[0].begun, UTC):%-d %B %Y}"

@@ -8,20 +8,20 @@ import platform
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from importlib import metadata
 from typing import Any, Final, TypeAlias
 
 from arena.boards.compare import compare_board
 from arena.boards.conclusion import expectation
-from arena.boards.leaderboard import TournamentBoard
+from arena.boards.leaderboard import TournamentBoard, judged_on
 from arena.boards.results import leaderboard
-from arena.boards.trust import in_short
 from arena.config.stored import StoredSettings
 from arena.people.calibrate import calibrate_tournament, resampling_of
 from arena.present.blocks import Block, Board, Commands, Remarks, Section
-from arena.present.numbers import COUNT, MISSING, MONEY, POINTS, counted
+from arena.present.numbers import COUNT, MISSING, MONEY, POINTS
+from arena.present.picture import Chart, Whiskers
 from arena.present.report import Report
 from arena.present.table import Column, Table
 from arena.stages import TASKS
@@ -53,6 +53,7 @@ class TournamentReport(Board):
 
     Attributes:
         shown: the leaderboard and what stands beside it.
+        judged: when, as words; empty where nobody knows.
         source: the configuration or store, as it may be shown.
         counts: of the data: queries, documents, answers, agents, labels of people.
         data_digest: SHA-256 of the data, see ``arena.data.dataset.Dataset.digest``.
@@ -61,6 +62,7 @@ class TournamentReport(Board):
     """
 
     shown: TournamentBoard
+    judged: str
     source: str
     counts: Mapping[str, int]
     data_digest: str
@@ -68,37 +70,31 @@ class TournamentReport(Board):
     versions: Mapping[str, str]
 
     def sections(self) -> list[Section]:
-        """The leaderboard's without the conclusion, which stands on top of the page; then settings and origin."""
-        settings = self.shown.board.settings
+        """The leaderboard's without what stands on top of the page; then settings and origin."""
+        board, settings = self.shown.board, self.shown.board.settings
+        found = {section.ident: section for section in self.shown.sections() if section.ident != "conclusion"}
+        if board.ratings is not None:
+            said = Remarks([*expectation(board.ratings, self.shown.conclusion)])
+            found["leaderboard"] = replace(found["leaderboard"], blocks=[*found["leaderboard"].blocks, said])
+        for ident, drawn in {"leaderboard": Whiskers, "costs": Chart}.items():  # which stand on top
+            if ident in found:
+                blocks = [block for block in found[ident].blocks if not isinstance(block, drawn)]
+                found[ident] = replace(found[ident], blocks=blocks)
         lead = "What decided the results, as it was stored with the tournament. Keys are never stored."
         return [
-            *(section for section in self.shown.sections() if section.ident != "conclusion"),
+            *found.values(),
             Section("settings", "Settings, prompts and models", lead, [*_judges(settings), *_settings(settings)]),
             self._reproduce(),
         ]
 
     def page(self, made: datetime) -> Report:
         """The page, made at this time in UTC."""
-        board, (conclusion, checks) = self.shown.board, self.shown.verdict()
         return Report(
-            name=board.tournament,
-            subtitle=self._subtitle(),
-            kind=conclusion.kind,
-            headline=conclusion.headline,
-            sentence=conclusion.sentence,
-            meaning=[] if board.ratings is None else list(expectation(board.ratings, conclusion)),
-            trust=in_short(checks),
-            doubted=any(check.status == "failed" for check in checks),
-            sections=self.sections(),
-            made=f"{made:%Y-%m-%d %H:%M} UTC by ragleague {self.versions['ragleague']}",
+            self.shown.board.tournament,
+            self.shown.opening(self.counts["queries"], self.judged, checks="#trust"),
+            self.sections(),
+            f"{made:%Y-%m-%d %H:%M} UTC by ragleague {self.versions['ragleague']}",
         )
-
-    def _subtitle(self) -> str:
-        agents = counted(self.counts["agents"], "RAG system")
-        judges = self.shown.board.settings.judges.items()
-        named = ", ".join(f"{name} ({judge.model or judge.provider})" for name, judge in judges)
-        said = f"{agents} compared on {counted(self.counts['queries'], 'query', 'queries')}"
-        return f"{said}, judged by {named}" if named else said
 
     def _reproduce(self) -> Section:
         board = self.shown.board
@@ -159,7 +155,9 @@ def tournament_report(store: Store, tournament: str, source: str, *, below_cover
         "labels of people": sum(map(len, data.qrels.values())),
     }
     versions = {"python": platform.python_version(), **{name: metadata.version(name) for name in _PACKAGES}}
-    return TournamentReport(shown, source, counts, data.digest(), _digest(outcomes), versions)
+    return TournamentReport(
+        shown, judged_on(store, tournament), source, counts, data.digest(), _digest(outcomes), versions
+    )
 
 
 def _effort(outcomes: Outcomes) -> list[Table]:

@@ -98,9 +98,34 @@ def settled(figure: Estimate, least: float, most: float = math.inf) -> Status:
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """Checks, one below the other."""
+    """Checks, one below the other.
+
+    Attributes:
+        folded: whether each shows its name alone until it is opened, those that passed in one; for HTML.
+        link: address where there is more on them.
+    """
 
     items: Sequence[Check]
+    folded: bool = False
+    link: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What may be concluded, on a card.
+
+    Attributes:
+        standing: how firmly, which colours it: ``decided``, ``care`` or ``none``.
+        label: the same in words.
+        headline, sentence: the conclusion.
+        facts: what it rests on, a few words each.
+    """
+
+    standing: str
+    label: str
+    headline: str
+    sentence: str
+    facts: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +142,7 @@ class Commands:
     lines: Sequence[str]
 
 
-Block: TypeAlias = Table | Figures | Checks | Remarks | Commands | Picture
+Block: TypeAlias = Table | Figures | Checks | Verdict | Remarks | Commands | Picture
 
 
 @dataclass(frozen=True, slots=True)

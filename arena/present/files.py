@@ -8,11 +8,11 @@ import io
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from arena.present import markup
-from arena.present.blocks import Block, Check, Checks, Commands, Figure, Figures, Remarks, Section, Status
-from arena.present.numbers import printable
+from arena.present.blocks import Block, Check, Checks, Commands, Figure, Figures, Remarks, Section, Status, Verdict
+from arena.present.numbers import counted, printable
 from arena.present.picture import Picture, Whiskers
 from arena.present.table import Shown, Table, keys, records, shown
 from judges.errors import DataError
@@ -67,17 +67,35 @@ def markdown(table: Table) -> str:
 
 def html_block(block: Block) -> str:
     """A block as HTML, for the report and the pages, to be shown with ``arena.present.markup.STYLE``."""
-    if isinstance(block, Table):
-        return html_table(block)
-    if isinstance(block, Figures):
-        return f'<dl class="figures">{"".join(map(_figure, block.items))}</dl>'
-    if isinstance(block, Checks):
-        return f'<ul class="checks">{"".join(map(_check, block.items))}</ul>'
-    if isinstance(block, Remarks):
-        return f'<ul class="remarks">{"".join(f"<li>{_escaped(said)}</li>" for said in block.items)}</ul>'
-    if isinstance(block, Commands):
-        return "<pre>{}</pre>".format("\n".join(map(_escaped, block.lines)))
-    return markup.html(block)
+    for kind, draw in _DRAWN:
+        if isinstance(block, kind):
+            return draw(block)
+    return markup.html(cast(Picture, block))
+
+
+def _figures(block: Figures) -> str:
+    return f'<dl class="figures">{"".join(map(_figure, block.items))}</dl>'
+
+
+def _checks(block: Checks) -> str:
+    return _strip(block) if block.folded else f'<ul class="checks">{"".join(map(_check, block.items))}</ul>'
+
+
+def _verdict(block: Verdict) -> str:
+    facts = "".join(f"<li>{_escaped(fact)}</li>" for fact in block.facts)
+    return (
+        f'<div class="verdict {block.standing}"><p class="standing">{_escaped(block.label)}</p>'
+        f'<h2>{_escaped(block.headline)}</h2><p class="sentence">{_escaped(block.sentence)}</p>'
+        f'<ul class="facts">{facts}</ul></div>'
+    )
+
+
+def _remarks(block: Remarks) -> str:
+    return f'<ul class="remarks">{"".join(f"<li>{_escaped(said)}</li>" for said in block.items)}</ul>'
+
+
+def _commands(block: Commands) -> str:
+    return "<pre>{}</pre>".format("\n".join(map(_escaped, block.lines)))
 
 
 def _figure(figure: Figure) -> str:
@@ -91,6 +109,25 @@ def _check(check: Check) -> str:
     remedy = "" if check.status == "passed" else f"<p><b>What to do:</b> {_escaped(check.remedy)}</p>"
     said = f"<p><b>{_escaped(check.name)}</b></p><p>{_escaped(check.finding)}</p>{remedy}"
     return f'<li class="{check.status}"><b><span aria-hidden="true">{sign}</span> {status}</b><div>{said}</div></li>'
+
+
+def _strip(block: Checks) -> str:
+    """Checks by name, each of which opens, or leads to where they are on the same page."""
+    passed = [check for check in block.items if check.status == "passed"]
+    parts = [_folded(check.name, [check], block.link) for check in block.items if check.status != "passed"]
+    if passed:
+        parts.append(_folded(f"{counted(len(passed), 'check')} passed", passed, block.link))
+    more = markup.linked("All checks", block.link) if block.link else ""
+    return f'<div class="trust" role="group" aria-label="Trust checks">{"".join(parts)}{more}</div>'
+
+
+def _folded(name: str, checks: Sequence[Check], link: str) -> str:
+    status = checks[0].status
+    sign = f'<span aria-hidden="true">{_STATUSES[status][0]}</span> {_escaped(name)}'
+    if link.startswith("#"):
+        return f'<a class="{status}" href="{_escaped(link)}">{sign}</a>'
+    inside = f'<ul class="checks">{"".join(map(_check, checks))}</ul>'
+    return f'<details class="{status}"><summary>{sign}</summary>{inside}</details>'
 
 
 def html_table(table: Table, *, sortable: bool = False) -> str:
@@ -124,6 +161,17 @@ def html_table(table: Table, *, sortable: bool = False) -> str:
         f"{caption}<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n</div>\n{notes}"
         f"{_meanings(columns)}"
     )
+
+
+_DRAWN: Final[Sequence[tuple[type, Callable[[Any], str]]]] = (
+    (Table, html_table),
+    (Figures, _figures),
+    (Checks, _checks),
+    (Verdict, _verdict),
+    (Remarks, _remarks),
+    (Commands, _commands),
+)
+"""What draws each kind of block but pictures."""
 
 
 def _meanings(columns: Sequence[Shown]) -> str:
@@ -225,7 +273,8 @@ def _escaped(text: str) -> str:
 
 
 def _cell(column: Shown, row: int) -> str:
-    return markup.linked(_escaped(column.cells[row]), column.links[row] if column.links else "")
+    cell = markup.linked(_escaped(column.cells[row]), column.links[row] if column.links else "")
+    return f"{markup.in_cell(column.drawn[row], column.drawn, column.form)}{cell}" if column.drawn else cell
 
 
 def _value(column: Shown, row: int) -> str:

@@ -32,6 +32,7 @@ from arena.present.picture import (
 
 if TYPE_CHECKING:
     from arena.present.numbers import Number
+    from retrieval_eval.stats.estimate import Estimate
 
 _DENSE_LINES: Final = 20
 _DENSE_MATRIX: Final = 14
@@ -234,6 +235,16 @@ def _in_strip(mark: Mark | None, form: Number, scale: Scale, *, dense: bool) -> 
     kind = "strip flagged" if mark.flag else "strip"
     field = f'<div class="field ticks-{len(scale.ticks) - 1}" aria-hidden="true">{_mark(mark, scale)}</div>'
     return f'<td class="{kind}" title="{told}">{field}{figure}{flag}</td>'
+
+
+def in_cell(own: Estimate, others: Sequence[Estimate], form: Number | None) -> str:
+    """A figure drawn in its table's cell, on one scale with all ``others`` of its column."""
+    marks = [Mark(each.value, each.low, each.high) for each in others if each.value is not None]
+    if own.value is None or form is None:
+        return ""
+    scale = Scale(ends_of(marks), form)
+    kind, bar = f"field ticks-{len(scale.ticks) - 1}", _mark(Mark(own.value, own.low, own.high), scale)
+    return f'<div class="picture drawn"><div class="{kind}" aria-hidden="true">{bar}</div></div>'
 
 
 def linked(markup: str, link: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from retrieval_eval.stats.estimate import Estimate
@@ -150,6 +150,23 @@ MONEY: Final = Money(4)
 SECONDS: Final = Seconds(2)
 DURATION: Final = Duration(0)
 P_VALUE: Final = PValue(3)
+
+
+def deserved(form: Form, ends: Iterable[tuple[float | None, float | None]]) -> Form:
+    """The form with as many decimals as intervals of these ends deserve.
+
+    They show one digit of half the usual width, or two where it begins with 1; of numbers below 1 two decimals, so that
+    an end beside 0 is not taken for it. Forms other than plain numbers and shares stay as they are.
+    """
+    if not isinstance(form, Number) or type(form) not in (Number, Percent):
+        return form
+    widths = sorted(abs(high - low) for low, high in ends if low is not None and high is not None)
+    half = form.factor * widths[len(widths) // 2] / 2 if widths else 0.0
+    if not 0 < half < math.inf:
+        return form
+    fewest = 0 if isinstance(form, Percent) else min(form.decimals, 2)
+    decimals = min(max(math.ceil(-math.log10(half / 2)), fewest), 4)
+    return Percent(decimals) if isinstance(form, Percent) else replace(form, decimals=decimals)
 
 
 def with_interval(estimate: Estimate, form: Form = FIGURE) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from arena.present.blocks import Section
+from arena.present.blocks import Block, Section, Verdict
 from arena.present.files import html_block
 from arena.present.markup import STYLE
 from arena.present.numbers import printable
@@ -28,26 +28,20 @@ class Report:
 
     Attributes:
         name: of what it reports.
-        subtitle: what it compares, in numbers.
-        kind: of conclusion, which colours it; see ``arena.boards.conclusion``.
-        headline, sentence: the conclusion.
-        meaning: what it comes to, a sentence each.
-        trust: how far to believe it; leads to the section ``trust``.
-        doubted: whether any check failed.
+        opening: its first screen, which begins with the verdict.
         sections: in order.
         made: when and by what.
     """
 
     name: str
-    subtitle: str
-    kind: str
-    headline: str
-    sentence: str
-    meaning: Sequence[str]
-    trust: str
-    doubted: bool
+    opening: Sequence[Block]
     sections: Sequence[Section]
     made: str
+
+    @property
+    def title(self) -> str:
+        """Of the window."""
+        return ": ".join([self.name, *(block.headline for block in self.opening if isinstance(block, Verdict))])
 
 
 def render(report: Report) -> str:

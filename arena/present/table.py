@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from arena.present.glossary import TERMS
-from arena.present.numbers import COUNT, MISSING, WORDS, Form, Number
+from arena.present.numbers import COUNT, MISSING, WORDS, Form, Number, deserved, with_interval
 from arena.present.plain import plain
 from retrieval_eval.stats.estimate import Estimate
 
@@ -26,6 +26,7 @@ class Column:
             ``KEY_low`` and ``KEY_high``, or those of the ``Estimate`` that is the value.
         programs: whether programs get it as well.
         link: key of a row's field with the address that the cell leads to, on a page.
+        drawn: whether value and interval share a cell, which HTML draws.
     """
 
     key: str
@@ -35,6 +36,7 @@ class Column:
     interval: str = ""
     programs: bool = True
     link: str = ""
+    drawn: bool = False
 
     @property
     def explained(self) -> str:
@@ -112,6 +114,7 @@ class Shown(NamedTuple):
         values: by which it is sorted: numbers, or the lower ends of intervals; none of texts.
         form: of a column of numbers, how they are written; ``None`` of intervals and texts.
         links: addresses that the cells lead to; empty without any.
+        drawn: of a drawn column its values with their ends.
     """
 
     heading: str
@@ -121,6 +124,7 @@ class Shown(NamedTuple):
     values: Sequence[float | None]
     form: Number | None
     links: Sequence[str] = ()
+    drawn: Sequence[Estimate] = ()
 
 
 def shown(table: Table) -> list[Shown]:
@@ -129,16 +133,21 @@ def shown(table: Table) -> list[Shown]:
     for place, column in enumerate(table.columns):
         if not column.heading:
             continue
-        values = [column.value(row) for row in table.rows]
-        cells = list(map(column.form.write, values))
+        values, ends = [column.value(row) for row in table.rows], [column.ends(row) for row in table.rows]
+        written = deserved(column.form, ends) if column.drawn else column.form
+        cells = list(map(written.write, values))
         if place == 0 or any(cell != MISSING for cell in cells):
-            form = column.form if isinstance(column.form, Number) else None
+            form = written if isinstance(written, Number) else None
             numbers = [] if form is None else list(map(_number, values))
             links = [str(row.get(column.link, "")) for row in table.rows] if column.link else []
-            found.append(Shown(column.heading, column.form.numeric, column.explained, cells, numbers, form, links))
-        if column.interval:
-            ends = [column.ends(row) for row in table.rows]
-            cells = [column.form.between(low, high) for low, high in ends]
+            drawn = (
+                [Estimate(*own) for own in zip(numbers, *zip(*ends, strict=True), strict=True)] if column.drawn else []
+            )
+            if column.drawn and form is not None:
+                cells = [with_interval(own, form) for own in drawn]
+            found.append(Shown(column.heading, written.numeric, column.explained, cells, numbers, form, links, drawn))
+        if column.interval and not column.drawn:
+            cells = [written.between(low, high) for low, high in ends]
             if any(cell != MISSING for cell in cells):
                 lows = [_number(low) for low, _ in ends]
                 found.append(Shown(column.interval, True, TERMS.get(column.interval, ""), cells, lows, None))

@@ -79,7 +79,8 @@ def tables(run: AppTest) -> list[pd.DataFrame]:
         if isinstance(node, Dataframe):
             found.append(node.value)
         elif node.type == "html":
-            found += [_frame(table) for table in re.findall(r"<table>\n(.*?)</table>", node.proto.body, re.DOTALL)]
+            body = re.sub(r'<div class="picture drawn">.*?</div></div>', "", node.proto.body)
+            found += [_frame(table) for table in re.findall(r"<table>\n(.*?)</table>", body, re.DOTALL)]
     return found
 
 

@@ -81,12 +81,12 @@ def test_the_page_fits_its_window_and_the_rest_scrolls_in_its_table(page: Page) 
     size = page.viewport_size
     assert size is not None
     assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
-    cells = page.locator(".lines .who")
+    cells = page.locator("header tbody > tr > th")
     assert all((cells.nth(at).bounding_box() or {})["height"] < 200 for at in range(len(AGENTS)))
 
 
 def test_the_chart_draws_every_rating_within_its_width(page: Page) -> None:
-    boxes = page.locator("#leaderboard .lines [role=listitem] .field").evaluate_all(
+    boxes = page.locator("header .drawn .field").evaluate_all(
         "all => all.map(field => [field.getBoundingClientRect(), field.querySelector('.at').getBoundingClientRect()])"
     )
     assert len(boxes) == len(AGENTS)

@@ -16,7 +16,7 @@ from aiohttp import ClientSession
 from playwright.sync_api import Browser, Page, expect
 
 from arena.boards.results import leaderboard
-from arena.present.numbers import POINTS
+from arena.present.numbers import COUNT, PERCENT, POINTS
 from arena.store import Store
 from arena.store.annotations import Annotation, Annotations
 from retrieval_eval.data.tables import write_rows
@@ -98,7 +98,8 @@ def cells(page: Page, number: int) -> list[list[str]]:
     table = page.locator("[data-testid=stDataFrame], .stHtml > .scroll").nth(number)
     table.locator("td").first.wait_for(state="attached")
     return table.evaluate(
-        "table => [...table.querySelectorAll('tr')].map(r => [...r.children].map(c => c.textContent))"
+        "table => [...table.querySelectorAll('tr')].filter(row => !row.closest('.drawn'))"
+        ".map(r => [...r.children].map(c => c.textContent))"
     )
 
 
@@ -121,22 +122,17 @@ def test_the_overview_s_numbers_are_the_leaderboard_s(page: Page, address: str, 
     assert board.ratings is not None
     visit(page, address)
     heading, *lines = cells(page, 0)
-    assert heading[:2] == ["Agent", "Rank"]
+    assert heading[:4] == ["Agent", "Ranks", "Rating", "Won"]
     for line, row in zip(lines, board.ratings.agents, strict=True):
         shown = dict(zip(heading, line, strict=True))
-        assert row.bt_low is not None
-        assert row.elo is not None
         assert shown["Agent"] == row.agent
-        assert shown["Rank"] == str(row.rank)
-        assert shown["Bradley-Terry"] == f"{row.bt:,.0f}"
-        assert shown["Elo"] == f"{row.elo:,.0f}"
-        assert shown["Order noise"] == f"{row.elo_order_sd:.1f}"
-        assert shown["95% interval"] == POINTS.between(row.bt_low, row.bt_high)
-        counts = [row.wins, row.ties, row.losses]
-        assert [shown[name] for name in ("Won", "Tied", "Lost")] == [f"{count:g}" for count in counts]
+        assert shown["Ranks"] == COUNT.between(row.rank_low, row.rank_high)
+        assert shown["Rating"] == f"{POINTS.write(row.bt)} ({POINTS.between(row.bt_low, row.bt_high)})"
+        assert shown["Won"] == PERCENT.write((row.wins + row.ties / 2) / row.games)
     assert "8 of 252 judgments are missing" in page.locator("[data-testid=stAlert]").inner_text()
-    assert board.ratings.agents[0].agent in texts(page)
     fits_any_window(page)
+    page.get_by_role("link", name=board.ratings.agents[0].agent, exact=True).click()
+    page.wait_for_url("**/queries?tournament=sample&agent=*")
 
 
 def test_planted_texts_of_a_game_show_as_they_are(page: Page, address: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,7 @@ def test_a_tournament_that_has_not_begun_says_so_on_every_page(here: Path) -> No
         store.begin("empty", {**SETTINGS, "retrieval": None}, Dataset({"q": Query("q", "why?")}), [])
     for name, said in (
         ("", "No verdicts yet"),
+        ("", "Nothing to conclude yet"),
         ("", "Nothing is planned"),
         ("compare", "No game has a verdict"),
         ("games", "plans no games"),
@@ -71,7 +73,7 @@ def test_what_is_missing_and_what_failed_is_counted_until_it_is_there(here: Path
     write_store(here, queries=3, unasked=28, failed=5, criteria=False, priced=True)
     run = opened()
     assert "33 of 51 judgments are missing: 5 failed, 28 not made yet" in run.warning[0].value
-    causes = tables(run)[-1]
+    causes = tables(unfolded(run, "more"))[-1]
     assert causes["Failures"].tolist() == [5]
     assert causes["Cause"].tolist() == ["the reply was outside the contract, also when asked again"]
     assert "no verdict yet" in tables(opened("games"))[0]["Result"].tolist()
@@ -79,7 +81,23 @@ def test_what_is_missing_and_what_failed_is_counted_until_it_is_there(here: Path
     write_store(here, queries=20)
     run = opened()
     assert not run.warning
-    assert run.header[0].value.endswith("Clear leader")
+    assert "Clear leader" in shown(run)
+
+
+def test_the_first_screen_has_few_words_and_at_most_seven_columns_and_leads_to_each_agent(here: Path) -> None:
+    write_store(here, queries=40, margin=0.5, priced=True)
+    run = opened()
+    assert sent(run).count("<h1>") == 1
+    first = tables(run)[0]
+    assert list(first)[:3] == ["Agent", "Ranks", "Rating"]
+    assert len(first.columns) == 7
+    assert {"Cost", "Latency"} & set(first)
+    assert "queries?tournament=sample&amp;agent=bm25" in sent(run)
+    assert "trust?tournament=sample" in sent(run)
+    bodies = "".join(own.proto.body for own in run.get("html"))
+    bodies = re.sub(r"</summary>.*?</details>", "", bodies, flags=re.DOTALL)
+    words = re.findall(r"[^\W\d_]{2,}", unescape(re.sub(r"<[^>]*>", " ", bodies)))
+    assert len(words) <= 150, words
 
 
 def test_every_trust_check_of_the_report_is_shown_with_what_to_do(here: Path) -> None:

@@ -10,7 +10,6 @@ import streamlit as st
 
 from arena.boards.compare import MOST_CHOSEN, CompareBoard, compare_board
 from arena.boards.leaderboard import TournamentBoard, missing
-from arena.boards.results import Leaderboard
 from arena.present.picture import Aligned
 from ui import data, text
 from ui.address import link, pick, say_what_is_unknown, switch
@@ -26,7 +25,7 @@ compared = data.stored(compare_board, "Comparing the scores …")
 
 def show(source: data.Source) -> None:
     """Draw the page."""
-    board, rated = compared(source, source.group), _rated(source)
+    board, rated = compared(source, source.group), data.board(source)
     if not board.ways:
         nothing("No game has a verdict and no answer a score yet. Run `ragleague run` and come back.")
         return
@@ -116,10 +115,6 @@ def _show_tables(source: data.Source, board: CompareBoard) -> None:
         show_table(board.correlations())
     if board.wins is not None:
         show_table(board.wins.pairwise())
-    for section in TournamentBoard(_rated(source)).sections():
+    for section in TournamentBoard(data.board(source)).sections():
         if section.ident in _SCORES:
             show_section(section)
-
-
-def _rated(source: data.Source) -> Leaderboard:
-    return data.board(source) if source.group is None else data.board(source, source.group)

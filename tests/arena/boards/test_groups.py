@@ -10,6 +10,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from arena.boards import cache as kept
 from arena.boards.cache import cached_leaderboard
@@ -22,6 +23,8 @@ from arena.run.tournament import run
 from arena.store import Store
 from judges.errors import InputError
 from tests.golden.worlds import write_whole
+from tests.support.pages import shown
+from ui.data import LOCATION_VARIABLE
 
 GROUPS = (("kind", "odd"), ("kind", "even"))
 """Of ten queries five each."""
@@ -78,6 +81,22 @@ def test_a_group_is_kept_beside_the_whole_and_never_taken_for_it(store: Store) -
     with mock.patch.object(kept, "leaderboard", side_effect=AssertionError("rated again")):
         assert repr(cached_leaderboard(store, "whole", group)) == repr(fresh)
         assert repr(cached_leaderboard(store, "whole")) == whole
+
+
+def _draw() -> None:
+    from ui import data
+    from ui.views import leaderboard
+
+    version, names = data.tournaments()
+    leaderboard.show(data.Source(data.location(), version, names[-1], ("kind", "even")))
+
+
+def test_the_page_shows_the_group_alone(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(LOCATION_VARIABLE, load_config(config).store)
+    run = AppTest.from_function(_draw).run(timeout=20)
+    assert not run.exception
+    assert "Only queries with kind=even" in shown(run)
+    assert "5 queries" in shown(run)
 
 
 def test_the_command_names_the_group_and_an_unknown_one_is_refused(cli: Any, config: Path, store: Store) -> None:

@@ -57,9 +57,9 @@ def test_failures_and_what_is_left_are_counted_and_fail_the_check(write: Any, tm
 
 def test_a_clear_leader_is_named_with_what_the_lead_is_worth(write: Any, tmp_path: Path) -> None:
     page = write(write_store(tmp_path / "s.db", queries=40, margin=0.5))
-    assert "<h1>Clear leader</h1>" in page
+    assert "<h2>Clear leader</h2>" in page
     assert f"{AGENTS[0]} would win about" in page
-    assert page.count(">leads<") == 1
+    assert page.count("<h1") == 1
 
 
 def test_people_are_held_against_the_judge_and_correct_its_figures(write: Any, tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_a_report_does_not_grow_with_the_games(write: Any, tmp_path: Path) -> No
         write(write_store(tmp_path / f"{queries}.db", agents=agents, queries=queries, criteria=False))
         for queries in (20, 40)
     )
-    assert len(many) < 1.02 * len(few) < 100_000
+    assert len(many) < 1.02 * len(few) < 105_000
     assert all(f">{agent}<" in many for agent in agents)
 
 

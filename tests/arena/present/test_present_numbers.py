@@ -16,11 +16,13 @@ from arena.present.numbers import (
     PERCENT,
     PERCENT_1,
     POINTS,
+    SCORE,
     SECONDS,
     SIGNED,
     WORDS,
     Form,
     counted,
+    deserved,
     listed,
     with_interval,
 )
@@ -81,6 +83,27 @@ def test_an_interval_names_its_unit_once_and_equal_ends_once() -> None:
     assert COUNT.between(2, 2) == "2"
     assert FIGURE.between(0.4, 0.4 + 1e-9) == "0.40"
     assert SECONDS.between(0.1, 1.5) == "100 ms to 1.50 s"
+
+
+@pytest.mark.parametrize(
+    ("form", "value", "low", "high", "written"),
+    [
+        (FIGURE, 0.3183, 0.24, 0.41, "0.32"),
+        (FIGURE, 0.3183, 0.31, 0.33, "0.318"),
+        (FIGURE, 0.3183, 0.0, 0.7, "0.32"),
+        (SCORE, 0.3183, 0.0, 0.7, "0.32"),
+        (POINTS, 1012.4, 950.0, 1070.0, "1,012"),
+        (PERCENT, 0.6183, 0.615, 0.622, "61.8%"),
+        (PERCENT, 0.6183, 0.5, 0.7, "62%"),
+        (COUNT, 3, 1, 4, "3"),
+        (FIGURE, 0.3183, None, None, "0.32"),
+        (FIGURE, 0.3183, 0.3183, 0.3183, "0.32"),
+    ],
+)
+def test_a_figure_has_the_decimals_that_its_interval_deserves(
+    form: Form, value: float, low: float | None, high: float | None, written: str
+) -> None:
+    assert deserved(form, [(low, high)]).write(value) == written
 
 
 def test_a_figure_brings_its_interval_along_where_it_has_one() -> None:

@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 from rich.console import Console
 
 from arena.present import files, terminal
-from arena.present.blocks import Check, Checks, Figure, Figures, Remarks, Section
+from arena.present.blocks import Check, Checks, Figure, Figures, Remarks, Section, Verdict
 from arena.present.numbers import COUNT, PERCENT, POINTS
 from arena.present.plain import json_text
 from arena.present.table import Column, Table, records, shown
@@ -126,6 +126,26 @@ def test_a_cell_leads_to_the_address_of_its_row_but_to_none_that_runs_something(
         "c",
     ]
     assert "queries?" not in files.csv_text(table) + files.markdown(table) + written(table)
+
+
+def test_a_drawn_column_has_figure_and_interval_in_one_cell_on_one_scale() -> None:
+    rows = [{"agent": "a", "bt": Estimate(100.0, 90.0, 120.0)}, {"agent": "b", "bt": Estimate(40.0, 0.0, 60.0)}]
+    table = Table("t", "", [Column("agent", "Agent"), Column("bt", "Rating", POINTS, interval="95%", drawn=True)], rows)
+    assert "100 (90 to 120)" in written(table)
+    drawn = files.html_table(table)
+    assert drawn.count('<th scope="col"') == 2
+    assert re.findall(r'<td width="([\d.]+)%"', drawn)[:3] == ["60.00", "6.67", "13.33"], "of 0 to 150"
+
+
+def test_the_opening_s_card_and_folded_checks_hold_no_markup_from_outside() -> None:
+    card = files.html_block(Verdict("care", "Read with care", "Tie", "<b>x</b> leads", ["Judge: <i>"]))
+    assert card.startswith('<div class="verdict care">')
+    assert "<b>x" not in card + files.html_block(Remarks(["<b>x"]))
+    names = [Check("One <b>", "failed", "No.", "Do."), *(Check(name, "passed", "Yes.", "") for name in "ab")]
+    strip = files.html_block(Checks(names, folded=True, link="trust?view=all"))
+    assert re.findall(r"<summary>.*?</span> (.*?)</summary>", strip) == ["One &lt;b&gt;", "2 checks passed"]
+    assert '<a href="trust?view=all">All checks</a>' in strip
+    assert "<details" not in files.html_block(Checks(names, folded=True, link="#trust"))
 
 
 def test_notes_stand_below_the_table_in_every_form_for_people() -> None:

@@ -1,0 +1,60 @@
+"""Leaderboard: who leads, how sure that is, and whether the judge can be trusted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import streamlit as st
+
+from arena.boards.leaderboard import TournamentBoard, judged_on, missing
+from arena.present.blocks import Block
+from arena.present.picture import Chart
+from ui import data
+from ui.address import link, unfold
+from ui.show import show_block, show_sections
+from ui.text import incomplete, nothing
+
+_MORE: Final = frozenset({"leaderboard", "judges", "costs", "coverage"})
+"""Sections that a click opens; the others are on Compare and Trust."""
+
+judged = data.judged(judged_on)
+"""When the tournament was judged last."""
+
+
+def show(source: data.Source) -> None:
+    """Draw the page."""
+    board = data.board(source)
+    shown, opening = _opening(source)
+    charts = [block for block in opening if isinstance(block, Chart)]
+    for block in opening:
+        if not isinstance(block, Chart):
+            show_block(block)
+    if not board.coverage:
+        nothing("Nothing is planned in this tournament. Give its YAML file a stage and run `ragleague run`.")
+    for said in missing(board):
+        incomplete(said)
+    for chart, column in zip(charts, st.columns(max(len(charts), 1)), strict=False):
+        with column:
+            show_block(chart)
+    with unfold("More", "more") as opened:
+        if opened.open:
+            sections = [own for own in shown.sections() if own.ident in _MORE]
+            show_sections([replace(own, blocks=[one for one in own.blocks if one not in charts]) for own in sections])
+
+
+@st.cache_resource(max_entries=8, show_spinner="Checking whether this can be trusted …")
+def _opening(source: data.Source) -> tuple[TournamentBoard, list[Block]]:
+    """The board with what people say of its judges, and what is on the first screen."""
+    comparisons, apart = data.people(source)
+    column, value = source.group or ("", "")
+    chosen = [own for own in data.queries(source).values() if not column or own.metadata.get(column) == value]
+    texts = {query.query_id: query.text for query in chosen}
+    board = TournamentBoard(data.board(source), comparisons, apart, queries=texts)
+    opening = board.opening(
+        len(chosen),
+        judged(source),
+        checks=link("trust", source),
+        link=lambda agent: link("queries", source, agent=agent),
+    )
+    return board, opening
