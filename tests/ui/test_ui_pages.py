@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from contextlib import closing
 from html import unescape
@@ -19,7 +20,7 @@ from arena.boards.trust import trust_checks
 from arena.data.dataset import Dataset
 from arena.store import Store, Wanted, engine
 from judges.types import Answer, Document, Query, Retrieved, Task
-from tests.support.pages import page, shown, tables
+from tests.support.pages import page, sent, shown, tables, unfolded
 from tests.support.peoples_words import add_people
 from tests.support.postgres import PostgresServer
 from tests.support.sample_store import SETTINGS, write_store
