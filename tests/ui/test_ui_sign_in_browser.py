@@ -137,10 +137,10 @@ def test_an_editor_edits_until_the_role_is_taken_away(page: Page, address: str, 
     settle(page)
     page.get_by_role("textbox", name="Text").fill("it scratches")
     page.get_by_role("button", name="Add", exact=True).click()
-    page.wait_for_selector("text=5. it scratches")
+    page.get_by_role("cell", name="it scratches").first.wait_for()
     settle(page)
     (played / "roles.yaml").write_text("default: viewer\n", encoding="utf-8")
-    page.get_by_role("button", name="Save to the file").click()
+    page.get_by_role("button", name="Save", exact=True).click()
     page.wait_for_selector("text=ann@example.org, viewer")
     assert len(read_banks(played / "bank.jsonl")[0].nuggets) == 4
     (played / "roles.yaml").write_text("default: nobody\n", encoding="utf-8")
