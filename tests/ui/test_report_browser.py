@@ -81,7 +81,7 @@ def test_the_page_fits_its_window_and_the_rest_scrolls_in_its_table(page: Page) 
     size = page.viewport_size
     assert size is not None
     assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
-    cells = page.locator("header tbody > tr > th")
+    cells = page.locator(".aligned tbody > tr > th")
     assert all((cells.nth(at).bounding_box() or {})["height"] < 200 for at in range(len(AGENTS)))
 
 
