@@ -238,12 +238,13 @@ def seen_order(lines: list[list[str]]) -> Callable[[str], int]:
 def test_a_cell_and_a_row_lead_to_games_and_queries_and_back_leads_to_where_they_were_clicked(
     page: Page, address: str
 ) -> None:
-    visit(page, f"{address}/queries?tournament=plain&score=mean+grade")
+    visit(page, f"{address}/queries?tournament=plain&score=Mean+grade")
     page.get_by_role("link", name="q03: ").click()
     page.wait_for_selector("text=Verdicts")
     assert parse_qs(urlsplit(page.url).query) == {"tournament": ["plain"], "query": ["q03"]}
     page.go_back()
-    page.wait_for_selector("text=Mean over the criteria")
+    page.wait_for_selector("text=Blue: above the mean")
+    assert "score=Mean" in page.url
     page.goto(f"{address}/queries?tournament=plain")
     settle(page)
     page.locator(".cells td a").last.click()

@@ -68,8 +68,8 @@ def _show_heat_map(source: data.Source, board: QueryBoard, agents: Sequence[str]
     if board.missing:
         incomplete(board.missing)
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        kind = switch("Score", board.kinds, "score", format_func=heading_of) if len(board.kinds) > 1 else GAMES
-        kind = kind if kind in board.kinds else board.kinds[0]
+        headings = {heading_of(kind): kind for kind in board.kinds}
+        kind = headings[switch("Score", list(headings), "score")]
         asked = st.text_input("Find", key="find", bind="query-params", placeholder="words of a query", width=320)
     found = set(board.queries if (meant := queries_meant(asked, board.queries)) is None else meant)
     listed = [query_id for query_id in board.separating(kind) if query_id in found]

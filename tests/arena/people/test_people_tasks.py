@@ -69,7 +69,7 @@ VALUES: dict[Kind, list[Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("kind", VALUES)
 def test_what_was_said_is_found_at_its_place_by_whom_it_was_said_until_a_text_changes(kind: Kind) -> None:
     before = asked(kind)
     task = before[3]
@@ -86,7 +86,7 @@ def test_what_was_said_is_found_at_its_place_by_whom_it_was_said_until_a_text_ch
     assert asked(kind, said=[*skipped, *task.annotations("ann", VALUES[kind])])[3].state is State.DONE
 
 
-@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("kind", VALUES)
 def test_the_order_is_one_s_own_and_nothing_that_is_added_or_stands_elsewhere_moves_it(kind: Kind) -> None:
     queue = asked(kind)
     backwards = replace(DATA, answers=dict(reversed(DATA.answers.items())))
