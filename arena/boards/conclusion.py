@@ -34,7 +34,7 @@ Standing: TypeAlias = Literal["decided", "care", "none"]
 """How firmly a conclusion stands: shown in green, amber and grey."""
 
 STANDINGS: Final[Mapping[Standing, str]] = {
-    "decided": "Decided",
+    "decided": "Conclusion",
     "care": "Read with care",
     "none": "Nothing to conclude yet",
 }

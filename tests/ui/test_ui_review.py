@@ -23,7 +23,6 @@ from tests.support.nugget_store import played_nugget_tournament
 from tests.support.pages import page, press, sent, shown
 from tests.support.sample_store import AGENTS, SETTINGS, write_store
 from ui.data import LOCATION_VARIABLE
-from ui.views import review
 
 FIRST, SECOND, TIE = "Answer 1", "Answer 2", "Tie"
 
@@ -228,17 +227,11 @@ def test_undo_takes_back_one_after_another_and_goes_on_from_there(store: Path) -
     assert progress(press(opened("vote", "ann"), "Undo")) == "1 of 4 queries voted on, 1 skipped", "in a new window too"
 
 
-def test_agreement_with_the_judge_is_told_at_the_end_of_a_batch_and_not_before(
-    store: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(review, "BATCH", 2)
+def test_agreement_with_the_judge_is_told_at_the_end_and_not_before(store: Path) -> None:
     run = opened("vote", "ann")
-    for place, label in enumerate((FIRST, SECOND, TIE, FIRST), start=1):
+    for label in (FIRST, SECOND, TIE, FIRST):
         assert "You agree" not in shown(run)
         run = press(run, label)
-        if place == 2:
-            assert "You agree with strict on" in shown(run)
-            run = press(run, "Go on")
     assert f"You agree with strict on {100 * calibrated(store):.0f}% of 8" in shown(run)
 
 

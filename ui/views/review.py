@@ -31,9 +31,6 @@ from ui import data, text
 from ui.access import allowed, viewer
 from ui.text import nothing, problem
 
-BATCH: Final = 20
-"""Tasks after which the person is told how often they agree with the judges."""
-
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -113,16 +110,12 @@ class _State:
         undone: tasks taken back, the last of which is shown.
         note: what became of the last press.
         refused: why nothing was saved, for the next drawing.
-        is_saved: whether the last press saved something.
-        is_batch_done: whether the end of a batch is shown.
     """
 
     begun: dict[str, float] = field(default_factory=dict)
     undone: list[str] = field(default_factory=list)
     note: str = ""
     refused: str = ""
-    is_saved: bool = False
-    is_batch_done: bool = False
 
 
 @dataclass(frozen=True)
@@ -164,11 +157,8 @@ class Review:
             st.progress(1 - len(open_) / len(todo), text=done, width=200)
         chosen = [task for task in todo if task.task_id in state.undone[-1:]]
         task = next(iter([*chosen, *open_]), None)
-        if state.is_saved and not chosen:
-            state.is_batch_done = (len(todo) - len(open_)) % BATCH == 0
-        state.is_saved = False
-        if task is None or state.is_batch_done:
-            self._show_end(said, len(todo), skipped, is_last=task is None)
+        if task is None:
+            self._show_end(said, len(todo), skipped)
             return
         state.begun.setdefault(task.task_id, time.monotonic())
         choices = self.form.choices(self.source)
@@ -278,7 +268,7 @@ class Review:
             state.refused = str(error)
             return
         state.note = "Skipped" if values is None else f"✓ Saved: {words}"
-        state.undone, state.is_saved = [own for own in state.undone if own != task.task_id], True
+        state.undone = [own for own in state.undone if own != task.task_id]
 
     def _keep(self, task: AnnotationTask, values: Sequence[Any] | None) -> None:
         if not allowed("vote"):
@@ -315,15 +305,13 @@ class Review:
         except RagleagueError as error:
             state.refused = str(error)
             return
-        state.undone, state.note, state.is_batch_done = [*state.undone, task.task_id], "Taken back", False
+        state.undone, state.note = [*state.undone, task.task_id], "Taken back"
         earlier = self._earlier(task) if self.form.row else {}
         st.session_state.update({self._rows(task)[name]: value for name, value in earlier.items()})
 
-    def _show_end(
-        self, said: Sequence[Annotation], count: int, skipped: Sequence[AnnotationTask], *, is_last: bool
-    ) -> None:
-        words = f"You have been through all {count:,} {self.form.things}. Thank you." if is_last else "Batch done."
-        st.success(words, icon=":material/done_all:")
+    def _show_end(self, said: Sequence[Annotation], count: int, skipped: Sequence[AnnotationTask]) -> None:
+        """How often the person agrees with the judges: told earlier, it could sway what they say next."""
+        st.success(f"You have been through all {count:,} {self.form.things}. Thank you.", icon=":material/done_all:")
         with closing(Store.open(self.source.location)) as store, st.spinner("Comparing with the judge …"):
             games = data.games(self.source)
             for judge, found in agreement_with_judges(store, self.source.tournament, said, games).items():
@@ -332,15 +320,11 @@ class Review:
                 text.lead(
                     f"You agree with {judge} on {PERCENT.write(share.value)} of {found.pairs:,} judgments{between}."
                 )
-        if not is_last:
-            st.button("Go on", type="primary", shortcut="Enter", on_click=self._go_on)
-        elif skipped:
-            st.button(f"Take up the {len(skipped):,} skipped", on_click=self._go_on, args=(skipped,))
+        if skipped:
+            st.button(f"Take up the {len(skipped):,} skipped", on_click=self._take_up, args=(skipped,))
 
-    def _go_on(self, skipped: Sequence[AnnotationTask] = ()) -> None:
-        state = self._state
-        state.is_batch_done, state.note = False, ""
-        state.undone = [task.task_id for task in reversed(skipped)]
+    def _take_up(self, skipped: Sequence[AnnotationTask]) -> None:
+        self._state.note, self._state.undone = "", [task.task_id for task in reversed(skipped)]
 
 
 _WHICH: Final = (

@@ -50,7 +50,7 @@ def test_standing_follows_from_what_may_be_said_and_from_the_checks() -> None:
     assert found.weighed([held]).standing == "decided"
     assert found.weighed([held, failed]).standing == "care"
     assert conclude(None).weighed([held]).standing == "none"
-    assert found.weighed([held]).line.startswith("Decided: Tie at the top. ")
+    assert found.weighed([held]).line.startswith("Conclusion: Tie at the top. ")
     assert concluded(league({"one": 0.1, "two": 0.0}, 12)).standing == "none"
 
 

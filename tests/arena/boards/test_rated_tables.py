@@ -317,7 +317,7 @@ def test_a_table_without_orders_that_names_one_agent_first_is_told_how_to_say_so
     (tmp_path / "v.csv").write_text(unknown, encoding="utf-8")
     not_known = cli("rate", tmp_path / "v.csv", "--bootstrap", "100").out
     assert (
-        "Decided: Clear leader. x leads, 120 points above y, at 95% confidence over 90 games on 90 queries."
+        "Conclusion: Clear leader. x leads, 120 points above y, at 95% confidence over 90 games on 90 queries."
         in not_known
     )
     assert "Places:" not in not_known

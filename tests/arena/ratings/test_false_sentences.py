@@ -39,7 +39,7 @@ def circle() -> Seen:
     [
         (
             of_one_order(),
-            "Decided: Clear leader. x leads, 649 points above y, at 95% confidence over 60 games on 60 queries.",
+            "Conclusion: Clear leader. x leads, 649 points above y, at 95% confidence over 60 games on 60 queries.",
         ),
         (of_one_order(4), "check passed: No favour for the place shown: 75% (13 to 98%) of verdicts with a winner go."),
         (of_one_order(4), "Only 5 queries: with fewer than 10, intervals miss too often to name a leader."),
