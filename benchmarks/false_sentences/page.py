@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from arena.present.blocks import Checks, Figures, Remarks, Section
+from arena.present.blocks import Checks, Remarks, Section, Verdict
 from arena.present.picture import Matrix, Whiskers
 from arena.present.report import Report
 from arena.present.table import Table
@@ -33,10 +33,10 @@ READ = ("leaderboard", "trust", "matrix", "judges", "coverage")
 
 def lines(report: Report) -> Iterator[str]:
     """All that a report says of verdicts, a line each."""
-    yield f"headline: {report.headline}"
-    yield report.sentence
-    yield from report.meaning
-    yield f"in short: {report.trust}"
+    for block in report.opening:
+        if isinstance(block, Verdict):
+            yield f"headline: {block.headline}"
+            yield block.sentence
     for section in report.sections:
         if section.ident in READ:
             yield from section_lines(section)
@@ -52,6 +52,9 @@ def _block(block: object) -> Iterator[str]:
     if isinstance(block, Whiskers):
         yield from (f"whisker: {own.name} {own.tag}" for own in block.lines if own.tag)
         yield f"explained: {block.caption}"
+    elif isinstance(block, Table) and block.name == "habits":
+        judge = block.columns[1]  # all of them, where there are several
+        yield from (f"habit {row['habit']}: {judge.form.write(judge.value(row))}" for row in block.rows)
     elif isinstance(block, Table):
         yield f"table: {block.title}"
         yield from (f"row of {block.title.split(':')[0]}: {' | '.join(_cells(block, row))}" for row in block.rows)
@@ -66,8 +69,6 @@ def _block(block: object) -> Iterator[str]:
                 if other != name:
                     cell = block.cells.get((name, other))
                     yield f"cell {name} {other}: " + (f"{cell.figure} of {cell.below}" if cell else " of never met")
-    elif isinstance(block, Figures):
-        yield from (f"figure {own.name}: {own.written} [{own.interval}]" for own in block.items)
 
 
 def _cells(table: Table, row: Mapping[str, Any]) -> Iterator[str]:
@@ -165,10 +166,10 @@ def _cell(seen: Seen, said: Mapping[str, str]) -> bool | str:
 
 
 @claim(
-    "figure",
-    rf"figure (?P<name>[\w ]+): (?P<value>-|[+-]?{NUMBER}%?(?: points)?|\d+ of \d+) \[(?P<interval>.*)\]",
+    "habit",
+    rf"habit (?P<name>[\w ]+): (?P<value>-|[+-]?{NUMBER}%?(?: points)?|\d+ of \d+)(?P<interval> \(.*\))?",
 )
-def _figure(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _habit(seen: Seen, said: Mapping[str, str]) -> bool | str:
     count, name = seen.count, said["name"]
     both, placed = count.in_both_orders, [row for row in count.rows if row.placed]
     decided = [row for row in placed if row.winner]
@@ -181,8 +182,10 @@ def _figure(seen: Seen, said: Mapping[str, str]) -> bool | str:
     if name in shares:
         part, all_of = shares[name]
         known = said["value"] != "-"
-        return known == (all_of > 0) and (not known or share(said["value"][:-1], part, all_of, 1))
-    if name == "Circles":
+        return known == (all_of > 0) and (not known or share(said["value"][:-1], part, all_of))
+    if name == "Verdicts":
+        return whole(said["value"]) == len(count.rows)
+    if name == "Circles of three":
         around, triples = map(int, said["value"].split(" of "))
         return (triples, around) == count.circles()
     return name == "First is worth" and (said["value"] == "-" or count.place_known)

@@ -119,6 +119,7 @@ def _report(seen: Seen, rated: RatedTable) -> TournamentReport:
             figure=Wins(pairs, [row.agent for row in rated.ratings.agents]).report(),
             queries=dict.fromkeys(seen.count.queries, "why?"),
         ),
+        "",
         "STORE",
         dict.fromkeys(("queries", "agents", "answers", "documents", "labels of people"), 1),
         "0",

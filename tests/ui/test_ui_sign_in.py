@@ -304,7 +304,7 @@ def test_the_last_sign_in_counts_also_where_the_browser_does_not_say_from_where_
     client = browser()
     begin(client, f"{HERE}/queries?view=games&agent=a")
     begin(client, f"{HERE}/compare")
-    assert sent_to(client) == "/matrix"
+    assert sent_to(client) == "/compare"
     begin(client, f"{HERE}/queries?view=games&agent=a")
     begin(client, None)
     assert sent_to(client) == "/"

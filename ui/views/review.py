@@ -336,6 +336,10 @@ _WHICH: Final = (
 """On a narrow window, which of two answers is shown; see ``ui/page.css``."""
 
 
+_NAMED: Final = "annotator-named"
+"""In the session: somebody has just said who they are."""
+
+
 def _annotator() -> str | None:
     """Who is at work: whoever signed in, else who they say they are; ``None``, said on the page, where nobody may."""
     if not allowed("vote"):
@@ -350,12 +354,15 @@ def _annotator() -> str | None:
             "Your name or initials",
             key="annotator",
             bind="query-params",  # so that a reload goes on where they stopped
+            on_change=partial(st.session_state.update, {_NAMED: True}),
             placeholder="Your name or initials",
             label_visibility="collapsed",
             max_chars=80,
             width=140,
             help="Kept with what you say, to tell people apart and to go on where you stopped. It is no login.",
         )
+        if st.session_state.pop(_NAMED, False):
+            st.rerun()  # the whole page, whose links carry the name
     if not given or not given.strip():
         st.info("Enter your name or initials to begin.")
         return None

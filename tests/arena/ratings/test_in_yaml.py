@@ -21,7 +21,7 @@ from arena.ratings.rate import RatingSettings, rate, rate_by_judge
 from arena.store import Store
 from judges.types import Verdict
 from tests.conftest import CLI
-from tests.support.pages import page, shown, tables
+from tests.support.pages import page, shown, tables, unfolded
 from tests.support.sample_store import SETTINGS, write_store
 from tests.support.tournaments import write_data
 from ui.data import LOCATION_VARIABLE
@@ -116,7 +116,7 @@ def test_every_place_that_rates_takes_the_position_term(cli: CLI, tmp_path: Path
     assert "Ratings controlled for log_length and citations" in report
     assert "every verdict is one" in report
     monkeypatch.setenv(LOCATION_VARIABLE, str(tmp_path / "store.db"))
-    opened: AppTest = page("leaderboard")
+    opened: AppTest = unfolded(page("leaderboard"), "more")
     assert "Ratings controlled for log_length and citations" in shown(opened)
     assert any("Standard error" in table for table in tables(opened))
 
