@@ -51,7 +51,7 @@ HUGE = "q05"
 
 ITEM = f"{' '.join(PLANTED)} Which one purrs?"
 KINDS = ("easy", "<b>hard</b> $x$")
-VISITED = {"compare", "games", "vote", "label", "assess", "nuggets", "bank"}
+VISITED = {"compare", "games", "vote", "label", "assess", "bank"}
 """Parts of pages that tests of their own open."""
 OTHERS = [f"{one.address}?view={view}" for one in MENU for view in one.views if view not in VISITED]
 VOTED, FEW = 8, 2
