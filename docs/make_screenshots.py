@@ -20,7 +20,7 @@ from arena.config.whole import load_config
 from tests.support.browser import chromium, served, settle
 from ui.app import PAGES as MENU
 
-PAGES = ("leaderboard", "compare", "games", "vote", "report")
+PAGES = ("leaderboard", "compare", "checks", "vote", "report")
 ADDRESSES = {
     view: f"{page.address}?view={view}&annotator=bob" if len(page.views) > 1 else page.address
     for page in MENU

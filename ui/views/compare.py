@@ -10,6 +10,7 @@ import streamlit as st
 
 from arena.boards.compare import MOST_CHOSEN, CompareBoard, compare_board
 from arena.boards.leaderboard import TournamentBoard, missing
+from arena.present.files import html_block
 from arena.present.picture import Aligned
 from ui import data, text
 from ui.address import link, pick, say_what_is_unknown, switch
@@ -34,10 +35,10 @@ def show(source: data.Source) -> None:
     if len(board.ways) == 1:
         nothing("Only the games score these agents. Other scores would show whether they agree.", yaml=_YAML)
     else:
-        for said in board.sentences():
+        for said in _sentences(source):
             text.lead(said)
-    figure = board.figure(partial(link, "queries", source))
-    show_block(figure)
+    figure, drawn = _figure(source, link("queries", source))
+    st.html(drawn)
     _export(figure)
     parts = {"Agreement": _show_agreement, "Two scores": _show_two, "Groups": _show_groups, "Tables": _show_tables}
     if not board.methods.pairs:
@@ -47,6 +48,18 @@ def show(source: data.Source) -> None:
     part = switch("More", list(parts), "part", label_visibility="collapsed")
     say_what_is_unknown()
     parts[part](source, board)
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _sentences(source: data.Source) -> list[str]:
+    return list(compared(source, source.group).sentences())
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _figure(source: data.Source, carried: str) -> tuple[Aligned, str]:  # noqa: ARG001 - links hold it, as the address does
+    """The figure, and as HTML: of fifty agents that takes half a second."""
+    figure = compared(source, source.group).figure(partial(link, "queries", source))
+    return figure, html_block(figure)
 
 
 def _export(figure: Aligned) -> None:

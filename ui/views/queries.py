@@ -12,6 +12,7 @@ from arena.boards.games import address_of, documents_on, lost_table, opponents_t
 from arena.boards.queries import GAMES, QueryBoard, heading_of, queries_meant, query_board
 from arena.data.games import GameKey
 from arena.present.blocks import Figure, Figures
+from arena.present.files import html_block
 from arena.present.numbers import POINTS
 from arena.present.table import first
 from ui import data, text
@@ -37,9 +38,7 @@ board_of = data.judged(query_board, "Reading the queries …")
 
 def show(source: data.Source) -> None:
     """Draw the page of the query or the agent that the address names, else the heat map."""
-    board = board_of(source)
-    if source.group is not None:
-        board = board.of_group(*source.group)
+    board = _shown(source)
     if not board.queries:
         nothing("This tournament has no queries yet. Name a table of them in its YAML file and run `ragleague run`.")
         return
@@ -72,7 +71,7 @@ def _show_heat_map(source: data.Source, board: QueryBoard, agents: Sequence[str]
         kind = headings[switch("Score", list(headings), "score")]
         asked = st.text_input("Find", key="find", bind="query-params", placeholder="words of a query", width=320)
     found = set(board.queries if (meant := queries_meant(asked, board.queries)) is None else meant)
-    listed = [query_id for query_id in board.separating(kind) if query_id in found]
+    listed = [query_id for query_id in _separating(source, kind) if query_id in found]
     if not listed:
         nothing("No query holds these words.")
         return
@@ -80,11 +79,33 @@ def _show_heat_map(source: data.Source, board: QueryBoard, agents: Sequence[str]
     pages = ceil(len(listed) / rows)
     page = min(st.pagination(pages, key="page", bind="query-params"), pages) if pages > 1 else 1
 
+    st.html(_heat_map(source, kind, tuple(agents), tuple(listed[(page - 1) * rows : page * rows]), link("", source)))
+
+
+def _shown(source: data.Source) -> QueryBoard:
+    """The board of the queries that are chosen."""
+    board = board_of(source)
+    return board if source.group is None else board.of_group(*source.group)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _separating(source: data.Source, kind: str) -> Sequence[str]:
+    return _shown(source).separating(kind)
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _heat_map(
+    source: data.Source,
+    kind: str,
+    agents: Sequence[str],
+    listed: Sequence[str],
+    carried: str,  # noqa: ARG001 - links hold it, as the address does
+) -> str:
     def leads(query_id: str, agent: str) -> str:
         is_cell = bool(query_id and agent) and kind == GAMES
         return _address(source, query_id, agent, view="games") if is_cell else _address(source, query_id, agent)
 
-    show_block(board.heat_map(kind, agents, listed[(page - 1) * rows : page * rows], leads))
+    return html_block(_shown(source).heat_map(kind, agents, listed, leads))
 
 
 def _address(source: data.Source, query_id: str = "", agent: str = "", **fields: str) -> str:
