@@ -55,7 +55,7 @@ DRAWN: Final = """
 () => {
   const drawn = [...document.querySelectorAll('[data-testid=stVegaLiteChart], [data-testid=stDataFrame]')];
   return document.querySelector('[data-testid=stApp][data-test-script-state=notRunning]')
-    && document.querySelector('.stHtml :is(table, details, figure), [data-testid=stAlert]')
+    && document.querySelector('[data-testid=stApp] h1')
     && !document.querySelector('[data-testid=stSkeleton], [data-stale=true]')
     && drawn.every(one => one.querySelector('canvas, svg')) && performance.now() / 1000
 }
