@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from arena.cli.console import INCOMPLETE
 from arena.cli.options import ForPrograms
 
-if TYPE_CHECKING:
-    from arena.cli.trace import Trace
-    from arena.config.whole import Config
-    from arena.run.recorder import Recorder
-    from arena.stages.answers.asking import AgentsRun, AgentSummary
-
 group = typer.Typer(help="Run the systems under evaluation, or their retrieval alone.", no_args_is_help=True)
-
-_NAMED = 3
-"""Files that could not be read that are named."""
 
 
 def register(app: typer.Typer) -> None:
@@ -43,14 +34,18 @@ def run(
     Ctrl-C finishes what is in flight; a second one stops at once. Run again to go on. Exit status 3: an answer is
     missing, and the output says whose and why.
     """
-    from arena.cli.console import print_json, say
+    from arena.cli.console import Bars, errors, print_json, say
+    from arena.cli.parts import print_part
     from arena.config.whole import load_config
     from arena.data.files import save_dataset
     from arena.present.plain import plain
     from arena.run.tournament import load_data
+    from arena.stages.answers.asking import run_agents
 
     loaded = load_config(config)
-    answering = ask_agents(loaded, retry_failed=retry_failed)
+    with Bars(shown=errors.is_terminal) as bars:
+        answering = run_agents(loaded, bars, retry_failed=retry_failed)
+    print_part(answering)
     if out is not None:
         files = save_dataset(load_data(loaded, answering.declared), out)
         for file in () if as_json else files:
@@ -62,54 +57,6 @@ def run(
         print_json({"agents": agents, "complete": answering.complete})
     if not answering.complete:
         raise typer.Exit(INCOMPLETE)
-
-
-def ask_agents(
-    config: Config, *, retry_failed: bool, trace: Trace | None = None, part_of: Recorder | None = None
-) -> AgentsRun:
-    """Ask what is missing with a bar for each agent, and say what became of it."""
-    from arena.cli.trace import asking
-    from arena.stages.answers.asking import run_agents
-
-    with asking() as (bars, _):
-        answering = run_agents(config, bars, retry_failed=retry_failed, trace=trace, part_of=part_of)
-    _print_agents(answering)
-    return answering
-
-
-def _print_agents(run: AgentsRun) -> None:
-    """One line per agent on standard error, what could not be read of the corpus, and what to know of the agents."""
-    from arena.cli.console import errors, say
-    from arena.present.numbers import counted
-
-    if (corpus := run.corpus) is not None:
-        twins = f", {corpus.twins:,} that repeat another left out" if corpus.twins else ""
-        say(f"corpus: {counted(len(corpus.documents), 'document')} to search{twins}", errors)
-        for file in corpus.skipped[:_NAMED]:
-            partly = "partly read: " if file.outcome == "partly read" else ""
-            say(f"corpus: {file.source} {partly}{file.reason}", errors)
-        if (more := len(corpus.skipped) - _NAMED) > 0:
-            say(f"corpus: ... and {more:,} more; 'ragleague documents' lists all", errors)
-    for name, summary in run.agents.items():
-        say(f"agent {name}: {_words(summary)}", errors)
-        if summary.stopped:
-            say(f"agent {name!r} stopped: {summary.stopped}", errors)
-    for note in dict.fromkeys(note for agent in run.declared for note in agent.notes):
-        say(f"note: {note}", errors)
-    if not run.complete:
-        say("incomplete: run again to ask for the missing answers", errors)
-
-
-def _words(own: AgentSummary) -> str:
-    from arena.present.numbers import MONEY
-
-    causes = ", ".join(f"{cause} {count}" for cause, count in own.causes.items())
-    failed = f"{own.failed} failed" + (f" ({causes})" if causes else "")
-    cost = MONEY.write(own.cost_usd) if own.cost_unknown < own.answered + own.failed or not own.calls else ""
-    unknown = f"{own.cost_unknown} of unknown cost" if own.cost_unknown and own.calls else ""
-    spent = " + ".join(filter(None, (cost, unknown)))
-    said = f"{own.answered} answered, {own.known} known, {failed}, {own.left} left of {own.wanted}"
-    return f"{said}; {own.calls} calls, {spent}, {own.seconds:.1f} s"
 
 
 @group.command()

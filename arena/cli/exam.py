@@ -289,7 +289,7 @@ def generate(
     Nothing is asked twice. Exit status 3: something of it failed or is missing, and the output says what.
     """
     from arena.cli.console import output, say
-    from arena.cli.show import print_summary
+    from arena.cli.parts import print_summary
     from arena.cli.trace import asking
     from arena.config.whole import load_config
     from arena.stages.exam import commands as exam_run
@@ -332,7 +332,8 @@ def grade(
     """
     from arena.boards.exam import ExamBoard
     from arena.cli.console import errors, output, print_json
-    from arena.cli.show import print_summary, show
+    from arena.cli.parts import print_summary
+    from arena.cli.show import show
     from arena.cli.trace import asking
     from arena.config.whole import load_config
     from arena.stages.exam import commands as exam_run

@@ -281,7 +281,7 @@ def require_free(out: Path, force: bool) -> None:
 
 
 def _run(config: Config, tasks: Sequence[Task], data: Dataset | None = None, *, retry_failed: bool) -> RunSummary:
-    from arena.cli.show import print_summary
+    from arena.cli.parts import print_summary
     from arena.cli.trace import asking
     from arena.run import tournament
 

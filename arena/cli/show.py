@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING
 from arena.cli.console import errors, output, print_json, program
 from arena.present import terminal
 from arena.present.blocks import Board
-from arena.present.numbers import MONEY, printable
-from judges.types import Task
+from arena.present.numbers import printable
 
 if TYPE_CHECKING:
     from arena.boards.results import Leaderboard
     from arena.present.blocks import Section
-    from arena.run.ledger import RunSummary
     from arena.store import Store
 
 
@@ -81,31 +79,3 @@ def _show_sections(sections: Sequence[Section], form: str) -> None:
         from arena.present import files
 
         sys.stdout.write(files.document(sections, form))
-
-
-def print_summary(summary: RunSummary) -> None:
-    """One line per stage on standard error, one per judge that was asked, and one per judge that stopped."""
-    for task, stage in summary.stages.items():
-        cost = MONEY.write(stage.cost_usd) + (f" + {stage.cost_unknown} of unknown cost" if stage.cost_unknown else "")
-        counts = (
-            f"{stage.judged} judged, {stage.known} known, {stage.failed} failed, {stage.left} left of {stage.wanted}"
-        )
-        errors.print(f"{task.value}: {counts}; {stage.calls} calls, {cost}")
-        if stage.changed_lists:
-            told_by = {Task.QUESTIONS: "exam generate", Task.NUGGETS: "nuggets create"}[task]
-            errors.print(
-                f"{task.value}: lists shorter than asked for, or with texts left out: {stage.changed_lists}; "
-                f"'ragleague {told_by}' says which"
-            )
-    for name, judge in summary.judges.items():
-        if judge.latency_s is not None:
-            median, ninetieth, ninety_ninth = (f"{seconds:.2f}" for seconds in judge.latency_s)
-            line = f"judge {name}: {judge.replies} replies of {judge.calls} calls in {judge.seconds:.1f} s"
-            line += f" ({judge.replies_per_s:.1f}/s), latency {median} s median, {ninetieth} 90 %, {ninety_ninth} 99 %"
-            errors.print(printable(line))
-    for line in [*summary.stopped, *summary.waiting]:
-        errors.print(printable(line))
-    if summary.waiting:
-        errors.print("incomplete: the server goes on with the batches; run again to fetch their replies")
-    elif not summary.complete:
-        errors.print("incomplete: 'ragleague failures' lists what failed; run again to go on")

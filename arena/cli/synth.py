@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from arena.cli.options import ForPrograms, LogJson, RetryFailed
-
-if TYPE_CHECKING:
-    from arena.cli.trace import Trace
-    from arena.config.whole import Config
-    from arena.run.recorder import Recorder
 
 
 def register(app: typer.Typer) -> None:
@@ -38,7 +33,8 @@ def synth(
     from arena.boards.synth import SynthBoard
     from arena.cli.console import INCOMPLETE, errors, say
     from arena.cli.documents import print_unread
-    from arena.cli.show import print_summary, show
+    from arena.cli.parts import print_summary
+    from arena.cli.show import show
     from arena.cli.trace import asking
     from arena.stages.queries.config import load_synth_config
     from arena.stages.queries.run import synthesise
@@ -60,26 +56,3 @@ def synth(
             say(f"{model}: {wanted}", errors)
     if not report.complete:
         raise typer.Exit(INCOMPLETE)
-
-
-def make_queries(config: Config, *, retry_failed: bool, trace: Trace | None, part_of: Recorder) -> bool:
-    """Make the queries that are missing, and say what came of it; whether nothing is left to do."""
-    from arena.cli.console import errors, say
-    from arena.cli.show import print_summary
-    from arena.cli.trace import asking
-    from arena.present.numbers import counted
-    from arena.stages.queries.config import of_tournament
-    from arena.stages.queries.run import synthesise
-
-    own = of_tournament(config)
-    with asking() as (bars, _):
-        report = synthesise(own, bars, retry_failed=retry_failed, trace=trace, part_of=part_of)
-    if report.summary is not None:
-        print_summary(report.summary)
-    kept = counted(sum(report.kept.values()), "query", "queries")
-    say(f"synth: {kept} written to {own.synth.out}; 'ragleague synth' says more", errors)
-    if report.skipped:
-        say(f"synth: {counted(len(report.skipped), 'part', 'parts')} of the documents could not be read", errors)
-    for model, (found, quota) in report.short.items():
-        say(f"synth: {model} has {found} queries of the {quota} of its quota", errors)
-    return report.complete

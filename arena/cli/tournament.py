@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -11,25 +10,14 @@ import typer
 
 from arena.cli.console import INCOMPLETE
 from arena.cli.options import Details, ForPrograms, LogJson, RetryFailed
-from arena.stages import FURTHER, STAGES
+from arena.run.play import STAGE_TASKS
 from judges.errors import InputError
-from judges.types import Task
 
 if TYPE_CHECKING:
-    from arena.cli.trace import Trace
     from arena.config.whole import Config
-    from arena.run.ledger import RunSummary
-    from arena.run.recorder import Recorder
-
-_STAGES: Mapping[str, Sequence[Task]] = {
-    "synth": (),
-    "agents": (),
-    **{stage.name or stage.key: stage.tasks for stage in STAGES},
-}
-"""The stages of a tournament, and what a judge does in each."""
 
 ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help="the tournament's YAML file")]
-Stage = StrEnum("Stage", list(_STAGES))  # type: ignore[misc]
+Stage = StrEnum("Stage", list(STAGE_TASKS))  # type: ignore[misc]
 
 
 def register(app: typer.Typer) -> None:
@@ -103,15 +91,32 @@ def run(
     Ctrl-C finishes what is in flight, or leaves batches to the server; a second one stops at once. Run again to go on.
     Exit status 3: something is missing or failed, and the output says what.
     """
+    from arena.boards.cache import cached_leaderboard
+    from arena.cli.console import Bars, errors
+    from arena.cli.parts import print_part
+    from arena.cli.show import print_leaderboard
+    from arena.cli.sources import open_tournament
     from arena.cli.trace import traced_to
     from arena.config.whole import load_config
+    from arena.run.play import play
 
     loaded = _executed_by(load_config(config), executor, address)
-    stages = tuple(stage or ())
-    _require_stages(loaded, stages)
-    form = "json" if as_json else "table"
     with traced_to(log_json) as trace:
-        _run(loaded, stages, str(config), retry_failed=retry_failed, wait=wait, trace=trace, form=form, details=details)
+        played = play(
+            loaded,
+            lambda: Bars(shown=errors.is_terminal),
+            print_part,
+            stages=[own.value for own in stage or ()],
+            retry_failed=retry_failed,
+            wait=wait,
+            trace=trace,
+        )
+    if played.judged:
+        with open_tournament(str(config)) as (store, name):
+            board = cached_leaderboard(store, name)
+            print_leaderboard(store, board, "json" if as_json else "table", source=str(config), details=details)
+    if not played.complete:
+        raise typer.Exit(INCOMPLETE)
 
 
 def _executed_by(config: Config, executor: str | None, address: str | None) -> Config:
@@ -125,85 +130,3 @@ def _executed_by(config: Config, executor: str | None, address: str | None) -> C
         return config.model_copy(update={"executor": ExecutorSection()})
     told = {"kind": kind} if address is None else {"kind": kind, "address": address}
     return config.model_copy(update={"executor": config.executor.model_copy(update=told)})
-
-
-def _run(
-    config: Config,
-    stages: Sequence[Stage],
-    source: str,
-    *,
-    retry_failed: bool,
-    wait: bool,
-    trace: Trace | None,
-    form: str,
-    details: bool,
-) -> None:
-    from arena.run.recorder import recorded
-
-    with recorded(config.store, config.name) as recorder:
-        whole, summary = _ask(config, stages, recorder, retry_failed=retry_failed, wait=wait, trace=trace)
-    if summary is not None:
-        from arena.cli.show import print_summary
-
-        print_summary(summary)
-        _print_board(config, summary.run_id, source, form, details=details)
-        whole = whole and summary.complete
-    if not whole:
-        raise typer.Exit(INCOMPLETE)
-
-
-def _ask(
-    config: Config, stages: Sequence[Stage], recorder: Recorder, *, retry_failed: bool, wait: bool, trace: Trace | None
-) -> tuple[bool, RunSummary | None]:
-    """Do the stages; whether those before the judging are complete, and what became of it, if it came to that."""
-    from arena.cli.agents import ask_agents
-    from arena.cli.synth import make_queries
-    from arena.cli.trace import asking
-    from arena.run import tournament
-
-    whole, answering = True, None
-    if config.synth is not None and (not stages or "synth" in stages):
-        whole = make_queries(config, retry_failed=retry_failed, trace=trace, part_of=recorder)
-    if config.agents and (not stages or "agents" in stages):
-        answering = ask_agents(config, retry_failed=retry_failed, trace=trace, part_of=recorder)
-        whole = whole and answering.complete
-        if answering.interrupted or not (answering.answers or config.data.answers):
-            return False, None
-    tasks = [task for stage in stages for task in _STAGES[stage]]
-    if stages and not tasks:
-        return whole, None
-    with asking() as (bars, _):
-        summary = tournament.run(
-            config,
-            bars,
-            agents=None if answering is None else answering.declared,
-            only=tasks if stages else None,
-            retry_failed=retry_failed,
-            trace=trace,
-            wait=wait,
-            part_of=recorder,
-        )
-    return whole, summary
-
-
-def _require_stages(config: Config, asked: Sequence[Stage]) -> None:
-    for stage in asked:
-        section = "retrieval" if stage == "relevance" else stage.value
-        if not (config.section(section) if section in FURTHER else getattr(config, section)):
-            raise InputError(f"--stage {stage}: the configuration has no section {section!r}")
-
-
-def _print_board(config: Config, run_id: str, source: str, form: str, *, details: bool) -> None:
-    from arena.boards.cache import cached_leaderboard
-    from arena.cli.show import print_leaderboard
-    from arena.people.calibrate import keep_slow_figures
-    from arena.run.recorder import standings_of
-    from arena.store import Store
-    from arena.store.runs import Runs
-
-    store = Store.open(config.store)
-    board = cached_leaderboard(store, config.name)
-    Runs(store, config.name).keep_standings(run_id, standings_of(board))
-    keep_slow_figures(store, config.name)
-    print_leaderboard(store, board, form, source=source, details=details)
-    store.close()

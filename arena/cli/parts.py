@@ -1,0 +1,96 @@
+"""What each part of a run came to, as lines on standard error."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from arena.cli.console import errors, printable, say
+from arena.present.numbers import MONEY, counted
+from arena.run.ledger import RunSummary
+from arena.run.play import Part
+from arena.stages.answers.asking import AgentsRun, AgentSummary
+from arena.stages.queries.run import SynthReport
+from judges.types import Task
+
+_NAMED: Final = 3
+"""Files that could not be read that are named."""
+
+
+def print_part(part: Part) -> None:
+    """Say what queries, agents or judges came to."""
+    if isinstance(part, RunSummary):
+        print_summary(part)
+    elif isinstance(part, AgentsRun):
+        _print_agents(part)
+    else:
+        _print_queries(part)
+
+
+def print_summary(summary: RunSummary) -> None:
+    """One line per stage on standard error, one per judge that was asked, and one per judge that stopped."""
+    for task, stage in summary.stages.items():
+        cost = MONEY.write(stage.cost_usd) + (f" + {stage.cost_unknown} of unknown cost" if stage.cost_unknown else "")
+        counts = (
+            f"{stage.judged} judged, {stage.known} known, {stage.failed} failed, {stage.left} left of {stage.wanted}"
+        )
+        errors.print(f"{task.value}: {counts}; {stage.calls} calls, {cost}")
+        if stage.changed_lists:
+            told_by = {Task.QUESTIONS: "exam generate", Task.NUGGETS: "nuggets create"}[task]
+            errors.print(
+                f"{task.value}: lists shorter than asked for, or with texts left out: {stage.changed_lists}; "
+                f"'ragleague {told_by}' says which"
+            )
+    for name, judge in summary.judges.items():
+        if judge.latency_s is not None:
+            median, ninetieth, ninety_ninth = (f"{seconds:.2f}" for seconds in judge.latency_s)
+            line = f"judge {name}: {judge.replies} replies of {judge.calls} calls in {judge.seconds:.1f} s"
+            line += f" ({judge.replies_per_s:.1f}/s), latency {median} s median, {ninetieth} 90 %, {ninety_ninth} 99 %"
+            errors.print(printable(line))
+    for line in [*summary.stopped, *summary.waiting]:
+        errors.print(printable(line))
+    if summary.waiting:
+        errors.print("incomplete: the server goes on with the batches; run again to fetch their replies")
+    elif not summary.complete:
+        errors.print("incomplete: 'ragleague failures' lists what failed; run again to go on")
+
+
+def _print_agents(run: AgentsRun) -> None:
+    """One line per agent on standard error, what could not be read of the corpus, and what to know of the agents."""
+    if (corpus := run.corpus) is not None:
+        twins = f", {corpus.twins:,} that repeat another left out" if corpus.twins else ""
+        say(f"corpus: {counted(len(corpus.documents), 'document')} to search{twins}", errors)
+        for file in corpus.skipped[:_NAMED]:
+            partly = "partly read: " if file.outcome == "partly read" else ""
+            say(f"corpus: {file.source} {partly}{file.reason}", errors)
+        if (more := len(corpus.skipped) - _NAMED) > 0:
+            say(f"corpus: ... and {more:,} more; 'ragleague documents' lists all", errors)
+    for name, summary in run.agents.items():
+        say(f"agent {name}: {_words(summary)}", errors)
+        if summary.stopped:
+            say(f"agent {name!r} stopped: {summary.stopped}", errors)
+    for note in dict.fromkeys(note for agent in run.declared for note in agent.notes):
+        say(f"note: {note}", errors)
+    if not run.complete:
+        say("incomplete: run again to ask for the missing answers", errors)
+
+
+def _words(own: AgentSummary) -> str:
+    causes = ", ".join(f"{cause} {count}" for cause, count in own.causes.items())
+    failed = f"{own.failed} failed" + (f" ({causes})" if causes else "")
+    cost = MONEY.write(own.cost_usd) if own.cost_unknown < own.answered + own.failed or not own.calls else ""
+    unknown = f"{own.cost_unknown} of unknown cost" if own.cost_unknown and own.calls else ""
+    spent = " + ".join(filter(None, (cost, unknown)))
+    said = f"{own.answered} answered, {own.known} known, {failed}, {own.left} left of {own.wanted}"
+    return f"{said}; {own.calls} calls, {spent}, {own.seconds:.1f} s"
+
+
+def _print_queries(report: SynthReport) -> None:
+    """How many queries were made, and what is missing."""
+    if report.summary is not None:
+        print_summary(report.summary)
+    kept = counted(sum(report.kept.values()), "query", "queries")
+    say(f"synth: {kept} written; 'ragleague synth' says more", errors)
+    if report.skipped:
+        say(f"synth: {counted(len(report.skipped), 'part', 'parts')} of the documents could not be read", errors)
+    for model, (found, quota) in report.short.items():
+        say(f"synth: {model} has {found} queries of the {quota} of its quota", errors)
