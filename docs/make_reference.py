@@ -19,7 +19,7 @@ from typer import Context
 from typer.core import TyperGroup as Group
 from typer.main import get_group
 
-from arena.cli.main import app
+from arena.cli.app import app
 from arena.config.whole import Config
 from arena.present.glossary import TERMS
 from judges.sections import Section

@@ -20,7 +20,8 @@ from typer.testing import CliRunner
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-from arena.cli.main import app, main
+from arena.cli.app import app
+from arena.cli.main import main
 from tests.support.postgres import PostgresServer, postgres_server
 
 typer.main.get_command = cache(typer.main.get_command)  # tests give a thousand commands, which are built once

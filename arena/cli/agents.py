@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from arena.cli.console import INCOMPLETE
-from arena.cli.options import ForPrograms
+from arena.cli.options import Told
 
 group = typer.Typer(help="Run the systems under evaluation, or their retrieval alone.", no_args_is_help=True)
 
@@ -27,7 +27,7 @@ def run(
     out: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="write queries, answers and documents there, to look at")
     ] = None,
-    as_json: ForPrograms = False,
+    form: Told = "table",
 ) -> None:
     """Ask the agents what they have not answered yet, and keep every reply in the store. Nothing is judged.
 
@@ -48,9 +48,9 @@ def run(
     print_part(answering)
     if out is not None:
         files = save_dataset(load_data(loaded, answering.declared), out)
-        for file in () if as_json else files:
+        for file in () if form == "json" else files:
             say(f"wrote {file}")
-    if as_json:
+    if form == "json":
         agents = {
             name: {**plain(own), "failed": own.failed, "left": own.left} for name, own in answering.agents.items()
         }

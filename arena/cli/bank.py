@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from arena.cli.exam import K, Llm, MinGrade, PromptName, Runs
-from arena.cli.options import ForPrograms
+from arena.cli.options import Form
 
 bank = typer.Typer(no_args_is_help=True, help="Test banks: questions and nuggets, their versions and edits.")
 
@@ -28,7 +28,7 @@ def show(
     file: BankPath,
     query: Annotated[str | None, typer.Option(help="only this query")] = None,
     secret: Secret = False,
-    as_json: ForPrograms = False,
+    form: Form = "table",
 ) -> None:
     """The items of a bank and its version."""
     from arena.boards.bank import BankBoard
@@ -40,7 +40,7 @@ def show(
     if query is not None and query not in found.query_ids:
         raise InputError(f"{file}: no query {query!r}")
     items = [item for item in found.items if query in (None, item.query_id)]
-    show_board(BankBoard(found.version, items, secret), "json" if as_json else "table")
+    show_board(BankBoard(found.version, items, secret), form)
 
 
 @bank.command("diff")
@@ -56,7 +56,7 @@ def diff(
     llm: Llm = None,
     prompt: PromptName = None,
     secret: Secret = False,
-    as_json: ForPrograms = False,
+    form: Form = "table",
 ) -> None:
     """What changed between two versions of a bank; with grades also what that changes, before it is graded anew."""
     from arena.boards.bank import BankEditBoard
@@ -71,7 +71,7 @@ def diff(
         study = load_study(grades, bank=before, runs=run or (), llm=llm, prompt=prompt)
         level = min_grade or study.usual_level
         effect = edit_effect(old, new, study.grades, study.rankings, level=level, k=k)
-    show_board(BankEditBoard(old, new, effect, secret), "json" if as_json else "table")
+    show_board(BankEditBoard(old, new, effect, secret), form)
 
 
 @bank.command("convert")

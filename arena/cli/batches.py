@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from arena.cli.console import INCOMPLETE
-from arena.cli.options import ForPrograms, Source
+from arena.cli.options import Source, Told
 from judges.errors import InputError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def batches(
         list[str] | None,
         typer.Option(metavar="ID", help="have the server end this batch; the replies it has are kept; 'all' for all"),
     ] = None,
-    as_json: ForPrograms = False,
+    form: Told = "table",
 ) -> None:
     """List the batches whose replies are not in the store yet. Asks no server unless one is to be cancelled.
 
@@ -70,7 +70,7 @@ def batches(
         }
         for each in found
     ]
-    if as_json:
+    if form == "json":
         print_json(rows)
     else:
         names = {"id": "ID", "state": "State", "judge": "Judge", "model": "Model", "since": "Since"}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 import typer
 
 from arena.cli.console import INCOMPLETE
-from arena.cli.options import AsJson, Details, Form, PageForm, Source, Tournament
+from arena.cli.options import Details, Form, Samples, Source, Tournament
 from judges.errors import InputError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def register(app: typer.Typer) -> None:
 
 def leaderboard(
     source: Source,
-    form: PageForm = "table",
+    form: Form = "table",
     tournament: Tournament = None,
     below_coverage: Annotated[
         bool, typer.Option("--below-coverage", help="rate also where less is judged than ratings.min_coverage")
@@ -128,11 +128,10 @@ def rate(
         Literal["bootstrap", "sandwich"],
         typer.Option(help="resample queries, or a formula: quicker, nothing is drawn"),
     ] = "bootstrap",
-    bootstrap: Annotated[int, typer.Option(min=0, help="bootstrap samples of the intervals")] = 1000,
+    samples: Samples = 1000,
     seed: Annotated[int, typer.Option(min=0, help="of orders and samples")] = 0,
     queries: Annotated[int | None, typer.Option(min=1, help="games behind each cell of a win matrix")] = None,
     form: Form = "table",
-    as_json: AsJson = False,
 ) -> None:
     """Ratings from a table of verdicts: no store, no configuration.
 
@@ -177,7 +176,7 @@ def rate(
         preferences=preferences,
         intervals=intervals,
         position=position,
-        bootstrap=bootstrap,
+        bootstrap=samples,
         cluster=cluster != "none",
         reconcile=None if as_games is None else not as_games,
         seed=seed,
@@ -189,7 +188,7 @@ def rate(
         ratings=_in_order(rated.ratings, method),
         by_judge={judge: _in_order(own, method) for judge, own in rated.by_judge.items()},
     )
-    show(RatedBoard(rated), "json" if as_json else form)
+    show(RatedBoard(rated), form)
 
 
 def _in_order(ratings: Ratings, method: Method) -> Ratings:

@@ -10,19 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from arena.cli.options import ManyValues
+from arena.cli.options import Form, ManyValues
 from judges.errors import InputError
 
 if TYPE_CHECKING:
     from arena.boards.calibration.board import Calibration
-
-
-class Format(StrEnum):
-    """How calibration is written."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
 
 
 class Consensus(StrEnum):
@@ -105,8 +97,7 @@ def calibrate(
         typer.Option(min=0, help="bootstrap samples of the intervals; else the tournament's, or 1000"),
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="of the samples; else the tournament's, or 0")] = None,
-    form: Annotated[Format, typer.Option("--format", help="table, json or csv")] = Format.TABLE,
-    as_json: Annotated[bool, typer.Option("--json", help="the same as --format json")] = False,
+    form: Form = "table",
 ) -> None:
     """Hold judges against people, and a tournament's ways of scoring agents against each other.
 
@@ -160,8 +151,8 @@ def calibrate(
             )
     if plot is not None:
         _plot(plot, found)
-    show(replace(found, width=width), "json" if as_json else form.value)
-    if form is Format.CSV and not as_json:
+    show(replace(found, width=width), form)
+    if form == "csv":
         for note in found.notes:
             errors.print(printable(note))
 

@@ -54,9 +54,9 @@ def print_json(value: Any) -> None:
     print(json_text(value))
 
 
-def tell(told: Mapping[str, Any], lines: Iterable[str], *, as_json: bool) -> None:
+def tell(told: Mapping[str, Any], lines: Iterable[str], form: str) -> None:
     """What a command did: for machines, or as lines for people, whose names come from outside."""
-    if as_json:
+    if form == "json":
         print_json(told)
         return
     for line in lines:

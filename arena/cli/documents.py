@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from arena.cli.options import ForPrograms
+from arena.cli.options import Told
 
 if TYPE_CHECKING:
     from arena.data.corpus import Reading
@@ -52,7 +52,7 @@ def documents(
     max_mb: Annotated[int | None, typer.Option(min=1, help="skip larger files (100)")] = None,
     max_pages: Annotated[int | None, typer.Option(min=1, help="skip longer PDFs (5000)")] = None,
     max_seconds: Annotated[int | None, typer.Option(min=1, help="skip files that take longer to read (120)")] = None,
-    as_json: ForPrograms = False,
+    form: Told = "table",
 ) -> None:
     """Cut documents into passages for retrieval, and write them as a corpus that 'data.corpus' reads.
 
@@ -76,8 +76,8 @@ def documents(
     else:
         for _ in rows:
             pass
-    tell(_told(reading), _lines(reading, out), as_json=as_json)
-    if not as_json:
+    tell(_told(reading), _lines(reading, out), form)
+    if form != "json":
         print_unread(reading)
     if reading.skipped:
         raise typer.Exit(INCOMPLETE)
@@ -120,7 +120,7 @@ def _lines(reading: Reading, out: Path | None) -> Iterator[str]:
         yield f"{counted(len(reading.twins), 'passage')} left out, nearly the same as an earlier one:"
         yield from (f"  {twin.ident} of {twin.kept} ({twin.similarity:.2f})" for twin in reading.twins[:_SHOWN])
     if len(reading.twins) > _SHOWN:
-        yield "  ... (--json lists all)"
+        yield "  ... (--format json lists all)"
 
 
 def print_unread(read: Reading | SynthReport) -> None:

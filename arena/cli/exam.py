@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from arena.cli.console import INCOMPLETE
-from arena.cli.options import AsJson, ForPrograms, LogJson, RetryFailed
+from arena.cli.options import Form, LogJson, RetryFailed
 from judges.errors import InputError
 
 if TYPE_CHECKING:
@@ -43,9 +43,6 @@ By = Annotated[Literal["highest", "count"], typer.Option(help="the highest grade
 GradeMap = Annotated[
     str | None, typer.Option("--map", metavar="MAP", help="grades or counts to labels, like 0:0,1-3:1,4:2,5:3")
 ]
-PaperForm = Annotated[
-    Literal["table", "json", "csv", "latex"], typer.Option("--format", help="table, json, csv or latex")
-]
 View = Literal["summary", "answers", "grid", "uncovered", "spurious", "influence"]
 
 
@@ -69,7 +66,7 @@ def score(
     out: Annotated[
         Path | None, typer.Option(help="also write every agent's score of every query to this table")
     ] = None,
-    as_json: ForPrograms = False,
+    form: Form = "table",
 ) -> None:
     """EXAM-Cover of every agent at every level, with standard errors.
 
@@ -87,8 +84,8 @@ def score(
     board = ExamBoard(exam_scores(study, k=k, alpha=alpha, workbench=compat is not None, official=known))
     if out is not None:
         _save(out, board.queries())
-    show(board, "json" if as_json else "table")
-    if out is not None and not as_json:
+    show(board, form)
+    if out is not None and form != "json":
         output.print(f"every query's scores are in {out}")
 
 
@@ -138,8 +135,7 @@ def agreement(
     items: Items = None,
     llm: Llm = None,
     prompt: PromptName = None,
-    form: PaperForm = "table",
-    as_json: AsJson = False,
+    form: Form = "table",
 ) -> None:
     """Agreement of labels made from grades with people's labels: counts, kappa and alpha, graded and binarised.
 
@@ -174,11 +170,11 @@ def agreement(
         board = of_labels(made.labels, study.labels, level if plain else None, min_label)
     if not board.agreement.n:
         raise InputError(f"{file}: no passage of it has a label by people; are the ids the same?")
-    if form == "latex" and not as_json:
+    if form == "latex":
         for table in board.tables()[1:]:
             sys.stdout.write(latex(table) + "".join(sentence(note, "latex") for note in table.notes) + "\n")
     else:
-        show(board, "json" if as_json else form)
+        show(board, form)
 
 
 @exam.command("oversight")
@@ -196,7 +192,7 @@ def oversight(
     llm: Llm = None,
     prompt: PromptName = None,
     out: Annotated[Path | None, typer.Option(help="write the rows to this table instead")] = None,
-    as_json: ForPrograms = False,
+    form: Form = "table",
 ) -> None:
     """What to look at before trusting grades and a bank.
 
@@ -218,13 +214,13 @@ def oversight(
     if show == "summary":
         if out is not None:
             raise InputError("--out goes with one view; say which with --show")
-        show_board(board, "json" if as_json else "table")
+        show_board(board, form)
         return
     table = board.view(show)
     if out is not None:
         _save(out, table)
         output.print(f"{len(table.rows)} rows written to {out}")
-    elif as_json:
+    elif form == "json":
         print_json(records(table))
     else:
         numbers = [items_table(study, query, level)] if show == "grid" and query is not None else []
@@ -324,7 +320,7 @@ def grade(
     secret: Annotated[bool, typer.Option("--secret", help="also write the grades of secret items")] = False,
     retry_failed: RetryFailed = False,
     log_json: LogJson = None,
-    as_json: ForPrograms = False,
+    form: Form = "table",
 ) -> None:
     """Grade passages of all answers, or retrieved documents, by the test bank, and print EXAM-Cover of every agent.
 
@@ -343,12 +339,12 @@ def grade(
         graded = exam_run.grade(loaded, bars, retry_failed=retry_failed, trace=trace)
     print_summary(graded.summary)
     if graded.scores is not None:
-        show(ExamBoard(graded.scores), "json" if as_json else "table")
-    elif as_json:
+        show(ExamBoard(graded.scores), form)
+    elif form == "json":
         print_json(None)
     if out is not None:
         left_out = exam_run.save_grades(out, graded.study, secret=secret)
-        if not as_json:
+        if form != "json":
             output.print(f"grades written to {out}")
         if left_out:
             errors.print(f"{left_out} grades of secret items left out; --secret writes them")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from arena.cli.options import ForPrograms, Source
+from arena.cli.options import Form, Source
 from judges.errors import InputError
 
 
@@ -21,7 +21,7 @@ def failures(
     tournament: Annotated[str | None, typer.Option(help="only this one, where a store holds several")] = None,
     cause: Annotated[list[str] | None, typer.Option(help="only this cause; may be repeated")] = None,
     judge: Annotated[list[str] | None, typer.Option(help="only this judge; may be repeated")] = None,
-    as_json: ForPrograms = False,
+    form: Form = "table",
 ) -> None:
     """List what failed and why: counts per cause and judge, then each with its last reply; and answers agents owe.
 
@@ -48,7 +48,7 @@ def failures(
         waiting = list(waiting_lines(store))
     kept = [own for own in found if (not cause or own["cause"] in cause) and (not judge or own["judge"] in judge)]
     board = FailuresBoard(kept, len(names) > 1, waiting)
-    show(board, "json" if as_json else "table")
+    show(board, form)
 
 
 def _require(option: str, given: Iterable[str], known: Iterable[str]) -> None:

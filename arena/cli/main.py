@@ -1,4 +1,4 @@
-"""The ``ragleague`` command: one app, one place where errors become exit statuses.
+"""The ``ragleague`` command: one place where errors become exit statuses.
 
 Standard output and standard error may be full, closed, or have no reader any more.
 """
@@ -9,98 +9,12 @@ import errno
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
-from importlib import import_module, metadata
-from typing import Annotated, Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
-import typer
-from typer.core import TyperGroup
-from typer.main import get_group
+from arena.cli.commands import overview
 
-from arena.cli.console import INCOMPLETE, errors, printable
-from judges.errors import InputError, RagleagueError, StoreError, StoreGoneError
-
-_MODULES: Final[Mapping[str, Sequence[str]]] = {
-    "demo": ["tournament"],
-    "init": ["tournament"],
-    "plan": ["tournament"],
-    "run": ["tournament"],
-    "failures": ["failures"],
-    "batches": ["batches"],
-    "leaderboard": ["board"],
-    "rate": ["board"],
-    "queries": ["queries"],
-    "report": ["report"],
-    "metrics": ["metrics"],
-    "pool": ["metrics"],
-    "calibrate": ["calibrate"],
-    "documents": ["documents"],
-    "synth": ["synth"],
-    "import": ["data"],
-    "export": ["data"],
-    "ui": ["page"],
-    "doctor": ["page"],
-    "qrels": ["metrics"],
-    "nuggets": ["nuggets"],
-    "exam": ["exam"],
-    "bank": ["bank"],
-    "agents": ["agents"],
-    "votes": ["votes"],
-    "store": ["stores"],
-}
-"""The modules of ``arena.cli`` that define each command, in the order of ``--help``."""
-
-_TYPER: Final[Mapping[str, Any]] = {
-    "pretty_exceptions_enable": False,
-    "rich_markup_mode": None,
-}
-
-
-class _LateCommands(TyperGroup):
-    """Commands whose modules are imported when they are named; ``--help`` imports all."""
-
-    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - the interface's
-        return list(_MODULES)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        names = [cmd_name] if cmd_name in _MODULES else _MODULES  # of a wrong name, all: the message suggests one
-        modules = dict.fromkeys(module for name in names if name not in self.commands for module in _MODULES[name])
-        if modules:
-            late = typer.Typer(add_completion=False, **_TYPER)
-            late.callback()(_no_options)  # without it, one command would be the whole program
-            for module in modules:
-                import_module(f"arena.cli.{module}").register(late)
-            self.commands.update(get_group(late).commands)
-        return super().get_command(ctx, cmd_name)
-
-
-def _no_options() -> None:
-    """Every command has its own options."""
-
-
-def _print_version(asked: bool) -> None:
-    if asked:
-        typer.echo(f"ragleague {metadata.version('ragleague')}")
-        raise typer.Exit
-
-
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
-    ] = False,
-) -> None:
-    """Decide which of your RAG systems is better, and whether the judge that says so can be trusted."""
-
-
-app = typer.Typer(
-    name="ragleague",
-    cls=_LateCommands,
-    help="Decide which of your RAG systems is better, and whether the judge that says so can be trusted.",
-    no_args_is_help=True,
-    **_TYPER,
-)
-app.callback()(_options)
-
+if TYPE_CHECKING:
+    from judges.errors import RagleagueError
 
 _INTERRUPTED = 130
 
@@ -114,12 +28,21 @@ def main() -> None:
     status = _status()
     unwritten, reason = output_problem()
     if reason is not None:
+        from arena.cli.console import errors
+
         errors.print(f"error: standard output: {reason}")
     sys.exit(status or unwritten)
 
 
 def _status() -> int:
     """Run a command; returns its exit status."""
+    if sys.argv[1:] == ["--help"]:
+        sys.stdout.write(overview())
+        return 0
+    from arena.cli.app import app
+    from arena.cli.console import INCOMPLETE, errors
+    from judges.errors import InputError, RagleagueError, StoreError, StoreGoneError
+
     try:
         app()
     except StoreGoneError as error:
@@ -136,6 +59,8 @@ def _status() -> int:
 
 
 def _failed(status: int, error: RagleagueError) -> int:
+    from arena.cli.console import errors, printable
+
     errors.print(printable(f"error: {error}"))
     return status
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from arena.cli.console import INCOMPLETE, output, printable
-from arena.cli.options import AsJson, Form, ManyValues, Samples, Seed, Source, Tournament
+from arena.cli.options import Form, ManyValues, Samples, Seed, Source, Tournament
 from judges.errors import InputError
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ def metrics(
     samples: Samples = 1000,
     seed: Annotated[int, typer.Option(min=0, help="of the samples and of the permutation test")] = 0,
     form: Form = "table",
-    as_json: AsJson = False,
 ) -> None:
     """Score runs by relevance labels: no store, no configuration.
 
@@ -71,7 +70,7 @@ def metrics(
         **settings,
     )
     board = RunMetrics(scores, labels, runs, settings, per_query)
-    show(board, "json" if as_json else form)
+    show(board, form)
     if form == "csv":
         terminal.show(errors, [board.notes()])
 
@@ -99,10 +98,7 @@ def pool(
         str | None, typer.Option(metavar="FILE|irds:NAME", help="labels: TREC qrels, or a table qid, did, label")
     ] = None,
     skip_faulty: SkipFaulty = False,
-    form: Annotated[
-        Literal["table", "json", "csv"], typer.Option("--format", help="table, json or csv (one row per query)")
-    ] = "table",
-    as_json: AsJson = False,
+    form: Form = "table",
     out: Annotated[Path | None, typer.Option(help="write the pairs to this table: qid, did, label, rank, runs")] = None,
 ) -> None:
     """Pool the first documents of several runs.
@@ -125,7 +121,7 @@ def pool(
     terminal.show(errors, [board.notes()])
     if out is not None:
         _write_pairs(out, pooled, labels)
-    show(board, "json" if as_json else form)
+    show(board, form)
 
 
 def _write_pairs(out: Path, pooled: Pool, labels: Qrels | None) -> None:
@@ -161,7 +157,6 @@ def agreement(
     samples: Samples = 1000,
     seed: Seed = 0,
     form: Form = "table",
-    as_json: AsJson = False,
 ) -> None:
     """Say how far label sets agree with the first, on the pairs that both have.
 
@@ -183,7 +178,7 @@ def agreement(
         except InputError as error:
             raise InputError(f"{first} and {name}: {error}") from error
     board = QrelsAgreement(agreements, labels, {"samples": samples, "seed": seed})
-    show(board, "json" if as_json else form)
+    show(board, form)
     if form == "csv":
         terminal.show(errors, [board.notes()])
     if any(one.faulty for one in labels.values()):

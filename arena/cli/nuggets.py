@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from arena.cli.console import INCOMPLETE, tell
-from arena.cli.options import AsJson, ForPrograms, RetryFailed, Samples, Seed
+from arena.cli.options import Form, RetryFailed, Samples, Seed, Told
 from judges.errors import DataError, InputError
 from judges.types import NUGGET_TASKS, Task
 
@@ -40,7 +40,7 @@ def create(
     ] = False,
     force: Force = False,
     retry_failed: RetryFailed = False,
-    as_json: ForPrograms = False,
+    form: Told = "table",
 ) -> None:
     """Make each query's nuggets of its relevant documents, and write them as nuggetizer does.
 
@@ -77,7 +77,7 @@ def create(
     more = f", {vital} of them vital" if vital else ""
     lines = [f"wrote {out}: {number} nuggets for {len(banks)} queries{more}", *_left_out(without)]
     lines += [f"- {query_id}: {' '.join(said)}" for query_id, said in repeated.items()]
-    tell(told | {"repeated": repeated}, lines, as_json=as_json)
+    tell(told | {"repeated": repeated}, lines, form)
     if not summary.complete:
         raise typer.Exit(INCOMPLETE)
 
@@ -98,7 +98,7 @@ def assign(
     ] = Path("passages.jsonl"),
     force: Force = False,
     retry_failed: RetryFailed = False,
-    as_json: ForPrograms = False,
+    form: Told = "table",
 ) -> None:
     """Hold answers and documents against nuggets, and write which they state, answers for 'nuggets score'.
 
@@ -141,7 +141,7 @@ def assign(
     lines += _left_out(results.without)
     if "answers" in section.assign.texts:
         lines.append(f"next:  ragleague nuggets score {out}")
-    tell(told | {"without": dict(results.without)}, lines, as_json=as_json)
+    tell(told | {"without": dict(results.without)}, lines, form)
     if not summary.complete or not results.finished:
         raise typer.Exit(INCOMPLETE)
 
@@ -153,7 +153,7 @@ def edit(
     out: Annotated[Path, typer.Option(metavar="FILE", help="where the edited nuggets go, with their history")],
     by: Annotated[str, typer.Option(help="who edited them")] = "",
     force: Force = False,
-    as_json: ForPrograms = False,
+    form: Form = "table",
 ) -> None:
     """Show what a person added, removed, merged, split or weighed otherwise, and keep it as history.
 
@@ -183,7 +183,7 @@ def edit(
             raise DataError(after, f"query {query_id!r}: {error}") from error
     write_banks(out, banks)
     board = NuggetEdits(str(out), done, [query_id for query_id in old if query_id not in new])
-    show(board, "json" if as_json else "table")
+    show(board, form)
 
 
 @group.command()
@@ -202,13 +202,12 @@ def score(
         Path | None, typer.Option(metavar="FILE", help="labels of the documents cited; with --answers")
     ] = None,
     relevant: Annotated[int, typer.Option(help="the lowest label that counts as relevant")] = 1,
-    bootstrap: Samples = 1000,
+    samples: Samples = 1000,
     seed: Seed = 0,
     form: Annotated[
         Literal["table", "json", "csv", "jsonl", "md", "html", "latex"],
         typer.Option("--format", help="how to write it; jsonl: nuggetizer's metrics by topic"),
     ] = "table",
-    as_json: AsJson = False,
 ) -> None:
     """Six scores of each run: vital, weighted and all nuggets, strict or with half credit for partial support.
 
@@ -234,13 +233,13 @@ def score(
     cited = {}
     if qrels is not None:
         documents, labels = read_cited(answers or [], qrels, table)
-        cited = citation_scores(documents, labels, relevant=relevant, samples=bootstrap, seed=seed)
-    board = NuggetScores(scored(table, bootstrap, seed), table, cited)
-    if form == "jsonl" and not as_json:
+        cited = citation_scores(documents, labels, relevant=relevant, samples=samples, seed=seed)
+    board = NuggetScores(scored(table, samples, seed), table, cited)
+    if form == "jsonl":
         for line in board.metrics():
             print(json.dumps(line, allow_nan=False))
     else:
-        show(board, "json" if as_json else form)
+        show(board, form)
 
 
 @group.command()
@@ -249,12 +248,9 @@ def correlate(
     second: Annotated[Path, typer.Argument(metavar="B", help="those of another, for the same runs")],
     column: Annotated[str, typer.Option(help="the score to compare")] = "v_strict",
     plot: Annotated[Path | None, typer.Option(help="write the scatter plots to this .svg, .png or .html file")] = None,
-    bootstrap: Samples = 1000,
+    samples: Samples = 1000,
     seed: Seed = 0,
-    form: Annotated[
-        Literal["table", "json", "csv", "md", "html", "latex"], typer.Option("--format", help="how to write it")
-    ] = "table",
-    as_json: AsJson = False,
+    form: Form = "table",
 ) -> None:
     """How alike two conditions order the same runs, such as automatic and manual nuggets.
 
@@ -266,12 +262,12 @@ def correlate(
     from arena.stages.nuggets.comparison import compare_conditions, read_condition
 
     a, b = (read_condition(path, column) for path in (first, second))
-    board = NuggetComparison(compare_conditions(a, b, bootstrap, seed), column, (str(first), str(second)))
+    board = NuggetComparison(compare_conditions(a, b, samples, seed), column, (str(first), str(second)))
     if plot is not None:
         from arena.present.files import save_plot
 
         save_plot(plot, board.pictures(), f"{column}: {first.name} and {second.name}")
-    show(board, "json" if as_json else form)
+    show(board, form)
 
 
 def require_free(out: Path, force: bool) -> None:

@@ -11,12 +11,11 @@ from typer.core import TyperCommand
 
 Source = Annotated[str, typer.Argument(metavar="CONFIG|STORE", help="a tournament's YAML file or its store")]
 Tournament = Annotated[str | None, typer.Option(help="its name, where the store holds several")]
-AsJson = Annotated[bool, typer.Option("--json", help="the same as --format json")]
-ForPrograms = Annotated[bool, typer.Option("--json", help="machine-readable output")]
-Form = Annotated[Literal["table", "json", "csv"], typer.Option("--format", help="table, json or csv")]
-PageForm = Annotated[
-    Literal["table", "json", "csv", "md", "html"], typer.Option("--format", help="table, json, csv, md or html")
+Form = Annotated[
+    Literal["table", "json", "csv", "md", "html", "latex"],
+    typer.Option("--format", help="table for people, json for programs; csv, md, html, latex: the first table"),
 ]
+Told = Annotated[Literal["table", "json"], typer.Option("--format", help="table for people, json for programs")]
 Details = Annotated[
     bool, typer.Option("--details", help="every table: neighbours, judges, grades, documents, costs, coverage")
 ]

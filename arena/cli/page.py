@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from arena.cli.options import Told
+
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
@@ -51,7 +53,7 @@ def ui(
 
 def doctor(
     config: Annotated[str | None, typer.Argument(metavar="[CONFIG]", help="also check this tournament")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="machine-readable output")] = False,
+    form: Told = "table",
 ) -> None:
     """Say what is installed and set.
 
@@ -61,7 +63,7 @@ def doctor(
     from arena.cli.doctor import examine
 
     findings = examine(config)
-    if as_json:
+    if form == "json":
         print_json([{"check": check, "ok": ok, "detail": detail} for check, ok, detail in findings])
     else:
         for check, ok, detail in findings:

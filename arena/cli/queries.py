@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from arena.cli.options import Source, Tournament
+from arena.cli.options import Form, Source, Tournament
 from judges.errors import InputError
 
 if TYPE_CHECKING:
@@ -27,13 +27,12 @@ def queries(
         bool, typer.Option("--labels", help="what each query's documents are worth, worst first")
     ] = False,
     most: Annotated[int, typer.Option(min=1, help="lines of the table")] = 20,
-    as_json: Annotated[bool, typer.Option("--json", help="machine-readable output, of all queries")] = False,
+    form: Form = "table",
 ) -> None:
     """Which queries tell the agents apart, and where each agent fails."""
     from arena.boards.queries import query_board
-    from arena.cli.console import output, print_json
+    from arena.cli.show import show, show_parts
     from arena.cli.sources import open_tournament
-    from arena.present import terminal
     from arena.present.table import first
 
     if (agent is not None) + (by is not None) + labels > 1:
@@ -41,14 +40,14 @@ def queries(
     with open_tournament(source, tournament) as (store, name):
         board = query_board(store, name)
     _check(board, agent, by, labels=labels)
-    if as_json:
-        print_json(board.json())
+    if form == "json":
+        show(board, form)
     elif by is not None:
-        terminal.show(output, [board.groups_table(by, board.standings.agents)])
+        show_parts([board.groups_table(by, board.standings.agents)], form)
     elif agent is not None or labels:
-        terminal.show(output, [first(board.labels_table() if agent is None else board.failures_table(agent), most)])
+        show_parts([first(board.labels_table() if agent is None else board.failures_table(agent), most)], form)
     else:
-        terminal.show(output, [first(board.by_separation_table(), most), board.in_short()])
+        show_parts([first(board.by_separation_table(), most), board.in_short()], form)
 
 
 def _check(board: QueryBoard, agent: str | None, by: str | None, *, labels: bool) -> None:

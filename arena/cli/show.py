@@ -13,7 +13,7 @@ from arena.present.numbers import printable
 
 if TYPE_CHECKING:
     from arena.boards.results import Leaderboard
-    from arena.present.blocks import Section
+    from arena.present.blocks import Block, Section
     from arena.store import Store
 
 
@@ -38,7 +38,7 @@ def print_leaderboard(store: Store, board: Leaderboard, form: str, *, source: st
         from arena.people.calibrate import compare_with_people
 
         whole = TournamentBoard(board, *compare_with_people(store, board.tournament))
-    if form in {"json", "csv"}:
+    if form in {"json", "csv", "latex"}:
         show(whole, form)
     elif details:
         _show_sections(
@@ -48,7 +48,7 @@ def print_leaderboard(store: Store, board: Leaderboard, form: str, *, source: st
         name = program()
         more = f"More: {name} leaderboard {source} --details; in the browser: {name} ui {source}"
         _show_sections(whole.brief(more if form == "table" else ""), form)
-    if refusal and form in {"csv", "md", "html"}:
+    if refusal and form not in {"json", "table"}:
         errors.print(printable(refusal))
 
 
@@ -62,13 +62,21 @@ def show(board: Board, form: str) -> None:
     """
     if form == "json":
         print_json(board.json())
-    elif form == "table":
-        terminal.show(output, board.sections())
     else:
-        from arena.present import files
+        show_parts(board.sections() if form == "table" else board.tables(), form)
 
-        write = {"csv": files.csv_text, "md": files.markdown, "html": files.html_table, "latex": files.latex}[form]
-        sys.stdout.write(write(board.tables()[0]))
+
+def show_parts(parts: Sequence[Section | Block], form: str) -> None:
+    """Write sections or blocks to standard output; of CSV, Markdown, HTML and LaTeX the first table alone."""
+    if form == "table":
+        terminal.show(output, parts)
+        return
+    from arena.present import files
+    from arena.present.table import Table
+
+    write = {"csv": files.csv_text, "md": files.markdown, "html": files.html_table, "latex": files.latex}[form]
+    for table in [part for part in parts if isinstance(part, Table)][:1]:
+        sys.stdout.write(write(table))
 
 
 def _show_sections(sections: Sequence[Section], form: str) -> None:

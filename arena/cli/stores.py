@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from arena.cli.options import ForPrograms
+from arena.cli.options import Told
 
 group = typer.Typer(help="Stores: checking one, and moving it from SQLite to PostgreSQL or back.", no_args_is_help=True)
 
@@ -20,7 +20,7 @@ def register(app: typer.Typer) -> None:
 def copy_store(
     source: Annotated[str, typer.Argument(metavar="FROM", help="a store, or the YAML file of one of its tournaments")],
     target: Annotated[str, typer.Argument(metavar="TO", help="a path, or the address of an empty database")],
-    as_json: ForPrograms = False,
+    form: Told = "table",
 ) -> None:
     """Copy a store to another place, of the same or the other kind of database.
 
@@ -36,7 +36,7 @@ def copy_store(
     copied = copy(location, target)
     told = {name: {"rows": each.rows, "digest": each.digest} for name, each in copied.items()}
     counts = f"{copied['judgment'].rows} judgments, {sum(each.rows for each in copied.values())} rows in all"
-    tell(told, [f"{shown(location)} copied to {shown(target)}: {counts}, each the same there"], as_json=as_json)
+    tell(told, [f"{shown(location)} copied to {shown(target)}: {counts}, each the same there"], form)
 
 
 @group.command("check")
@@ -51,7 +51,7 @@ def check_store(
             "--add", help="give checksums to the rows of an earlier version; as they are now, they count as right"
         ),
     ] = False,
-    as_json: ForPrograms = False,
+    form: Told = "table",
 ) -> None:
     """Check a store for damage: rows that differ from their checksums, and references to rows that are gone.
 
@@ -82,6 +82,6 @@ def check_store(
     if discard and found.problems:
         lines.append("the damaged parts are taken out; run the configuration again to ask for them")
     told = {"judgments": found.judgments, "problems": list(found.problems), "uncovered": found.uncovered}
-    tell(told, lines, as_json=as_json)
+    tell(told, lines, form)
     if found.problems:
         raise typer.Exit(1)

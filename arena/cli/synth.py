@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from arena.cli.options import ForPrograms, LogJson, RetryFailed
+from arena.cli.options import Form, LogJson, RetryFailed
 
 
 def register(app: typer.Typer) -> None:
@@ -23,7 +23,7 @@ def synth(
     ] = None,
     retry_failed: RetryFailed = False,
     log_json: LogJson = None,
-    as_json: ForPrograms = False,
+    form: Form = "table",
 ) -> None:
     """Have models write queries about passages of documents, filter them, and draw a test set by quotas.
 
@@ -46,8 +46,8 @@ def synth(
         report = synthesise(loaded, bars, retry_failed=retry_failed, trace=trace)
     if report.summary is not None:
         print_summary(report.summary)
-    show(SynthBoard(report, loaded.synth), "json" if as_json else "table")
-    if not as_json:
+    show(SynthBoard(report, loaded.synth), form)
+    if form != "json":
         print_unread(report)
         if report.undecided:
             errors.print(f"{report.undecided} queries have no decision and were not used")

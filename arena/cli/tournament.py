@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from arena.cli.console import INCOMPLETE
-from arena.cli.options import Details, ForPrograms, LogJson, RetryFailed
+from arena.cli.options import Details, Form, LogJson, RetryFailed
 from arena.run.play import STAGE_TASKS
 from judges.errors import InputError
 
@@ -54,7 +54,7 @@ def init(folder: Annotated[Path, typer.Argument(metavar="DIR", help="a new or em
     output.print(f"wrote {config} and its data\nnext:  {name} plan {config}   then   {name} run {config}")
 
 
-def plan(config: ConfigPath, as_json: ForPrograms = False) -> None:
+def plan(config: ConfigPath, form: Form = "table") -> None:
     """Count calls, tokens and cost of a run, or of making queries, per judge. Calls nothing."""
     from arena.boards.runs import PlanBoard
     from arena.cli.show import show
@@ -65,7 +65,7 @@ def plan(config: ConfigPath, as_json: ForPrograms = False) -> None:
 
     loaded = load_either(config)
     planned = make_plan(loaded) if isinstance(loaded, Config) else plan_queries(loaded)
-    show(PlanBoard(planned), "json" if as_json else "table")
+    show(PlanBoard(planned), form)
 
 
 def run(
@@ -84,7 +84,7 @@ def run(
         str | None, typer.Option("--address", metavar="HOST:PORT", help="of a Ray cluster; 'auto' finds this machine's")
     ] = None,
     details: Details = False,
-    as_json: ForPrograms = False,
+    form: Form = "table",
 ) -> None:
     """Make queries, ask agents and judge what is missing, rate, and print the leaderboard.
 
@@ -114,7 +114,7 @@ def run(
     if played.judged:
         with open_tournament(str(config)) as (store, name):
             board = cached_leaderboard(store, name)
-            print_leaderboard(store, board, "json" if as_json else "table", source=str(config), details=details)
+            print_leaderboard(store, board, form, source=str(config), details=details)
     if not played.complete:
         raise typer.Exit(INCOMPLETE)
 

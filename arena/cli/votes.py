@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from arena.cli.options import Form, Source, Tournament
 from judges.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,10 +20,6 @@ if TYPE_CHECKING:
     from arena.store.annotations import Annotation
 
 group = typer.Typer(help="What people say: listing, importing and exporting it.", no_args_is_help=True)
-
-Source = Annotated[str, typer.Argument(metavar="CONFIG|STORE", help="a tournament's YAML file or its store")]
-Tournament = Annotated[str | None, typer.Option(help="its name, where the store holds several")]
-AsJson = Annotated[bool, typer.Option("--json", help="machine-readable output")]
 
 
 class VoteKind(StrEnum):
@@ -41,14 +38,14 @@ def register(app: typer.Typer) -> None:
 
 
 @group.command("list")
-def list_votes(source: Source, tournament: Tournament = None, as_json: AsJson = False) -> None:
+def list_votes(source: Source, tournament: Tournament = None, form: Form = "table") -> None:
     """Count what each person said, by kind; a later word on the same thing takes the place of the earlier one."""
     from arena.boards.votes import vote_counts
     from arena.cli.show import show
     from arena.cli.sources import open_tournament
 
     with open_tournament(source, tournament) as (store, name):
-        show(vote_counts(store, name), "json" if as_json else "table")
+        show(vote_counts(store, name), form)
 
 
 @group.command("export")
@@ -66,7 +63,7 @@ def export_votes(
     ] = None,
     tournament: Tournament = None,
     force: Annotated[bool, typer.Option("--force", help="write over a file that is there")] = False,
-    as_json: AsJson = False,
+    form: Form = "table",
 ) -> None:
     """Write what people said of the texts as they are now.
 
@@ -80,7 +77,7 @@ def export_votes(
     require_free(out, force)
     with open_tournament(source, tournament) as (store, name):
         written = (_export_nuggets if kind is VoteKind.NUGGETS else _export_table)(store, name, out, kind, annotator)
-    tell(*written, as_json=as_json)
+    tell(*written, form)
 
 
 @group.command("import")
@@ -96,7 +93,7 @@ def import_votes(
         typer.Option(metavar="NAME", help="whose word it is; without, a table names them, or else its own name does"),
     ] = None,
     tournament: Tournament = None,
-    as_json: AsJson = False,
+    form: Form = "table",
 ) -> None:
     """Take a file as what people said. What they said before stays in the history."""
     from arena.cli.console import tell
@@ -136,7 +133,7 @@ def import_votes(
     tell(
         shape,
         [line, *(f"- {words}, left out: {number}" for words, number in imported.left_out.items())],
-        as_json=as_json,
+        form,
     )
 
 

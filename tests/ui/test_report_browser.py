@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 from typer.testing import CliRunner
 
-from arena.cli.main import app
+from arena.cli.app import app
 from tests.support.browser import chromium
 from tests.support.sample_store import write_store
 

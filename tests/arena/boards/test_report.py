@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from arena.cli.main import app
+from arena.cli.app import app
 from tests.support.exams import exam_config, graded, write_exam
 from tests.support.sample_store import AGENTS, write_store
 from tests.support.votes import cast_votes

@@ -1,0 +1,79 @@
+"""The commands: which there are, in which group, and what each does in one line.
+
+``ragleague --help`` is written from this table alone, so that it imports nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+ABOUT: Final = "Decide which of your RAG systems is better, and whether the judge that says so can be trusted."
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A command as ``--help`` lists it.
+
+    Attributes:
+        group: its heading there.
+        module: of ``arena.cli``, whose ``register`` adds it.
+        says: the first sentence of its help.
+    """
+
+    group: str
+    module: str
+    says: str
+
+
+_EVALUATE, _LOOK, _DATA, _SERVICE = "Evaluate", "Look", "Data and banks", "Service"
+
+COMMANDS: Final = {
+    "demo": Listed(_EVALUATE, "tournament", "Run a tournament offline on the bundled data."),
+    "init": Listed(_EVALUATE, "tournament", "Write a starter configuration and data to edit."),
+    "plan": Listed(_EVALUATE, "tournament", "Count the calls, tokens and cost of a run. Calls nothing."),
+    "run": Listed(_EVALUATE, "tournament", "Judge what is missing and print the leaderboard."),
+    "rate": Listed(_EVALUATE, "board", "Rate agents from a table of verdicts alone."),
+    "leaderboard": Listed(_LOOK, "board", "Print the leaderboard of what has been judged."),
+    "queries": Listed(_LOOK, "queries", "Show which queries tell the agents apart."),
+    "calibrate": Listed(_LOOK, "calibrate", "Hold judges against people."),
+    "failures": Listed(_LOOK, "failures", "List what failed and why."),
+    "batches": Listed(_LOOK, "batches", "List the batches whose replies are not in the store yet."),
+    "report": Listed(_LOOK, "report", "Write a report as one HTML file."),
+    "ui": Listed(_LOOK, "page", "Open the web leaderboard of a store."),
+    "import": Listed(_DATA, "data", "Put recorded verdicts into a store."),
+    "export": Listed(_DATA, "data", "Write what a tournament holds as tables."),
+    "metrics": Listed(_DATA, "metrics", "Score runs by relevance labels."),
+    "pool": Listed(_DATA, "metrics", "Pool the first documents of several runs."),
+    "documents": Listed(_DATA, "documents", "Cut documents into passages for retrieval."),
+    "synth": Listed(_DATA, "synth", "Have models write queries about documents."),
+    "agents": Listed(_DATA, "agents", "Run the systems under evaluation, or their retrieval alone."),
+    "qrels": Listed(_DATA, "metrics", "Compare relevance labels, or export a tournament's."),
+    "nuggets": Listed(_DATA, "nuggets", "Make, assign, score and compare nuggets."),
+    "exam": Listed(_DATA, "exam", "Make, grade, score and check exams."),
+    "bank": Listed(_DATA, "bank", "Show, compare and convert test banks."),
+    "votes": Listed(_DATA, "votes", "List, import and export what people say."),
+    "doctor": Listed(_SERVICE, "page", "Check what is installed and set."),
+    "store": Listed(_SERVICE, "stores", "Check a store, or copy it to another place."),
+}
+"""By name, in the order of ``--help``."""
+
+_OPTIONS: Final = {
+    "--version": "Print the version and exit.",
+    "--install-completion": "Install completion for this shell.",
+    "--show-completion": "Print that completion, to copy or change it.",
+    "--help": "Print this and exit.",
+}
+
+
+def overview() -> str:
+    """What ``ragleague --help`` prints."""
+    width = max(map(len, [*COMMANDS, *_OPTIONS]))
+    parts = ["Usage: ragleague COMMAND [ARGUMENTS]...\n", ABOUT.replace(", and ", ",\nand ") + "\n"]
+    for group in (_EVALUATE, _LOOK, _DATA, _SERVICE):
+        parts.append(f"{group}:")
+        parts += [f"  {name:<{width}}  {each.says}" for name, each in COMMANDS.items() if each.group == group]
+        parts[-1] += "\n"
+    parts += ["Options:", *(f"  {name:<{width}}  {says}" for name, says in _OPTIONS.items()), ""]
+    parts.append("'ragleague COMMAND --help' lists the options of a command.")
+    return "\n".join(parts) + "\n"

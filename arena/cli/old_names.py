@@ -1,0 +1,86 @@
+"""Names of commands and options of the version before: each still works, and one line says today's.
+
+This module goes with the next version, with its one call in ``arena.cli.app``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Old:
+    """What became of a command.
+
+    Attributes:
+        now: today's words for it, with the options that it is today.
+        options: its options that have other names today. ``{}`` stands for the value; an option without it is a flag.
+        arguments: its arguments that are options today, by their place.
+    """
+
+    now: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    arguments: Mapping[int, str] = field(default_factory=dict)
+
+
+EVERYWHERE: Final = {"--json": "--format json", "--bootstrap": "--samples {}"}
+"""Options that had other names, of whatever command."""
+
+OLD: Final[Mapping[str, Old]] = {}
+"""What had another name, by its words then."""
+
+_FLAGS: Final = frozenset({"--help", "--retry-failed", "--force", "--secret"})
+"""Options without a value that commands with ``arguments`` have, and had."""
+
+
+def renewed(words: Sequence[str]) -> list[str]:
+    """A command line in today's names; says on standard error what it changes."""
+    name = next((" ".join(words[:count]) for count in (2, 1) if " ".join(words[:count]) in OLD), words[0])
+    old = OLD.get(name, Old(name))
+    said = {} if name == old.now else {f"'{name}'": f"'{old.now}'"}
+    rest, moved = list(_translated(words[len(name.split()) :], old, said)), []
+    if old.arguments:
+        rest, moved = _moved(rest, old)
+    if said:
+        told = ", ".join(f"{then} is now {now}" for then, now in said.items())
+        print(f"note: {told}; the old names work until the next version", file=sys.stderr)
+    return [*old.now.split(), *rest, *moved]
+
+
+def _translated(words: Sequence[str], old: Old, said: dict[str, str]) -> Iterator[str]:
+    left = iter(words)
+    for word in left:
+        if word == "--":
+            yield from (word, *left)
+            return
+        option, equals, value = word.partition("=")
+        today = old.options.get(option) or EVERYWHERE.get(option)
+        if today is None:
+            yield word
+            continue
+        said[option] = today.replace("={}", "=...").replace(" {}", "")
+        if "{}" in today and not equals:
+            value = next(left, "")
+        yield from (part.replace("{}", value) for part in today.split())
+
+
+def _moved(words: Sequence[str], old: Old) -> tuple[list[str], list[str]]:
+    """The words that stay, and the arguments that are options today."""
+    stay: list[str] = []
+    moved: list[str] = []
+    place, left = 0, iter(words)
+    for word in left:
+        if word.startswith("-"):
+            stay.append(word)
+            if "=" not in word and word not in _FLAGS:
+                stay += [value for value in [next(left, None)] if value is not None]
+            continue
+        if place in old.arguments:
+            moved += old.arguments[place].format(word).split(" ", 1)
+        else:
+            stay.append(word)
+        place += 1
+    return stay, moved
