@@ -97,15 +97,26 @@ def commands() -> str:
     return "\n".join(["command | does", "---|---", *rows])
 
 
-def commands_of(group: Group, before: str = "") -> Iterator[tuple[str, str]]:
+def commands_of(group: Group) -> Iterator[tuple[str, str]]:
     """Each command by its words, with the first sentence of its help."""
+    for name, command in _leaves(group):
+        yield name, re.split(r"(?<=[.?]) |\n\n", " ".join((command.help or "").split()))[0]
+
+
+def parameters_of(group: Group) -> Iterator[tuple[str, set[str]]]:
+    """Each command by its words, with the names of its options."""
+    for name, command in _leaves(group):
+        yield name, {word for one in command.params for word in (*one.opts, *one.secondary_opts)}
+
+
+def _leaves(group: Group, before: str = "") -> Iterator[tuple[str, Any]]:
     context = Context(group)
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         if isinstance(command, Group):
-            yield from commands_of(command, f"{before}{name} ")
+            yield from _leaves(command, f"{before}{name} ")
         elif command is not None:
-            yield before + name, re.split(r"(?<=[.?]) |\n\n", " ".join((command.help or "").split()))[0]
+            yield before + name, command
 
 
 def columns() -> str:

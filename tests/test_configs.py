@@ -57,9 +57,9 @@ def test_a_configuration_for_hosted_models_runs_to_its_end(cli: Any, tmp_path: P
             judge.setdefault("price", {"input": 1, "output": 1})  # packaged prices are not another server's
         copy = tmp_path / name
         copy.write_text(yaml.safe_dump(content), encoding="utf-8")
-        ended = cli("run", copy, "--json")
+        ended = cli("run", copy, "--format", "json")
         calls = len(server.calls)
-        again = cli("run", copy, "--json")
+        again = cli("run", copy, "--format", "json")
         assert len(server.calls) == calls
     assert (ended.status, again.status) == (0, 0), ended.err
     board = json.loads(ended.out)

@@ -71,6 +71,6 @@ def engine() -> str:
 
 def test_the_image_is_built_and_runs_the_command_line(engine: str) -> None:
     subprocess.run([engine, "build", "--quiet", "--tag", "ragleague-test", str(ROOT)], check=True)
-    command = [engine, "run", "--rm", "--network", "none", "ragleague-test", "doctor", "--json"]
+    command = [engine, "run", "--rm", "--network", "none", "ragleague-test", "doctor", "--format", "json"]
     findings = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     assert {"extra login", "extra postgres"} <= {found["check"] for found in findings if found["ok"]}

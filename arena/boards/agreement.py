@@ -100,7 +100,7 @@ def remarks_on(name: str, notes: Iterable[Note], faulty: Sequence[FaultyLine]) -
         yield f"{name}: {counted(len(faulty), 'faulty line')} left out"
         yield from (f"  {fault}" for fault in faulty[:MOST_NAMED])
         if len(faulty) > MOST_NAMED:
-            yield f"  ... and {len(faulty) - MOST_NAMED:,} more (--json: all)"
+            yield f"  ... and {len(faulty) - MOST_NAMED:,} more (--format json: all)"
 
 
 @dataclass(frozen=True, slots=True)

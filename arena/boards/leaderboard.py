@@ -263,7 +263,7 @@ class TournamentBoard(Board):
         return found if self.board.ratings is not None else [self._table(), *found]
 
     def json(self) -> dict[str, Any]:
-        """The shape of ``leaderboard --format json`` and ``run --json``."""
+        """The shape of ``leaderboard --format json`` and ``run --format json``."""
         board, ratings, parts = self.board, self.board.ratings, self._parts()
         lacking, words = board.shortfall, [*filter(board.settings.of_words, board.settings.judges)]
         return {

@@ -181,7 +181,7 @@ class RunMetrics(Board):
             for pair in (by_runs[names] for names in wanted)
         ]
         what = "of neighbours" if baseline is None else "to the baseline"
-        note = f"p-values are corrected for {counted(len(pairs), 'pair')}; --json has all, by each measure."
+        note = f"p-values are corrected for {counted(len(pairs), 'pair')}; --format json has all, by each measure."
         yield Table("differences", f"Differences {what} by {main}", _DIFFERENCES, rows, [note])
 
 

@@ -88,7 +88,7 @@ class RatedBoard(Board):
         return [replace(table, columns=columns, rows=rows), *Board.tables(self)]
 
     def json(self) -> dict[str, Any]:
-        """The shape of ``rate --json``."""
+        """The shape of ``rate --format json``."""
         rated = self.rated
         return {
             **ratings_json(rated.ratings),

@@ -81,7 +81,7 @@ class PlanBoard(Board):
         return [Section("plan", "The next run", "", blocks)]
 
     def json(self) -> Any:
-        """The shape of ``plan --json``."""
+        """The shape of ``plan --format json``."""
         own = self.plan
         return plain({"agents": own.agents, "stages": own.rows, "cost_usd": own.cost_usd, "notes": own.notes})
 

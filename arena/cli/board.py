@@ -51,7 +51,7 @@ def leaderboard(
         bool, typer.Option("--quick", help="Bradley-Terry of the games alone, without a text: for millions of verdicts")
     ] = False,
 ) -> None:
-    """Print the leaderboard of what has been judged so far.
+    """Print the leaderboard of what has been judged.
 
     Exit status 3: too little is judged to rate on, and the output says what is missing.
     """
@@ -133,7 +133,7 @@ def rate(
     queries: Annotated[int | None, typer.Option(min=1, help="games behind each cell of a win matrix")] = None,
     form: Form = "table",
 ) -> None:
-    """Ratings from a table of verdicts: no store, no configuration.
+    """Rate agents from a table of verdicts alone.
 
     FILE has columns qid, agent_a, agent_b, verdict (and judge, order), or is a matrix of win percentages with one row
     and one column per agent, which needs --queries.

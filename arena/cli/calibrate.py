@@ -99,7 +99,9 @@ def calibrate(
     seed: Annotated[int | None, typer.Option(min=0, help="of the samples; else the tournament's, or 0")] = None,
     form: Form = "table",
 ) -> None:
-    """Hold judges against people, and a tournament's ways of scoring agents against each other.
+    """Whether a judge can be trusted: judges held against people.
+
+    Of a tournament also how its ways of scoring agents agree with each other.
 
     Tables hold verdicts, relevance labels, grades or nugget assignments, told apart by their columns. Of a tournament
     the judges' opinions are in its store; people's come from --people, from the

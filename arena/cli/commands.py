@@ -31,12 +31,12 @@ _EVALUATE, _LOOK, _DATA, _SERVICE = "Evaluate", "Look", "Data and banks", "Servi
 COMMANDS: Final = {
     "demo": Listed(_EVALUATE, "tournament", "Run a tournament offline on the bundled data."),
     "init": Listed(_EVALUATE, "tournament", "Write a starter configuration and data to edit."),
-    "plan": Listed(_EVALUATE, "tournament", "Count the calls, tokens and cost of a run. Calls nothing."),
+    "plan": Listed(_EVALUATE, "tournament", "Count the calls, tokens and cost of a run."),
     "run": Listed(_EVALUATE, "tournament", "Judge what is missing and print the leaderboard."),
     "rate": Listed(_EVALUATE, "board", "Rate agents from a table of verdicts alone."),
     "leaderboard": Listed(_LOOK, "board", "Print the leaderboard of what has been judged."),
-    "queries": Listed(_LOOK, "queries", "Show which queries tell the agents apart."),
-    "calibrate": Listed(_LOOK, "calibrate", "Hold judges against people."),
+    "queries": Listed(_LOOK, "queries", "Which queries tell the agents apart, and where each agent fails."),
+    "calibrate": Listed(_LOOK, "calibrate", "Whether a judge can be trusted: judges held against people."),
     "failures": Listed(_LOOK, "failures", "List what failed and why."),
     "batches": Listed(_LOOK, "batches", "List the batches whose replies are not in the store yet."),
     "report": Listed(_LOOK, "report", "Write a report as one HTML file."),
@@ -68,12 +68,13 @@ _OPTIONS: Final = {
 
 def overview() -> str:
     """What ``ragleague --help`` prints."""
-    width = max(map(len, [*COMMANDS, *_OPTIONS]))
+    width = max(map(len, COMMANDS))
+    room = max(map(len, _OPTIONS))
     parts = ["Usage: ragleague COMMAND [ARGUMENTS]...\n", ABOUT.replace(", and ", ",\nand ") + "\n"]
     for group in (_EVALUATE, _LOOK, _DATA, _SERVICE):
         parts.append(f"{group}:")
         parts += [f"  {name:<{width}}  {each.says}" for name, each in COMMANDS.items() if each.group == group]
         parts[-1] += "\n"
-    parts += ["Options:", *(f"  {name:<{width}}  {says}" for name, says in _OPTIONS.items()), ""]
+    parts += ["Options:", *(f"  {name:<{room}}  {says}" for name, says in _OPTIONS.items()), ""]
     parts.append("'ragleague COMMAND --help' lists the options of a command.")
     return "\n".join(parts) + "\n"

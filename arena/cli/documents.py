@@ -54,10 +54,10 @@ def documents(
     max_seconds: Annotated[int | None, typer.Option(min=1, help="skip files that take longer to read (120)")] = None,
     form: Told = "table",
 ) -> None:
-    """Cut documents into passages for retrieval, and write them as a corpus that 'data.corpus' reads.
+    """Cut documents into passages for retrieval.
 
-    Without --out it says what can be read. Exit status 3: some file was skipped or read in part, and the output says
-    why.
+    They are written as a corpus that 'data.corpus' reads.     Without --out it says what can be read. Exit status 3:
+    some file was skipped or read in part, and the output says why.
     """
     from arena.cli.console import INCOMPLETE, tell
     from arena.data.corpus import Reading, read_passages

@@ -23,7 +23,9 @@ def failures(
     judge: Annotated[list[str] | None, typer.Option(help="only this judge; may be repeated")] = None,
     form: Form = "table",
 ) -> None:
-    """List what failed and why: counts per cause and judge, then each with its last reply; and answers agents owe.
+    """List what failed and why.
+
+    Counts per cause and judge, then each with its last reply; and answers that agents owe.
 
     Of a store that holds several tournaments, all of them. 'ragleague run' asks most causes again by itself, the others
     with --retry-failed.

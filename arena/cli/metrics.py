@@ -46,7 +46,7 @@ def metrics(
     seed: Annotated[int, typer.Option(min=0, help="of the samples and of the permutation test")] = 0,
     form: Form = "table",
 ) -> None:
-    """Score runs by relevance labels: no store, no configuration.
+    """Score runs by relevance labels.
 
     A query that a run lacks scores 0. Without --measure: nDCG@10, RR(rel=1)@5, RR(rel=2)@5, AP, P@5, Judged@10.
     """

@@ -41,7 +41,8 @@ def renewed(words: Sequence[str]) -> list[str]:
     name = next((" ".join(words[:count]) for count in (2, 1) if " ".join(words[:count]) in OLD), words[0])
     old = OLD.get(name, Old(name))
     said = {} if name == old.now else {f"'{name}'": f"'{old.now}'"}
-    rest, moved = list(_translated(words[len(name.split()) :], old, said)), []
+    rest = list(_translated(words[len(name.split()) :], old, said))
+    moved: list[str] = []
     if old.arguments:
         rest, moved = _moved(rest, old)
     if said:

@@ -28,10 +28,10 @@ def ui(
         typer.Option(help="the role of whoever reaches it"),
     ] = None,
 ) -> None:
-    """Open the web leaderboard of a store, on this machine or, with a sign-in, for a team.
+    """Open the web leaderboard of a store.
 
-    With CONFIG its pages can also start and stop its runs, and edit the files that it names in its own folder, such as
-    the test bank.
+    On this machine, or with a sign-in for a team.     With CONFIG its pages can also start and stop its runs, and
+    edit the files that it names in its own folder, such as the test bank.
     """
     from arena.cli.sources import location_and_name
     from arena.store import Store, missing
@@ -55,7 +55,7 @@ def doctor(
     config: Annotated[str | None, typer.Argument(metavar="[CONFIG]", help="also check this tournament")] = None,
     form: Told = "table",
 ) -> None:
-    """Say what is installed and set.
+    """Check what is installed and set.
 
     With a configuration also what that still lacks. Never shows a key.
     """

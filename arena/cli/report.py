@@ -25,10 +25,10 @@ def report(
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="replace FILE also where it is no report")] = False,
 ) -> None:
-    """Write a report: one HTML file that needs no network and runs no script.
+    """Write a report as one HTML file.
 
-    A report that is there is replaced; any other file only with --force. Exit status 3: too little is judged to rate
-    on, and the report says what is missing.
+    It needs no network and runs no script.     A report that is there is replaced; any other file only with --force.
+    Exit status 3: too little is judged to rate on, and the report says what is missing.
     """
     from datetime import UTC, datetime
 

@@ -25,7 +25,9 @@ def synth(
     log_json: LogJson = None,
     form: Form = "table",
 ) -> None:
-    """Have models write queries about passages of documents, filter them, and draw a test set by quotas.
+    """Have models write queries about documents.
+
+    They are filtered, and a test set is drawn by quotas.
 
     Nothing is asked twice. Exit status 3: a file was skipped, a judgment failed or is missing, or a model has fewer
     queries than its quota; the output says which.

@@ -55,7 +55,10 @@ def init(folder: Annotated[Path, typer.Argument(metavar="DIR", help="a new or em
 
 
 def plan(config: ConfigPath, form: Form = "table") -> None:
-    """Count calls, tokens and cost of a run, or of making queries, per judge. Calls nothing."""
+    """Count the calls, tokens and cost of a run. Calls nothing.
+
+    Of a file that only has queries made, those of making them.
+    """
     from arena.boards.runs import PlanBoard
     from arena.cli.show import show
     from arena.config.whole import Config
@@ -86,7 +89,9 @@ def run(
     details: Details = False,
     form: Form = "table",
 ) -> None:
-    """Make queries, ask agents and judge what is missing, rate, and print the leaderboard.
+    """Judge what is missing and print the leaderboard.
+
+    Before that it makes the queries and asks the agents that the configuration declares.
 
     Ctrl-C finishes what is in flight, or leaves batches to the server; a second one stops at once. Run again to go on.
     Exit status 3: something is missing or failed, and the output says what.

@@ -22,7 +22,7 @@ GRADES = "grades.csv --bank bank2.csv"
 
 def both(name: str, command: str) -> tuple[Case, Case]:
     """As text and as JSON."""
-    return Case(f"{name}.txt", command), Case(f"{name}.json", f"{command} --json")
+    return Case(f"{name}.txt", command), Case(f"{name}.json", f"{command} --format json")
 
 
 def forms(name: str, command: str, *more: str) -> list[Case]:
@@ -56,11 +56,11 @@ WORLDS = (
                 for what in ("verdicts", "labels", "query-labels", "criteria")
             ),
             Case("qrels-export.txt", f"qrels export {BOARD} --out labels.qrels", {"labels.qrels": "labels.qrels"}),
-            *forms("rate", "rate verdicts.csv --bootstrap 100 --tournaments 50"),
+            *forms("rate", "rate verdicts.csv --samples 100 --tournaments 50"),
             *both(
                 "rate-sandwich", "rate verdicts.csv --intervals sandwich --tournaments 50 --ties rao-kupper --position"
             ),
-            Case("store-copy.json", f"store copy {BOARD} moved.db --json"),
+            Case("store-copy.json", f"store copy {BOARD} moved.db --format json"),
             *both("store-check", f"store check {BOARD}"),
             Case("imported.txt", "import verdicts.csv --store recorded.db --name recorded"),
             Case("imported-leaderboard.json", "leaderboard recorded.db --format json"),
@@ -71,19 +71,19 @@ WORLDS = (
         "whole",
         [
             *both("plan", "plan whole.yaml"),
-            Case("run.json", "run whole.yaml --json"),
+            Case("run.json", "run whole.yaml --format json"),
             *both("run-again", "run whole.yaml"),
             *forms("leaderboard", "leaderboard whole.yaml", "md", "html"),
             Case("leaderboard-details.txt", "leaderboard whole.yaml --details"),
             *both("queries", "queries whole.yaml --by kind"),
             *both("queries-agent", "queries whole.yaml --agent rag-dense"),
             *both("queries-labels", "queries whole.yaml --labels"),
-            Case("votes-import.json", "votes import whole.yaml people.csv --kind verdict --json"),
+            Case("votes-import.json", "votes import whole.yaml people.csv --kind verdict --format json"),
             Case("votes-import.txt", "votes import whole.yaml graded.csv --kind criteria"),
             *both("votes-list", "votes list whole.yaml"),
             Case(
                 "votes-export.json",
-                "votes export whole.yaml votes.csv --kind verdict --json",
+                "votes export whole.yaml votes.csv --kind verdict --format json",
                 {"votes.csv": "votes.csv"},
             ),
             *forms("calibrate", "calibrate whole.yaml --method-samples 20 --samples 50"),
@@ -93,12 +93,12 @@ WORLDS = (
             *both("exam-grade-2", "exam score graded.csv --bank bank.csv"),
             Case(
                 "nuggets-assign.json",
-                "nuggets assign whole.yaml --out assignments.jsonl --json",
+                "nuggets assign whole.yaml --out assignments.jsonl --format json",
                 {"assignments.jsonl": "assignments.jsonl"},
             ),
-            *forms("nuggets-score", "nuggets score assignments.jsonl --bootstrap 50"),
+            *forms("nuggets-score", "nuggets score assignments.jsonl --samples 50"),
             Case("doctor.txt", "doctor whole.yaml"),
-            Case("doctor.json", "doctor whole.yaml --json"),
+            Case("doctor.json", "doctor whole.yaml --format json"),
             Case("report.txt", "report whole.yaml --out report.html"),
         ],
         prepare=write_whole,
@@ -120,10 +120,10 @@ WORLDS = (
     World(
         "shop",
         [
-            Case("plan-synth.json", "plan shop.yaml --json"),
-            Case("synth-stage.json", "run shop.yaml --stage synth --json"),
+            Case("plan-synth.json", "plan shop.yaml --format json"),
+            Case("synth-stage.json", "run shop.yaml --stage synth --format json"),
             *both("plan", "plan shop.yaml"),
-            Case("agents-run.json", "agents run shop.yaml --out answers --json"),
+            Case("agents-run.json", "agents run shop.yaml --out answers --format json"),
             Case("", "run shop.yaml"),
             *both("failures", "failures shop.yaml"),
         ],
@@ -147,7 +147,7 @@ WORLDS = (
     World(
         "quality",
         [
-            Case("run.json", "run quality.yaml --json"),
+            Case("run.json", "run quality.yaml --format json"),
             Case("leaderboard.txt", "leaderboard quality.yaml"),
             *both("queries-labels", "queries quality.yaml --labels"),
             Case("", "export quality.yaml labels.csv --what labels", {"labels.csv": "labels.csv"}),
@@ -205,7 +205,7 @@ WORLDS = (
         [
             Case(
                 "edit.json",
-                "nuggets edit bank.jsonl edited.jsonl --out nuggets.jsonl --by ann --json",
+                "nuggets edit bank.jsonl edited.jsonl --out nuggets.jsonl --by ann --format json",
                 {"nuggets.jsonl": "nuggets.jsonl"},
             ),
             Case("edit.txt", "nuggets edit bank.jsonl edited.jsonl --out nuggets.jsonl --by ann --force"),
@@ -213,12 +213,12 @@ WORLDS = (
             *both("plan", "plan cats.yaml"),
             Case("assign.txt", "nuggets assign cats.yaml --nuggets nuggets.jsonl --answers answers.csv"),
             *forms("assigned-score", "nuggets score assignments.jsonl"),
-            *forms("score", "nuggets score automatic.jsonl --bootstrap 100", "jsonl"),
+            *forms("score", "nuggets score automatic.jsonl --samples 100", "jsonl"),
             *forms(
                 "score-citing",
-                "nuggets score automatic.jsonl --answers runs.jsonl --qrels labels.qrels --bootstrap 100",
+                "nuggets score automatic.jsonl --answers runs.jsonl --qrels labels.qrels --samples 100",
             ),
-            *both("correlate", "nuggets correlate automatic.jsonl manual.jsonl --column v --bootstrap 100"),
+            *both("correlate", "nuggets correlate automatic.jsonl manual.jsonl --column v --samples 100"),
             *forms("leaderboard", "leaderboard cats.yaml"),
         ],
         "nuggets",
@@ -263,12 +263,12 @@ WORLDS = (
     World(
         "rate",
         [
-            *forms("matrix", "rate matrix.csv --queries 200 --ties half --bootstrap 100"),
-            *forms("soft", "rate sure.csv --preferences soft --bootstrap 100"),
-            *forms("lengths", "rate lengths.csv --covariate log:words --bootstrap 100"),
-            *forms("elo", "rate lengths.csv --method elo --cluster none --bootstrap 100"),
+            *forms("matrix", "rate matrix.csv --queries 200 --ties half --samples 100"),
+            *forms("soft", "rate sure.csv --preferences soft --samples 100"),
+            *forms("lengths", "rate lengths.csv --covariate log:words --samples 100"),
+            *forms("elo", "rate lengths.csv --method elo --cluster none --samples 100"),
             *forms(
-                "judges", "rate judges.csv --by judge --position --covariate log:words --cluster topic --bootstrap 50"
+                "judges", "rate judges.csv --by judge --position --covariate log:words --cluster topic --samples 50"
             ),
         ],
         "rate",
@@ -285,7 +285,7 @@ WORLDS = (
     World(
         "recorded-rate",
         [
-            *forms("qdrant", f"rate {DATA}/ragelo_qdrant/pairwise_verdicts.csv --bootstrap 100"),
+            *forms("qdrant", f"rate {DATA}/ragelo_qdrant/pairwise_verdicts.csv --samples 100"),
         ],
         recorded=True,
     ),
@@ -295,7 +295,7 @@ WORLDS = (
             *forms("mtbench", f"calibrate {MTBENCH}"),
             *both("mtbench-votes", f"calibrate {MTBENCH} --against votes --games ordered"),
             *both("mtbench-estimates", f"calibrate {MTBENCH} --estimates --width 0.2"),
-            Case("crowd.json", f"calibrate {CROWD} --json"),
+            Case("crowd.json", f"calibrate {CROWD} --format json"),
         ],
         recorded=True,
     ),
@@ -311,7 +311,7 @@ WORLDS = (
                 f"qrels agreement {DATA}/llmjudge24/human.qrels "
                 f"{DATA}/llmjudge24/llm_qrels/llama3-8b-baseline0123.qrels --samples 20",
             ),
-            *forms("nuggets", f"nuggets score {DATA}/trec_rag24_nuggets/nugget_assignment.jsonl.gz --bootstrap 20"),
+            *forms("nuggets", f"nuggets score {DATA}/trec_rag24_nuggets/nugget_assignment.jsonl.gz --samples 20"),
         ],
         recorded=True,
     ),

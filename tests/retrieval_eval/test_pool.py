@@ -98,7 +98,7 @@ def options(files: Path, *more: object) -> list[object]:
 
 
 def test_the_command_says_what_each_run_gives(cli: Any, files: Path) -> None:
-    ended = cli(*options(files, "--json"))
+    ended = cli(*options(files, "--format", "json"))
     assert ended.status == 0
     shape = json.loads(ended.out)
     assert shape["runs"] == {

@@ -166,7 +166,7 @@ def test_grades_are_kept_by_criterion_and_read_by_calibrate(store: Path, cli: An
     assert [field.value for field in back.radio] == [2, 0]
     grade(back, 1, 0)
     assert len(kept(store, history=True)) > len(kept(store))
-    found = json.loads(cli("calibrate", store, "--json", "--samples", "50", "--method-samples", "0").out)
+    found = json.loads(cli("calibrate", store, "--format", "json", "--samples", "50", "--method-samples", "0").out)
     (own,) = found["comparisons"]
     assert (own["level"], own["judges"]["strict"]["n"]) == (
         "criteria",

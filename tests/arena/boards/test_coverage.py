@@ -200,7 +200,7 @@ def test_a_run_below_the_bar_prints_the_refusal_and_ends_with_three(
     with LLMServer(mostly_ill) as server:
         config = written(tmp_path, server.openai_url, 0.9)
         ran = cli("run", config)
-        as_json = cli("run", config, "--json")
+        as_json = cli("run", config, "--format", "json")
         assert ran.status == as_json.status == 3
         assert ran.out.startswith("Nothing to conclude yet: Not enough verdicts to rate. Judge ill has ")
         assert "and ratings need 90% of every judge's and agent's" in ran.out
@@ -220,7 +220,7 @@ def test_an_adaptive_schedule_that_decided_early_lacks_nothing(
     monkeypatch.setenv("ABSENT_KEY", "none")
     with LLMServer(steady_judge) as server:
         config = written(tmp_path, server.openai_url, 1.0, "{kind: adaptive, batch: 4, max_games: 6}")
-        ran = cli("run", config, "--json")
+        ran = cli("run", config, "--format", "json")
     board = json.loads(ran.out)
     assert board["adaptive"]["games"] == 6 < board["adaptive"]["possible"]
     assert board["shortfall"] is None

@@ -231,7 +231,7 @@ def test_scores_are_those_of_metrics_on_the_exported_qrels(cli: Any, cranfield: 
     assert cli("qrels", "export", cranfield / "cran.yaml", "--out", cranfield / "judge.qrels").status == 0
     told = json.loads(cli("leaderboard", cranfield / "cran.yaml", "--format", "json").out)["retrieval"]
     measures = [part for name in told["measures"] for part in ("--measure", name)]
-    asked = ("metrics", "--qrels", cranfield / "judge.qrels", "--run", *runs, *measures, "--json")
+    asked = ("metrics", "--qrels", cranfield / "judge.qrels", "--run", *runs, *measures, "--format", "json")
     own = json.loads(cli(*asked).out)["qrels"]["judge"]
     assert told["scores"]["judge"]["topics"] == own["topics"] == 12
     for run, found in told["scores"]["judge"]["agents"].items():
@@ -242,11 +242,21 @@ def test_scores_are_those_of_metrics_on_the_exported_qrels(cli: Any, cranfield: 
         line for line in (shared / "data/cranfield/qrels.txt").read_text().splitlines() if int(line.split()[0]) <= 12
     ]
     (cranfield / "people.qrels").write_text("\n".join(people) + "\n", encoding="utf-8")
-    asked = ("metrics", "--qrels", cranfield / "people.qrels", "--run", *runs, "--measure", "nDCG@10", "--json")
+    asked = (
+        "metrics",
+        "--qrels",
+        cranfield / "people.qrels",
+        "--run",
+        *runs,
+        "--measure",
+        "nDCG@10",
+        "--format",
+        "json",
+    )
     own = json.loads(cli(*asked).out)["qrels"]["people"]
     for run, found in told["scores"]["people"]["agents"].items():
         assert found["measures"]["nDCG@10"]["value"] == pytest.approx(own["runs"][run]["nDCG@10"], abs=1e-6)
-    agreement = ("qrels", "agreement", cranfield / "people.qrels", cranfield / "judge.qrels", "--json")
+    agreement = ("qrels", "agreement", cranfield / "people.qrels", cranfield / "judge.qrels", "--format", "json")
     sets = json.loads(cli(*agreement).out)["sets"]["judge"]
     assert {name: told["agreement"][name] for name in ("n", "kappa", "kappa_quadratic", "alpha", "confusion")} == {
         name: sets[name] for name in ("n", "kappa", "kappa_quadratic", "alpha", "confusion")

@@ -269,7 +269,7 @@ RECORDED = [
 def test_recorded_tables_are_rated_with_their_judge_health(
     cli: Any, shared: Path, name: str, options: list[str], verdicts: int, leader: str | None, both_orders: bool
 ) -> None:
-    more = [*options, "--bootstrap", "50", "--tournaments", "5", "--json"]
+    more = [*options, "--samples", "50", "--tournaments", "5", "--format", "json"]
     ended = cli("rate", shared / "data" / name, *more)
     assert ended.status == 0, ended.err
     told = json.loads(ended.out)
@@ -310,12 +310,12 @@ def test_length_explains_part_of_alpaca_eval_and_empty_orders_say_nothing(shared
 def test_a_table_without_orders_that_names_one_agent_first_is_told_how_to_say_so(cli: Any, tmp_path: Path) -> None:
     rows = [f"q{query},x,y,{'AAB'[query % 3]}" for query in range(90)]
     (tmp_path / "v.csv").write_text("\n".join(["qid,agent_a,agent_b,verdict", *rows]), encoding="utf-8")
-    assumed = cli("rate", tmp_path / "v.csv", "--bootstrap", "100").out
+    assumed = cli("rate", tmp_path / "v.csv", "--samples", "100").out
     assert "the answer shown first won 60 of 90 verdicts with a winner. Strength and place cannot be" in assumed
     assert "Places: without a column 'order' agent_a counts as the one shown first" in assumed
     unknown = "\n".join(["qid,agent_a,agent_b,verdict,order", *(f"{row}," for row in rows)])
     (tmp_path / "v.csv").write_text(unknown, encoding="utf-8")
-    not_known = cli("rate", tmp_path / "v.csv", "--bootstrap", "100").out
+    not_known = cli("rate", tmp_path / "v.csv", "--samples", "100").out
     assert (
         "Conclusion: Clear leader. x leads, 120 points above y, at 95% confidence over 90 games on 90 queries."
         in not_known

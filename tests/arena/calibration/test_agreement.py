@@ -212,7 +212,9 @@ def test_nuggets_and_disagreements_come_with_their_texts(cli: Any, tmp_path: Pat
     assert "query: Why is the sky \\x1b[31mblue?" in ended.out
     assert "x: It scatters." in ended.out
     assert "q2: x" not in ended.out
-    found = json.loads(cli("calibrate", tmp_path / "judge.csv", "--people", tmp_path / "people.csv", "--json").out)
+    found = json.loads(
+        cli("calibrate", tmp_path / "judge.csv", "--people", tmp_path / "people.csv", "--format", "json").out
+    )
     assert found["comparisons"][0]["level"] == "nuggets"
     assert found["comparisons"][0]["judges"]["judge"]["bias"] == 1
 

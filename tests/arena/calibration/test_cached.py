@@ -19,7 +19,7 @@ from tests.support.sample_store import write_store
 
 
 def calibrated(cli: CLI, path: Path) -> Any:
-    ended = cli("calibrate", path, "--json", "--method-samples", 20)
+    ended = cli("calibrate", path, "--format", "json", "--method-samples", 20)
     assert ended.status == 0, ended.err
     return json.loads(ended.out)
 
@@ -63,7 +63,7 @@ def test_kept_elo_is_that_of_these_games_and_samples(cli: CLI, tmp_path: Path, m
     monkeypatch.setattr(Played, "drawn", lambda own, weights: refuse() if own.name == "elo" else drawn(own, weights))
     calibrated(cli, path)
     with pytest.raises(AssertionError, match="made anew"):
-        cli("calibrate", path, "--json", "--method-samples", 20, "--seed", 1)
+        cli("calibrate", path, "--format", "json", "--method-samples", 20, "--seed", 1)
 
 
 def test_what_is_said_of_people_is_the_same_whether_all_verdicts_are_read_or_those_people_judged_too(
@@ -72,7 +72,8 @@ def test_what_is_said_of_people_is_the_same_whether_all_verdicts_are_read_or_tho
     path = write_store(tmp_path / "s.db")
     assert add_people(path, "sample", share=0.2)
     some, whole = (
-        json.loads(cli("calibrate", path, "--json", *more).out)["comparisons"] for more in ((), ("--estimates",))
+        json.loads(cli("calibrate", path, "--format", "json", *more).out)["comparisons"]
+        for more in ((), ("--estimates",))
     )
     for level in whole:
         for judge in level["judges"].values():

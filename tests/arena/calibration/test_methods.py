@@ -113,7 +113,7 @@ def test_a_demo_tournament_is_calibrated_and_people_are_a_method_of_their_own(
         "--method-samples",
         "5",
     )
-    found = json.loads(cli(*words, "--samples", "50", "--estimates", "--json").out)
+    found = json.loads(cli(*words, "--samples", "50", "--estimates", "--format", "json").out)
     ways = ["bradley_terry", "cover", "criteria", "elo", "nDCG@10", "people", "v_strict"]
     assert list(found["methods"]["methods"]) == ways
     assert found["judges"]["lexical"]["cost_per_1000_games"] == 0
@@ -220,7 +220,7 @@ def test_what_people_said_on_the_pages_counts_while_its_texts_stand(
         said.append(Annotation(Kind.RELEVANCE, "bob", query.query_id, doc_id, "", labelled, number % 3))
     Annotations(store, "rag-handbook").add(said)
     store.close()
-    ended = cli("calibrate", folder / "tournament.yaml", "--method-samples", "5", "--samples", "20", "--json")
+    ended = cli("calibrate", folder / "tournament.yaml", "--method-samples", "5", "--samples", "20", "--format", "json")
     found = json.loads(ended.out)
     counts = {one["level"]: one["people"]["votes"] for one in found["comparisons"]}
     assert counts == {"verdicts": 8, "criteria": 12, "labels": 12}

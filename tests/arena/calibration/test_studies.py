@@ -55,7 +55,7 @@ def arguments(command: str, shared: Path, folder: Path) -> list[str]:
 
 
 def told(cli: Any, *words: Any) -> Any:
-    return json.loads(cli("calibrate", *words, "--json").out)
+    return json.loads(cli("calibrate", *words, "--format", "json").out)
 
 
 @pytest.mark.parametrize("entry", COMMANDS, ids=range(len(COMMANDS)))

@@ -56,7 +56,7 @@ def test_what_export_writes_is_what_people_may_say(cli: CLI, played_demo: Path, 
     config = played_demo / "tournament.yaml"
     cli("export", config, tmp_path / "grades.csv", "--what", "criteria")
     found = json.loads(
-        cli("calibrate", config, "--people", tmp_path / "grades.csv", "--method-samples", 0, "--json").out
+        cli("calibrate", config, "--people", tmp_path / "grades.csv", "--method-samples", 0, "--format", "json").out
     )
     (own,) = found["comparisons"]
     assert own["level"] == "criteria"
@@ -78,7 +78,7 @@ def test_places_are_told_only_where_a_table_tells_them(
 ) -> None:
     judge = written(tmp_path / "judge.csv", "\n".join((columns, *rows)))
     people = written(tmp_path / "people.csv", "qid,agent_a,agent_b,verdict,order\nq1,x,y,A,ab\nq2,x,y,B,ab\n")
-    found = json.loads(cli("calibrate", judge, "--people", people, "--json").out)
+    found = json.loads(cli("calibrate", judge, "--people", people, "--format", "json").out)
     assert ("first_share" in found["comparisons"][0]["judges"]["judge"]) is known
     assert any("no column 'order'" in note for note in found["notes"]) is not known
 

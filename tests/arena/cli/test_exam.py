@@ -32,7 +32,7 @@ def test_scores_of_a_workbench_file_are_those_counted_by_hand(
     cli: CLI, graded: Path, bank: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "official.json").write_text('{"two": 1, "one": 2, "three": 3}', encoding="utf-8")
-    done = cli("exam", "score", graded, "--bank", bank, "--official", tmp_path / "official.json", "--json")
+    done = cli("exam", "score", graded, "--bank", bank, "--official", tmp_path / "official.json", "--format", "json")
     said = json.loads(done.out)
     assert done.status == 0
     covers = {
@@ -58,7 +58,7 @@ def test_a_workbench_file_becomes_tables_and_such_a_file_again(
     done = cli("exam", "export", folder / "grades.csv", out, "--documents", folder / "documents.csv", "--bank", bank)
     assert "6 grades of secret items left out" in done.out
     assert '"b"' not in gzip.decompress(out.read_bytes()).decode()
-    assert cli("exam", "score", out, "--json", "--llm", "google/flan-t5-large").status == 0
+    assert cli("exam", "score", out, "--format", "json", "--llm", "google/flan-t5-large").status == 0
 
 
 def test_secret_items_are_in_no_imported_table_unless_asked_for(
@@ -89,7 +89,7 @@ def test_grades_are_added_onto_a_workbench_file(cli: CLI, graded: Path, tmp_path
 def test_secret_items_are_shown_only_when_asked_for(cli: CLI, bank: Path, tmp_path: Path) -> None:
     for command in (
         ("bank", "show", bank),
-        ("bank", "show", bank, "--json"),
+        ("bank", "show", bank, "--format", "json"),
         ("bank", "diff", tmp_path / "empty.csv", bank),
     ):
         (tmp_path / "empty.csv").write_text("qid,question\nskin,old?\n", encoding="utf-8")

@@ -58,7 +58,7 @@ def test_failures_are_counted_by_cause_and_judge_before_they_are_listed(cli: Any
     with LLMServer(oddly) as server:
         config = tournament(server.openai_url)
         assert cli("run", config).status == 3
-    found = json.loads(cli("failures", config, "--json").out)
+    found = json.loads(cli("failures", config, "--format", "json").out)
     counts = Counter(entry["cause"] for entry in found)
     assert set(counts) == {"contract", "bad_request"}
     assert {entry["judge"] for entry in found} == {"odd"}
@@ -81,10 +81,10 @@ def test_failures_can_be_chosen_by_cause_and_judge(cli: Any, tournament: Any) ->
     with LLMServer(oddly) as server:
         config = tournament(server.openai_url)
         cli("run", config)
-    every = json.loads(cli("failures", config, "--json").out)
-    some = json.loads(cli("failures", config, "--json", "--cause", "contract", "--judge", "odd").out)
+    every = json.loads(cli("failures", config, "--format", "json").out)
+    some = json.loads(cli("failures", config, "--format", "json", "--cause", "contract", "--judge", "odd").out)
     assert some == [entry for entry in every if entry["cause"] == "contract"] != []
-    both = json.loads(cli("failures", config, "--json", "--cause", "contract", "--cause", "bad_request").out)
+    both = json.loads(cli("failures", config, "--format", "json", "--cause", "contract", "--cause", "bad_request").out)
     assert both == every
     assert cli("failures", config, "--judge", "good").out == "0 failed\n"
     for option, name, instead in (("--cause", "contrakt", "contract"), ("--judge", "od", "odd")):
@@ -98,10 +98,10 @@ def test_all_tournaments_of_a_store_are_listed_unless_one_is_named(cli: Any, tou
         for name in ("one", "two"):
             cli("run", tournament(server.openai_url, name))
     store = tmp_path / "shared.db"
-    own = json.loads(cli("failures", tmp_path / "one.yaml", "--json").out)
-    every = json.loads(cli("failures", store, "--json").out)
+    own = json.loads(cli("failures", tmp_path / "one.yaml", "--format", "json").out)
+    every = json.loads(cli("failures", store, "--format", "json").out)
     assert Counter(entry["tournament"] for entry in every) == {"one": len(own), "two": len(own)}
-    assert json.loads(cli("failures", store, "--tournament", "two", "--json").out) == every[len(own) :]
+    assert json.loads(cli("failures", store, "--tournament", "two", "--format", "json").out) == every[len(own) :]
     assert cli("failures", store).out.count("two: pairwise odd ") == len(own)
 
 
@@ -109,7 +109,7 @@ def test_retrying_asks_again_only_what_failed(cli: Any, tournament: Any) -> None
     with LLMServer(oddly) as server:
         config = tournament(server.openai_url)
         assert cli("run", config).status == 3
-        failed = json.loads(cli("failures", config, "--json").out)
+        failed = json.loads(cli("failures", config, "--format", "json").out)
         asked = {call.sha256 for call in server.calls}
 
         before = len(server.calls)

@@ -35,7 +35,9 @@ def test_commands_of_the_page_say_what_it_shows(cli: Any, shared: Path) -> None:
 def test_what_the_page_says_of_a_judge_is_computed(cli: Any, shared: Path) -> None:
     folder = shared / "data/llmjudge24"
     sets = sorted((folder / "llm_qrels").iterdir())
-    told = json.loads(cli("qrels", "agreement", folder / "human.qrels", *sets, "--samples", "0", "--json").out)["sets"]
+    told = json.loads(
+        cli("qrels", "agreement", folder / "human.qrels", *sets, "--samples", "0", "--format", "json").out
+    )["sets"]
     page = " ".join(PAGE.read_text(encoding="utf-8").split())
     least = min(told, key=lambda name: told[name]["kappa"])
     assert f"The judge that agrees least, `{least}`" in page

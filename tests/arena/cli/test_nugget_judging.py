@@ -71,7 +71,7 @@ def test_nuggets_are_made_assigned_and_scored_in_nuggetizers_files(cli: Any, con
         {"text": "fact of all", "importance": "vital", "assignment": "support"},
         {"text": "fact of x", "importance": "vital", "assignment": "not_support"},
     ]
-    scored = json.loads(cli("nuggets", "score", "assignments.jsonl", "--json").out)["runs"]
+    scored = json.loads(cli("nuggets", "score", "assignments.jsonl", "--format", "json").out)["runs"]
     assert scored["x"]["v_strict"] == pytest.approx(1 / 3, abs=1e-6)
     assert scored["x"]["a_strict"] == pytest.approx(1 / 4)
 
@@ -101,7 +101,7 @@ def test_lists_for_people_come_back_edited_and_are_assigned_to_any_answers(
     }  # fmt: skip
     Path("run.jsonl").write_text(json.dumps(submitted) + "\n")
     files = ("--nuggets", "edited.jsonl", "--answers", "run.jsonl", "--answers", "answers.csv")
-    ended = cli("nuggets", "assign", config, *files, "--json")
+    ended = cli("nuggets", "assign", config, *files, "--format", "json")
     assert ended.status == 0, ended.err
     assert json.loads(ended.out) == {
         "file": "assignments.jsonl", "answers": 4, "labels": 4, "assigned": 4, "without": {},
@@ -177,7 +177,7 @@ def test_a_judge_that_spells_lists_in_its_own_ways_shifts_no_label_and_every_sho
     failed = cli("failures", path)
     assert "must hold exactly 10 labels, not 9" in failed.out
     assert "somewhat" not in failed.out
-    runs = json.loads(cli("nuggets", "score", "assignments.jsonl", "--json").out)["runs"]
+    runs = json.loads(cli("nuggets", "score", "assignments.jsonl", "--format", "json").out)["runs"]
     assert (runs["human-news"]["v_strict"], runs["human-news"]["coverage"], runs["human-news"]["failed"]) == (
         None,
         0,

@@ -62,7 +62,7 @@ def test_written_scores_are_read_back_as_a_condition(cli: Any, assignments: Path
     scores = tmp_path / f"scores.{form}"
     scores.write_text(cli("nuggets", "score", assignments, "--format", form).out, encoding="utf-8")
     for column in COLUMNS:
-        shape = read_json(cli, "nuggets", "correlate", assignments, scores, "--column", column, "--json")
+        shape = read_json(cli, "nuggets", "correlate", assignments, scores, "--column", column, "--format", "json")
         assert (shape["n"], shape["kendall_tau"], shape["spearman"]) == (4, 1, 1)
         assert shape["pairs"]["n"] == (10 if form == "jsonl" else 0)
         assert all(own["a"] == pytest.approx(own["b"]) for own in shape["points"]["runs"])

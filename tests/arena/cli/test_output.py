@@ -31,7 +31,7 @@ def test_exported_verdicts_imported_again_give_the_same_ratings(
         assert cli("export", tmp_path / f"{name}.db", again).status == 0
         assert sorted(again.read_text("utf-8").splitlines()) == sorted(verdicts.read_text("utf-8").splitlines())
         rated[name] = json.loads(cli("leaderboard", tmp_path / f"{name}.db", "--format", "json").out)
-    original = json.loads(cli("rate", verdicts, "--json").out)
+    original = json.loads(cli("rate", verdicts, "--format", "json").out)
     for name in rated:
         for row in rated[name]["agents"]:
             del row["criteria"]
@@ -43,14 +43,14 @@ def test_exported_data_make_the_same_tournament(cli: Any, played_demo: Path, tmp
     cli("export", played_demo / "tournament.yaml", tmp_path / "data", "--what", "data")
     for name in ("tournament.yaml", "exam.csv", "nuggets.jsonl", "rag-handbook.db"):
         shutil.copy(played_demo / name, tmp_path / "data")
-    again = cli("run", tmp_path / "data/tournament.yaml", "--json")
+    again = cli("run", tmp_path / "data/tournament.yaml", "--format", "json")
     assert again.err.count(" 0 calls") == 7
     assert again.out == cli("leaderboard", played_demo / "tournament.yaml", "--format", "json").out
 
 
 def test_recorded_verdicts_give_the_recorded_elo(cli: Any, shared: Path) -> None:
     folder = shared / "data/ragelo_qdrant"
-    rated = json.loads(cli("rate", folder / "pairwise_verdicts.csv", "--as-games", "--json").out)
+    rated = json.loads(cli("rate", folder / "pairwise_verdicts.csv", "--as-games", "--format", "json").out)
     with (folder / "agents.csv").open(newline="") as lines:
         names = {row["agent"]: row["name"] for row in csv.DictReader(lines)}
     with (folder / "recorded_elo_ranking.csv").open(newline="") as lines:
@@ -62,7 +62,7 @@ def test_recorded_verdicts_give_the_recorded_elo(cli: Any, shared: Path) -> None
 
 def test_published_win_percentages_give_the_published_order_of_ratings(cli: Any, shared: Path) -> None:
     matrix = shared / "data/papers/ragelo_win_percentages.csv"
-    options = ["--queries", "200", "--ties", "half", "--initial", "500", "--bootstrap", "0", "--json"]
+    options = ["--queries", "200", "--ties", "half", "--initial", "500", "--samples", "0", "--format", "json"]
     rated = json.loads(cli("rate", matrix, *options).out)
     assert [row["bt"] for row in rated["agents"]] == pytest.approx([568.8, 545.2, 499.9, 482.3, 468.4, 435.4], abs=0.1)
 
@@ -81,8 +81,8 @@ def long_names(tmp_path: Path) -> Path:
 
 
 def test_notes_that_repeat_for_many_agents_are_told_thrice(cli: Any, long_names: Path) -> None:
-    quick = ("--bootstrap", "50", "--tournaments", "5")
-    told = json.loads(cli("rate", long_names, *quick, "--json").out)["notes"]
+    quick = ("--samples", "50", "--tournaments", "5")
+    told = json.loads(cli("rate", long_names, *quick, "--format", "json").out)["notes"]
     alike = [note for note in told if note.startswith("No maximum of the likelihood: ")]
     assert len(alike) > 4
     printed = cli("rate", long_names, *quick).out

@@ -48,14 +48,14 @@ def test_init_writes_a_folder_that_can_be_run_and_leaves_a_used_one_alone(cli: A
 
 def test_plan_counts_without_making_a_store_and_run_calls_what_was_planned(cli: Any, demo: Path) -> None:
     (demo / "rag-handbook.db").unlink()
-    planned = json.loads(cli("plan", demo / "tournament.yaml", "--json").out)
+    planned = json.loads(cli("plan", demo / "tournament.yaml", "--format", "json").out)
     assert not (demo / "rag-handbook.db").exists()
     calls = {stage["task"]: stage["calls"] for stage in planned["stages"]}
     assert set(planned["stages"][0]) >= {"judge", "wanted", "known", "identical", "input_tokens", "cost_usd", "seconds"}
-    ran = cli("run", demo / "tournament.yaml", "--json")
+    ran = cli("run", demo / "tournament.yaml", "--format", "json")
     assert f"relevance: {calls['relevance']} judged" in ran.err
     assert calls["pairwise"] >= 256  # an upper bound: the plan takes every document as relevant
-    after = json.loads(cli("plan", demo / "tournament.yaml", "--json").out)
+    after = json.loads(cli("plan", demo / "tournament.yaml", "--format", "json").out)
     assert {stage["calls"] for stage in after["stages"]} == {0}
     assert json.loads(ran.out)["complete"]
 
@@ -99,7 +99,7 @@ def test_an_incomplete_run_ends_with_three_and_prints_ratings_with_their_coverag
     assert board["complete"] is False
     assert board["failures"] == {"not_recorded": failed}
     assert board["coverage"]["pairwise"]["failed"] == failed
-    causes = {entry["cause"] for entry in json.loads(cli("failures", demo / "own.db", "--json").out)}
+    causes = {entry["cause"] for entry in json.loads(cli("failures", demo / "own.db", "--format", "json").out)}
     assert causes == {"not_recorded"}
 
 

@@ -119,7 +119,7 @@ def test_labels_go_out_as_a_table_or_one_person_s_as_qrels_and_come_in(cli: Any)
         done = cli("votes", "import", "s.db", file, "--kind", "relevance", *given)
         assert done.status == 0, done.err
         assert f"by {who}, " in done.out
-    counted = json.loads(cli("votes", "list", "s.db", "--json").out)["votes"]
+    counted = json.loads(cli("votes", "list", "s.db", "--format", "json").out)["votes"]
     assert {(row["annotator"], row["labels"], row["skipped"]) for row in counted} == {
         ("ann", 2, 0), ("bob", 2, 0), ("eve", 0, 2), ("l", 2, 0), ("z", 2, 0),
     }  # fmt: skip
@@ -130,11 +130,11 @@ def test_what_is_exported_is_what_calibrate_reads(cli: Any, kind: str) -> None:
     said_by("ann", Kind.VERDICT, "A")
     said_by("ann", Kind.RELEVANCE, 2)
     said_by("ann", Kind.CRITERIA, GRADES, 5)
-    inside = json.loads(cli("calibrate", "s.db", "--json", "--samples", "50", "--method-samples", "0").out)
+    inside = json.loads(cli("calibrate", "s.db", "--format", "json", "--samples", "50", "--method-samples", "0").out)
     assert cli("votes", "export", "s.db", "v.csv", "--kind", kind).status == 0
     Path("s.db").unlink()
     write_store(Path("s.db"), queries=6)
-    options = ("--people", "v.csv", "--json", "--samples", "50", "--method-samples", "0")
+    options = ("--people", "v.csv", "--format", "json", "--samples", "50", "--method-samples", "0")
     outside = json.loads(cli("calibrate", "s.db", *options).out)
     (own,) = outside["comparisons"]
     assert own in inside["comparisons"]
@@ -235,10 +235,12 @@ def test_what_a_person_assigned_is_scored_and_held_against_the_judge(config: str
     assess("ann", Support.FULL, Support.NONE)
     out = cli("votes", "export", config, "ann.jsonl", "--kind", "nuggets")
     assert (out.status, out.out) == (0, "wrote ann.jsonl: 12 of 12 labels by ann, answers: 6\n"), out.err
-    scored = json.loads(cli("nuggets", "score", "ann.jsonl", "--json").out)["runs"]
+    scored = json.loads(cli("nuggets", "score", "ann.jsonl", "--format", "json").out)["runs"]
     assert {run: (own["v_strict"], own["a"]) for run, own in scored.items()} == dict.fromkeys("xyz", (1.0, 0.5))
     assert cli("nuggets", "assign", config).status == 0
-    compared = json.loads(cli("nuggets", "correlate", "ann.jsonl", "assignments.jsonl", "--column", "a", "--json").out)
+    compared = json.loads(
+        cli("nuggets", "correlate", "ann.jsonl", "assignments.jsonl", "--column", "a", "--format", "json").out
+    )
     assert compared["nuggets"]["assignment"]["n"] == 12
 
 

@@ -62,11 +62,11 @@ ALL = {"position": True, "covariates": ["log_length", "citations"], "anchor": "y
 
 def test_the_leaderboard_is_what_rate_makes_of_the_exported_verdicts(cli: CLI, tmp_path: Path) -> None:
     config = write_config(tmp_path, bradley_terry=ALL)
-    board = json.loads(cli("run", config, "--json").out)
+    board = json.loads(cli("run", config, "--format", "json").out)
     assert cli("export", config, tmp_path / "v.csv").status == 0
     by_hand = ["--position", "--covariate", "log_length", "--covariate", "citations", "--anchor", "y"]
     rated = json.loads(
-        cli("rate", tmp_path / "v.csv", *by_hand, "--tournaments", "20", "--bootstrap", "60", "--json").out
+        cli("rate", tmp_path / "v.csv", *by_hand, "--tournaments", "20", "--samples", "60", "--format", "json").out
     )
     names = ("agent", "bt", "bt_low", "bt_high", "elo", "games", "wins")
     assert [[row[name] for name in names] for row in board["agents"]] == [
@@ -85,7 +85,7 @@ def test_the_leaderboard_is_what_rate_makes_of_the_exported_verdicts(cli: CLI, t
 
 
 def test_the_defaults_reconcile_and_control_for_nothing(cli: CLI, tmp_path: Path) -> None:
-    board = json.loads(cli("run", write_config(tmp_path), "--json").out)
+    board = json.loads(cli("run", write_config(tmp_path), "--format", "json").out)
     assert (board["controlled"], board["position"]) == (None, None)
     assert sum(row["games"] for row in board["agents"]) == 2 * 30
     assert not any("position term" in note for note in board["notes"])
@@ -123,9 +123,9 @@ def test_every_place_that_rates_takes_the_position_term(cli: CLI, tmp_path: Path
 
 def test_intervals_come_from_the_sandwich_where_it_is_asked_for(cli: CLI, tmp_path: Path) -> None:
     config = write_config(tmp_path, intervals="sandwich")
-    board = json.loads(cli("run", config, "--json").out)
+    board = json.loads(cli("run", config, "--format", "json").out)
     assert cli("export", config, tmp_path / "v.csv").status == 0
-    quick = ["--tournaments", "20", "--json"]
+    quick = ["--tournaments", "20", "--format", "json"]
     formula, drawn = (
         json.loads(cli("rate", tmp_path / "v.csv", "--intervals", how, *quick).out) for how in ("sandwich", "bootstrap")
     )

@@ -208,10 +208,10 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_tournament_is_rated_by_what_its_local_judge_finds_likely(cli: CLI, judged: Path, tmp_path: Path) -> None:
-    soft = json.loads(cli("run", judged, "--json").out)
+    soft = json.loads(cli("run", judged, "--format", "json").out)
     assert soft["coverage"]["pairwise"]["judged"] == 18
     assert cli("export", judged, tmp_path / "v.csv").status == 0
-    quick_options = ["--tournaments", "5", "--bootstrap", "20", "--json"]
+    quick_options = ["--tournaments", "5", "--samples", "20", "--format", "json"]
     rated = json.loads(cli("rate", tmp_path / "v.csv", "--preferences", "soft", *quick_options).out)
     names = ("agent", "bt", "bt_low", "elo", "wins", "losses", "games")
     assert [[row[name] for name in names] for row in soft["agents"]] == [
@@ -238,7 +238,7 @@ def test_a_tournament_is_rated_by_what_its_local_judge_finds_likely(cli: CLI, ju
     assert [row["bt"] for row in quick["agents"]] == [row["bt"] for row in soft["agents"]]
 
     judged.write_text(judged.read_text().replace("soft", "hard"))
-    ended = cli("run", judged, "--json")
+    ended = cli("run", judged, "--format", "json")
     assert "0 calls" in ended.err
     hard = json.loads(ended.out)
     by_verdict = json.loads(cli("rate", tmp_path / "v.csv", "--reconcile", *quick_options).out)

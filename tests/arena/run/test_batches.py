@@ -147,10 +147,10 @@ def test_batches_are_left_and_shown_and_fetched_by_a_later_run(tmp_path: Path, s
     assert "judge 'judge' waits for 8 replies in 1 batch since" in left.err
     assert "run again to fetch their replies" in left.err
     assert "judge 'judge' waits for 8 replies" in cli("failures", path).out
-    (shown,) = json.loads(cli("batches", path, "--json").out)
+    (shown,) = json.loads(cli("batches", path, "--format", "json").out)
     assert (shown["id"], shown["state"], shown["open"]) == ("batch_1", "handed in", 8)
 
-    stages = {row["task"]: row for row in json.loads(cli("plan", path, "--json").out)["stages"]}
+    stages = {row["task"]: row for row in json.loads(cli("plan", path, "--format", "json").out)["stages"]}
     assert (stages["relevance"]["waiting"], stages["relevance"]["calls"]) == (8, 0)
     direct = tmp_path / "direct.yaml"
     direct.write_text(path.read_text().replace('"mode":"batch"', '"mode":"direct"'))

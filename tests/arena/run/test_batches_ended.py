@@ -84,7 +84,7 @@ def test_a_cancelled_batch_keeps_its_replies_and_is_asked_again_only_by_a_word(
     assert (
         "relevance: 0 judged, 3 known, 5 failed, 0 left of 8; 0 calls" in cli("run", path, "--stage", "relevance").err
     )
-    assert [row["cause"] for row in json.loads(cli("failures", path, "--json").out)] == ["cancelled"] * 5
+    assert [row["cause"] for row in json.loads(cli("failures", path, "--format", "json").out)] == ["cancelled"] * 5
     assert [len(each.requests) for each in server.batches.made.values()] == [8]
 
     assert cli("run", path, "--retry-failed").status == 0

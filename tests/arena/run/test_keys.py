@@ -207,8 +207,8 @@ def test_planted_keys_are_nowhere(
         ran(0, "plan", config)
         ran(0, "doctor", config)
         summary = ran(3, "run", config, "--log-json", "trace.jsonl")
-        causes = ran(0, "failures", config, "--json")
-        ran(3, "run", config, "--retry-failed", "--json")
+        causes = ran(0, "failures", config, "--format", "json")
+        ran(3, "run", config, "--retry-failed", "--format", "json")
         ran(0, "batches", config)
         # In a process of its own, with all that an interpreter says when it ends.
         crash = "import arena.store as s; s.Store.save = lambda *_: exec('raise RuntimeError(\"planted\")')"

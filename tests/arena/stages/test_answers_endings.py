@@ -87,7 +87,7 @@ def test_a_run_killed_twice_asks_everything_once(config: Path, server: LLMServer
         child.send_signal(signal.SIGKILL)
         child.communicate()
         assert kept(config) >= len(server.calls) - 2 * 2 * len(AGENTS) * AT_ONCE
-    last = ended(running(config, "--json"))
+    last = ended(running(config, "--format", "json"))
     assert last.status == 0, last.err
     told = json.loads(last.out)["agents"]
     assert all(own["answered"] + own["known"] == len(QUERIES) for own in told.values())

@@ -35,9 +35,9 @@ def two_agents(server: LLMServer, **changed: Any) -> dict[str, Any]:
 def test_documents_to_leaderboard_in_one_run_and_nothing_is_asked_twice(cli: Any, tmp_path: Path) -> None:
     with LLMServer(answering()) as server:
         config = write_config(tmp_path, two_agents(server), retrieval={"judge": "words"})
-        first = cli("run", config, "--json")
+        first = cli("run", config, "--format", "json")
         assert (first.status, len(server.calls)) == (0, 16)
-        again = cli("run", config, "--json")
+        again = cli("run", config, "--format", "json")
         assert (again.status, again.out, len(server.calls)) == (0, first.out, 16)
     assert "agent x: 8 answered, 0 known, 0 failed, 0 left of 8; 8 calls, $0.016" in first.err
     assert "agent x: 0 answered, 8 known, 0 failed, 0 left of 8" in again.err
@@ -82,7 +82,7 @@ def test_a_slow_a_failing_and_an_empty_reply_are_missing_and_asked_again(cli: An
     script = {"y": faults}
     with LLMServer(lambda call: answering(faults=script.get(call.path.strip("/")))(call)) as server:
         config = write_config(tmp_path, two_agents(server, timeout_s=0.5))
-        ended = cli("run", config, "--json")
+        ended = cli("run", config, "--format", "json")
         assert ended.status == 3
         line = next(line for line in ended.err.splitlines() if line.startswith("agent y:"))
         assert "2 answered, 0 known, 6 failed (" in line
@@ -96,13 +96,13 @@ def test_a_slow_a_failing_and_an_empty_reply_are_missing_and_asked_again(cli: An
         assert board["costs"]["agents"]["x"]["missing"] == {}
         table = cli("leaderboard", config, "--details")
         assert re.search(r"y +2 +8 .*timeout", table.out)
-        listed = json.loads(cli("failures", config, "--json").out)
+        listed = json.loads(cli("failures", config, "--format", "json").out)
         assert {(entry["task"], entry["item"]) for entry in listed} == {("agents", "y")}
         assert {entry["qid"] for entry in listed} == faults.keys()
 
         script.clear()  # the agent is mended
         before = Counter(asked(call) for call in server.calls)
-        mended = cli("run", config, "--json")
+        mended = cli("run", config, "--format", "json")
         after = Counter(asked(call) for call in server.calls) - before
     assert mended.status == 0, mended.err
     assert after == Counter(faults.keys()), "only what was missing is asked again"
@@ -174,7 +174,7 @@ def test_stages_can_be_done_one_by_one(cli: Any, tmp_path: Path) -> None:
         shown = cli("agents", "run", config, "--out", tmp_path / "looked-at")
         assert shown.status == 0
         assert "It is q0, says x." in (tmp_path / "looked-at/answers.csv").read_text()
-        judged = cli("run", config, "--stage", "pairwise", "--json")
+        judged = cli("run", config, "--stage", "pairwise", "--format", "json")
         assert len(server.calls) == 16
     assert judged.status == 0
     assert json.loads(judged.out)["coverage"]["pairwise"] == {
@@ -189,7 +189,9 @@ def test_answers_of_files_and_agents_meet(cli: Any, tmp_path: Path) -> None:
             + "".join(f"{q},old,An old answer to {q}.,{n}\n" for n, q in enumerate(QUERIES))
         )
         data = {"queries": "queries.csv", "answers": "answers.csv"}
-        ended = cli("run", write_config(tmp_path, {"x": http_agent(url_of(server, "x"))}, data=data), "--json")
+        ended = cli(
+            "run", write_config(tmp_path, {"x": http_agent(url_of(server, "x"))}, data=data), "--format", "json"
+        )
     assert ended.status == 0, ended.err
     costs = json.loads(ended.out)["costs"]["agents"]
     assert costs["old"]["latency_s"] == {"median": 3.5, "p95": pytest.approx(6.65), "known": 8}
@@ -235,7 +237,7 @@ def test_what_agents_say_that_they_cite_is_scored_by_the_labels_of_those_documen
         theirs = next(doc_id for doc_id, one in load_data(load_config(config)).documents.items() if "y on" in one.text)
         (tmp_path / "labels.qrels").write_text(f"q0 0 1 0\nq0 0 2 0\nq0 0 {theirs} 1\n")
         config = write_config(tmp_path, agents, ["q0"], data={"queries": "queries.csv", "qrels": "labels.qrels"})
-        found = json.loads(cli("run", config, "--json").out)["citations"]["people"]
+        found = json.loads(cli("run", config, "--format", "json").out)["citations"]["people"]
     assert theirs.startswith("2~")
     assert {agent: (own["precision"], own["cited"], own["uncited"]) for agent, own in found.items()} == {
         "x": (0, 2, 0),

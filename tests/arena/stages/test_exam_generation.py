@@ -222,11 +222,11 @@ def test_the_commands_write_a_bank_and_grade_by_it(tmp_path: Path, cli: Any) -> 
         assert cli("exam", "generate", path, bank).status == 2
         path.write_text(yaml + "exam: {judge: j, bank: written.jsonl, passage_words: 7}\n")
         assert cli("exam", "generate", path, tmp_path / "b.jsonl").err.startswith("error: exam.generate: the config")
-        done = cli("exam", "grade", path, "--out", tmp_path / "g.csv", "--json")
+        done = cli("exam", "grade", path, "--out", tmp_path / "g.csv", "--format", "json")
         assert done.status == 0, done.err
         shown = json.loads(done.out)
         assert shown["coverage"]["graded"] == shown["coverage"]["pairs"] == ALL
-        scored = json.loads(cli("exam", "score", tmp_path / "g.csv", "--bank", bank, "--json").out)
+        scored = json.loads(cli("exam", "score", tmp_path / "g.csv", "--bank", bank, "--format", "json").out)
         levels = [[(row["agent"], row["levels"]) for row in found["agents"]] for found in (scored, shown)]
         assert levels[0] == levels[1], "the ids of passages lead back to the answers"
     path.write_text(yaml)

@@ -135,7 +135,7 @@ def test_what_several_items_in_one_call_do_to_the_grades_can_be_measured(tmp_pat
         for size in (1, 2):
             ended = graded(exam_config(tmp_path, server.openai_url, items_per_call=size))
             save_grades(tmp_path / f"{size}.csv", ended.study)
-    done = cli("exam", "agreement", tmp_path / "1.csv", "--with", tmp_path / "2.csv", "--json")
+    done = cli("exam", "agreement", tmp_path / "1.csv", "--with", tmp_path / "2.csv", "--format", "json")
     found = json.loads(done.out)
     counts = found["confusion"]["counts"]
     assert (found["n"], counts[0][0], counts[5][0]) == (ALL, 6, 1)

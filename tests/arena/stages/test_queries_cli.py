@@ -56,7 +56,7 @@ def test_near_duplicates_are_listed(tmp_path: Path, cli: Any) -> None:
         "1 passage left out, nearly the same as an earlier one:",
         "  b.txt#s1-1 of a.txt#s1-1 (1.00)",
     ]
-    assert json.loads(cli("documents", tmp_path, "--near-duplicates", "0", "--json").out) == {
+    assert json.loads(cli("documents", tmp_path, "--near-duplicates", "0", "--format", "json").out) == {
         "documents": 2,
         "near_duplicates": [],
         "notes": [],
@@ -89,7 +89,7 @@ def test_a_quota_that_is_not_filled_is_one_line_and_exit_status_3(tmp_path: Path
         assert f"20 queries written to {tmp_path}/out/queries.csv" in done.out
         line = "gpt: 10 queries of the 20 of its quota; sample more passages, or lower the quota"
         assert done.err.splitlines()[-1] == line
-        shown = json.loads(cli("synth", tmp_path / "s.yaml", "--json").out)
+        shown = json.loads(cli("synth", tmp_path / "s.yaml", "--format", "json").out)
     assert shown["short"] == {"gpt": {"kept": 10, "quota": 20}}
     assert (shown["complete"], shown["generated"], shown["kept"]) == (
         False,
@@ -135,7 +135,7 @@ def test_the_line_runs_offline_on_the_handbook(tmp_path: Path, cli: Any) -> None
         f"  examples: {ROOT}/arena/demo/queries.csv\n"
         "  passages: {by: pages, size: 600}\n  filters: {answerable: baseline}\n"
     )
-    done = cli("synth", tmp_path / "s.yaml", "--json")
+    done = cli("synth", tmp_path / "s.yaml", "--format", "json")
     assert done.status == 0, done.err
     shown = json.loads(done.out)
     assert shown["documents"] == 17

@@ -85,6 +85,6 @@ def test_a_tournament_without_its_queries_is_planned_as_far_as_that_goes(cli: An
     with closing(Store.open(str(tmp_path / "t.db"))) as store:
         (made,) = Runs(store, "t").all()
     assert (made.state, made.spent["queries"].judged, made.stages["queries"]["wanted"]) == ("complete", 2, 2)
-    second = json.loads(cli("plan", config, "--json").out)
+    second = json.loads(cli("plan", config, "--format", "json").out)
     assert [(row["task"], row["calls"]) for row in second["stages"]] == [("queries", 0)]
     assert [row["agent"] for row in second["agents"]] == ["x", "y"]

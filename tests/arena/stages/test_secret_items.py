@@ -84,22 +84,28 @@ def every_output(cli: CLI, config: Path, folder: Path) -> dict[str, str]:
         ("plan", config),
         ("doctor", config),
         ("run", config, "--log-json", folder / "log.jsonl"),
-        ("run", config, "--json"),
+        ("run", config, "--format", "json"),
         ("exam", "grade", config, "--out", grades, "--log-json", folder / "log.jsonl"),
-        ("exam", "grade", config, "--json", "--out", folder / "g.jsonl.gz"),
+        ("exam", "grade", config, "--format", "json", "--out", folder / "g.jsonl.gz"),
         *[("leaderboard", store, "--format", form) for form in ("table", "json", "csv", "md", "html")],
         ("failures", config),
-        ("failures", store, "--json"),
+        ("failures", store, "--format", "json"),
         ("bank", "show", bank),
-        ("bank", "show", bank, "--json"),
+        ("bank", "show", bank, "--format", "json"),
         ("bank", "convert", bank, folder / "open.csv"),
-        ("exam", "score", grades, "--bank", bank, "--json"),
+        ("exam", "score", grades, "--bank", bank, "--format", "json"),
         ("exam", "grade", config, "--secret", "--out", folder / "all.jsonl.gz"),
         ("exam", "export", folder / "all.jsonl.gz", folder / "w.jsonl.gz", "--bank", bank),
         *[
             ("exam", "oversight", folder / "all.jsonl.gz", "--bank", bank, "--query", "skin", "--show", view, *form)
             for view in ("summary", "answers", "grid", "influence")
-            for form in ((), ("--json",))
+            for form in (
+                (),
+                (
+                    "--format",
+                    "json",
+                ),
+            )
         ],
     ]
     said = {}
@@ -121,7 +127,7 @@ def test_of_a_bank_that_a_judge_writes_nothing_secret_is_shown(
     write_exam(tmp_path)
     with LLMServer() as server:
         config = write_config(tmp_path, server.openai_url, generate={"per_query": 6, "secret": 0.5})
-        assert cli("run", config, "--json").status == 0
+        assert cli("run", config, "--format", "json").status == 0
         said = {name: cli(name, config).out for name in ("leaderboard", "failures", "plan")}
         said["json"] = cli("leaderboard", config, "--format", "json").out
     with closing(Store.open(str(tmp_path / "exam.db"))) as store:

@@ -141,7 +141,7 @@ def test_the_command_says_all_that_is_wrong(tmp_path: Path, cli: CLI) -> None:
     shown_board = cli("leaderboard", path)
     assert shown_board.status == 2
     assert "is not what was written" in shown_board.err
-    found = cli("store", "check", path, "--json")
+    found = cli("store", "check", path, "--format", "json")
     problems = json.loads(found.out)["problems"]
     assert found.status == 1
     assert sum(problem.startswith("judgment ") and "pairwise of" in problem for problem in problems) == 2
@@ -149,7 +149,8 @@ def test_the_command_says_all_that_is_wrong(tmp_path: Path, cli: CLI) -> None:
     assert any("name a query that is not there" in problem for problem in problems)
     assert cli("store", "check", path, "--discard").status == 1
     assert not any(
-        "judgment " in problem for problem in json.loads(cli("store", "check", path, "--json").out)["problems"]
+        "judgment " in problem
+        for problem in json.loads(cli("store", "check", path, "--format", "json").out)["problems"]
     )
 
 

@@ -118,7 +118,7 @@ def test_what_a_server_cannot_hold_is_one_line(postgres: PostgresServer, tmp_pat
     with store._write() as connection:
         connection.exec_driver_sql("UPDATE judgment SET reason = 'nul' || char(0)")
     store.close()
-    ended = cli("store", "copy", path, postgres.database(), "--json")
+    ended = cli("store", "copy", path, postgres.database(), "--format", "json")
     assert (ended.status, ended.err.count("\n")) == (2, 1)
     assert "NUL" in ended.err
 
@@ -126,6 +126,6 @@ def test_what_a_server_cannot_hold_is_one_line(postgres: PostgresServer, tmp_pat
 def test_machines_get_counts_and_digests(cli: CLI, tmp_path: Path) -> None:
     source = filled(str(tmp_path / "here.db"))
     save(source, FAILURE)
-    told = json.loads(cli("store", "copy", tmp_path / "here.db", tmp_path / "there.db", "--json").out)
+    told = json.loads(cli("store", "copy", tmp_path / "here.db", tmp_path / "there.db", "--format", "json").out)
     assert told == {name: {"rows": each.rows, "digest": each.digest} for name, each in content(source).items()}
     source.close()

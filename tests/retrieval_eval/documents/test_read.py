@@ -417,5 +417,5 @@ def test_a_document_read_in_part_is_one_line_and_an_entry_of_the_json(tmp_path: 
     write_word(tmp_path / "report.docx", "<w:p><w:r><w:t>Text.</w:t><w:object/></w:r></w:p>")
     done = cli("documents", tmp_path)
     assert (done.status, done.err) == (3, "partly read: report.docx: 1 embedded object not read\n")
-    said = json.loads(cli("documents", tmp_path, "--json").out)["skipped"]
+    said = json.loads(cli("documents", tmp_path, "--format", "json").out)["skipped"]
     assert said == [{"source": "report.docx", "reason": "1 embedded object not read", "outcome": "partly read"}]
