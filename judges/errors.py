@@ -114,6 +114,7 @@ CAUSES = {
     "empty": "the reply was empty",
     "contract": "the reply was outside the contract, also when asked again",
     "not_recorded": "no reply is recorded for this prompt",
+    "exception": "the judge's own code raised an exception",
     "budget": "the judge's max_cost_usd was spent",
     "stopped": "the judge was stopped before this call",
     "cancelled": "the batch that held this request was cancelled",

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import Field, model_validator
 
+from judges.functions import Named
 from judges.sections import Count, Positive, RelativePath, Section
 from judges.types import Usage
 
@@ -52,8 +53,8 @@ class Price(Section):
 class JudgeSpec(Section):
     """One entry under ``judges:``. Keys never stand here, only the name of the variable that holds one."""
 
-    provider: Literal["openai", "anthropic", "transformers", "extractive_qa", "lexical", "replay"]
-    """``openai``, ``anthropic``, ``transformers``, ``extractive_qa``, ``lexical`` or ``replay``."""
+    provider: Literal["openai", "anthropic", "transformers", "extractive_qa", "lexical", "replay", "python"]
+    """``openai``, ``anthropic``, ``transformers``, ``extractive_qa``, ``lexical``, ``replay`` or ``python``."""
     model: str = ""
     """The model's name; ``openai`` and ``anthropic`` need it."""
     base_url: Annotated[str, Field(pattern=r"^https?://")] | None = None
@@ -105,6 +106,8 @@ class JudgeSpec(Section):
     """Dollars per million tokens; the packaged list's when left out."""
     path: RelativePath | None = None
     """``replay``: the recorded file; ``transformers``, ``extractive_qa``: a model folder."""
+    function: Named | None = None
+    """``python``: ``module:function`` or ``file.py:function``, called with the prompt; it returns the reply."""
     labels: Literal["written", "likeliest"] = "written"
     """``transformers``: ``likeliest`` scores the allowed labels in place of writing a reply."""
     batch_size: Count | None = None
@@ -165,6 +168,8 @@ class JudgeSpec(Section):
                 )
         if self.provider == "replay" and self.path is None:
             raise ValueError("provider 'replay' needs a 'path' to recorded replies or verdicts")
+        if (self.provider == "python") != (self.function is not None):
+            raise ValueError("provider 'python' needs a 'function', and no other provider has one")
         return self
 
     @model_validator(mode="after")

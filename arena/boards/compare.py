@@ -37,6 +37,8 @@ Link: TypeAlias = Callable[..., str]
 RATING: Final = "bradley_terry"
 WON: Final = "won"
 """In place of the rating on single queries: the share of its games that an agent won, a tie half."""
+OF_STAGE: Final[Mapping[str, str]] = {"pairwise": RATING, "exam": "cover", "nuggets": "v_strict"}
+"""The way of scoring that stands for a stage, by what people call it; others go by their own names."""
 MOST_CHOSEN: Final = 4
 """Agents whose differences are drawn together."""
 _LEFT_OUT: Final = ("elo",)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import tempfile
 import zlib
@@ -29,23 +30,20 @@ from retrieval_eval.data.tables import write_rows
 from retrieval_eval.data.trec import is_qrels, write_qrels
 
 
-def export_verdicts(store: Store, tournament: str, out: Path) -> int:
-    """Every verdict as judged, one row per order shown; returns the number of rows.
+def verdict_rows_of(store: Store, tournament: str) -> tuple[tuple[str, ...], Iterator[dict[str, Cell]]]:
+    """Every verdict as judged: the columns, and one row per order shown.
 
     The covariates that the tournament's ratings are controlled for are columns NAME_a and NAME_b. Where a judge gives
     probabilities, these are columns as ``PROBABILITIES`` has them.
     """
-    count = 0
     settings = store.settings(tournament)
     names = settings.ratings.bradley_terry.covariates
     answers = store.dataset(tournament).answers if names else {}
     sure = {judge for judge in settings.game_judges if settings.gives_probabilities(judge)}
 
     def rows() -> Iterator[dict[str, Cell]]:
-        nonlocal count
         for want, result in each_outcome(store, tournament, Task.PAIRWISE):
             if isinstance(result, Judgment):
-                count += 1
                 (game,) = game_verdicts([(want, result)])
                 cells = verdict_cells(game)
                 if want.judge in sure:
@@ -56,8 +54,15 @@ def export_verdicts(store: Store, tournament: str, out: Path) -> int:
                 yield {"qid": game.query_id, **cells, "reason": result.reason}
 
     further = [*(PROBABILITIES if sure else ()), *(f"{name}_{side}" for name in names for side in "ab")]
-    write_rows(out, ("qid", *VERDICT_CELLS, *further, "reason"), rows())
-    return count
+    return ("qid", *VERDICT_CELLS, *further, "reason"), rows()
+
+
+def export_verdicts(store: Store, tournament: str, out: Path) -> int:
+    """Write every verdict as judged; returns the number of rows."""
+    columns, rows = verdict_rows_of(store, tournament)
+    counted = itertools.count()
+    write_rows(out, columns, (row for row, _ in zip(rows, counted, strict=False)))
+    return next(counted)
 
 
 def export_verdict_parts(store: Store, tournament: str, out: Path, parts: int) -> int:

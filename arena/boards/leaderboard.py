@@ -473,6 +473,17 @@ def _failures(causes: Mapping[Any, int]) -> Table:
     return Table("failures", "Why judgments failed", _FAILURES, rows, notes)
 
 
+def with_people(store: Store, board: Leaderboard) -> TournamentBoard:
+    """The leaderboard with its judges held against people, where people said anything."""
+    from arena.people.calibrate import compare_with_people
+    from arena.store.annotations import Annotations
+
+    labelled = board.retrieval is not None and store.is_labelled(board.tournament)
+    if labelled or Annotations(store, board.tournament).counts():
+        return TournamentBoard(board, *compare_with_people(store, board.tournament))
+    return TournamentBoard(board)
+
+
 def judged_on(store: Store, tournament: str) -> str:
     """The day on which the last run judged, as words; empty where no run is known."""
     from datetime import UTC, datetime

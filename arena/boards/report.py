@@ -9,8 +9,9 @@ import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from importlib import metadata
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from arena.boards.compare import compare_board
@@ -22,11 +23,13 @@ from arena.people.calibrate import calibrate_tournament, resampling_of
 from arena.present.blocks import Block, Board, Commands, Remarks, Section
 from arena.present.numbers import COUNT, MISSING, MONEY, POINTS
 from arena.present.picture import Chart, Whiskers
-from arena.present.report import Report
+from arena.present.report import MARK, Report, render
 from arena.present.table import Column, Table
 from arena.stages import TASKS
 from arena.store import IDENTICAL, Result, Store, Wanted
+from judges.errors import InputError
 from judges.types import JudgeFailure, Judgment, Task, Usage
+from retrieval_eval.data.files import open_binary, open_replacing
 
 Outcomes: TypeAlias = Sequence[tuple[Wanted, Result | None]]
 
@@ -158,6 +161,42 @@ def tournament_report(store: Store, tournament: str, source: str, *, below_cover
     return TournamentReport(
         shown, judged_on(store, tournament), source, counts, data.digest(), _digest(outcomes), versions
     )
+
+
+def write_report(
+    store: Store, tournament: str, out: Path, source: str, *, below_coverage: bool = False, force: bool = False
+) -> tuple[TournamentReport, int]:
+    """Write a tournament's report as one HTML file; the report and the number of bytes.
+
+    Args:
+        store: where the tournament is.
+        tournament: its name.
+        out: the file; a report that is there is replaced.
+        source: the configuration or store, as it may be shown.
+        below_coverage: as for ``leaderboard``.
+        force: replace any other file as well.
+
+    Raises:
+        InputError: a file that is no report stands there, or its name is not that of a page.
+    """
+    if not force:
+        _refuse_to_replace(out)
+    report = tournament_report(store, tournament, source, below_coverage=below_coverage)
+    page = render(report.page(datetime.now(UTC))).encode()
+    with open_replacing(out) as file:
+        file.write(page)
+    return report, len(page)
+
+
+def _refuse_to_replace(out: Path) -> None:
+    """Raise an error where a file stands that no report was written to, such as a store named by mistake."""
+    if out.suffix.lower() not in {".html", ".htm"}:
+        raise InputError(f"{out}: give the report a name that ends in .html, or --force")
+    if not out.exists():
+        return
+    with open_binary(out) as there:
+        if there.read(len(MARK)) != MARK.encode():
+            raise InputError(f"{out}: a file that is no report stands there; choose another name, or --force")
 
 
 def _effort(outcomes: Outcomes) -> list[Table]:

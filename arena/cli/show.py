@@ -27,17 +27,11 @@ def print_leaderboard(store: Store, board: Leaderboard, form: str, *, source: st
         source: the configuration or store, as the command line names it.
         details: all that fits a terminal, in place of one screen.
     """
-    from arena.boards.leaderboard import DETAILS, TournamentBoard
-    from arena.store.annotations import Annotations
+    from arena.boards.leaderboard import DETAILS, with_people
 
     lacking = board.shortfall
     refusal = f"no ratings: {lacking.message}; {lacking.remedy}" if lacking is not None and board.withheld else ""
-    whole = TournamentBoard(board)
-    labelled = board.retrieval is not None and store.is_labelled(board.tournament)
-    if labelled or Annotations(store, board.tournament).counts():
-        from arena.people.calibrate import compare_with_people
-
-        whole = TournamentBoard(board, *compare_with_people(store, board.tournament))
+    whole = with_people(store, board)
     if form in {"json", "csv", "latex"}:
         show(whole, form)
     elif details:

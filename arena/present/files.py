@@ -209,6 +209,11 @@ def document(sections: Iterable[Section], form: str) -> str:
     return "".join(found).lstrip("\n")
 
 
+def fragment(blocks: Iterable[Block]) -> str:
+    """Blocks to be shown in somebody else's page, such as a notebook, with the style they need."""
+    return f'<div class="ragleague"><style>{markup.STYLE}</style>{"".join(map(html_block, blocks))}</div>'
+
+
 def sentence(said: str, form: str) -> str:
     """A sentence below a table in the same form: ``md``, ``html`` or ``latex``."""
     if form == "html":

@@ -39,7 +39,7 @@ class Provider(Protocol):
         ...
 
 
-def open_provider(spec: JudgeSpec, read_records: ReadRecords | None = None) -> Provider:
+def open_provider(spec: JudgeSpec, read_records: ReadRecords | None = None) -> Provider:  # noqa: PLR0911 - one for each
     """The provider that a judge's declaration names.
 
     Args:
@@ -66,6 +66,10 @@ def open_provider(spec: JudgeSpec, read_records: ReadRecords | None = None) -> P
             from judges.providers.extractive_qa import ExtractiveQAProvider
 
             return ExtractiveQAProvider(spec)
+        case "python":
+            from judges.providers.python import PythonProvider
+
+            return PythonProvider(spec)
         case "lexical":
             from judges.providers.lexical import LexicalProvider
 

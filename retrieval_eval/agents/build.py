@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from judges.errors import ConfigError, InputError
+from judges.functions import load_function, name_of
 from judges.judge import Judge
 from judges.prompts import PromptTemplate, load_prompt
 from judges.sections import nearest
 from judges.types import Document, Task
-from retrieval_eval.agents.local import CallableAgent, load_function, read_recorded
+from retrieval_eval.agents.local import CallableAgent, read_recorded
 from retrieval_eval.agents.rag import (
     ExtractiveGenerator,
     Generator,
@@ -88,8 +89,9 @@ class _Workshop:
             case "endpoint" | "http":
                 return RemoteAgent(name, spec, self._texts, _identity(spec))
             case "python":
-                function, source = load_function(spec.function or "")
-                return CallableAgent(name, spec, function, self._texts, _identity(spec, _last(spec.function), source))
+                assert spec.function is not None  # of every agent of this kind
+                function, source = load_function(spec.function)
+                return CallableAgent(name, spec, function, self._texts, _identity(spec, name_of(spec.function), source))
             case "file":
                 if spec.run is not None:
                     self._library  # noqa: B018 - a run has no texts
@@ -165,10 +167,6 @@ def _identity(spec: AgentSpec, *decides: Any) -> str:
 
 def _of_judge(judge: Judge) -> dict[str, Any]:
     return dict(judge.provider.identity)
-
-
-def _last(function: str | None) -> str:
-    return (function or "").rpartition(":")[2]
 
 
 def _hashed(path: Path) -> str:

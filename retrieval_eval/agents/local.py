@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import importlib
-import importlib.util
-import inspect
-import sys
-import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from judges.errors import DataError, InputError, ProviderError
-from judges.masking import one_line
+from judges.functions import called
 from judges.types import Document, Query
 from retrieval_eval.agents.reading import read_reply, read_usage
 from retrieval_eval.agents.spec import AgentSpec, MappingSpec
@@ -61,26 +53,15 @@ class CallableAgent:
         async with self._free:
             try:
                 with meter.timed():
-                    given, seconds = await self._called(query)
+                    async with asyncio.timeout(self._timeout_s):
+                        given, seconds = await called(self._function, query)
                 if seconds is not None:
                     meter.latency_s = meter.tried_s = seconds
                 return self._read(given, meter)
+            except TimeoutError:
+                return meter.failure(ProviderError("timeout", f"no reply within {self._timeout_s:g} s"))
             except ProviderError as error:
                 return meter.failure(error)
-
-    async def _called(self, query: Query) -> tuple[Any, float | None]:
-        """What the function returned, and its seconds where it ran beside this program's other work."""
-        waiting = asyncio.timeout(self._timeout_s)
-        try:
-            async with waiting:
-                if inspect.iscoroutinefunction(self._function):
-                    return await self._function(query), None
-                given, seconds = await _in_thread(self._function, query)
-                return (await given, None) if inspect.isawaitable(given) else (given, seconds)
-        except Exception as error:
-            if waiting.expired():
-                raise ProviderError("timeout", f"no reply within {self._timeout_s:g} s") from None
-            raise ProviderError("exception", one_line(f"{type(error).__name__}: {error}")) from error
 
     def _read(self, given: Any, meter: Meter) -> Reply:
         if isinstance(given, str):
@@ -97,76 +78,6 @@ class CallableAgent:
 
     async def close(self) -> None:
         """Nothing is held."""
-
-
-async def _in_thread(function: Function, query: Query) -> tuple[Any, float]:
-    """What it returned and its seconds.
-
-    In a daemon thread: one that hangs must not keep the program from ending, as a pool's would.
-    """
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[Any] = loop.create_future()
-
-    def settle(result: Any, error: BaseException | None) -> None:
-        if not future.done():
-            future.set_exception(error) if error is not None else future.set_result(result)
-
-    def work() -> None:
-        result, error = None, None
-        started = time.perf_counter()
-        try:
-            result = function(query), time.perf_counter() - started
-        except Exception as raised:
-            error = raised
-        except BaseException as raised:  # SystemExit, of code that was written as a script
-            error = RuntimeError(f"{type(raised).__name__}: {raised}")
-        try:
-            loop.call_soon_threadsafe(settle, result, error)
-        except RuntimeError:
-            return  # the loop has ended: nobody waits
-
-    threading.Thread(target=work, daemon=True).start()
-    returned: tuple[Any, float] = await future
-    return returned
-
-
-def load_function(named: str) -> tuple[Function, str]:
-    """The function that ``module:function`` or ``file.py:function`` names, and a hash of the file that holds it.
-
-    Raises:
-        InputError: there is no such module or function, or it cannot be imported.
-    """
-    where, _, name = named.rpartition(":")
-    try:
-        module = _from_file(Path(where)) if where.endswith(".py") else importlib.import_module(where)
-    except FileNotFoundError:
-        raise InputError(f"{where}: no such file") from None
-    except Exception as error:
-        raise InputError(f"{where} cannot be imported: {one_line(f'{type(error).__name__}: {error}')}") from error
-    found: Any = module
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    if not callable(found):
-        raise InputError(f"{where} has no function {name!r}")
-    source = getattr(module, "__file__", None)
-    return found, _digest(Path(source).read_bytes()) if source else ""
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:16]
-
-
-def _from_file(path: Path) -> ModuleType:
-    """The module of a file as Python would run it: known by its name, with the files beside it within reach."""
-    folder = str(path.resolve().parent)
-    if folder not in sys.path:
-        sys.path.append(folder)
-    found = importlib.util.spec_from_file_location(f"agent_{_digest(str(path).encode())}", path)
-    assert found is not None  # of a name that ends in .py
-    assert found.loader is not None
-    module = sys.modules[found.name] = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
 
 
 _QUERY_ID = {"qid": ("query_id", "question_id")}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
-from pydantic import AfterValidator, Field, ValidationInfo, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from judges.sections import Count, Positive, PromptName, RelativePath, Section, beside_file
+from judges.functions import Named
+from judges.sections import Count, Positive, PromptName, RelativePath, Section
 from judges.spec import Price
 
 SECRET = re.compile(r"api[-_ ]?key|secret|password|authorization|credential|token$|^key$", re.IGNORECASE)
@@ -102,13 +102,6 @@ EXTRACTIVE = "extractive"
 """The generator that needs no model: it picks sentences of the passages."""
 
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-
-
-def _function_beside_file(given: str, info: ValidationInfo) -> str:
-    found = re.fullmatch(r"(?:(?P<file>.+\.py)|[A-Za-z_][\w.]*):(?P<name>[A-Za-z_][\w.]*)", given)
-    if found is None:
-        raise ValueError("is written module:function or file.py:function")
-    return given if found["file"] is None else f"{beside_file(Path(found['file']), info)}:{found['name']}"
 
 
 class MappingSpec(Section):
@@ -206,7 +199,7 @@ class AgentSpec(Section):
     concurrency: Count = 4
     """Requests at once."""
 
-    function: Annotated[str, AfterValidator(_function_beside_file)] | None = None
+    function: Named | None = None
     """``python``: ``module:function`` or ``file.py:function``, called with a query."""
 
     answers: RelativePath | None = None

@@ -1,0 +1,120 @@
+"""Ratings of verdicts that stand in a frame or a file, in Python."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from arena.boards.rated_tables import RatedTable, TableOptions, rate_table
+from arena.boards.ratings import RatedBoard
+from arena.present.blocks import Board as Shown
+from arena.ratings.rate import Ratings, RatingSettings
+from judges.errors import DataError, InputError
+from judges.sections import nearest
+from ragleague.shown import as_html, as_text, drawn, frame
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from arena.present.picture import Picture
+
+
+_SHOWN = 2
+"""Sections that appear by themselves: what may be concluded, and the ratings."""
+
+
+@dataclass(frozen=True)
+class Rated:
+    """Ratings of a table of verdicts. At the end of a notebook's cell, or printed, it shows them.
+
+    Attributes:
+        table: everything that was computed.
+    """
+
+    table: RatedTable
+
+    @property
+    def ratings(self) -> Ratings:
+        """Elo and Bradley-Terry ratings, ranks, the judges' health."""
+        return self.table.ratings
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each agent, best first, with the columns of ``ragleague rate --format csv``."""
+        return frame(self._board.tables()[0])
+
+    def json(self) -> Any:
+        """What ``ragleague rate --format json`` prints."""
+        return self._board.json()
+
+    def plot(self, path: str | Path | None = None) -> Picture:
+        """Ratings with their intervals; ``path`` ends in ``.svg``, ``.png`` or ``.html``."""
+        return drawn(self._board.pictures()[0], path, "ratings")
+
+    def __repr__(self) -> str:
+        return as_text(self._board.sections()[:_SHOWN])
+
+    def _repr_html_(self) -> str:
+        return as_html(self._board.sections()[:_SHOWN])
+
+    @property
+    def _board(self) -> Shown:
+        return RatedBoard(self.table)
+
+
+def rate(
+    verdicts: pd.DataFrame | Iterable[Mapping[str, Any]] | str | Path,
+    *,
+    columns: Mapping[str, str] | None = None,
+    cluster: str | None = "qid",
+    covariates: Iterable[str] = (),
+    by_judge: bool = False,
+    skip_empty: bool = False,
+    skip_self_play: bool = False,
+    **settings: Any,
+) -> Rated:
+    """Rate agents by verdicts: no store, no configuration.
+
+    Args:
+        verdicts: columns ``agent_a, agent_b, verdict`` (A, B or TIE) and, where there are, ``qid, judge, order``: a
+            frame, dictionaries, or a file as ``ragleague rate`` reads it.
+        columns: the table's name for one of ours: ``{"verdict": "gold"}``.
+        cluster: the column whose values are resampled whole; ``None`` resamples single games.
+        covariates: numeric columns that ratings are controlled for, see ``TableOptions``.
+        by_judge: also rate each judge's verdicts alone.
+        skip_empty: leave out and count rows without a verdict.
+        skip_self_play: leave out and count games of an agent against itself.
+        settings: fields of ``RatingSettings``: ``ties``, ``position``, ``anchor``, ``bootstrap``, ``seed``, ...
+
+    Raises:
+        InputError: the table, a column or a setting cannot be used; says which and why.
+    """
+    known = [one.name for one in fields(RatingSettings)]
+    if unknown := [name for name in settings if name not in known]:
+        raise InputError(f"rate: unknown setting {unknown[0]!r}{nearest(unknown[0], known)}")
+    chosen = RatingSettings(**{"cluster": cluster is not None, **settings})
+    names = tuple(f"{ours}={theirs}" for ours, theirs in (columns or {}).items())
+    how = TableOptions(cluster or "none", tuple(covariates), names, skip_empty, skip_self_play, by_judge)
+    if isinstance(verdicts, str | Path):
+        return Rated(rate_table(Path(verdicts), chosen, how))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "verdicts.parquet"
+        _written(verdicts, path)
+        try:
+            return Rated(rate_table(path, chosen, how))
+        except DataError as error:
+            raise InputError(str(error).replace(f"{path} ", "").replace(f"{path}: ", "")) from error
+
+
+def _written(rows: pd.DataFrame | Iterable[Mapping[str, Any]], path: Path) -> None:
+    """Rows as a file of their own, so that a table is read in one place alone."""
+    import pandas as pd
+    import pyarrow as pa
+
+    table = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows))
+    try:
+        table.to_parquet(path, index=False)
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        raise InputError(f"verdicts: cannot be read as a table: {str(error).splitlines()[0]}") from error

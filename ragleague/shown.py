@@ -1,0 +1,50 @@
+"""How results appear in Python: as frames, as text, and in notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from arena.present import markup  # says how notebooks draw pictures
+from arena.present.blocks import Section
+from arena.present.files import fragment, save_plot
+from arena.present.table import Table, records
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from arena.present.picture import Picture
+
+__all__ = ["as_html", "as_text", "drawn", "fragment", "frame", "markup"]
+
+
+def frame(table: Table) -> pd.DataFrame:
+    """A table with its columns for programs."""
+    import pandas as pd
+
+    return pd.DataFrame(records(table))
+
+
+def drawn(picture: Picture, path: str | Path | None, title: str) -> Picture:
+    """The picture, written to a file where one is named."""
+    if path is not None:
+        save_plot(Path(path), [picture], title)
+    return picture
+
+
+def as_text(sections: Sequence[Section]) -> str:
+    """Sections as a terminal shows them."""
+    from rich.console import Console
+
+    from arena.present import terminal
+
+    console = Console(width=terminal.WIDE, color_system=None)
+    with console.capture() as captured:
+        terminal.show(console, sections)
+    return "\n".join(line.rstrip() for line in captured.get().splitlines())
+
+
+def as_html(sections: Sequence[Section]) -> str:
+    """Sections to be shown in a notebook."""
+    return fragment(block for section in sections for block in section.blocks)
