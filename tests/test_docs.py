@@ -106,7 +106,8 @@ def recorded_verdicts(played_demo: Path, tmp_path_factory: pytest.TempPathFactor
 def test_commands_of_a_page_do_what_it_shows(
     page: Path, tmp_path: Path, recorded_verdicts: Path, played_demo: Path
 ) -> None:
-    text = page.read_text(encoding="utf-8")
+    """Python runs in between, with the names that the blocks before it gave."""
+    text, names = page.read_text(encoding="utf-8"), {"__name__": "page"}
     if "verdicts.csv" in text:
         shutil.copy(recorded_verdicts, tmp_path)
     if "demo/" in text and not _MAKES_THE_DEMO.search(text):
@@ -114,6 +115,9 @@ def test_commands_of_a_page_do_what_it_shows(
     for block in blocks(page):
         if block.file is not None:
             (tmp_path / block.file).write_text(block.text, encoding="utf-8")
+        elif block.language == "python":
+            with chdir(tmp_path):
+                exec(compile(block.text, str(page), "exec"), names)
         if block.language == "console":
             for entry in shown(block.text):
                 run = in_this_process if _PLAIN.fullmatch(entry.command) else in_a_shell
@@ -161,16 +165,6 @@ def assert_occur_in_order(entry: Shown, output: str) -> None:
         if line != "...":
             pattern = re.compile(".*".join(re.escape(part) for part in line.split("...")))
             assert any(pattern.fullmatch(written) for written in real), f"$ {entry.command}\nlacks {line!r}:\n{output}"
-
-
-@pytest.mark.parametrize("page", PAGES, ids=ids)
-def test_python_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    for block in blocks(page):
-        if block.file is not None:
-            (tmp_path / block.file).write_text(block.text, encoding="utf-8")
-        if block.language == "python":
-            exec(compile(block.text, str(page), "exec"), {"__name__": "page"})
 
 
 @pytest.mark.parametrize("page", PAGES, ids=ids)

@@ -1,0 +1,164 @@
+"""The public interface: what ``import ragleague`` gives."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import ragleague as rl
+
+CONFIG = """
+name: own
+store: own.db
+data: {{queries: queries.csv, documents: documents.csv, answers: answers.csv}}
+judges: {{own: {{provider: python, function: "judge.py:{name}"}}}}
+pairwise: {{judges: own}}
+"""
+
+
+@pytest.fixture(scope="module")
+def demo(played_demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return Path(shutil.copytree(played_demo, tmp_path_factory.mktemp("interface") / "demo"))
+
+
+@pytest.fixture(scope="module")
+def board(demo: Path) -> rl.Board:
+    return rl.open(demo / "tournament.yaml")
+
+
+def test_every_public_name_is_there_and_costs_nothing_before_it_is_used() -> None:
+    assert all(getattr(rl, name) is not None for name in rl.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'play_all'"):
+        rl.play_all  # noqa: B018
+    loaded = "import ragleague, sys; print([m for m in ('numpy', 'arena', 'judges', 'pandas') if m in sys.modules])"
+    ran = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"
+
+
+def test_a_board_says_what_the_command_says(board: rl.Board, demo: Path, cli: Callable[..., Any]) -> None:
+    told = cli("leaderboard", demo / "tournament.yaml")
+    assert repr(board).splitlines() == [line.rstrip() for line in told.out.splitlines() if not line.startswith("More:")]
+    frame = board.to_frame()
+    assert (
+        ",".join(frame.columns) == cli("leaderboard", demo / "tournament.yaml", "--format", "csv").out.splitlines()[0]
+    )
+    assert list(frame["agent"]) == [row.agent for row in board.ratings.agents]
+    assert board.conclusion.standing == "none"
+    assert board.complete
+
+
+def test_scores_are_those_of_the_leaderboard(board: rl.Board) -> None:
+    frame = board.to_frame().set_index("agent")
+    exam = board.scores("exam").set_index("agent")
+    pd.testing.assert_series_equal(exam["value"].sort_index(), frame["exam_cover"].sort_index(), check_names=False)
+    assert (exam["low"] < exam["value"]).all()
+    by_query = board.scores("exam", by="query")
+    means = by_query.drop(columns=["score", "query_id"]).mean()
+    pd.testing.assert_series_equal(means.sort_index(), exam["value"].sort_index(), check_names=False)
+    assert set(board.scores()["score"]) == {"pairwise", "criteria", "exam", "nuggets", "nDCG@10"}
+    with pytest.raises(rl.InputError, match="no score 'fame'; there are pairwise"):
+        board.scores("fame")
+
+
+def test_games_of_a_board_give_its_ratings(board: rl.Board) -> None:
+    games = board.games()
+    assert len(games) == 1092
+    rated = rl.rate(games, bootstrap=50)
+    points = rated.to_frame().set_index("agent")["bt"].sort_index()
+    pd.testing.assert_series_equal(points, board.to_frame().set_index("agent")["bt"].sort_index(), atol=0.01)
+    assert repr(rated).startswith("Nothing to conclude yet: Not enough signal.")
+    assert "rag-dense" in rated._repr_html_()
+
+
+@pytest.mark.parametrize("what", ["compare", "ratings", "matrix"])
+def test_pictures_are_drawn_in_notebooks_and_written(board: rl.Board, what: Any, tmp_path: Path) -> None:
+    picture = board.plot(what, tmp_path / "picture.svg")
+    assert "weak-baseline" in (picture._repr_html_() or "")
+    assert "<svg" in (tmp_path / "picture.svg").read_text()
+
+
+def test_a_board_shows_itself_in_a_notebook_and_writes_a_report(board: rl.Board, tmp_path: Path) -> None:
+    shown = board._repr_html_()
+    assert "No language model judged these games" in shown
+    assert "<script" not in shown
+    assert board.report(tmp_path / "r.html").read_text().startswith("<!doctype html>\n<!-- ragleague report -->")
+    with pytest.raises(rl.InputError, match=r"ends in \.html"):
+        board.report(tmp_path / "r.txt")
+    with pytest.raises(rl.InputError, match="no plot 'pie'"):
+        board.plot("pie")  # type: ignore[arg-type]
+
+
+def test_a_run_asks_nothing_twice_also_where_a_loop_is_running(demo: Path) -> None:
+    async def in_a_notebook() -> tuple[rl.Board, rl.Board]:
+        return rl.run(demo / "tournament.yaml", progress=False), await rl.arun(demo / "tournament.yaml", progress=False)
+
+    assert all(len(again.games()) == 1092 for again in asyncio.run(in_a_notebook()))
+
+
+def test_a_wrong_table_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(rl.InputError, match=r"^column 'verdict' is missing; found: agent_a, agent_b, winner_is$"):
+        rl.rate([{"agent_a": "a", "agent_b": "b", "winner_is": "A"}])
+    with pytest.raises(rl.InputError, match=r"^row 2: 'verdict' must be A, B, TIE"):
+        rl.rate(pd.DataFrame([("a", "b", "A"), ("a", "b", "Z")], columns=["agent_a", "agent_b", "verdict"]))
+    with pytest.raises(rl.InputError, match="unknown setting 'sed'; did you mean 'seed'"):
+        rl.rate([], sed=1)
+    with pytest.raises(rl.InputError, match=r"absent\.db"):
+        rl.open(tmp_path / "absent.db")
+
+
+JUDGES = """
+class Shorter:
+    def __call__(self, prompt):
+        assert prompt.startswith(prompt.asked.system)
+        first, second = prompt.asked.inputs.answers
+        return "A" if len(first.text) < len(second.text) else "B"
+
+def as_mapping(prompt):
+    (name,) = prompt.asked.contract.choices
+    return {prompt.asked.contract.reason: "first", name: "A"}
+
+async def broken(prompt):
+    raise ConnectionError("the model is away")
+
+def silent(prompt):
+    return None
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("Shorter", {"weak-baseline"}),
+        ("as_mapping", set()),
+        ("broken", "exception: ConnectionError: the model is away"),
+        ("silent", "contract: the function returned a NoneType, not a text or a mapping"),
+    ],
+)
+def test_a_judge_of_ones_own(name: str, expected: Any, demo: Path, tmp_path: Path, cli: Callable[..., Any]) -> None:
+    for table in ("queries.csv", "documents.csv", "answers.csv"):
+        rows = pd.read_csv(demo / table, dtype=str)
+        rows[rows["qid"].isin(["q01", "q02", "q03"])].to_csv(tmp_path / table, index=False)
+    (tmp_path / "judge.py").write_text(JUDGES)
+    (tmp_path / "own.yaml").write_text(CONFIG.format(name=name))
+    board = rl.run(tmp_path / "own.yaml", progress=False)
+    if isinstance(expected, str):
+        assert not board.complete
+        causes = cli("failures", tmp_path / "own.yaml", "--format", "json").out
+        cause, _, message = expected.partition(": ")
+        assert f'"{cause}"' in causes
+        assert message in causes
+    else:
+        assert board.complete
+        games = board.games()
+        if expected:
+            assert set(board.to_frame()["agent"][:1]) == expected
+        else:
+            assert set(games["verdict"]) <= {"A", "TIE"}
