@@ -41,8 +41,13 @@ def stored_methods(
     Elo and Bradley-Terry of all judges' games, mean criteria grades, EXAM-Cover, V_strict, and the first measure of the
     documents retrieved, by judges and by people.
     """
+    return [*_played(games, store.settings(tournament)), *means_of(store, tournament, data)]
+
+
+def means_of(store: Store, tournament: str, data: Callable[[], Dataset], *, every: bool = False) -> list[Means]:
+    """The ways of scoring that average over queries; with ``every`` also each criterion and each measure by itself."""
     settings = store.settings(tournament)
-    found: list[Means | Played] = [*_played(games, settings), *_criteria(store, tournament, settings)]
+    found = list(_criteria(store, tournament, settings, every=every))
     if (exam := stored_scores(store, tournament)) is not None:
         own = exam.cover
         found.append(Means("cover", own.agents, own.queries, own.cover[:, :, own.levels.index(exam.level)]))
@@ -50,7 +55,9 @@ def stored_methods(
         table = score_table(results.assignments, list(results.banks))
         found.append(Means("v_strict", table.runs, table.topics, table.values[:, :, COLUMNS.index("v_strict")]))
     labels = store.outcomes(tournament, Task.RELEVANCE)
-    return found + (_retrieval(labels, settings, data()) if labels or store.is_labelled(tournament) else [])
+    if labels or store.is_labelled(tournament):
+        found += _retrieval(labels, settings, data(), every=every)
+    return found
 
 
 def people_methods(people: Opinions) -> list[Means | Played]:
@@ -80,14 +87,16 @@ def _played(wanted: GameTable, settings: StoredSettings) -> Iterator[Played]:
     yield Played("bradley_terry", counted(games, by_query=True).games, queries, how.bradley_terry)
 
 
-def _criteria(store: Store, tournament: str, settings: StoredSettings) -> Iterator[Means]:
-    """Mean over criteria of each answer's grades."""
-    graded = {
-        (AnswerSubject.of(want).agent, want.query_id): float(np.mean(list(grades(result, settings).values())))
+def _criteria(store: Store, tournament: str, settings: StoredSettings, *, every: bool) -> Iterator[Means]:
+    """Mean over criteria of each answer's grades, and each of several criteria."""
+    given = {
+        (AnswerSubject.of(want).agent, want.query_id): grades(result, settings)
         for want, result in outcomes(store, tournament, Task.CRITERIA)
         if isinstance(result, Judgment)
     }
-    return _graded("criteria", graded)
+    yield from _graded("criteria", {key: float(np.mean(list(own.values()))) for key, own in given.items()})
+    for name in dict.fromkeys(name for own in given.values() for name in own) if every else ():
+        yield from _graded(name, {key: own[name] for key, own in given.items() if name in own})
 
 
 def _graded(name: str, graded: Mapping[tuple[str, str], float]) -> Iterator[Means]:
@@ -99,16 +108,16 @@ def _graded(name: str, graded: Mapping[tuple[str, str], float]) -> Iterator[Mean
 
 
 def _retrieval(
-    labels: Sequence[tuple[Wanted, Result | None]], settings: StoredSettings, data: Dataset
-) -> list[Means | Played]:
+    labels: Sequence[tuple[Wanted, Result | None]], settings: StoredSettings, data: Dataset, *, every: bool
+) -> list[Means]:
     board = retrieval_board(data, labels, settings)
     if board is None:
         return []
-    found: list[Means | Played] = []
-    measure = board.measures[0]
-    for source, own in board.scores.items():
-        name = measure if source == "judge" else f"{measure}, {PEOPLE}"
-        agents = tuple(sorted(own.agents))
-        values = np.array([own.agents[agent].per_query[measure] for agent in agents], dtype=np.float64)
-        found.append(Means(name, agents, own.topics, values))
+    found = []
+    for measure in board.measures if every else board.measures[:1]:
+        for source, own in board.scores.items():
+            name = measure if source == "judge" else f"{measure}, {PEOPLE}"
+            agents = tuple(sorted(own.agents))
+            values = np.array([own.agents[agent].per_query[measure] for agent in agents], dtype=np.float64)
+            found.append(Means(name, agents, own.topics, values))
     return found

@@ -49,8 +49,9 @@ from numpy.typing import NDArray
 
 from arena.ratings.games import Floats, Games
 from judges.errors import InputError
+from retrieval_eval.stats import paired
 
-STAKES: Floats = np.geomspace(0.05, 1.8, 8)
+STAKES: Floats = 2 * paired.STAKES
 """From a preference of 51 % to one of 99 %: the best stake on a win share p is about 2 (2p - 1)."""
 
 

@@ -1,0 +1,414 @@
+"""A new agent against an old one: better, not worse, worse, or undecided, by the games or by any other score."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any, Final
+
+import numpy as np
+
+from arena.boards.cache import cached_games
+from arena.boards.calibration.methods import way_of
+from arena.boards.conclusion import NO_MODEL
+from arena.boards.results import rating_settings
+from arena.calibration.methods import Means
+from arena.config.stored import StoredSettings
+from arena.data.games import FAILED, NOT_WANTED, TIE, Bools, GameTable
+from arena.people.methods import means_of
+from arena.present.blocks import Block, Board, Remarks, Section
+from arena.present.numbers import COUNT, PERCENT_1, Number, counted, listed
+from arena.present.picture import Line, Mark, Whiskers
+from arena.present.table import Column, Table
+from arena.ratings.evidence import outcomes_of
+from arena.store import Store
+from judges.errors import InputError
+from retrieval_eval.stats.paired import MOST, Paired, Verdict, paired
+
+PAIRWISE: Final = "pairwise"
+MARGIN: Final = 0.05
+LEVEL: Final = 0.95
+PASSED, FAILED_GATE, UNDECIDED = 0, 1, 3
+"""What a gate's exit status is."""
+
+_METHODS: Final = {"exam": "cover", "nuggets": "v_strict"}
+"""Names of methods by those of the sections that bring them."""
+_FORM: Final = Number(3)
+_SIGNED: Final = Number(3, signed=True)
+_ONE_SIDED: Final = 0.25
+"""With new shown first in less than this share of its verdicts, or last, place and agent are not told apart."""
+_SAME: Final = 1e-9
+_STANDINGS: Final = {PASSED: "Passed", FAILED_GATE: "Failed", UNDECIDED: "Undecided"}
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Two agents by one score.
+
+    Attributes:
+        on: the score, as it is asked for.
+        new, old: means over the queries that both have; of games the share of points, a tie half.
+        result: of the differences; of games new's share less one half.
+        level: of the interval.
+        doubts: why nothing may be concluded whatever the interval says, sentences.
+        notes: what else to know, sentences.
+    """
+
+    on: str
+    new: float | None
+    old: float | None
+    result: Paired
+    level: float
+    doubts: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        """What may be said."""
+        return "undecided" if self.doubts else self.result.verdict
+
+    @property
+    def title(self) -> str:
+        """The score for people."""
+        return "Games won" if self.on == PAIRWISE else way_of(_METHODS.get(self.on, self.on))[0]
+
+    def finding(self, new: str, old: str) -> str:
+        """What was found, in a sentence."""
+        own, margin = self.result.difference, self.result.margin
+        if own.value is None:
+            return f"{self.title}: no query has a figure of both."
+        queries = counted(own.n or 0, "query", "queries")
+        if self.on != PAIRWISE:
+            ends = "" if own.low is None else f", {self.level:.0%} interval {_SIGNED.between(own.low, own.high)}"
+            return (
+                f"{self.title}: {new} scores {_FORM.write(self.new)} and {old} {_FORM.write(self.old)} on {queries}; "
+                f"difference {_SIGNED.write(own.value)}{ends}, margin {margin:g}."
+            )
+        share = [None if end is None else end + 0.5 for end in (own.low, own.high)]
+        ends = "" if own.low is None else f" ({self.level:.0%} interval {PERCENT_1.between(*share)})"
+        return (
+            f"{self.title}: {new} won {PERCENT_1.write(own.value + 0.5)} of the points against {old} on "
+            f"{queries}{ends}, a tie counting half. Above {PERCENT_1.write(0.5 - margin)} it is not worse, above 50% "
+            "better."
+        )
+
+    def remarks(self) -> Iterator[str]:
+        """Why it decides nothing, if it does not, what would, and what else to know."""
+        lacking = [self._lacking()] if self.verdict == "undecided" and not self.doubts else []
+        yield from (f"{self.title}: {said}" for said in (*self.doubts, *lacking, *self.notes))
+
+    def _lacking(self) -> str:
+        own = self.result
+        if own.unsure:
+            return "undecided, since the missing queries alone could turn the verdict round. Run again to judge them."
+        if (own.difference.n or 0) < 2:
+            return "undecided, since one query does not show how much queries differ."
+        if own.more is None:
+            return f"undecided, and {COUNT.write(MOST)} queries like these would not decide it. Choose another margin."
+        more = counted(_rounded(own.more), "more query", "more queries")
+        return f"undecided. About {more} like these would decide it with a probability of 80%."
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Comparison(Board):
+    """Two agents by one score or several. A gate passes where every score does.
+
+    As each must pass, several need no correction (Berger 1982, Technometrics 24, intersection-union tests).
+
+    Attributes:
+        new, old: agents.
+        margin: how much worse still passes, in units of each score.
+        scores: one for each that was asked for.
+        notes: of all of them.
+    """
+
+    new: str
+    old: str
+    margin: float
+    scores: tuple[Compared, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        """Of all scores: the worst of theirs, where what is undecided is worse than what is not worse."""
+        order: Sequence[Verdict] = ("worse", "undecided", "not worse", "better")
+        return min((own.verdict for own in self.scores), key=order.index)
+
+    @property
+    def passed(self) -> bool:
+        """Whether new is shown to be better, or not worse."""
+        return self.status == PASSED
+
+    @property
+    def status(self) -> int:
+        """Exit status of a gate."""
+        return {"better": PASSED, "not worse": PASSED, "worse": FAILED_GATE, "undecided": UNDECIDED}[self.verdict]
+
+    @property
+    def headline(self) -> str:
+        """The verdict in a sentence."""
+        if self.verdict == "undecided":
+            return f"Undecided: it is not shown whether {self.new} is worse than {self.old}."
+        return f"{_STANDINGS[self.status]}: {self.new} is {self.verdict} than {self.old}."
+
+    def remarks(self) -> list[str]:
+        """What the table does not say."""
+        games = [own.finding(self.new, self.old) for own in self.scores if own.on == PAIRWISE]
+        return [*games, *(said for own in self.scores for said in own.remarks()), *self.notes]
+
+    def sections(self) -> Sequence[Section]:  # noqa: D102
+        blocks: list[Block] = [Remarks([self.headline]), self.table(), Remarks(self.remarks()), self.picture()]
+        return [Section("gate", "New against old", "Is the new agent worse than the old one?", blocks)]
+
+    def table(self) -> Table:
+        """A row per score."""
+        rows = [
+            {
+                "on": own.on,
+                "title": own.title,
+                "new": own.new,
+                "old": own.old,
+                "difference": own.result.difference,
+                "queries": own.result.difference.n,
+                "missing": own.result.missing,
+                "verdict": own.verdict,
+            }
+            for own in self.scores
+        ]
+        level = f"{self.scores[0].level:.0%} interval"
+        columns = (
+            Column("on", ""),
+            Column("title", "Score", programs=False),
+            Column("new", "New", _FORM),
+            Column("old", "Old", _FORM),
+            Column("difference", "Difference", _SIGNED, "New less old; of games, new's share less one half.", level),
+            Column("queries", "Queries", COUNT, "Those that both have a figure on; each counts once."),
+            Column("missing", "Missing", COUNT, "Further queries of which nothing is known."),
+            Column("verdict", "Verdict"),
+        )
+        return Table("gate", "", columns, rows)
+
+    def picture(self) -> Whiskers:
+        """The differences."""
+        lines = [
+            Line(own.title, [Mark(found.value, found.low, found.high)])
+            for own in self.scores
+            if (found := own.result.difference).value is not None
+        ]
+        caption = f"Right of 0, {self.new} is better. An interval wholly right of {-self.margin:g} passes."
+        words = f"Difference of {self.new} and {self.old} with intervals"
+        return Whiskers("gate", "", words, caption, lines, "New less old", _SIGNED, zero=True)
+
+    def json(self) -> Any:  # noqa: D102
+        return {
+            "new": self.new,
+            "old": self.old,
+            "margin": self.margin,
+            "verdict": self.verdict,
+            "passed": self.passed,
+            "scores": [_json(own) for own in self.scores],
+            "notes": list(self.notes),
+        }
+
+    def markdown(self) -> str:
+        """A short comment for a pull request."""
+        from arena.present import files
+
+        headline = files.sentence(self.headline, "md").strip()
+        return f"### {headline}\n{files.markdown(self.table())}" + "".join(
+            files.sentence(said, "md") for said in self.remarks()
+        )
+
+    def junit(self) -> str:
+        """A test case for each score, as XML that build servers read; undecided is an error, worse a failure."""
+        from arena.present.junit import Case, Kind, junit
+
+        kinds: Mapping[str, Kind] = {"worse": "failure", "undecided": "error"}
+        cases = []
+        for own in self.scores:
+            said = "\n".join([own.finding(self.new, self.old), *own.remarks()])
+            name = f"{self.new} against {self.old} on {own.on}"
+            cases.append(Case(name, own.verdict, said, kinds.get(own.verdict, "")))
+        return junit("ragleague gate", cases)
+
+    def __repr__(self) -> str:
+        found = [line for own in self.scores for line in (own.finding(self.new, self.old), *own.remarks())]
+        return "\n".join([self.headline, *found, *self.notes])
+
+    def _repr_markdown_(self) -> str:
+        return self.markdown()
+
+
+def _json(own: Compared) -> dict[str, Any]:
+    found = own.result
+    return {
+        "on": own.on,
+        "verdict": own.verdict,
+        "new": own.new,
+        "old": own.old,
+        "difference": found.difference.value,
+        "low": found.difference.low,
+        "high": found.difference.high,
+        "level": own.level,
+        "method": found.difference.method,
+        "queries": found.difference.n,
+        "missing": found.missing,
+        "wins": found.wins,
+        "ties": found.ties,
+        "losses": found.losses,
+        "more_queries": None if own.doubts else found.more,
+        "doubts": list(own.doubts),
+        "notes": list(own.notes),
+    }
+
+
+def compare(
+    store: Store, tournament: str, new: str, old: str, *, on: str | Sequence[str] = (), margin: float = MARGIN
+) -> Comparison:
+    """Compare two agents of a tournament on what is judged; nobody is asked.
+
+    Args:
+        store: where the judgments are.
+        tournament: its name.
+        new: the agent that may replace the other.
+        old: the other.
+        on: ``pairwise``, ``exam``, ``nuggets``, ``criteria``, the name of one criterion, a measure of the tournament
+            such as ``nDCG@10``, or several of these; when empty all that the tournament has of the first four and its
+            first measure.
+        margin: how much worse still passes: in share of games won, or in units of the score.
+
+    Raises:
+        InputError: no such tournament, agent or score; or a margin that is out of range.
+    """
+    settings, games = store.settings(tournament), cached_games(store, tournament)
+    answered, known = store.answered(tournament)
+    agents = sorted({*known, *games.agents})
+    _check(new, old, agents)
+    data = cache(partial(store.dataset, tournament))
+    asked = [on] if isinstance(on, str) else list(on)
+    played = [PAIRWISE] if len(games) or settings.pairwise is not None else []
+    means: dict[str, Means] = {}
+    if asked != [PAIRWISE]:
+        names = {method: name for name, method in _METHODS.items()}
+        every = bool(asked)
+        means = {names.get(own.name, own.name): own for own in means_of(store, tournament, data, every=every)}
+    scores = []
+    for name in dict.fromkeys(asked or [*played, *means]):
+        if name == PAIRWISE and played:
+            scores.append(_by_games(games, settings, answered, (new, old), margin))
+        elif name in means:
+            scores.append(_by_score(name, means[name], settings, (new, old), margin))
+        else:
+            there = listed([*played, *means]) if played or means else "nothing"
+            raise InputError(f"--on {name}: the tournament has no such score; there is {there}")
+    if not scores:
+        raise InputError("nothing is judged yet, so there is nothing to compare; run the tournament first")
+    words = PAIRWISE in (own.on for own in scores) and settings.judges_of_words
+    return Comparison(new, old, margin, tuple(scores), (f"{NO_MODEL}.",) if words else ())
+
+
+def _check(new: str, old: str, agents: Sequence[str]) -> None:
+    for name in (new, old):
+        if name not in agents:
+            raise InputError(
+                f"no agent {name!r} in the tournament; there are {listed(agents, 20) if agents else 'none'}"
+            )
+    if new == old:
+        raise InputError(f"{new!r} cannot be compared with itself; name two agents")
+
+
+def _by_games(
+    games: GameTable,
+    settings: StoredSettings,
+    answered: frozenset[tuple[str, str]],
+    pair: tuple[str, str],
+    margin: float,
+) -> Compared:
+    """Two agents by the games between them; of a query all games, orders and judges are one figure."""
+    new, old = pair
+    rows = games.of_agent(new) & games.of_agent(old)
+    wanted = int(np.unique(games.query[rows]).size)
+    # On a query that only one of the two answered there is no game, and nobody knows what it would have been.
+    alone = {query for query, agent in answered if agent == new} ^ {query for query, agent in answered if agent == old}
+    rated = games.rated(rating_settings(settings), rows)
+    if rated is None:
+        nothing = paired([], margin, missing=wanted + len(alone), reach=0.5)
+        why = f"no game between {new} and {old} has a verdict" if wanted else f"{new} and {old} never met"
+        return Compared(PAIRWISE, None, None, nothing, LEVEL, (f"{why}. Run the tournament to judge them.",))
+    outcomes = outcomes_of(rated, pair).score
+    level = LEVEL
+    if settings.adaptive and settings.pairwise is not None:
+        level = settings.pairwise.schedule.confidence or LEVEL
+    missing = wanted - outcomes.size + len(alone)
+    found = paired(outcomes - 0.5, margin, missing=missing, reach=0.5, level=level, any_look=settings.adaptive)
+    share = float(outcomes.mean())
+    notes = tuple(_notes(games, rows, missing, len(alone)))
+    return Compared(PAIRWISE, share, 1 - share, found, level, tuple(_doubts(games, rows, new)), notes)
+
+
+def _doubts(games: GameTable, rows: Bools, new: str) -> Iterator[str]:
+    """Why games say nothing of two agents: the place shown may decide, or the judge has not been seen to decide."""
+    said, judged = games.said[rows], games.judged[rows]
+    both = judged.all(axis=1)
+    against = int((both & (said[:, 0] == -said[:, 1]) & (said[:, 0] != TIE)).sum())
+    if against and 2 * against >= both.sum():
+        yield (
+            f"in {against:,} of the {counted(int(both.sum()), 'game')} judged in both orders, each order preferred "
+            "another agent: the place shown may decide, not the answer."
+        )
+    first = judged[:, 0] if games.agents.index(new) == games.a[rows][0] else judged[:, 1]
+    share = first.sum() / judged.sum()
+    if not _ONE_SIDED <= share <= 1 - _ONE_SIDED:
+        where = "first" if share > 0.5 else "last"
+        yield f"{new} was shown {where} in {PERCENT_1.write(max(share, 1 - share))} of the verdicts. Judge both orders."
+    different = judged & ~games.identical[rows][:, None]
+    if different.any() and not (said[different] != TIE).any():
+        yield (
+            "all verdicts on answers that differ are ties, so nothing shows that the judge can tell these two agents "
+            "apart."
+        )
+
+
+def _notes(games: GameTable, rows: Bools, missing: int, alone: int) -> Iterator[str]:
+    said, judged = games.said[rows], games.judged[rows]
+    if missing:
+        reason = f"; {counted(alone, 'query', 'queries')} only one of the two answered" if alone else ""
+        yield f"{counted(missing, 'query is', 'queries are')} missing{reason}."
+    wanted, there, failed = int((said != NOT_WANTED).sum()), int(judged.sum()), int((said == FAILED).sum())
+    if there < wanted:
+        yield f"{there:,} of {counted(wanted, 'verdict')} between the two are there; {failed:,} failed."
+    if not judged.all(axis=1).any():
+        yield "judged in one order only, so a judge's favour for a place may show."
+
+
+def _by_score(name: str, means: Means, settings: StoredSettings, pair: tuple[str, str], margin: float) -> Compared:
+    """Two agents by a score of each answer or list of documents."""
+    known = [agent for agent in pair if agent in means.agents]
+    if len(known) < 2:
+        lacking = listed([agent for agent in pair if agent not in known])
+        nothing = paired([], margin, missing=len(means.queries))
+        return Compared(name, None, None, nothing, LEVEL, (f"nothing is known of {lacking}.",))
+    new, old = (means.values[means.agents.index(agent)] for agent in pair)
+    both = ~(np.isnan(new) | np.isnan(old))
+    new, old = new[both], old[both]
+    low, high = (0.0, 1.0)
+    if settings.criteria is not None and (name == "criteria" or name in settings.criteria.names):
+        low, high = map(float, settings.criteria.scale)
+    elif new.size and not (low <= min(new.min(), old.min()) and max(new.max(), old.max()) <= high):
+        raise InputError(f"--on {name}: only scores from 0 to 1 can be compared with a margin")
+    missing = len(means.queries) - new.size
+    found = paired(new - old, margin, missing=missing, reach=high - low, level=LEVEL)
+    if not new.size:
+        return Compared(name, None, None, found, LEVEL, ("no query has a score of both.",))
+    doubts = []
+    if np.ptp(np.concatenate([new, old])) < _SAME and new.size > 1:
+        doubts = ["every score is the same, so nothing shows that it can tell these two agents apart."]
+    notes = [f"{counted(missing, 'query is', 'queries are')} missing."] if missing else []
+    return Compared(name, float(new.mean()), float(old.mean()), found, LEVEL, tuple(doubts), tuple(notes))
+
+
+def _rounded(count: int) -> int:
+    """To two digits, upwards: it is no more than an estimate."""
+    step: int = 10 ** max(0, len(str(count)) - 2)
+    return -(-count // step) * step

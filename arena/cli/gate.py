@@ -1,0 +1,111 @@
+"""``compare`` and ``gate``: a new agent against an old one."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from arena.cli.options import Form, LogJson, RetryFailed, Source, Tournament
+
+if TYPE_CHECKING:
+    from arena.boards.gate import Comparison
+
+On = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--on",
+        metavar="SCORE",
+        help="pairwise, exam, nuggets, criteria, a criterion or a measure such as nDCG@10; may be repeated",
+    ),
+]
+Margin = Annotated[
+    float, typer.Option(min=0, help="how much worse still passes: in share of games won, or in units of the score")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command("compare")(compare)
+    app.command("gate")(gate)
+
+
+def compare(
+    source: Source,
+    new: Annotated[str, typer.Argument(metavar="NEW", help="an agent")],
+    old: Annotated[str, typer.Argument(metavar="OLD", help="the agent it is compared with")],
+    on: On = None,
+    margin: Margin = 0.05,
+    tournament: Tournament = None,
+    form: Form = "table",
+) -> None:
+    """Compare two agents: better, not worse, worse or undecided.
+
+    By everything that is judged, query by query, unless --on names a score. Says how many more queries would decide.
+    """
+    _show(_compared(source, tournament, new, old, on or [], margin), form)
+
+
+def gate(
+    source: Source,
+    new: Annotated[str, typer.Option(metavar="AGENT", help="the agent that may replace the other")],
+    old: Annotated[str, typer.Option(metavar="AGENT", help="the other")],
+    margin: Margin = 0.05,
+    on: On = None,
+    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="also write the result as JUnit XML")] = None,
+    tournament: Tournament = None,
+    retry_failed: RetryFailed = False,
+    log_json: LogJson = None,
+    form: Form = "table",
+) -> None:
+    """Pass if a new agent is not worse than an old one.
+
+    Of a configuration, judges first what is missing; of a store, only looks. Exit status 0: better, or not worse by
+    more than the margin. 1: worse. 3: undecided. Without --on the games decide.
+    """
+    if source.endswith((".yaml", ".yml")):
+        _play(Path(source), retry_failed, log_json)
+    found = _compared(source, tournament, new, old, on or ["pairwise"], margin)
+    _show(found, form)
+    if junit is not None:
+        from retrieval_eval.data.files import open_replacing
+
+        with open_replacing(junit) as raw:
+            raw.write(found.junit().encode())
+    raise typer.Exit(found.status)
+
+
+def _play(config: Path, retry_failed: bool, log_json: Path | None) -> None:
+    from arena.cli.console import Bars, errors
+    from arena.cli.parts import print_part
+    from arena.cli.trace import traced_to
+    from arena.config.whole import load_config
+    from arena.run.play import play
+
+    with traced_to(log_json) as trace:
+        play(
+            load_config(config),
+            lambda: Bars(shown=errors.is_terminal),
+            print_part,
+            retry_failed=retry_failed,
+            trace=trace,
+        )
+
+
+def _compared(source: str, tournament: str | None, new: str, old: str, on: list[str], margin: float) -> Comparison:
+    from arena.boards import gate
+    from arena.cli.sources import open_tournament
+
+    with open_tournament(source, tournament) as (store, name):
+        return gate.compare(store, name, new, old, on=on, margin=margin)
+
+
+def _show(found: Comparison, form: str) -> None:
+    from arena.cli.show import show
+
+    if form == "md":
+        sys.stdout.write(found.markdown())
+    else:
+        show(found, form)

@@ -1,0 +1,133 @@
+"""Two agents compared from a store: what decides, and what never may."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from arena.boards.gate import Comparison, compare
+from arena.store import Store
+from arena.store.imports import import_table
+from judges.errors import InputError
+from retrieval_eval.data.tables import write_rows
+from tests.conftest import CLI
+from tests.support.sample_store import write_store
+
+
+def store_of(folder: Path, rows: Iterable[tuple[str, ...]]) -> Path:
+    """A store of recorded verdicts: query, shown first, shown second, verdict, and perhaps the judge."""
+    names = ["qid", "agent_a", "agent_b", "verdict", "judge"]
+    write_rows(folder / "verdicts.csv", names, [dict(zip(names, (*row, "j")[:5], strict=True)) for row in rows])
+    import_table(folder / "verdicts.csv", str(folder / "s.db"), "recorded")
+    return folder / "s.db"
+
+
+def games(won: int, tied: int, lost: int, first: str = "A", second: str = "B") -> list[tuple[str, str, str, str]]:
+    """Both orders of new against old on a query each; what new wins is ``first`` where it is shown first."""
+    said = [(first, second)] * won + [("tie", "tie")] * tied + [("B", "A")] * lost
+    return [
+        row
+        for number, (one, other) in enumerate(said)
+        for row in ((f"q{number}", "new", "old", one), (f"q{number}", "old", "new", other))
+    ]
+
+
+def compared(path: Path, new: str = "new", old: str = "old", **options: object) -> Comparison:
+    with closing(Store.open(str(path))) as store:
+        return compare(store, store.only_tournament(), new, old, **options)  # type: ignore[arg-type]
+
+
+def test_a_better_agent_passes(tmp_path: Path) -> None:
+    found = compared(store_of(tmp_path, games(40, 10, 10)))
+    assert (found.verdict, found.passed, found.status) == ("better", True, 0)
+    (own,) = found.scores
+    assert (own.new, own.old) == (0.75, 0.25)
+    assert (own.result.wins, own.result.ties, own.result.losses, own.result.difference.n) == (40, 10, 10, 60)
+    assert repr(found).startswith("Passed: new is better than old.\nGames won: new won 75.0% of the points")
+    turned = compared(tmp_path / "s.db", "old", "new")
+    assert (turned.verdict, turned.status) == ("worse", 1)
+    root = ElementTree.fromstring(turned.junit())
+    assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("1", "1", "0")
+
+
+def test_several_judges_of_a_query_are_one_figure(tmp_path: Path) -> None:
+    rows = [(*row, judge) for row in games(20, 0, 0) for judge in ("x", "y")]
+    rows += [(query, a, b, "AB"[verdict == "A"], "z") for query, a, b, verdict in games(20, 0, 0)]
+    (own,) = compared(store_of(tmp_path, rows)).scores
+    assert (own.new, own.result.difference.n, own.result.wins) == (pytest.approx(2 / 3), 20, 20)
+
+
+@pytest.mark.parametrize(
+    ("rows", "why"),
+    [
+        (games(0, 80, 0), "all verdicts on answers that differ are ties"),
+        (games(30, 0, 30, "A", "A"), "each order preferred another agent"),
+        ([(f"q{n}", "new", "old", "A") for n in range(60)], "shown first in 100.0% of the verdicts"),
+        ([("q0", "new", "third", "A"), ("q0", "old", "third", "A")], "new and old never met"),
+    ],
+)
+def test_games_that_say_nothing_never_pass(tmp_path: Path, rows: list[tuple[str, str, str, str]], why: str) -> None:
+    found = compared(store_of(tmp_path, rows))
+    assert (found.verdict, found.passed, found.status) == ("undecided", False, 3)
+    assert why in repr(found)
+    assert why in found.markdown().replace("\\", "")
+
+
+def test_what_failed_is_missing_and_no_tie(tmp_path: Path) -> None:
+    write_store(tmp_path / "s.db", unasked=10, failed=3)
+    found = compared(tmp_path / "s.db", "hybrid", "random-passage", on=["pairwise"])
+    (own,) = found.scores
+    assert own.result.missing + (own.result.difference.n or 0) == 12
+    assert own.result.missing > 0
+    assert any("verdicts between the two are there" in note for note in own.notes)
+
+
+def test_each_score_must_pass(played_demo: Path) -> None:
+    found = compared(played_demo / "rag-handbook.db", "rag-bm25", "weak-baseline")
+    assert [own.on for own in found.scores] == ["pairwise", "criteria", "exam", "nuggets", "nDCG@10"]
+    verdicts = {own.on: own.verdict for own in found.scores}
+    assert verdicts["pairwise"] == "better"
+    assert "not worse" in verdicts.values()
+    assert found.verdict == min(verdicts.values(), key=["worse", "undecided", "not worse", "better"].index)
+    single = compared(played_demo / "rag-handbook.db", "rag-bm25", "weak-baseline", on=["accuracy", "RR(rel=1)@5"])
+    assert [own.on for own in single.scores] == ["accuracy", "RR(rel=1)@5"]
+    assert "No language model judged these games." in found.notes
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"new": "nobody"}, "no agent 'nobody'"),
+        ({"new": "old"}, "cannot be compared with itself"),
+        ({"on": "nDCG@3"}, "--on nDCG@3: the tournament has no such score; there is pairwise"),
+        ({"margin": 0.5}, "the margin must be"),
+    ],
+)
+def test_wrong_input_is_named(tmp_path: Path, options: dict[str, object], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        compared(store_of(tmp_path, games(2, 0, 1)), **options)  # type: ignore[arg-type]
+
+
+def test_names_from_outside_stay_plain(tmp_path: Path) -> None:
+    name = "<b>x</b>|`\n\x1b[1m"
+    rows = [(q, name if a == "new" else a, name if b == "new" else b, v) for q, a, b, v in games(9, 0, 3)]
+    found = compared(store_of(tmp_path, rows), name)
+    assert "<b>" not in found.markdown()
+    assert "\x1b" not in found.junit()
+    assert ElementTree.fromstring(found.junit()).get("tests") == "1"
+
+
+def test_commands_end_with_the_verdict(tmp_path: Path, cli: CLI) -> None:
+    store = store_of(tmp_path, games(40, 10, 10))
+    ended = cli("gate", store, "--new", "new", "--old", "old", "--junit", tmp_path / "out.xml")
+    assert (ended.status, ended.err) == (0, "")
+    assert "Passed: new is better than old." in ended.out
+    assert ElementTree.parse(tmp_path / "out.xml").getroot().get("failures") == "0"
+    assert cli("gate", store, "--new", "old", "--old", "new").status == 1
+    ended = cli("compare", store, "old", "new", "--format", "md")
+    assert (ended.status, ended.out.splitlines()[0]) == (0, "### Failed: old is worse than new.")
+    assert cli("gate", store, "--new", "x", "--old", "new").status == 2
