@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ragleague.board import Board
 
 if TYPE_CHECKING:
     from arena.config.whole import Config
+    from arena.run.ledger import Kind, Progress
+
+_EVERY_S: Final = 0.2
 
 
 def open(store: str | Path, tournament: str | None = None) -> Board:  # noqa: A001 - reads as rl.open
@@ -57,7 +63,7 @@ async def arun(*args: Any, **options: Any) -> Board:
 
 
 def _play(config: Config, *, progress: bool, retry_failed: bool) -> None:
-    from arena.cli.console import Bars
+    from arena.cli.console import Bars, errors
     from arena.cli.parts import print_part
     from arena.run.play import Part, play
 
@@ -65,7 +71,51 @@ def _play(config: Config, *, progress: bool, retry_failed: bool) -> None:
         if progress:
             print_part(part)
 
-    play(config, lambda: Bars(shown=progress), say, retry_failed=retry_failed)
+    def told() -> AbstractContextManager[Progress]:
+        if progress and _in_notebook():
+            return _Line()
+        return Bars(shown=progress and errors.is_terminal)
+
+    play(config, told, say, retry_failed=retry_failed)
+
+
+class _Line:
+    """One line of a notebook's cell, written over while a run goes on."""
+
+    def __init__(self) -> None:
+        self._wanted: dict[str, int] = {}
+        self._settled: dict[str, int] = {}
+        self._failed: dict[str, int] = {}
+        self._written_at = 0.0
+
+    def __enter__(self) -> _Line:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        print(f"\r{'':<60}\r", end="", file=sys.stderr, flush=True)  # noqa: T201
+
+    def begin(self, task: str, wanted: int) -> None:
+        """A stage begins."""
+        self._wanted[task], self._settled[task], self._failed[task] = wanted, 0, 0
+
+    def more(self, task: str, wanted: int) -> None:
+        """More wants than were known when it began."""
+        self._wanted[task] += wanted
+
+    def count(self, task: str, kind: Kind, cost_usd: float | None) -> None:  # noqa: ARG002 - the interface's
+        """One more want is settled."""
+        self._settled[task] += 1
+        self._failed[task] += kind == "failed"
+        if time.monotonic() - self._written_at > _EVERY_S:
+            self._written_at = time.monotonic()
+            failed = f", {self._failed[task]} failed" if self._failed[task] else ""
+            line = f"{task}: {self._settled[task]:,} of {self._wanted[task]:,}{failed}"
+            print(f"\r{line:<60}", end="", file=sys.stderr, flush=True)  # noqa: T201
+
+
+def _in_notebook() -> bool:
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return getattr(shell, "kernel", None) is not None
 
 
 def _outside_loops(work: Callable[[], None]) -> None:

@@ -39,7 +39,7 @@ def as_text(sections: Sequence[Section]) -> str:
 
     from arena.present import terminal
 
-    console = Console(width=terminal.WIDE, color_system=None)
+    console = Console(width=terminal.WIDE, color_system=None, force_jupyter=False)
     with console.capture() as captured:
         terminal.show(console, sections)
     return "\n".join(line.rstrip() for line in captured.get().splitlines())

@@ -36,8 +36,10 @@ INCOMPLETE = 3
 WIDE = 10_000
 """Columns of an output that is no terminal: lines stay whole, so that they can be searched and compared."""
 
-output = Console(highlight=False, markup=False, emoji=False, width=None if os.isatty(1) else WIDE)
-errors = Console(stderr=True, highlight=False, markup=False, emoji=False, width=None if os.isatty(2) else WIDE)
+output = Console(highlight=False, markup=False, emoji=False, force_jupyter=False, width=None if os.isatty(1) else WIDE)
+errors = Console(
+    stderr=True, highlight=False, markup=False, emoji=False, force_jupyter=False, width=None if os.isatty(2) else WIDE
+)
 
 
 def program() -> str:
