@@ -284,7 +284,7 @@ def compare(
     settings, games = store.settings(tournament), cached_games(store, tournament)
     answered, known = store.answered(tournament)
     agents = sorted({*known, *games.agents})
-    _check(new, old, agents)
+    check_agents(new, old, agents)
     data = cache(partial(store.dataset, tournament))
     asked = [on] if isinstance(on, str) else list(on)
     played = [PAIRWISE] if len(games) or settings.pairwise is not None else []
@@ -308,7 +308,12 @@ def compare(
     return Comparison(new, old, margin, tuple(scores), (f"{NO_MODEL}.",) if words else ())
 
 
-def _check(new: str, old: str, agents: Sequence[str]) -> None:
+def check_agents(new: str, old: str, agents: Sequence[str]) -> None:
+    """See that two agents can be compared.
+
+    Raises:
+        InputError: one is none of the tournament's, or both are the same.
+    """
     for name in (new, old):
         if name not in agents:
             raise InputError(

@@ -62,12 +62,15 @@ def gate(
 ) -> None:
     """Pass if a new agent is not worse than an old one.
 
-    Of a configuration, judges first what is missing; of a store, only looks. Exit status 0: better, or not worse by
-    more than the margin. 1: worse. 3: undecided. Without --on the games decide.
+    Of a configuration, judges first what it needs and is missing; with an adaptive schedule it stops as soon as the
+    games decide. Of a store, or with --tournament, it only looks. Without --on the games decide.
+
+    Exit status 0: better, or not worse by more than the margin. 1: worse. 3: undecided.
     """
-    if source.endswith((".yaml", ".yml")):
-        _play(Path(source), retry_failed, log_json)
-    found = _compared(source, tournament, new, old, on or ["pairwise"], margin)
+    if tournament is None and source.endswith((".yaml", ".yml")):
+        found = _decided(Path(source), new, old, on or ["pairwise"], margin, retry_failed, log_json)
+    else:
+        found = _compared(source, tournament, new, old, on or ["pairwise"], margin)
     _show(found, form)
     if junit is not None:
         from retrieval_eval.data.files import open_replacing
@@ -77,18 +80,25 @@ def gate(
     raise typer.Exit(found.status)
 
 
-def _play(config: Path, retry_failed: bool, log_json: Path | None) -> None:
+def _decided(
+    config: Path, new: str, old: str, on: list[str], margin: float, retry_failed: bool, log_json: Path | None
+) -> Comparison:
     from arena.cli.console import Bars, errors
     from arena.cli.parts import print_part
     from arena.cli.trace import traced_to
     from arena.config.whole import load_config
-    from arena.run.play import play
+    from arena.run.gate import decide
 
+    loaded = load_config(config)
     with traced_to(log_json) as trace:
-        play(
-            load_config(config),
+        return decide(
+            loaded,
+            new,
+            old,
             lambda: Bars(shown=errors.is_terminal),
             print_part,
+            on=on,
+            margin=margin,
             retry_failed=retry_failed,
             trace=trace,
         )

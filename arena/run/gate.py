@@ -1,0 +1,144 @@
+"""A gate that judges what it needs: only the scores it is on, and of an adaptive schedule only the games it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, closing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from arena.boards.gate import MARGIN, PAIRWISE, Comparison, check_agents, compare
+from arena.data.dataset import SHARED, Dataset
+from arena.run.play import Part, play
+from arena.run.tournament import load_data, run
+from arena.stages.schedule import AdaptiveGames, adaptive_settings
+from arena.store import Store
+from judges.errors import InputError
+from judges.types import CallTrace
+
+if TYPE_CHECKING:
+    from arena.config.whole import Config
+    from arena.run.ledger import Progress
+
+
+def decide(
+    config: Config,
+    new: str,
+    old: str,
+    progress: Callable[[], AbstractContextManager[Progress]],
+    say: Callable[[Part], None],
+    *,
+    on: Sequence[str] = (PAIRWISE,),
+    margin: float = MARGIN,
+    retry_failed: bool = False,
+    trace: Callable[[CallTrace], None] | None = None,
+) -> Comparison:
+    """Judge what is missing of some scores, and compare two agents by them.
+
+    With an adaptive schedule the two meet batch by batch until the games decide, in a tournament of their own, which
+    is named after both; what is in the store already costs nothing.
+
+    Args:
+        config: the tournament.
+        new: the agent that may replace the other.
+        old: the other.
+        progress: as for ``play``.
+        say: as for ``play``; of games it is told after each batch.
+        on: scores, as for ``compare``.
+        margin: how much worse still passes.
+        retry_failed: as for ``play``.
+        trace: as for ``play``.
+
+    Raises:
+        InputError: no such agent or score, or the configuration cannot be used. Nothing is sent for an unknown name.
+        StoreError: the store cannot be written.
+    """
+    stages = list(dict.fromkeys(stage for name in on for stage in _stages(config, name)))
+    before = [stage for stage in ("synth", "agents") if getattr(config, stage)]
+    if not config.agents:
+        check_agents(new, old, load_data(config).agents)
+    by_batch = PAIRWISE in on and config.pairwise is not None and config.pairwise.schedule.kind == "adaptive"
+    rest = [stage for stage in stages if not (by_batch and stage == PAIRWISE)]
+    others = [name for name in on if not (by_batch and name == PAIRWISE)]
+    if before or others:
+        chosen = before + (rest if others else [])
+        play(config, progress, say, stages=chosen, retry_failed=retry_failed, trace=trace)
+    found = None
+    if by_batch:
+        found = _by_batch(config, new, old, progress, say, margin=margin, retry_failed=retry_failed, trace=trace)
+    if not others:
+        assert found is not None
+        return found
+    with closing(Store.open(config.store)) as store:
+        judged = compare(store, config.name, new, old, on=others, margin=margin)
+    if found is None:
+        return judged
+    return replace(found, scores=(*found.scores, *judged.scores))
+
+
+def _stages(config: Config, name: str) -> Sequence[str]:
+    """The stages that a score takes, in their order."""
+    section = name if name in ("exam", "nuggets", PAIRWISE, "criteria") else "retrieval"
+    if config.criteria is not None and name in config.criteria.names:
+        section = "criteria"
+    labels = ["relevance"] if config.retrieval is not None else []
+    if section == "retrieval":
+        if labels or config.data.qrels:
+            return labels
+    elif getattr(config, section) is not None:
+        return [*labels, section]
+    raise InputError(f"--on {name}: the configuration has no section {section!r}, and no criterion of that name")
+
+
+def _by_batch(
+    config: Config,
+    new: str,
+    old: str,
+    progress: Callable[[], AbstractContextManager[Progress]],
+    say: Callable[[Part], None],
+    *,
+    margin: float,
+    retry_failed: bool,
+    trace: Callable[[CallTrace], None] | None,
+) -> Comparison:
+    """Games of the two agents alone, as many as decide."""
+    section = config.pairwise
+    assert section is not None
+    data = _of_two(load_data(config), new, old)
+    check_agents(new, old, data.agents)
+    batch, most = adaptive_settings(section).batch, len(AdaptiveGames(section, data).at_most())
+    most //= 2 if section.both_orders else 1
+    if not most:
+        raise InputError(f"{new} and {old} answered no query in common, so they cannot meet")
+    left_out: dict[str, Any] = {"criteria": None, "exam": None, "nuggets": None, "synth": None, "agents": {}}
+    games = 0
+    while True:
+        games = min(games + batch, most)
+        schedule = section.schedule.model_copy(update={"max_games": games})
+        now = config.model_copy(
+            update={
+                **left_out,
+                "name": f"{config.name}: {new} against {old}",
+                "pairwise": section.model_copy(update={"schedule": schedule}),
+            }
+        )
+        with progress() as told:
+            summary = run(now, told, data=data, retry_failed=retry_failed, trace=trace)
+        say(summary)
+        with closing(Store.open(now.store)) as store:
+            found = compare(store, now.name, new, old, on=PAIRWISE, margin=margin)
+        left = any(stage.left for stage in summary.stages.values())
+        if found.verdict != "undecided" or games >= most or left:
+            return found
+
+
+def _of_two(data: Dataset, new: str, old: str) -> Dataset:
+    """What two agents answered and retrieved."""
+    return replace(
+        data,
+        answers={key: own for key, own in data.answers.items() if key[1] in (new, old)},
+        retrieved={
+            query_id: [entry for entry in entries if entry.agent in (new, old, SHARED)]
+            for query_id, entries in data.retrieved.items()
+        },
+    )

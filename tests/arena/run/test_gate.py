@@ -1,0 +1,100 @@
+"""A gate that asks the judge itself: only what it needs, batch by batch with an adaptive schedule."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from arena.boards.gate import Comparison
+from arena.config.whole import Config
+from arena.run.gate import decide
+from arena.run.ledger import Progress
+from judges.errors import InputError
+from judges.types import Task
+from tests.conftest import CLI
+from tests.support.llm_server import Call, LLMServer, Reply
+from tests.support.tournaments import Quiet, configured, write_data
+
+QUERIES = [f"q{number}" for number in range(20)]
+
+
+def by_name(call: Call) -> Reply:
+    """Agent x beats y, and y beats z."""
+    text = call.body["messages"][1]["content"]
+    first, second = sorted(("x", "y", "z"), key=lambda agent: text.find(f"Agent {agent} says") % 10**9)[:2]
+    return Reply(json.dumps({"explanation": "By name.", "verdict": "A" if first < second else "B"}))
+
+
+@pytest.fixture
+def server() -> Iterator[LLMServer]:
+    with LLMServer(by_name) as running:
+        yield running
+
+
+def of_games(folder: Path, server: LLMServer, kind: str = "adaptive", **schedule: Any) -> Config:
+    write_data(folder, QUERIES)
+    if kind == "adaptive":
+        schedule = {"batch": 5, **schedule}
+    games = {"judges": ["judge"], "documents": {"include": False}, "schedule": {"kind": kind, **schedule}}
+    return configured(folder, server.openai_url, pairwise=games, retrieval=None, criteria=None)
+
+
+def quiet() -> AbstractContextManager[Progress]:
+    return nullcontext(Quiet())
+
+
+def gated(config: Config, new: str, old: str, **options: Any) -> Comparison:
+    return decide(config, new, old, quiet, lambda part: None, **options)
+
+
+def test_a_gate_plays_no_more_games_than_decide(tmp_path: Path, server: LLMServer) -> None:
+    config = of_games(tmp_path, server)
+    found = gated(config, "x", "z")
+    assert found.passed
+    played = found.scores[0].result.difference.n
+    assert played is not None
+    assert played in (5, 10)
+    assert len(server.calls) == 2 * played
+    assert found.scores[0].result.difference.method == "confidence sequence"
+    assert gated(config, "x", "z").json() == found.json()
+    assert len(server.calls) == 2 * played  # nothing was asked again
+    assert gated(config, "z", "x").verdict == "worse"
+
+
+def test_a_limit_of_games_holds(tmp_path: Path, server: LLMServer) -> None:
+    found = gated(of_games(tmp_path, server, max_games=3), "x", "z")
+    assert (found.verdict, found.scores[0].result.difference.n) == ("undecided", 3)
+
+
+def test_names_are_checked_before_anything_is_sent(tmp_path: Path, server: LLMServer) -> None:
+    config = of_games(tmp_path, server)
+    with pytest.raises(InputError, match="no agent 'w'"):
+        gated(config, "w", "x")
+    with pytest.raises(InputError, match="no section 'exam'"):
+        gated(config, "x", "z", on=["pairwise", "exam"])
+    assert not server.calls
+
+
+def test_other_scores_judge_their_own_stage_alone(tmp_path: Path) -> None:
+    write_data(tmp_path, QUERIES[:6])
+    config = configured(tmp_path)
+    parts: list[Any] = []
+    found = decide(config, "x", "z", quiet, parts.append, on=["criteria"])
+    assert [own.on for own in found.scores] == ["criteria"]
+    assert parts[-1].stages.keys() == {Task.RELEVANCE, Task.CRITERIA}
+
+
+def test_the_command_plays_and_says(tmp_path: Path, server: LLMServer, cli: CLI) -> None:
+    config = of_games(tmp_path, server)
+    path = tmp_path / "t.yaml"
+    path.write_text(yaml.safe_dump(json.loads(config.model_dump_json(exclude_unset=True))))
+    ended = cli("gate", path, "--new", "x", "--old", "z", "--format", "json")
+    assert (ended.status, json.loads(ended.out)["verdict"]) == (0, "better")
+    ended = cli("gate", config.store, "--tournament", "small: x against z", "--new", "z", "--old", "x")
+    assert (ended.status, ended.err) == (1, "")
