@@ -11,6 +11,7 @@ import numpy as np
 
 from arena.boards.cache import cached_games
 from arena.boards.calibration.methods import way_of
+from arena.boards.compare import OF_STAGE
 from arena.boards.conclusion import NO_MODEL
 from arena.boards.results import rating_settings
 from arena.calibration.methods import Means
@@ -32,8 +33,7 @@ LEVEL: Final = 0.95
 PASSED, FAILED_GATE, UNDECIDED = 0, 1, 3
 """What a gate's exit status is."""
 
-_METHODS: Final = {"exam": "cover", "nuggets": "v_strict"}
-"""Names of methods by those of the sections that bring them."""
+_METHODS: Final = {stage: name for stage, name in OF_STAGE.items() if stage != PAIRWISE}
 _FORM: Final = Number(3)
 _SIGNED: Final = Number(3, signed=True)
 _ONE_SIDED: Final = 0.25
