@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from arena.boards.cache import cached_leaderboard
+from arena.boards.gate import MARGIN, Comparison, compare
 from arena.boards.leaderboard import TournamentBoard, judged_on, with_people
 from arena.store import Store
 from judges.errors import InputError
@@ -123,6 +124,22 @@ class Board:
         with self._opened() as store:
             columns, rows = verdict_rows_of(store, self.tournament)
             return pd.DataFrame(list(rows), columns=list(columns))
+
+    def compare(self, new: str, old: str, *, on: str | Sequence[str] = (), margin: float = MARGIN) -> Comparison:
+        """Is an agent better than another, not worse, worse, or is that undecided? Says what would decide it.
+
+        Args:
+            new: the agent that may replace the other.
+            old: the other.
+            on: ``pairwise``, ``exam``, ``nuggets``, ``criteria``, a measure such as ``nDCG@10``, or several; all that
+                there is when left out.
+            margin: how much worse still passes, in share of games won or in units of the score.
+
+        Raises:
+            InputError: no such agent or score.
+        """
+        with self._opened() as store:
+            return compare(store, self.tournament, new, old, on=on, margin=margin)
 
     def plot(self, what: Plot = "compare", path: str | Path | None = None) -> Picture:
         """A picture, which a notebook shows at the end of a cell.

@@ -103,6 +103,15 @@ def test_a_run_asks_nothing_twice_also_where_a_loop_is_running(demo: Path) -> No
     assert all(len(again.games()) == 1092 for again in asyncio.run(in_a_notebook()))
 
 
+def test_two_agents_are_compared_as_by_the_command(board: rl.Board, demo: Path, cli: Callable[..., Any]) -> None:
+    found = board.compare("rag-hybrid", "weak-baseline", on=["pairwise", "exam"], margin=0.1)
+    assert (found.verdict, found.passed) == ("better", True)
+    names = ["rag-hybrid", "weak-baseline", "--on", "pairwise", "--on", "exam", "--margin", "0.1", "--format", "md"]
+    assert found.markdown() == cli("compare", demo / "tournament.yaml", *names).out
+    with pytest.raises(rl.InputError, match="no agent 'x'"):
+        board.compare("x", "rag-bm25")
+
+
 def test_a_wrong_table_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(rl.InputError, match=r"^column 'verdict' is missing; found: agent_a, agent_b, winner_is$"):
         rl.rate([{"agent_a": "a", "agent_b": "b", "winner_is": "A"}])
