@@ -107,7 +107,7 @@ def of_store(folder: Path) -> None:
 
 
 def of_file(name: str) -> Callable[[Path], None]:
-    """As ``exam score``, ``qrels``, ``agreement`` and ``oversight`` do."""
+    """As the views of ``exam`` do."""
 
     def work(folder: Path) -> None:
         from arena.boards.exam import ExamBoard

@@ -170,7 +170,7 @@ def store_location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def played_demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A demo tournament that has been played: read it, or copy its folder to change it."""
     folder = tmp_path_factory.mktemp("played") / "demo"
-    assert CliRunner().invoke(app, ["demo", "--dir", str(folder)]).exit_code == 0
+    assert CliRunner().invoke(app, ["demo", "--out", str(folder)]).exit_code == 0
     return folder
 
 

@@ -17,7 +17,7 @@ from retrieval_eval.stats.agreement import LabelAgreement, LabelTable, binarised
 
 @dataclass(frozen=True)
 class ExamAgreementBoard(Board):
-    """What ``exam agreement`` says.
+    """What ``exam --show agreement`` says.
 
     Attributes:
         agreement: of the labels as they are, the predicted ones first.

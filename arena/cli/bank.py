@@ -1,4 +1,4 @@
-"""``bank``: look at a test bank, convert it, and see what an edit changes before anything is graded anew."""
+"""``bank``: look at a test bank or at nuggets, and see what an edit changes before anything is graded anew."""
 
 from __future__ import annotations
 
@@ -7,60 +7,91 @@ from typing import Annotated
 
 import typer
 
-from arena.cli.exam import K, Llm, MinGrade, PromptName, Runs
-from arena.cli.options import Form
+from arena.cli.graded import K, Llm, MinGrade, PromptName, Runs
+from arena.cli.options import Force, Form, Grouped, given_options, require_free
+from judges.errors import DataError, InputError
 
-bank = typer.Typer(no_args_is_help=True, help="Test banks: questions and nuggets, their versions and edits.")
-
-BankPath = Annotated[
-    Path, typer.Argument(metavar="BANK", help="the workbench's bank .jsonl.gz, .yaml, or a table qid, question")
-]
-Secret = Annotated[bool, typer.Option("--secret", help="also secret items, with their texts")]
+_EFFECT, _HISTORY = "What an edit changes", "Edits of nuggets"
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    app.add_typer(bank, name="bank")
+    """Add the command of this module."""
+    app.command("bank", cls=Grouped)(bank)
 
 
-@bank.command("show")
-def show(
-    file: BankPath,
+def bank(
+    ctx: typer.Context,
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="BANK", help="the workbench's bank .jsonl.gz, .yaml, or a table qid, question; nuggets"),
+    ],
+    after: Annotated[Path | None, typer.Argument(metavar="[NEXT]", help="its next version")] = None,
     query: Annotated[str | None, typer.Option(help="only this query")] = None,
-    secret: Secret = False,
-    form: Form = "table",
-) -> None:
-    """The items of a bank and its version."""
-    from arena.boards.bank import BankBoard
-    from arena.cli.show import show as show_board
-    from judges.errors import InputError
-    from retrieval_eval.exam.bank_files import read_bank
-
-    found = read_bank(file)
-    if query is not None and query not in found.query_ids:
-        raise InputError(f"{file}: no query {query!r}")
-    items = [item for item in found.items if query in (None, item.query_id)]
-    show_board(BankBoard(found.version, items, secret), form)
-
-
-@bank.command("diff")
-def diff(
-    before: Annotated[Path, typer.Argument(metavar="OLD", help="a bank")],
-    after: Annotated[Path, typer.Argument(metavar="NEW", help="its next version")],
+    secret: Annotated[bool, typer.Option("--secret", help="also secret items, with their texts")] = False,
     grades: Annotated[
-        Path | None, typer.Option(help="grades of the old version: also shows the labels and places that change")
+        Path | None,
+        typer.Option(help="grades of BANK: also the labels and places that change", rich_help_panel=_EFFECT),
     ] = None,
     run: Runs = None,
     min_grade: MinGrade = None,
     k: K = 20,
     llm: Llm = None,
     prompt: PromptName = None,
-    secret: Secret = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="write the edited nuggets with their history", rich_help_panel=_HISTORY),
+    ] = None,
+    editor: Annotated[str, typer.Option(help="who edited them", rich_help_panel=_HISTORY)] = "",
+    force: Force = False,
     form: Form = "table",
 ) -> None:
-    """What changed between two versions of a bank; with grades also what that changes, before it is graded anew."""
+    """Show a test bank, or what changed from one version to the next.
+
+    With --grades also what the edit changes, before anything is graded anew. With --out BANK and NEXT are nuggets that
+    a person has edited: the new file says what was added, removed, merged, split or weighed otherwise. A nugget in NEXT
+    may name with "from" the texts of BANK that it was made of; queries that NEXT lacks stay as they were.
+    """
+    given = given_options(ctx) - {"--format"}
+    kept = {"--out", "--editor", "--force"}
+    changes = {"--secret", "--grades", "--run", "--min-grade", "--k", "--llm", "--prompt"}
+    known = {"--query", "--secret"} if after is None else kept if "--out" in given else changes
+    if strange := given - known:
+        what = "one bank" if after is None else "edited nuggets" if "--out" in given else "two banks"
+        raise InputError(f"{', '.join(sorted(strange))}: does not go with {what}")
+    if after is None:
+        _show(file, query, secret, form)
+    elif out is None:
+        _diff(file, after, grades, run, min_grade, k, llm, prompt, secret, form)
+    else:
+        _keep_edit(file, after, out, editor, force, form)
+
+
+def _show(file: Path, query: str | None, secret: bool, form: str) -> None:
+    from arena.boards.bank import BankBoard
+    from arena.cli.show import show
+    from retrieval_eval.exam.bank_files import read_bank
+
+    found = read_bank(file)
+    if query is not None and query not in found.query_ids:
+        raise InputError(f"{file}: no query {query!r}")
+    items = [item for item in found.items if query in (None, item.query_id)]
+    show(BankBoard(found.version, items, secret), form)
+
+
+def _diff(
+    before: Path,
+    after: Path,
+    grades: Path | None,
+    run: list[Path] | None,
+    min_grade: int | None,
+    k: int,
+    llm: str | None,
+    prompt: str | None,
+    secret: bool,
+    form: str,
+) -> None:
     from arena.boards.bank import BankEditBoard
-    from arena.cli.show import show as show_board
+    from arena.cli.show import show
     from arena.stages.exam.study import load_study
     from retrieval_eval.exam.bank_files import read_bank
     from retrieval_eval.exam.oversight import edit_effect
@@ -71,21 +102,31 @@ def diff(
         study = load_study(grades, bank=before, runs=run or (), llm=llm, prompt=prompt)
         level = min_grade or study.usual_level
         effect = edit_effect(old, new, study.grades, study.rankings, level=level, k=k)
-    show_board(BankEditBoard(old, new, effect, secret), form)
+    show(BankEditBoard(old, new, effect, secret), form)
 
 
-@bank.command("convert")
-def convert(
-    file: BankPath,
-    out: Annotated[Path, typer.Argument(metavar="OUT", help=".jsonl.gz for the workbench, .yaml, .csv, .parquet ...")],
-    secret: Secret = False,
-) -> None:
-    """Write a bank in another form. Secret items stay out unless asked for."""
-    from arena.cli.console import output
-    from retrieval_eval.exam.bank_files import read_bank, write_bank
+def _keep_edit(before: Path, after: Path, out: Path, by: str, force: bool, form: str) -> None:
+    from datetime import UTC, datetime
 
-    found = read_bank(file)
-    left_out = write_bank(out, found, secret=secret)
-    output.print(f"{len(found.items) - left_out} items written to {out}")
-    if left_out:
-        output.print(f"{left_out} secret items left out; --secret writes them")
+    from arena.boards.nuggets import NuggetEdits
+    from arena.cli.show import show
+    from retrieval_eval.nuggets.editing import Change, changes, edited
+    from retrieval_eval.nuggets.files import read_banks, write_banks
+    from retrieval_eval.nuggets.types import NuggetBank
+
+    require_free(out, force)
+    old, new = ({bank.query_id: bank for bank in read_banks(path)} for path in (before, after))
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    done: dict[str, list[Change]] = {}
+    banks = []
+    for query_id in {**old, **new}:
+        was = old.get(query_id, NuggetBank(query_id, "", ()))
+        now = new.get(query_id, was)
+        try:
+            done[query_id] = changes(was, now)
+            banks.append(edited(was, now, by=by, at=at))
+        except ValueError as error:
+            raise DataError(after, f"query {query_id!r}: {error}") from error
+    write_banks(out, banks)
+    board = NuggetEdits(str(out), done, [query_id for query_id in old if query_id not in new])
+    show(board, form)

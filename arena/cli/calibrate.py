@@ -4,38 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from arena.cli.options import Form, ManyValues
+from arena.cli.options import Form, ManyValues, Tournament
 from judges.errors import InputError
 
 if TYPE_CHECKING:
     from arena.boards.calibration.board import Calibration
 
 
-class Consensus(StrEnum):
-    """How several people become one."""
-
-    MAJORITY = "majority"
-    DAWID_SKENE = "dawid-skene"
-
-
-class Against(StrEnum):
-    """What a judge is held against."""
-
-    CONSENSUS = "consensus"
-    VOTES = "votes"
-
-
-class Orders(StrEnum):
-    """What the two orders of a game are."""
-
-    RECONCILED = "reconciled"
-    ORDERED = "ordered"
+_TABLES, _READING, _PEOPLE, _LABELS = "Of tables", "How tables are read", "People", "What to label"
 
 
 def register(app: typer.Typer) -> None:
@@ -45,42 +26,76 @@ def register(app: typer.Typer) -> None:
 
 def calibrate(
     sources: Annotated[
-        list[str], typer.Argument(metavar="CONFIG|STORE|TABLE...", help="a tournament, or tables of what judges said")
+        list[str],
+        typer.Argument(metavar="CONFIG|STORE|FILE...", help="a tournament, or tables or qrels of what judges said"),
     ],
-    people: Annotated[list[Path] | None, typer.Option(metavar="FILE", help="tables of what people said")] = None,
+    people: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="what people said: tables or qrels", rich_help_panel=_PEOPLE),
+    ] = None,
+    consensus: Annotated[
+        Literal["majority", "dawid-skene"], typer.Option(help="how several people become one", rich_help_panel=_PEOPLE)
+    ] = "majority",
+    against: Annotated[
+        Literal["consensus", "votes"],
+        typer.Option(help="hold judges against that consensus, or against every single vote", rich_help_panel=_PEOPLE),
+    ] = "consensus",
     item: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN", help="a further column that tells things of one query apart")
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN", help="a further column that tells things of one query apart", rich_help_panel=_READING
+        ),
     ] = None,
     by: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="compare each value of this column by itself")
+        str | None,
+        typer.Option(metavar="COLUMN", help="compare each value of this column by itself", rich_help_panel=_READING),
     ] = None,
     column: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=COLUMN", help="the judges' files' name for a column")
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=COLUMN",
+            help="the files' name for a column; people:NAME=COLUMN for people's files",
+            rich_help_panel=_READING,
+        ),
     ] = None,
-    people_column: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=COLUMN", help="the people's files' name for a column")
+    skip_faulty: Annotated[
+        bool, typer.Option("--skip-faulty", help="leave out and count rows without a value", rich_help_panel=_READING)
+    ] = False,
+    as_games: Annotated[
+        bool,
+        typer.Option(
+            "--as-games/--reconcile",
+            help="every row one game, or both orders of a game reconciled",
+            rich_help_panel=_READING,
+        ),
+    ] = False,
+    queries: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="texts of queries, for disagreements", rich_help_panel=_TABLES)
     ] = None,
-    skip_empty: Annotated[bool, typer.Option("--skip-empty", help="leave out and count rows without a value")] = False,
-    consensus: Annotated[Consensus, typer.Option(help="how several people become one")] = Consensus.MAJORITY,
-    against: Annotated[
-        Against, typer.Option(help="hold judges against people's consensus, or against every single vote")
-    ] = Against.CONSENSUS,
-    games: Annotated[
-        Orders, typer.Option(help="fold the two orders of a game into one verdict, or take each as a game of its own")
-    ] = Orders.RECONCILED,
-    disagreements: Annotated[int, typer.Option(min=0, help="things listed that a judge and people see differently")] = (
-        0
-    ),
-    queries: Annotated[Path | None, typer.Option(metavar="FILE", help="texts of queries, for disagreements")] = None,
-    answers: Annotated[list[Path] | None, typer.Option(metavar="FILE", help="texts of answers")] = None,
-    documents: Annotated[list[Path] | None, typer.Option(metavar="FILE", help="texts of documents")] = None,
+    answers: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="texts of answers", rich_help_panel=_TABLES)
+    ] = None,
+    documents: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="texts of documents", rich_help_panel=_TABLES)
+    ] = None,
+    disagreements: Annotated[
+        int, typer.Option(min=0, help="things listed that a judge and people see differently", rich_help_panel=_LABELS)
+    ] = 0,
     estimates: Annotated[
-        bool, typer.Option("--estimates", help="means, win rates and ratings corrected by people's labels")
+        bool,
+        typer.Option(
+            "--estimates",
+            help="means, win rates and ratings corrected by people's labels",
+            rich_help_panel=_LABELS,
+        ),
     ] = False,
     width: Annotated[
-        float | None, typer.Option(help="say how many labels an estimate's interval of this width needs")
+        float | None,
+        typer.Option(help="say how many labels an estimate's interval of this width needs", rich_help_panel=_LABELS),
     ] = None,
-    label_next: Annotated[int, typer.Option("--next", min=0, help="list this many things to label next")] = 0,
+    label_next: Annotated[
+        int, typer.Option("--next", min=0, help="list this many things to label next", rich_help_panel=_LABELS)
+    ] = 0,
     plot: Annotated[
         Path | None,
         typer.Option(
@@ -88,7 +103,7 @@ def calibrate(
             help="of tables Bland-Altman plots, of a tournament agents by every two methods; .svg, .png or .html",
         ),
     ] = None,
-    tournament: Annotated[str | None, typer.Option(help="its name, where the store holds several")] = None,
+    tournament: Tournament = None,
     method_samples: Annotated[
         int, typer.Option(min=0, help="bootstrap samples of the correlations between a tournament's methods")
     ] = 200,
@@ -104,8 +119,9 @@ def calibrate(
     Of a tournament also how its ways of scoring agents agree with each other.
 
     Tables hold verdicts, relevance labels, grades or nugget assignments, told apart by their columns. Of a tournament
-    the judges' opinions are in its store; people's come from --people, from the
-    pages, and from the data's qrels.
+    the judges' opinions are in its store; people's come from --people, from the pages, and from the data's qrels.
+    Qrels are held against those of --people: kappa, alpha, confusion, and agreement at each threshold. Of them faulty
+    lines are left out and listed, and the exit status is then 3.
     """
     from arena.boards.rated_tables import column_names
     from arena.calibration.comparison import Settings
@@ -115,17 +131,23 @@ def calibrate(
     from arena.people.calibrate import Tables, calibrate_tables, calibrate_tournament, resampling_of, texts_of
     from arena.people.files import Reading
     from retrieval_eval.data.rows import known_format
+    from retrieval_eval.data.trec import is_qrels
 
     if width is not None and not width > 0:
         raise InputError(f"--width: more than 0, not {width:g}")
-    reading = Reading(tuple(item or ()), by, column_names(column or ()), skip_empty)
-    human = replace(reading, columns=column_names(people_column or (), "--people-column"))
+    if any(is_qrels(source) or source.startswith("irds:") for source in sources):
+        _compare_qrels(sources, people or [], samples, seed, form)
+        return
+    theirs = [entry.removeprefix("people:") for entry in column or () if entry.startswith("people:")]
+    ours = [entry for entry in column or () if not entry.startswith("people:")]
+    reading = Reading(tuple(item or ()), by, column_names(ours), skip_faulty)
+    human = replace(reading, columns=column_names(theirs))
     said = Tables(people or [], human)
     wanted = label_next if estimates or width is not None or label_next else None
 
     def settings(own: Settings) -> Settings:
         own_samples, own_seed = own.samples if samples is None else samples, own.seed if seed is None else seed
-        return Settings(consensus.value, own_samples, own_seed, against.value, games.value)
+        return Settings(consensus, own_samples, own_seed, against, "ordered" if as_games else "reconciled")
 
     if all(known_format(source) for source in sources):
         if not people:
@@ -157,6 +179,16 @@ def calibrate(
     if form == "csv":
         for note in found.notes:
             errors.print(printable(note))
+
+
+def _compare_qrels(
+    sources: Sequence[str], people: Sequence[Path], samples: int | None, seed: int | None, form: str
+) -> None:
+    from arena.cli.metrics import compare_label_sets
+
+    if len(people) != 1:
+        raise InputError("--people: one file of labels to hold qrels against")
+    compare_label_sets(str(people[0]), sources, 1000 if samples is None else samples, seed or 0, form)
 
 
 def _require_tournament(sources: Sequence[str], of_tables: Mapping[str, object]) -> None:

@@ -1,65 +1,75 @@
-"""``metrics``, ``pool``, ``qrels``: runs against relevance labels, what runs give to judge, label sets compared."""
+"""``metrics``: runs against relevance labels, what runs give to judge; sets of labels compared."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from arena.cli.console import INCOMPLETE, output, printable
-from arena.cli.options import Form, ManyValues, Samples, Seed, Source, Tournament
+from arena.cli.console import INCOMPLETE
+from arena.cli.options import Form, ManyValues, Samples, Seed, SkipFaulty, require_unused
 from judges.errors import InputError
 
 if TYPE_CHECKING:
     from retrieval_eval.data.trec import Faulty, Qrels
     from retrieval_eval.runs import Pool
 
-SkipFaulty = Annotated[
-    bool, typer.Option("--skip-faulty", help="leave out and list lines that are wrong, instead of refusing them")
-]
-
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.command("metrics", cls=ManyValues)(metrics)
-    app.command("pool")(pool)
-    app.add_typer(group)
 
 
 def metrics(
+    run: Annotated[list[Path], typer.Option(metavar="FILE", help="TREC runs, or tables qid, did, score")],
     qrels: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
             metavar="FILE|irds:NAME",
             help="TREC qrels, or a table qid, did, label; others are held against the first",
         ),
-    ],
-    run: Annotated[list[Path], typer.Option(metavar="FILE", help="TREC runs, or tables qid, did, score")],
+    ] = None,
     measure: Annotated[
         list[str] | None, typer.Option(help="by ir_measures' name, such as nDCG@10 or RR(rel=2)@5")
     ] = None,
     per_query: Annotated[bool, typer.Option("--per-query", help="also the scores of each query")] = False,
     baseline: Annotated[str | None, typer.Option(help="the run that others are compared with, not all pairs")] = None,
+    pool: Annotated[
+        int | None,
+        typer.Option(
+            metavar="DEPTH", min=1, help="no scores: what the first DEPTH documents of each run give to judge"
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="of a pool, its pairs as a table: qid, did, label, rank, runs")
+    ] = None,
     skip_faulty: SkipFaulty = False,
     samples: Samples = 1000,
-    seed: Annotated[int, typer.Option(min=0, help="of the samples and of the permutation test")] = 0,
+    seed: Seed = 0,
     form: Form = "table",
 ) -> None:
     """Score runs by relevance labels.
 
     A query that a run lacks scores 0. Without --measure: nDCG@10, RR(rel=1)@5, RR(rel=2)@5, AP, P@5, Judged@10.
+    With --pool: what each run adds to the pool, how much there is per query, and with --qrels what is left to judge.
     """
+    faulty: Faulty = "skip" if skip_faulty else "refuse"
+    if pool is not None:
+        require_unused("--pool", {"--measure": measure, "--per-query": per_query, "--baseline": baseline})
+        _pool(run, pool, qrels or [], faulty, out, form)
+        return
+    require_unused("scores", {"--out": out})
+    if not qrels:
+        raise InputError("--qrels: name the relevance labels that the runs are scored by")
     from arena.boards.metrics import RunMetrics
-    from arena.cli.console import errors
-    from arena.cli.show import show
-    from arena.present import terminal
+    from arena.cli.show import show_noted
     from retrieval_eval.data.runs import read_runs
     from retrieval_eval.metrics import DEFAULT_MEASURES, parse_measures
     from retrieval_eval.runs import score_runs
 
     names = list(parse_measures(measure or DEFAULT_MEASURES))  # a slip in a name shows before large files are read
-    faulty: Faulty = "skip" if skip_faulty else "refuse"
     labels = read_label_sets(qrels, faulty)
     runs = {one.name: one for one in read_runs(run, faulty=faulty)}
     settings: dict[str, Any] = {"baseline": baseline, "samples": samples, "seed": seed}
@@ -69,10 +79,7 @@ def metrics(
         names,
         **settings,
     )
-    board = RunMetrics(scores, labels, runs, settings, per_query)
-    show(board, form)
-    if form == "csv":
-        terminal.show(errors, [board.notes()])
+    show_noted(RunMetrics(scores, labels, runs, settings, per_query), form)
 
 
 def read_label_sets(sources: list[str], faulty: Faulty) -> dict[str, Qrels]:
@@ -91,20 +98,7 @@ def read_label_sets(sources: list[str], faulty: Faulty) -> dict[str, Qrels]:
     return named
 
 
-def pool(
-    run: Annotated[list[Path], typer.Option(metavar="FILE", help="a TREC run, or a table qid, did, score; repeat")],
-    depth: Annotated[int, typer.Option(min=1, help="documents taken of each run and query")],
-    qrels: Annotated[
-        str | None, typer.Option(metavar="FILE|irds:NAME", help="labels: TREC qrels, or a table qid, did, label")
-    ] = None,
-    skip_faulty: SkipFaulty = False,
-    form: Form = "table",
-    out: Annotated[Path | None, typer.Option(help="write the pairs to this table: qid, did, label, rank, runs")] = None,
-) -> None:
-    """Pool the first documents of several runs.
-
-    Says per run what it adds, per query how much there is, and with --qrels what is left to judge.
-    """
+def _pool(run: Sequence[Path], depth: int, qrels: Sequence[str], faulty: Faulty, out: Path | None, form: str) -> None:
     from arena.boards.metrics import PoolBoard
     from arena.cli.console import errors
     from arena.cli.show import show
@@ -113,9 +107,10 @@ def pool(
     from retrieval_eval.data.trec import read_qrels
     from retrieval_eval.runs import pool_runs
 
-    faulty: Faulty = "skip" if skip_faulty else "refuse"
+    if len(qrels) > 1:
+        raise InputError("--qrels: one set of labels with --pool")
     runs = read_runs(run, faulty=faulty)
-    labels = read_qrels(qrels, faulty=faulty) if qrels is not None else None
+    labels = read_qrels(qrels[0], faulty=faulty) if qrels else None
     pooled = pool_runs(runs, depth)
     board = PoolBoard(pooled, runs, labels)
     terminal.show(errors, [board.notes()])
@@ -142,31 +137,13 @@ def _write_pairs(out: Path, pooled: Pool, labels: Qrels | None) -> None:
     write_rows(out, ("qid", "did", "label", "rank", "runs"), rows)
 
 
-group = typer.Typer(
-    name="qrels",
-    help="Relevance labels: how a judge's agree with people's, and those of a tournament.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+def compare_label_sets(reference: str, others: Sequence[str], samples: int, seed: int, form: str) -> None:
+    """How far sets of relevance labels agree with a first one, for ``calibrate``.
 
-
-@group.command("agreement")
-def agreement(
-    reference: Annotated[str, typer.Argument(metavar="HUMAN", help="the labels that others are held against")],
-    others: Annotated[list[str], typer.Argument(metavar="LLM...", help="one or more other sets of labels")],
-    samples: Samples = 1000,
-    seed: Seed = 0,
-    form: Form = "table",
-) -> None:
-    """Say how far label sets agree with the first, on the pairs that both have.
-
-    Kappa (plain, linear, quadratic), Krippendorff's alpha, confusion, and agreement at each threshold; intervals by
-    bootstrap over queries. Faulty lines are left out and listed, and the exit status is then 3.
+    Faulty lines are left out and listed, and the exit status is then 3.
     """
     from arena.boards.agreement import QrelsAgreement
-    from arena.cli.console import errors
-    from arena.cli.show import show
-    from arena.present import terminal
+    from arena.cli.show import show_noted
     from retrieval_eval.stats.agreement import label_agreement
 
     labels = read_label_sets([reference, *others], "skip")
@@ -177,34 +154,6 @@ def agreement(
             agreements[name] = label_agreement(labels[first].labels, labels[name].labels, samples=samples, seed=seed)
         except InputError as error:
             raise InputError(f"{first} and {name}: {error}") from error
-    board = QrelsAgreement(agreements, labels, {"samples": samples, "seed": seed})
-    show(board, form)
-    if form == "csv":
-        terminal.show(errors, [board.notes()])
+    show_noted(QrelsAgreement(agreements, labels, {"samples": samples, "seed": seed}), form)
     if any(one.faulty for one in labels.values()):
-        raise typer.Exit(INCOMPLETE)
-
-
-@group.command("export")
-def export(
-    source: Source,
-    out: Annotated[Path, typer.Option(help="the file to write, as trec_eval reads it; packed if it ends in .gz")],
-    judge: Annotated[str | None, typer.Option(help="whose labels; of all judges together when left out")] = None,
-    tournament: Tournament = None,
-) -> None:
-    """Write a tournament's relevance labels as qrels.
-
-    A failed judgment is no label: it is left out and counted, and the exit status is then 3.
-    """
-    from arena.boards.exports import export_qrels
-    from arena.cli.sources import open_tournament
-
-    with open_tournament(source, tournament) as (store, name):
-        exported = export_qrels(store, name, out, judge)
-    output.print(printable(f"{exported.written:,} labels written to {out}"))
-    for cause, count in exported.failed.items():
-        output.print(f"{count:,} failed: {cause} ('ragleague failures' lists them)")
-    if exported.left:
-        output.print(f"{exported.left:,} not judged yet ('ragleague run' goes on)")
-    if exported.failed or exported.left:
         raise typer.Exit(INCOMPLETE)

@@ -17,19 +17,57 @@ class Old:
 
     Attributes:
         now: today's words for it, with the options that it is today.
-        options: its options that have other names today. ``{}`` stands for the value; an option without it is a flag.
+        options: its options that have other names today. ``{}`` stands for the value; an option without it is a flag;
+            of a choice what each value is today. ``{}`` alone is an argument, the last.
         arguments: its arguments that are options today, by their place.
     """
 
     now: str
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str | Mapping[str, str]] = field(default_factory=dict)
     arguments: Mapping[int, str] = field(default_factory=dict)
 
 
 EVERYWHERE: Final = {"--json": "--format json", "--bootstrap": "--samples {}"}
 """Options that had other names, of whatever command."""
 
-OLD: Final[Mapping[str, Old]] = {}
+OLD: Final[Mapping[str, Old]] = {
+    "demo": Old("demo", {"--dir": "--out {}"}),
+    "synth": Old("make queries"),
+    "agents run": Old("make answers"),
+    "agents retrieve": Old("retrieve"),
+    "batches": Old("failures --batches"),
+    "pool": Old("metrics", {"--depth": "--pool {}"}),
+    "qrels agreement": Old("calibrate", arguments={0: "--people {}"}),
+    "qrels export": Old("export --what qrels", {"--out": "{}"}),
+    "votes list": Old("export --what votes"),
+    "votes export": Old("export --what votes"),
+    "votes import": Old("import", arguments={0: "--store {}"}),
+    "import": Old("import", {"--name": "--tournament {}"}),
+    "exam generate": Old("make bank", arguments={1: "--out {}"}),
+    "exam grade": Old("make grades"),
+    "exam score": Old("exam"),
+    "exam qrels": Old("exam --show labels", arguments={1: "--out {}"}),
+    "exam agreement": Old("exam --show agreement"),
+    "exam oversight": Old("exam --show summary"),
+    "exam import": Old("convert"),
+    "exam export": Old("convert"),
+    "bank show": Old("bank"),
+    "bank diff": Old("bank"),
+    "bank convert": Old("convert"),
+    "nuggets create": Old("make nuggets"),
+    "nuggets assign": Old("make assignments"),
+    "nuggets edit": Old("bank", {"--by": "--editor {}"}),
+    "nuggets score": Old("nuggets", {"--relevant": "--min-label {}"}),
+    "nuggets correlate": Old("nuggets", {"--column": "--score {}"}, {1: "--with {}"}),
+    "calibrate": Old(
+        "calibrate",
+        {
+            "--people-column": "--column people:{}",
+            "--skip-empty": "--skip-faulty",
+            "--games": {"ordered": "--as-games", "reconciled": "--reconcile"},
+        },
+    ),
+}
 """What had another name, by its words then."""
 
 _FLAGS: Final = frozenset({"--help", "--retry-failed", "--force", "--secret"})
@@ -52,7 +90,7 @@ def renewed(words: Sequence[str]) -> list[str]:
 
 
 def _translated(words: Sequence[str], old: Old, said: dict[str, str]) -> Iterator[str]:
-    left = iter(words)
+    left, last = iter(words), list[str]()
     for word in left:
         if word == "--":
             yield from (word, *left)
@@ -62,10 +100,16 @@ def _translated(words: Sequence[str], old: Old, said: dict[str, str]) -> Iterato
         if today is None:
             yield word
             continue
-        said[option] = today.replace("={}", "=...").replace(" {}", "")
-        if "{}" in today and not equals:
+        if not equals and (isinstance(today, Mapping) or "{}" in today):
             value = next(left, "")
-        yield from (part.replace("{}", value) for part in today.split())
+        if isinstance(today, Mapping):
+            option, today = f"{option} {value}", today.get(value, option)
+        said[option] = today.replace("={}", "=...").removesuffix(" {}") if today != "{}" else "the last argument"
+        if today == "{}":
+            last.append(value)
+        else:
+            yield from (part.replace("{}", value) for part in today.split())
+    yield from last
 
 
 def _moved(words: Sequence[str], old: Old) -> tuple[list[str], list[str]]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 from typer.core import TyperCommand
+
+from judges.errors import InputError
 
 Source = Annotated[str, typer.Argument(metavar="CONFIG|STORE", help="a tournament's YAML file or its store")]
 Tournament = Annotated[str | None, typer.Option(help="its name, where the store holds several")]
@@ -21,6 +23,10 @@ Details = Annotated[
 ]
 Seed = Annotated[int, typer.Option(min=0, help="of the samples")]
 Samples = Annotated[int, typer.Option(min=0, help="bootstrap samples of the intervals")]
+SkipFaulty = Annotated[
+    bool, typer.Option("--skip-faulty", help="leave out and count lines that are wrong or empty, and go on")
+]
+Force = Annotated[bool, typer.Option("--force", help="write over a file that is there")]
 RetryFailed = Annotated[
     bool, typer.Option("--retry-failed", help="also ask again where replies stayed outside their contract")
 ]
@@ -30,8 +36,58 @@ LogJson = Annotated[
 ]
 
 
-class ManyValues(TyperCommand):
-    """A command without arguments whose repeatable options also take their values in one go: ``--run runs/*.run``."""
+def given_options(ctx: typer.Context) -> set[str]:
+    """The options that the command line gives, by their names."""
+    return {
+        param.opts[0]
+        for param in ctx.command.params
+        if param.param_type_name == "option" and _on_the_command_line(ctx, param.name)
+    }
+
+
+def _on_the_command_line(ctx: typer.Context, name: str | None) -> bool:
+    source = ctx.get_parameter_source(name or "")
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def require_free(out: Path, force: bool) -> None:
+    """A file that a person may have edited is not written over unasked."""
+    if out.exists() and not force:
+        raise InputError(f"{out}: is there already; name another file with --out, or say --force")
+
+
+def require_unused(why: str, given: Mapping[str, object]) -> None:
+    """Refuse options that have a value and do not go with something.
+
+    Args:
+        why: what they do not go with, as an error says it.
+        given: values by option; none where it was not given.
+
+    Raises:
+        InputError: one was given.
+    """
+    if wrong := [option for option, value in given.items() if value]:
+        raise InputError(f"{', '.join(wrong)}: does not go with {why}")
+
+
+class Grouped(TyperCommand):
+    """A command whose help lists its options under the headings that they name as ``rich_help_panel``."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments, then the options by heading."""
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None:
+                of_its_kind = "Arguments" if param.param_type_name == "argument" else "Options"
+                groups.setdefault(getattr(param, "rich_help_panel", None) or of_its_kind, []).append(record)
+        for heading in sorted(groups, key=lambda name: (name != "Arguments", name == "Options")):
+            with formatter.section(heading):
+                formatter.write_dl(groups[heading])
+
+
+class ManyValues(Grouped):
+    """Repeatable options also take their values in one go: ``--run runs/*.run``; arguments come before them."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read ``--run A B`` as ``--run A --run B``."""

@@ -35,7 +35,7 @@ def print_summary(summary: RunSummary) -> None:
         )
         errors.print(f"{task.value}: {counts}; {stage.calls} calls, {cost}")
         if stage.changed_lists:
-            told_by = {Task.QUESTIONS: "exam generate", Task.NUGGETS: "nuggets create"}[task]
+            told_by = {Task.QUESTIONS: "make bank", Task.NUGGETS: "make nuggets"}[task]
             errors.print(
                 f"{task.value}: lists shorter than asked for, or with texts left out: {stage.changed_lists}; "
                 f"'ragleague {told_by}' says which"
@@ -89,7 +89,7 @@ def _print_queries(report: SynthReport) -> None:
     if report.summary is not None:
         print_summary(report.summary)
     kept = counted(sum(report.kept.values()), "query", "queries")
-    say(f"synth: {kept} written; 'ragleague synth' says more", errors)
+    say(f"synth: {kept} written; 'ragleague make queries' says more", errors)
     if report.skipped:
         say(f"synth: {counted(len(report.skipped), 'part', 'parts')} of the documents could not be read", errors)
     for model, (found, quota) in report.short.items():

@@ -12,6 +12,8 @@ from arena.present.blocks import Board
 from arena.present.numbers import printable
 
 if TYPE_CHECKING:
+    from arena.boards.agreement import QrelsAgreement
+    from arena.boards.metrics import RunMetrics
     from arena.boards.results import Leaderboard
     from arena.present.blocks import Block, Section
     from arena.store import Store
@@ -58,6 +60,13 @@ def show(board: Board, form: str) -> None:
         print_json(board.json())
     else:
         show_parts(board.sections() if form == "table" else board.tables(), form)
+
+
+def show_noted(board: RunMetrics | QrelsAgreement, form: str) -> None:
+    """Write a board whose notes a table of CSV cannot hold: they go to standard error then."""
+    show(board, form)
+    if form == "csv":
+        terminal.show(errors, [board.notes()])
 
 
 def show_parts(parts: Sequence[Section | Block], form: str) -> None:

@@ -29,7 +29,9 @@ def register(app: typer.Typer) -> None:
 
 
 def demo(
-    folder: Annotated[Path, typer.Option("--dir", help="where the demo's files and store go")] = Path("demo"),
+    folder: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="where the demo's files and store go")] = Path(
+        "demo"
+    ),
 ) -> None:
     """Run a tournament offline on the bundled data.
 

@@ -100,7 +100,7 @@ def _refuse_twice(judges: Mapping[str, Judge], store: Store) -> None:
         if judge is not None and not judge.spec.in_batches:
             raise InputError(
                 f"judges.{each.judge}: {each.requests} requests of it wait in batches that are paid for; keep "
-                "'mode: batch' until they are fetched, or give them up with 'ragleague batches CONFIG --forget'"
+                "'mode: batch' until they are fetched, or give them up with 'ragleague failures CONFIG --forget'"
             )
 
 

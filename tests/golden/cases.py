@@ -49,13 +49,13 @@ WORLDS = (
             *both("queries-labels", f"queries {BOARD} --labels --most 5"),
             *both("queries-agent", f"queries {BOARD} --agent rag-dense --most 5"),
             *both("failures", f"failures {BOARD}"),
-            *both("batches", f"batches {BOARD}"),
-            *both("votes-none", f"votes list {BOARD}"),
+            *both("batches", f"failures {BOARD} --batches"),
+            *both("votes-none", f"export {BOARD} --what votes"),
             *(
                 Case("", f"export {BOARD} {what}.csv --what {what}", {f"{what}.csv": f"export-{what}.csv"})
                 for what in ("verdicts", "labels", "query-labels", "criteria")
             ),
-            Case("qrels-export.txt", f"qrels export {BOARD} --out labels.qrels", {"labels.qrels": "labels.qrels"}),
+            Case("qrels-export.txt", f"export {BOARD} labels.qrels --what qrels", {"labels.qrels": "labels.qrels"}),
             *forms("rate", "rate verdicts.csv --samples 100 --tournaments 50"),
             *both(
                 "rate-sandwich", "rate verdicts.csv --intervals sandwich --tournaments 50 --ties rao-kupper --position"
@@ -78,25 +78,25 @@ WORLDS = (
             *both("queries", "queries whole.yaml --by kind"),
             *both("queries-agent", "queries whole.yaml --agent rag-dense"),
             *both("queries-labels", "queries whole.yaml --labels"),
-            Case("votes-import.json", "votes import whole.yaml people.csv --kind verdict --format json"),
-            Case("votes-import.txt", "votes import whole.yaml graded.csv --kind criteria"),
-            *both("votes-list", "votes list whole.yaml"),
+            Case("votes-import.json", "import people.csv --store whole.yaml --kind verdict --format json"),
+            Case("votes-import.txt", "import graded.csv --store whole.yaml --kind criteria"),
+            *both("votes-list", "export whole.yaml --what votes"),
             Case(
                 "votes-export.json",
-                "votes export whole.yaml votes.csv --kind verdict --format json",
+                "export whole.yaml votes.csv --what votes --kind verdict --format json",
                 {"votes.csv": "votes.csv"},
             ),
             *forms("calibrate", "calibrate whole.yaml --method-samples 20 --samples 50"),
             *both("calibrate-disagreements", "calibrate whole.yaml --disagreements 5 --method-samples 0 --samples 50"),
             *both("calibrate-estimates", "calibrate whole.yaml --estimates --next 3 --method-samples 0 --samples 50"),
-            *both("exam-grade", "exam grade whole.yaml --out graded.csv --secret"),
-            *both("exam-grade-2", "exam score graded.csv --bank bank.csv"),
+            *both("exam-grade", "make grades whole.yaml --out graded.csv --secret"),
+            *both("exam-grade-2", "exam graded.csv --bank bank.csv"),
             Case(
                 "nuggets-assign.json",
-                "nuggets assign whole.yaml --out assignments.jsonl --format json",
+                "make assignments whole.yaml --out assignments.jsonl --format json",
                 {"assignments.jsonl": "assignments.jsonl"},
             ),
-            *forms("nuggets-score", "nuggets score assignments.jsonl --samples 50"),
+            *forms("nuggets-score", "nuggets assignments.jsonl --samples 50"),
             Case("doctor.txt", "doctor whole.yaml"),
             Case("doctor.json", "doctor whole.yaml --format json"),
             Case("report.txt", "report whole.yaml --out report.html"),
@@ -111,8 +111,10 @@ WORLDS = (
             *both("failures", "failures sample.db"),
             *forms("calibrate", "calibrate sample.db --method-samples 20 --samples 50"),
             *both("calibrate-estimates", "calibrate sample.db --estimates --width 0.3 --method-samples 0 --samples 50"),
-            *both("votes-list", "votes list sample.db"),
-            Case("votes-export.txt", "votes export sample.db votes.csv --kind verdict", {"votes.csv": "votes.csv"}),
+            *both("votes-list", "export sample.db --what votes"),
+            Case(
+                "votes-export.txt", "export sample.db votes.csv --what votes --kind verdict", {"votes.csv": "votes.csv"}
+            ),
             Case("", "export sample.db labels.csv --what labels", {"labels.csv": "labels.csv"}),
         ],
         prepare=write_sample,
@@ -123,7 +125,7 @@ WORLDS = (
             Case("plan-synth.json", "plan shop.yaml --format json"),
             Case("synth-stage.json", "run shop.yaml --stage synth --format json"),
             *both("plan", "plan shop.yaml"),
-            Case("agents-run.json", "agents run shop.yaml --out answers --format json"),
+            Case("agents-run.json", "make answers shop.yaml --out answers --format json"),
             Case("", "run shop.yaml"),
             *both("failures", "failures shop.yaml"),
         ],
@@ -133,8 +135,8 @@ WORLDS = (
         "synth",
         [
             *both("plan", "plan synth.yaml"),
-            *both("synth", "synth synth.yaml"),
-            Case("", "synth synth.yaml", {"queries.csv": "queries.csv", "review.csv": "review.csv"}),
+            *both("synth", "make queries synth.yaml"),
+            Case("", "make queries synth.yaml", {"queries.csv": "queries.csv", "review.csv": "review.csv"}),
             *both("documents", "documents sensors.md mounting.txt --out corpus.jsonl"),
             Case(
                 "",
@@ -161,41 +163,41 @@ WORLDS = (
     World(
         "exam",
         [
-            *both("bank-show", "bank show bank.csv"),
-            *both("bank-show-secret", "bank show bank.csv --secret"),
-            *both("bank-diff", "bank diff bank2.csv bank3.csv --grades grades.csv --run systems.run"),
-            Case("bank-convert.txt", "bank convert bank.csv bank.jsonl", {"bank.jsonl": "bank.jsonl"}),
-            *both("grade", "exam grade tournament.yaml --out graded.jsonl.gz"),
-            Case("", "exam grade tournament.yaml --out graded.csv", {"graded.csv": "graded.csv"}),
-            *both("grade-documents", "exam grade retrieved.yaml --secret --out retrieved.csv"),
-            *both("score", f"exam score {GRADES} --run systems.run --out scores.csv"),
+            *both("bank-show", "bank bank.csv"),
+            *both("bank-show-secret", "bank bank.csv --secret"),
+            *both("bank-diff", "bank bank2.csv bank3.csv --grades grades.csv --run systems.run"),
+            Case("bank-convert.txt", "convert bank.csv bank.jsonl", {"bank.jsonl": "bank.jsonl"}),
+            *both("grade", "make grades tournament.yaml --out graded.jsonl.gz"),
+            Case("", "make grades tournament.yaml --out graded.csv", {"graded.csv": "graded.csv"}),
+            *both("grade-documents", "make grades retrieved.yaml --secret --out retrieved.csv"),
+            *both("score", f"exam {GRADES} --run systems.run --out scores.csv"),
             Case(
                 "",
-                f"exam score {GRADES} --run systems.run --compat workbench --out scores.csv",
+                f"exam {GRADES} --run systems.run --compat workbench --out scores.csv",
                 {"scores.csv": "scores.csv"},
             ),
-            Case("qrels.txt", f"exam qrels {GRADES.replace(' --', ' exam.qrels --')}", {"exam.qrels": "exam.qrels"}),
-            *forms("agreement", f"exam agreement {GRADES} --qrels human.qrels", "latex"),
-            *forms("agreement-with", f"exam agreement {GRADES} --with grades.csv", "latex"),
+            Case("qrels.txt", f"exam {GRADES} --show labels --out exam.qrels", {"exam.qrels": "exam.qrels"}),
+            *forms("agreement", f"exam {GRADES} --show agreement --qrels human.qrels", "latex"),
+            *forms("agreement-with", f"exam {GRADES} --show agreement --with grades.csv", "latex"),
             *(
                 case
                 for show in ("summary", "answers", "uncovered", "spurious", "influence")
                 for case in both(
-                    f"oversight-{show}", f"exam oversight {GRADES} --qrels human.qrels --run systems.run --show {show}"
+                    f"oversight-{show}", f"exam {GRADES} --qrels human.qrels --run systems.run --show {show}"
                 )
             ),
-            *both("oversight-grid", f"exam oversight {GRADES} --show grid --query skin"),
+            *both("oversight-grid", f"exam {GRADES} --show grid --query skin"),
             Case(
                 "",
-                f"exam oversight {GRADES} --qrels human.qrels --run systems.run --show influence --out influence.csv",
+                f"exam {GRADES} --qrels human.qrels --run systems.run --show influence --out influence.csv",
                 {"influence.csv": "influence.csv"},
             ),
             Case(
                 "export.txt",
-                "exam export graded.jsonl.gz exported.jsonl.gz --bank bank.csv",
+                "convert graded.jsonl.gz exported.jsonl.gz --bank bank.csv",
                 {"exported.jsonl.gz": "exported.jsonl"},
             ),
-            Case("import.txt", "exam import exported.jsonl.gz imported"),
+            Case("import.txt", "convert exported.jsonl.gz imported"),
             *forms("leaderboard", "leaderboard tournament.yaml"),
         ],
         "exam",
@@ -205,20 +207,20 @@ WORLDS = (
         [
             Case(
                 "edit.json",
-                "nuggets edit bank.jsonl edited.jsonl --out nuggets.jsonl --by ann --format json",
+                "bank bank.jsonl edited.jsonl --out nuggets.jsonl --editor ann --format json",
                 {"nuggets.jsonl": "nuggets.jsonl"},
             ),
-            Case("edit.txt", "nuggets edit bank.jsonl edited.jsonl --out nuggets.jsonl --by ann --force"),
+            Case("edit.txt", "bank bank.jsonl edited.jsonl --out nuggets.jsonl --editor ann --force"),
             Case("run.txt", "run cats.yaml"),
             *both("plan", "plan cats.yaml"),
-            Case("assign.txt", "nuggets assign cats.yaml --nuggets nuggets.jsonl --answers answers.csv"),
-            *forms("assigned-score", "nuggets score assignments.jsonl"),
-            *forms("score", "nuggets score automatic.jsonl --samples 100", "jsonl"),
+            Case("assign.txt", "make assignments cats.yaml --nuggets nuggets.jsonl --answers answers.csv"),
+            *forms("assigned-score", "nuggets assignments.jsonl"),
+            *forms("score", "nuggets automatic.jsonl --samples 100", "jsonl"),
             *forms(
                 "score-citing",
-                "nuggets score automatic.jsonl --answers runs.jsonl --qrels labels.qrels --samples 100",
+                "nuggets automatic.jsonl --answers runs.jsonl --qrels labels.qrels --samples 100",
             ),
-            *both("correlate", "nuggets correlate automatic.jsonl manual.jsonl --column v --samples 100"),
+            *both("correlate", "nuggets automatic.jsonl --with manual.jsonl --score v --samples 100"),
             *forms("leaderboard", "leaderboard cats.yaml"),
         ],
         "nuggets",
@@ -232,15 +234,15 @@ WORLDS = (
                 "metrics --qrels human.qrels llm.qrels --run bm25.run dense.run --measure nDCG@3 'RR(rel=2)@5' "
                 "--skip-faulty --per-query --baseline bm25 --samples 100",
             ),
-            *forms("agreement", "qrels agreement human.qrels llm.qrels --samples 100"),
+            *forms("agreement", "calibrate llm.qrels --people human.qrels --samples 100"),
             Case(
                 "retrieved.tsv",
-                "agents retrieve --corpus corpus.csv --queries queries.csv --retriever bm25 --out made.run",
+                "retrieve --corpus corpus.csv --queries queries.csv --retriever bm25 --out made.run",
                 {"made.run": "made-run.txt"},
             ),
             Case(
                 "",
-                "agents retrieve --corpus corpus.csv --queries queries.csv --retriever hybrid --embeddings hashed "
+                "retrieve --corpus corpus.csv --queries queries.csv --retriever hybrid --embeddings hashed "
                 "--out hybrid.run",
                 {"hybrid.run": "hybrid-run.txt"},
             ),
@@ -250,11 +252,11 @@ WORLDS = (
     World(
         "pool",
         [
-            *forms("pool", "pool --run bm25.run --run dense.run --depth 2"),
-            *forms("pool-judged", "pool --run bm25.run --run dense.run --depth 2 --qrels human.qrels --skip-faulty"),
+            *forms("pool", "metrics --run bm25.run --run dense.run --pool 2"),
+            *forms("pool-judged", "metrics --run bm25.run --run dense.run --pool 2 --qrels human.qrels --skip-faulty"),
             Case(
                 "pool-out.txt",
-                "pool --run bm25.run --run dense.run --depth 2 --out pairs.tsv",
+                "metrics --run bm25.run --run dense.run --pool 2 --out pairs.tsv",
                 {"pairs.tsv": "pairs.tsv"},
             ),
         ],
@@ -308,10 +310,10 @@ WORLDS = (
             ),
             *forms(
                 "labels",
-                f"qrels agreement {DATA}/llmjudge24/human.qrels "
-                f"{DATA}/llmjudge24/llm_qrels/llama3-8b-baseline0123.qrels --samples 20",
+                f"calibrate {DATA}/llmjudge24/llm_qrels/llama3-8b-baseline0123.qrels "
+                f"--people {DATA}/llmjudge24/human.qrels --samples 20",
             ),
-            *forms("nuggets", f"nuggets score {DATA}/trec_rag24_nuggets/nugget_assignment.jsonl.gz --samples 20"),
+            *forms("nuggets", f"nuggets {DATA}/trec_rag24_nuggets/nugget_assignment.jsonl.gz --samples 20"),
         ],
         recorded=True,
     ),

@@ -86,7 +86,7 @@ def test_the_command_shows_before_and_after_and_keeps_the_history(cli: Any, tmp_
     merged = {"text": "purring calms", "importance": "vital", "from": ["cats purr", "to calm"]}
     after = written(tmp_path / "after.jsonl", {"qid": "1", "query": "Why?", "nuggets": [merged]})
     out = tmp_path / "out.jsonl"
-    ended = cli("nuggets", "edit", before, after, "--out", out, "--by", "ann")
+    ended = cli("bank", before, after, "--out", out, "--editor", "ann")
     assert ended.status == 0, ended.err
     assert re.search(r"merged +1 +cats purr \+ to calm +purring calms", ended.out)
     assert "dogs bark" in ended.out
@@ -96,9 +96,9 @@ def test_the_command_shows_before_and_after_and_keeps_the_history(cli: Any, tmp_
     assert [nugget.text for nugget in first.nuggets] == ["purring calms"]
     assert first.details["history"][0]["by"] == "ann"
     assert "history" not in second.details
-    assert cli("nuggets", "edit", before, after, "--out", out).status == 2
+    assert cli("bank", before, after, "--out", out).status == 2
     wrong = written(tmp_path / "wrong.jsonl", {"qid": "1", "nuggets": [{"text": "x", "from": "y"}]})
-    refused = cli("nuggets", "edit", before, wrong, "--out", tmp_path / "new.jsonl")
+    refused = cli("bank", before, wrong, "--out", tmp_path / "new.jsonl")
     assert refused.status == 2
     assert "wrong.jsonl: query '1': 'from' of 'x' names 'y'" in refused.err
 

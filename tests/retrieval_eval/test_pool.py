@@ -94,7 +94,7 @@ def files(tmp_path: Path) -> Path:
 
 
 def options(files: Path, *more: object) -> list[object]:
-    return ["pool", "--run", files / "one.run", "--run", files / "two.run", "--depth", 2, *more]
+    return ["metrics", "--run", files / "one.run", "--run", files / "two.run", "--pool", 2, *more]
 
 
 def test_the_command_says_what_each_run_gives(cli: Any, files: Path) -> None:

@@ -67,7 +67,7 @@ def show_bank(source: data.Source) -> None:
             "**This tournament has no exam.** An exam grades answers by questions with known answers.", yaml=_EXAM_YAML
         )
     elif study.bank is None or not study.bank.items:
-        nothing("A judge writes this bank, and has not yet: `ragleague run` or `ragleague exam generate` asks it.")
+        nothing("A judge writes this bank, and has not yet: `ragleague run` or `ragleague make bank` asks it.")
     else:
         bank = study.bank
         if opened.session is not None:

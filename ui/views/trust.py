@@ -150,7 +150,7 @@ def _say_how_to_get_people(source: data.Source, apart: Sequence[Level]) -> None:
         found = f"People judged {', '.join(apart)}, but nothing that a judge did"
     nothing(
         f"**{found}.** Fifty judgments on many queries tell more than hundreds on few: {pages}. Judgments that you "
-        "have already: `ragleague votes import`, or labels of documents:",
+        "have already: `ragleague import --kind verdict`, or labels of documents:",
         yaml=_FILES,
     )
 

@@ -141,7 +141,10 @@ def import_workbench(file: Path, folder: Path, bank: Path | None, *, secret: boo
         InputError: the file is none of the workbench's graded ones, or the folder is not empty.
     """
     if not is_workbench(file):
-        raise DataError(file, "is not a graded file of the workbench; a test bank is read by 'ragleague bank convert'")
+        raise DataError(
+            file,
+            "is not a graded file of the workbench",
+        )
     graded = read_graded(file)
     known = read_bank(bank) if bank is not None else None
     graded, left_out = graded.without(() if known is None or secret else known.secret_ids)

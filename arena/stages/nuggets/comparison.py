@@ -266,7 +266,7 @@ def means(scores: Floats) -> Floats:
 
 
 def read_condition(path: Path, column: str) -> Condition:
-    """Read a file of assignments, the JSON or the table of ``nuggets score``, or any table of runs and scores.
+    """Read a file of assignments, the JSON or the table of ``nuggets``, or any table of runs and scores.
 
     Tables have columns ``run`` and ``column``, and may have ``qid`` and ``length``; nuggetizer's names are understood.
 
@@ -327,11 +327,11 @@ def _of_runs(path: Path, column: str, rows: Sequence[Row]) -> Condition:
 
 
 def _json_rows(path: Path, numbers: Sequence[str]) -> list[Row]:
-    """The runs of ``nuggets score --format json``."""
+    """The runs of ``nuggets --format json``."""
     content = read_json(path)
     runs = content.get("runs") if isinstance(content, Mapping) else None
     if not isinstance(runs, Mapping) or not runs or not all(isinstance(own, Mapping) for own in runs.values()):
-        raise DataError(path, "not what 'nuggets score --format json' writes: it has no object 'runs'")
+        raise DataError(path, "not what 'nuggets --format json' writes: it has no object 'runs'")
     for run, own in runs.items():
         for name in numbers:
             if not isinstance(own.get(name), int | float | None):

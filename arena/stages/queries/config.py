@@ -1,4 +1,4 @@
-"""A file for ``ragleague synth``: a store, judges, and what to make of which documents."""
+"""A file for ``ragleague make queries``: a store, judges, and what to make of which documents."""
 
 from __future__ import annotations
 

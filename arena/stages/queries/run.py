@@ -1,4 +1,4 @@
-"""``ragleague synth`` as a function: documents -> passages -> queries of several models -> a file, and a report."""
+"""``make queries`` as a function: documents -> passages -> queries of several models -> a file, and a report."""
 
 from __future__ import annotations
 

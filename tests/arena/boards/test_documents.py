@@ -228,7 +228,7 @@ def cranfield(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_scores_are_those_of_metrics_on_the_exported_qrels(cli: Any, cranfield: Path, shared: Path) -> None:
     runs = [shared / "data/cranfield/runs" / f"{name}.run" for name in ("bm25", "lm_dirichlet", "bm25_title")]
-    assert cli("qrels", "export", cranfield / "cran.yaml", "--out", cranfield / "judge.qrels").status == 0
+    assert cli("export", cranfield / "cran.yaml", cranfield / "judge.qrels", "--what", "qrels").status == 0
     told = json.loads(cli("leaderboard", cranfield / "cran.yaml", "--format", "json").out)["retrieval"]
     measures = [part for name in told["measures"] for part in ("--measure", name)]
     asked = ("metrics", "--qrels", cranfield / "judge.qrels", "--run", *runs, *measures, "--format", "json")
@@ -256,7 +256,7 @@ def test_scores_are_those_of_metrics_on_the_exported_qrels(cli: Any, cranfield: 
     own = json.loads(cli(*asked).out)["qrels"]["people"]
     for run, found in told["scores"]["people"]["agents"].items():
         assert found["measures"]["nDCG@10"]["value"] == pytest.approx(own["runs"][run]["nDCG@10"], abs=1e-6)
-    agreement = ("qrels", "agreement", cranfield / "people.qrels", cranfield / "judge.qrels", "--format", "json")
+    agreement = ("calibrate", cranfield / "judge.qrels", "--people", cranfield / "people.qrels", "--format", "json")
     sets = json.loads(cli(*agreement).out)["sets"]["judge"]
     assert {name: told["agreement"][name] for name in ("n", "kappa", "kappa_quadratic", "alpha", "confusion")} == {
         name: sets[name] for name in ("n", "kappa", "kappa_quadratic", "alpha", "confusion")

@@ -113,7 +113,7 @@ def test_several_tournaments_want_one_named(cli: Any, tmp_path: Path) -> None:
     (tmp_path / "v.csv").write_text("qid,agent_a,agent_b,verdict\n1,x,y,A\n")
     store = tmp_path / "s.db"
     for name in ("one", "two"):
-        imported = cli("import", tmp_path / "v.csv", "--store", store, "--name", name)
+        imported = cli("import", tmp_path / "v.csv", "--store", store, "--tournament", name)
         assert imported.out.endswith(f"ragleague leaderboard {store} --tournament {name}\n")
     assert "several tournaments, name one: one, two" in refused(cli, "leaderboard", store)
     assert cli("failures", store, "--tournament", "two").out == "0 failed\n"
@@ -142,7 +142,7 @@ def test_a_bad_table_of_verdicts_is_named(cli: Any, tmp_path: Path, command: str
 
 def test_an_import_does_not_take_the_place_of_a_run(cli: Any, played_demo: Path, tmp_path: Path) -> None:
     (tmp_path / "v.csv").write_text("qid,agent_a,agent_b,verdict\n1,x,y,A\n")
-    where = ["--store", played_demo / "rag-handbook.db", "--name", "rag-handbook"]
+    where = ["--store", played_demo / "rag-handbook.db", "--tournament", "rag-handbook"]
     assert "choose another name" in refused(cli, "import", tmp_path / "v.csv", *where)
 
 
@@ -214,7 +214,7 @@ def test_a_matrix_wants_its_number_of_queries_and_fractions_have_no_elo(cli: Any
     [
         ("verdicts", "no/such/out.csv", "cannot be written"),
         ("verdicts", "out.xlsx", "not a table"),
-        ("labels", "out.qrels", "'ragleague qrels export' writes qrels"),
+        ("labels", "out.qrels", "'--what qrels' writes qrels"),
         ("data", "queries.csv", "cannot be made a folder"),
         ("data", "queries.csv/inside", "cannot be made a folder"),
     ],

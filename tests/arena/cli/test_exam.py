@@ -32,7 +32,7 @@ def test_scores_of_a_workbench_file_are_those_counted_by_hand(
     cli: CLI, graded: Path, bank: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "official.json").write_text('{"two": 1, "one": 2, "three": 3}', encoding="utf-8")
-    done = cli("exam", "score", graded, "--bank", bank, "--official", tmp_path / "official.json", "--format", "json")
+    done = cli("exam", graded, "--bank", bank, "--official", tmp_path / "official.json", "--format", "json")
     said = json.loads(done.out)
     assert done.status == 0
     covers = {
@@ -51,20 +51,20 @@ def test_a_workbench_file_becomes_tables_and_such_a_file_again(
     cli: CLI, graded: Path, bank: Path, tmp_path: Path
 ) -> None:
     folder, out = tmp_path / "tables", tmp_path / "again.jsonl.gz"
-    assert cli("exam", "import", graded, folder, "--bank", bank, "--secret").status == 0
+    assert cli("convert", graded, folder, "--bank", bank, "--secret").status == 0
     assert {path.name for path in folder.iterdir()} == {
         *("documents.csv", "grades.csv", "human.qrels", "direct-1.qrels", "queries.csv", "bank.csv")
     }
-    done = cli("exam", "export", folder / "grades.csv", out, "--documents", folder / "documents.csv", "--bank", bank)
+    done = cli("convert", folder / "grades.csv", out, "--documents", folder / "documents.csv", "--bank", bank)
     assert "6 grades of secret items left out" in done.out
     assert '"b"' not in gzip.decompress(out.read_bytes()).decode()
-    assert cli("exam", "score", out, "--format", "json", "--llm", "google/flan-t5-large").status == 0
+    assert cli("exam", out, "--format", "json", "--llm", "google/flan-t5-large").status == 0
 
 
 def test_secret_items_are_in_no_imported_table_unless_asked_for(
     cli: CLI, graded: Path, bank: Path, tmp_path: Path
 ) -> None:
-    ended = cli("exam", "import", graded, tmp_path / "open", "--bank", bank)
+    ended = cli("convert", graded, tmp_path / "open", "--bank", bank)
     assert ended.status == 0
     assert "6 rows of secret items left out; --secret writes them" in ended.out
     assert "1 rows of secret items left out" in ended.out
@@ -79,7 +79,7 @@ def test_secret_items_are_in_no_imported_table_unless_asked_for(
 def test_grades_are_added_onto_a_workbench_file(cli: CLI, graded: Path, tmp_path: Path) -> None:
     (tmp_path / "new.csv").write_text("qid,did,item,grade,llm,prompt\nrock,p4,e,5,gpt,rate\n", encoding="utf-8")
     out = tmp_path / "more.jsonl"
-    assert cli("exam", "export", tmp_path / "new.csv", out, "--onto", graded, "--secret").status == 0
+    assert cli("convert", tmp_path / "new.csv", out, "--onto", graded, "--secret").status == 0
     before, after = (path.read_text(encoding="utf-8").splitlines() for path in (graded, out))
     assert (before[0], len(before)) == (after[0], len(after))
     assert before[1] != after[1]
@@ -88,9 +88,9 @@ def test_grades_are_added_onto_a_workbench_file(cli: CLI, graded: Path, tmp_path
 
 def test_secret_items_are_shown_only_when_asked_for(cli: CLI, bank: Path, tmp_path: Path) -> None:
     for command in (
-        ("bank", "show", bank),
-        ("bank", "show", bank, "--format", "json"),
-        ("bank", "diff", tmp_path / "empty.csv", bank),
+        ("bank", bank),
+        ("bank", bank, "--format", "json"),
+        ("bank", tmp_path / "empty.csv", bank),
     ):
         (tmp_path / "empty.csv").write_text("qid,question\nskin,old?\n", encoding="utf-8")
         assert "b?" not in cli(*command).out
@@ -100,20 +100,23 @@ def test_secret_items_are_shown_only_when_asked_for(cli: CLI, bank: Path, tmp_pa
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("exam", "score", "none.csv"), "none.csv: no such file"),
-        (("exam", "score", "table.csv"), "give the runs with --run"),
-        (("exam", "score", "table.csv", "--items", "x*"), "no graded item has an id like 'x*'"),
-        (("exam", "score", "table.csv", "--llm", "gpt"), "no grader fits"),
-        (("exam", "score", "table.csv", "--bank", "other.csv"), "no grade is for an item of the bank other.csv"),
-        (("exam", "score", "table.csv", "--run", "bad.run"), "bad.run:1: a line must have 6 fields, 'query Q0"),
-        (("exam", "agreement", "table.csv"), "holds no judgments by people"),
-        (("exam", "agreement", "table.csv", "--qrels", "bad.run"), "bad.run:1: a line must have 4 fields, 'query 0"),
-        (("exam", "qrels", "table.csv", "o.qrels", "--map", "4"), "'4' in the map of grades"),
-        (("exam", "oversight", "table.csv", "--show", "grid"), "name the query with --query"),
-        (("exam", "oversight", "table.csv", "--query", "z"), "no query 'z'"),
-        (("exam", "import", "table.csv", "folder"), "is not a graded file of the workbench"),
-        (("exam", "export", "table.csv", "o.jsonl.gz"), "name the bank with --bank"),
-        (("bank", "show", "bad.run"), "bad.run: not a table"),
+        (("exam", "none.csv"), "none.csv: no such file"),
+        (("exam", "table.csv"), "give the runs with --run"),
+        (("exam", "table.csv", "--items", "x*"), "no graded item has an id like 'x*'"),
+        (("exam", "table.csv", "--llm", "gpt"), "no grader fits"),
+        (("exam", "table.csv", "--bank", "other.csv"), "no grade is for an item of the bank other.csv"),
+        (("exam", "table.csv", "--run", "bad.run"), "bad.run:1: a line must have 6 fields, 'query Q0"),
+        (("exam", "table.csv", "--show", "agreement"), "holds no judgments by people"),
+        (
+            ("exam", "table.csv", "--show", "agreement", "--qrels", "bad.run"),
+            "bad.run:1: a line must have 4 fields",
+        ),
+        (("exam", "table.csv", "--show", "labels", "--out", "o.qrels", "--map", "4"), "'4' in the map of grades"),
+        (("exam", "table.csv", "--show", "grid"), "name the query with --query"),
+        (("exam", "table.csv", "--show", "summary", "--query", "z"), "no query 'z'"),
+        (("convert", "table.csv", "folder"), "folder: name a .jsonl.gz file; table.csv holds grades"),
+        (("convert", "table.csv", "o.jsonl.gz"), "name the bank with --bank"),
+        (("bank", "bad.run"), "bad.run: not a table"),
     ],
 )
 def test_what_a_user_can_get_wrong_is_one_line_and_status_2(

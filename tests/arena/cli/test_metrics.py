@@ -50,7 +50,7 @@ def test_wrong_input_is_one_line(cli: Any, files: Path, arguments: tuple[str, ..
 
 def test_labels_on_no_scale_name_their_file(cli: Any, files: Path) -> None:
     (files / "ids.qrels").write_text("q1 0 d1 4711\nq1 0 d2 0\n", encoding="utf-8")
-    ended = cli("qrels", "agreement", "human.qrels", "ids.qrels")
+    ended = cli("calibrate", "ids.qrels", "--people", "human.qrels")
     assert (ended.status, ended.out) == (2, "")
     assert ended.err.startswith("error: human and ids: labels from 0 to 4711 are no scale")
 
@@ -75,7 +75,7 @@ def store_with(path: Path, wants: list[tuple[str, str, str, int | str | None]]) 
 
 
 def test_exported_labels_are_what_trec_eval_reads(cli: Any, played_demo: Path, tmp_path: Path) -> None:
-    ended = cli("qrels", "export", played_demo / "tournament.yaml", "--out", tmp_path / "judge.qrels")
+    ended = cli("export", played_demo / "tournament.yaml", tmp_path / "judge.qrels", "--what", "qrels")
     assert (ended.status, ended.out) == (0, f"132 labels written to {tmp_path / 'judge.qrels'}\n")
     with (tmp_path / "judge.qrels").open(encoding="utf-8") as file:
         read = pytrec_eval.parse_qrel(file)
@@ -86,7 +86,7 @@ def test_exported_labels_are_what_trec_eval_reads(cli: Any, played_demo: Path, t
 def test_what_failed_or_is_left_is_no_label_and_makes_the_export_incomplete(cli: Any, tmp_path: Path) -> None:
     wants = [("one", "q1", "a", 2), ("one", "q1", "b", "timeout"), ("one", "q1", "c", None), ("one", "q2", "a", 0)]
     path = store_with(tmp_path / "s.db", wants)
-    ended = cli("qrels", "export", path, "--out", tmp_path / "out.qrels")
+    ended = cli("export", path, tmp_path / "out.qrels", "--what", "qrels")
     assert ended.status == 3
     assert (tmp_path / "out.qrels").read_text(encoding="utf-8") == "q1 0 a 2\nq2 0 a 0\n"
     assert "1 failed: timeout" in ended.out
@@ -96,15 +96,15 @@ def test_what_failed_or_is_left_is_no_label_and_makes_the_export_incomplete(cli:
 def test_labels_of_several_judges_are_combined_unless_one_is_named(cli: Any, tmp_path: Path) -> None:
     path = store_with(tmp_path / "s.db", [("one", "q1", "a", 2), ("two", "q1", "a", 0), ("two", "q1", "b", 1)])
     out = tmp_path / "out.qrels"
-    assert cli("qrels", "export", path, "--out", out).status == 0
+    assert cli("export", path, out, "--what", "qrels").status == 0
     assert out.read_text(encoding="utf-8") == "q1 0 a 0\nq1 0 b 1\n"
-    assert cli("qrels", "export", path, "--out", out, "--judge", "one").status == 0
+    assert cli("export", path, out, "--what", "qrels", "--judge", "one").status == 0
     assert out.read_text(encoding="utf-8") == "q1 0 a 2\n"
-    assert cli("qrels", "export", path, "--out", out, "--judge", "two").status == 0
+    assert cli("export", path, out, "--what", "qrels", "--judge", "two").status == 0
     assert out.read_text(encoding="utf-8") == "q1 0 a 0\nq1 0 b 1\n"
     assert (
         "no judge 'three' gave labels, only one, two"
-        in cli("qrels", "export", path, "--out", out, "--judge", "three").err
+        in cli("export", path, out, "--what", "qrels", "--judge", "three").err
     )
 
 
@@ -116,7 +116,7 @@ def test_labels_of_several_judges_are_combined_unless_one_is_named(cli: Any, tmp
     ],
 )
 def test_an_export_that_cannot_be_is_one_line(cli: Any, tmp_path: Path, wants: Any, said: str) -> None:
-    ended = cli("qrels", "export", store_with(tmp_path / "s.db", wants), "--out", tmp_path / "out.qrels")
+    ended = cli("export", store_with(tmp_path / "s.db", wants), tmp_path / "out.qrels", "--what", "qrels")
     assert ended.status == 2
     assert said in ended.err
     assert not (tmp_path / "out.qrels").exists()

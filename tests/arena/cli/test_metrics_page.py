@@ -36,7 +36,7 @@ def test_what_the_page_says_of_a_judge_is_computed(cli: Any, shared: Path) -> No
     folder = shared / "data/llmjudge24"
     sets = sorted((folder / "llm_qrels").iterdir())
     told = json.loads(
-        cli("qrels", "agreement", folder / "human.qrels", *sets, "--samples", "0", "--format", "json").out
+        cli("calibrate", *sets, "--people", folder / "human.qrels", "--samples", "0", "--format", "json").out
     )["sets"]
     page = " ".join(PAGE.read_text(encoding="utf-8").split())
     least = min(told, key=lambda name: told[name]["kappa"])

@@ -49,7 +49,7 @@ def lines(path: str | Path) -> list[dict[str, Any]]:
 
 
 def test_nuggets_are_made_assigned_and_scored_in_nuggetizers_files(cli: Any, config: Path) -> None:
-    made = cli("nuggets", "create", config)
+    made = cli("make", "nuggets", config)
     assert made.status == 0, made.err
     assert made.out == "wrote nuggets.jsonl: 8 nuggets for 2 queries, 6 of them vital\n"
     assert lines("nuggets.jsonl")[0] == {
@@ -62,7 +62,7 @@ def test_nuggets_are_made_assigned_and_scored_in_nuggetizers_files(cli: Any, con
             {"text": "fact of z", "importance": "okay"},
         ],
     }
-    assigned = cli("nuggets", "assign", config)
+    assigned = cli("make", "assignments", config)
     assert assigned.status == 0, assigned.err
     assert "wrote assignments.jsonl: 24 of 24 labels of 6 answers" in assigned.out
     first = lines("assignments.jsonl")[0]
@@ -71,25 +71,25 @@ def test_nuggets_are_made_assigned_and_scored_in_nuggetizers_files(cli: Any, con
         {"text": "fact of all", "importance": "vital", "assignment": "support"},
         {"text": "fact of x", "importance": "vital", "assignment": "not_support"},
     ]
-    scored = json.loads(cli("nuggets", "score", "assignments.jsonl", "--format", "json").out)["runs"]
+    scored = json.loads(cli("nuggets", "assignments.jsonl", "--format", "json").out)["runs"]
     assert scored["x"]["v_strict"] == pytest.approx(1 / 3, abs=1e-6)
     assert scored["x"]["a_strict"] == pytest.approx(1 / 4)
 
 
 def test_a_file_that_a_person_may_have_edited_is_not_written_over(cli: Any, config: Path, server: LLMServer) -> None:
     Path("nuggets.jsonl").write_text("mine")
-    refused = cli("nuggets", "create", config)
+    refused = cli("make", "nuggets", config)
     assert refused.status == 2
     assert "nuggets.jsonl: is there already" in refused.err
     assert Path("nuggets.jsonl").read_text() == "mine"
     assert not server.calls
-    assert cli("nuggets", "create", config, "--force").status == 0
+    assert cli("make", "nuggets", config, "--force").status == 0
 
 
 def test_lists_for_people_come_back_edited_and_are_assigned_to_any_answers(
     cli: Any, config: Path, server: LLMServer, tmp_path: Path
 ) -> None:
-    assert cli("nuggets", "create", config, "--for-editing", "--out", "raw.jsonl").status == 0
+    assert cli("make", "nuggets", config, "--for-editing", "--out", "raw.jsonl").status == 0
     raw = lines("raw.jsonl")
     assert {nugget["importance"] for bank in raw for nugget in bank["nuggets"]} == {None}
     assert not any(task_of(call) == "importance" for call in server.calls)
@@ -101,27 +101,27 @@ def test_lists_for_people_come_back_edited_and_are_assigned_to_any_answers(
     }  # fmt: skip
     Path("run.jsonl").write_text(json.dumps(submitted) + "\n")
     files = ("--nuggets", "edited.jsonl", "--answers", "run.jsonl", "--answers", "answers.csv")
-    ended = cli("nuggets", "assign", config, *files, "--format", "json")
+    ended = cli("make", "assignments", config, *files, "--format", "json")
     assert ended.status == 0, ended.err
     assert json.loads(ended.out) == {
         "file": "assignments.jsonl", "answers": 4, "labels": 4, "assigned": 4, "without": {},
     }  # fmt: skip
     assert {own.run for own in read_assignments(["assignments.jsonl"])} == {"r1", "x", "y", "z"}
     before = len(server.calls)
-    assert cli("nuggets", "assign", config, *files, "--force").status == 0
+    assert cli("make", "assignments", config, *files, "--force").status == 0
     assert len(server.calls) == before
     Path("exam.csv").write_text("qid,question\nq2,What is the PLANTED fact?\n")
     config.write_text(config.read_text() + "exam: {judge: judge, bank: exam.csv}\n")
-    ended = cli("nuggets", "assign", config, *files, "--force")
+    ended = cli("make", "assignments", config, *files, "--force")
     assert (ended.status, ended.err.count("error")) == (0, 0), "other stages are not looked at"
 
 
 def test_failed_labels_are_written_as_failed_and_the_exit_status_says_incomplete(
     cli: Any, config: Path, server: LLMServer
 ) -> None:
-    assert cli("nuggets", "create", config).status == 0
+    assert cli("make", "nuggets", config).status == 0
     server.script = lambda call: Reply('{"labels": ["support"]}')
-    ended = cli("nuggets", "assign", config)
+    ended = cli("make", "assignments", config)
     assert ended.status == 3
     assert {nugget["assignment"] for own in lines("assignments.jsonl") for nugget in own["nuggets"]} == {"failed"}
     failed = cli("failures", config)
@@ -133,13 +133,16 @@ def test_failed_labels_are_written_as_failed_and_the_exit_status_says_incomplete
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("assign", "t.yaml"), "no query has nuggets yet; 'ragleague nuggets create t.yaml' makes them"),
-        (("assign", "t.yaml", "--nuggets", "n.jsonl"), "--nuggets and --answers go together"),
-        (("assign", "t.yaml", "--nuggets", "n.jsonl", "--answers", "other.csv"), "no answer to a query of n.jsonl"),
-        (("assign", "t.yaml", "--nuggets", "none.jsonl", "--answers", "answers.csv"), "none.jsonl"),
-        (("create", "bank.yaml"), "nuggets.bank gives the nuggets"),
-        (("create", "without.yaml"), "the configuration has no section 'nuggets'"),
-        (("assign", "bank.yaml"), "absent.jsonl"),
+        (("assignments", "t.yaml"), "no query has nuggets yet; 'ragleague make nuggets t.yaml' makes them"),
+        (("assignments", "t.yaml", "--nuggets", "n.jsonl"), "--nuggets and --answers go together"),
+        (
+            ("assignments", "t.yaml", "--nuggets", "n.jsonl", "--answers", "other.csv"),
+            "no answer to a query of n.jsonl",
+        ),
+        (("assignments", "t.yaml", "--nuggets", "none.jsonl", "--answers", "answers.csv"), "none.jsonl"),
+        (("nuggets", "bank.yaml"), "nuggets.bank gives the nuggets"),
+        (("nuggets", "without.yaml"), "the configuration has no section 'nuggets'"),
+        (("assignments", "bank.yaml"), "absent.jsonl"),
     ],
 )
 def test_what_cannot_be_done_is_one_line(
@@ -150,7 +153,7 @@ def test_what_cannot_be_done_is_one_line(
     text = config.read_text()
     Path("bank.yaml").write_text(text.replace("nuggets: {judge: judge", "nuggets: {judge: judge, bank: absent.jsonl"))
     Path("without.yaml").write_text("\n".join(line for line in text.splitlines() if not line.startswith("nuggets")))
-    ended = cli("nuggets", *arguments)
+    ended = cli("make", *arguments)
     assert ended.status == 2
     assert problem in ended.err.splitlines()[-1]
     assert "Traceback" not in ended.err
@@ -166,8 +169,8 @@ def test_a_judge_that_spells_lists_in_its_own_ways_shifts_no_label_and_every_sho
     short = {key for key in answers if key[1] == "human-news"}
     with LLMServer(sloppy_crowd_judge([answers[key] for key in short])) as server:
         path = configured(tmp_path, server)
-        assert cli("nuggets", "create", path).status == 0
-        assert cli("nuggets", "assign", path).status == 3
+        assert cli("make", "nuggets", path).status == 0
+        assert cli("make", "assignments", path).status == 3
         spelled = {call.sha256 for call in server.calls if task_of(call) == "assignment"}
     assert len(spelled) > 2 * len(answers)
     for own in read_assignments(["assignments.jsonl"]):
@@ -177,7 +180,7 @@ def test_a_judge_that_spells_lists_in_its_own_ways_shifts_no_label_and_every_sho
     failed = cli("failures", path)
     assert "must hold exactly 10 labels, not 9" in failed.out
     assert "somewhat" not in failed.out
-    runs = json.loads(cli("nuggets", "score", "assignments.jsonl", "--format", "json").out)["runs"]
+    runs = json.loads(cli("nuggets", "assignments.jsonl", "--format", "json").out)["runs"]
     assert (runs["human-news"]["v_strict"], runs["human-news"]["coverage"], runs["human-news"]["failed"]) == (
         None,
         0,
@@ -186,7 +189,7 @@ def test_a_judge_that_spells_lists_in_its_own_ways_shifts_no_label_and_every_sho
     assert all(run["coverage"] == 1 for name, run in runs.items() if name != "human-news")
     with LLMServer(crowd_judge) as server:
         mended = configured(tmp_path, server)
-        assert cli("nuggets", "assign", mended, "--retry-failed", "--force").status == 0
+        assert cli("make", "assignments", mended, "--retry-failed", "--force").status == 0
         spans = {
             len(own.nuggets) // 10 + (len(own.nuggets) % 10 > 0) for own in read_assignments(["assignments.jsonl"])
         }
@@ -202,7 +205,7 @@ def test_a_nugget_that_a_reply_repeats_is_left_out_and_said(cli: Any, tmp_path: 
     monkeypatch.chdir(tmp_path)
     write_data(tmp_path, ["q1"])
     with LLMServer(judge) as server:
-        made = cli("nuggets", "create", configured(tmp_path, server))
+        made = cli("make", "nuggets", configured(tmp_path, server))
     assert made.status == 0, made.err
     assert "- q1: Left out: 'cats PURR.' repeats 'Cats purr'.\n" in made.out
     assert [own["text"] for own in lines("nuggets.jsonl")[0]["nuggets"]] == ["Cats purr", "Cats purr loudly"]

@@ -22,7 +22,7 @@ def options(tmp_path: Path) -> list[object]:
 
 
 def test_bm25_writes_a_run_and_says_what_it_left_out(cli: Any, options: list[object], tmp_path: Path) -> None:
-    ended = cli("agents", "retrieve", *options)
+    ended = cli("retrieve", *options)
     assert ended.status == 0
     assert "2 documents for 2 queries, run bm25" in ended.out
     assert "1 queries find nothing" in ended.err
@@ -37,7 +37,7 @@ def test_bm25_writes_a_run_and_says_what_it_left_out(cli: Any, options: list[obj
 def test_a_server_s_embeddings_make_a_run(cli: Any, options: list[object], tmp_path: Path) -> None:
     with LLMServer() as server:
         hosted = ["--retriever", "dense", "--embeddings", "openai", "--model", "vec 1", "--base-url", server.openai_url]
-        assert cli("agents", "retrieve", *options, *hosted).status == 0
+        assert cli("retrieve", *options, *hosted).status == 0
     assert read_run(tmp_path / "x.run").name == "dense-vec-1"
 
 
@@ -53,7 +53,7 @@ def test_a_server_s_embeddings_make_a_run(cli: Any, options: list[object], tmp_p
 def test_embeddings_that_cannot_be_made_are_one_line(
     cli: Any, options: list[object], extra: list[str], said: str
 ) -> None:
-    ended = cli("agents", "retrieve", *options, "--retriever", "dense", *extra)
+    ended = cli("retrieve", *options, "--retriever", "dense", *extra)
     assert ended.status == 2
     assert ended.err.splitlines()[-1].startswith(said)
 
@@ -61,6 +61,6 @@ def test_embeddings_that_cannot_be_made_are_one_line(
 def test_a_server_that_fails_is_one_line_and_leaves_no_run(cli: Any, options: list[object], tmp_path: Path) -> None:
     with LLMServer(lambda call: Reply(status=401, text="no")) as server:
         hosted = ["--retriever", "dense", "--embeddings", "openai", "--model", "v", "--base-url", server.openai_url]
-        ended = cli("agents", "retrieve", *options, *hosted)
+        ended = cli("retrieve", *options, *hosted)
     assert (ended.status, ended.err.splitlines()[-1]) == (1, "error: v: HTTP 401: no")
     assert not (tmp_path / "x.run").exists()

@@ -27,7 +27,7 @@ def demo(played_demo: Path, tmp_path: Path) -> Path:
 
 def test_the_demo_judges_nothing_twice_and_gives_the_same_bytes(cli: Any, demo: Path) -> None:
     first = cli("leaderboard", demo / "tournament.yaml", "--format", "json")
-    again = cli("demo", "--dir", demo)
+    again = cli("demo", "--out", demo)
     assert again.status == 0
     assert again.err.count(" 0 calls, $0.00") == 7
     assert "FAILED: No language model judged these games." in again.out

@@ -55,7 +55,7 @@ def rows(name: str) -> list[dict[str, str]]:
 
 def test_verdicts_go_out_as_they_were_shown_and_come_back_the_same(cli: Any) -> None:
     said = said_by("ann", Kind.VERDICT, "A") + said_by("b <b>", Kind.VERDICT, "TIE", 4)
-    done = cli("votes", "export", "s.db", "votes.csv", "--kind", "verdict")
+    done = cli("export", "s.db", "votes.csv", "--what", "votes", "--kind", "verdict")
     assert (done.status, done.out) == (0, "wrote votes.csv: 10 by ann, b <b>\n"), done.err
     assert list(rows("votes.csv")[0]) == ["qid", "agent_a", "agent_b", "verdict", "judge", "order"]
     assert [(row["agent_a"], row["verdict"]) for row in rows("votes.csv")] == [(one.item, one.value) for one in said]
@@ -64,7 +64,7 @@ def test_verdicts_go_out_as_they_were_shown_and_come_back_the_same(cli: Any) -> 
     Path("s.db").unlink()
     write_store(Path("s.db"), queries=6)
     for new in (10, 0):
-        done = cli("votes", "import", "s.db", "votes.csv", "--kind", "verdict")
+        done = cli("import", "votes.csv", "--store", "s.db", "--kind", "verdict")
         assert done.out == f"10 by ann, b <b>, {new} of them new\n", done.err
     with closing(Store.open("s.db")) as store:
         assert peoples_opinions(store, "sample") == before
@@ -74,14 +74,15 @@ def test_verdicts_go_out_as_they_were_shown_and_come_back_the_same(cli: Any) -> 
 def test_grades_go_out_by_criterion_and_come_back_by_answer(cli: Any) -> None:
     said = said_by("ann", Kind.CRITERIA, GRADES, 5) + said_by("bob", Kind.CRITERIA, GRADES, 2)
     assert (
-        cli("votes", "export", "s.db", "g.csv", "--kind", "criteria").out == f"wrote g.csv: {len(said)} by ann, bob\n"
+        cli("export", "s.db", "g.csv", "--what", "votes", "--kind", "criteria").out
+        == f"wrote g.csv: {len(said)} by ann, bob\n"
     )
     assert len(rows("g.csv")) == 2 * len(said)
     Path("s.db").unlink()
     write_store(Path("s.db"), queries=6)
     Path("g.csv").write_text(Path("g.csv").read_text() + "q77,bm25,accuracy,1,ann\n")
     for new in (len(said), 0):
-        done = cli("votes", "import", "s.db", "g.csv", "--kind", "criteria")
+        done = cli("import", "g.csv", "--store", "s.db", "--kind", "criteria")
         assert done.out.splitlines() == [
             f"{len(said)} by ann, bob, {new} of them new",
             "- of answers or documents that the tournament does not have, left out: 1",
@@ -95,7 +96,7 @@ def test_grades_go_out_by_criterion_and_come_back_by_answer(cli: Any) -> None:
 
 def test_the_side_that_a_person_saw_first_survives_a_table(cli: Any) -> None:
     Path("v.csv").write_text("qid,agent_a,agent_b,verdict,order\nq01,bm25,dense,B,ab\nq01,bm25,hybrid,A,ba\n")
-    assert cli("votes", "import", "s.db", "v.csv", "--kind", "verdict", "--annotator", "ann").status == 0
+    assert cli("import", "v.csv", "--store", "s.db", "--kind", "verdict", "--annotator", "ann").status == 0
     with closing(Store.open("s.db")) as store:
         said = Annotations(store, "sample").latest(Kind.VERDICT)
     assert [(one.item, one.other, one.value) for one in said] == [("bm25", "dense", "B"), ("hybrid", "bm25", "B")]
@@ -105,21 +106,23 @@ def test_labels_go_out_as_a_table_or_one_person_s_as_qrels_and_come_in(cli: Any)
     said_by("ann", Kind.RELEVANCE, 2)
     said_by("bob", Kind.RELEVANCE, 0)
     said_by("eve", Kind.RELEVANCE, None)
-    assert cli("votes", "export", "s.db", "l.csv", "--kind", "relevance").out == "wrote l.csv: 4 by ann, bob\n"
+    assert (
+        cli("export", "s.db", "l.csv", "--what", "votes", "--kind", "relevance").out == "wrote l.csv: 4 by ann, bob\n"
+    )
     assert {tuple(row.values()) for row in rows("l.csv")} == {
         (query, doc, value, who)
         for query, doc in (("q01", "q01-d0"), ("q02", "q02-d1"))
         for value, who in (("2", "ann"), ("0", "bob"))
     }
-    refused = cli("votes", "export", "s.db", "l.qrels", "--kind", "relevance")
+    refused = cli("export", "s.db", "l.qrels", "--what", "votes", "--kind", "relevance")
     assert (refused.status, "name one of the annotators with --annotator: ann, bob" in refused.err) == (2, True)
-    assert cli("votes", "export", "s.db", "l.qrels", "--kind", "relevance", "--annotator", "ann").status == 0
+    assert cli("export", "s.db", "l.qrels", "--what", "votes", "--kind", "relevance", "--annotator", "ann").status == 0
     assert sorted(Path("l.qrels").read_text().splitlines()) == ["q01 0 q01-d0 2", "q02 0 q02-d1 2"]
     for file, given, who in (("l.csv", (), "ann, bob"), ("l.qrels", (), "l"), ("l.qrels", ("--annotator", "z"), "z")):
-        done = cli("votes", "import", "s.db", file, "--kind", "relevance", *given)
+        done = cli("import", file, "--store", "s.db", "--kind", "relevance", *given)
         assert done.status == 0, done.err
         assert f"by {who}, " in done.out
-    counted = json.loads(cli("votes", "list", "s.db", "--format", "json").out)["votes"]
+    counted = json.loads(cli("export", "s.db", "--what", "votes", "--format", "json").out)["votes"]
     assert {(row["annotator"], row["labels"], row["skipped"]) for row in counted} == {
         ("ann", 2, 0), ("bob", 2, 0), ("eve", 0, 2), ("l", 2, 0), ("z", 2, 0),
     }  # fmt: skip
@@ -131,7 +134,7 @@ def test_what_is_exported_is_what_calibrate_reads(cli: Any, kind: str) -> None:
     said_by("ann", Kind.RELEVANCE, 2)
     said_by("ann", Kind.CRITERIA, GRADES, 5)
     inside = json.loads(cli("calibrate", "s.db", "--format", "json", "--samples", "50", "--method-samples", "0").out)
-    assert cli("votes", "export", "s.db", "v.csv", "--kind", kind).status == 0
+    assert cli("export", "s.db", "v.csv", "--what", "votes", "--kind", kind).status == 0
     Path("s.db").unlink()
     write_store(Path("s.db"), queries=6)
     options = ("--people", "v.csv", "--format", "json", "--samples", "50", "--method-samples", "0")
@@ -147,7 +150,7 @@ def test_votes_on_texts_that_changed_stay_at_home(cli: Any) -> None:
         answers = data.answers | {(said.query_id, said.item): Answer(said.query_id, said.item, "another")}
         changed = type(data)(data.queries, data.documents, answers, data.retrieved)
         store.begin("sample", store.settings("sample").raw, changed, [])
-    done = cli("votes", "export", "s.db", "v.csv", "--kind", "verdict")
+    done = cli("export", "s.db", "v.csv", "--what", "votes", "--kind", "verdict")
     assert done.out.splitlines() == [
         "wrote v.csv: 5 by ann",
         "- of texts that have changed since, left out: 1",
@@ -180,7 +183,7 @@ def test_votes_on_texts_that_changed_stay_at_home(cli: Any) -> None:
 )
 def test_mistakes_are_one_line(cli: Any, content: str, kind: str, arguments: tuple[str, ...], problem: str) -> None:
     Path("v.csv").write_text(content)
-    ended = cli("votes", "import", "s.db", "v.csv", "--kind", kind, *arguments)
+    ended = cli("import", "v.csv", "--store", "s.db", "--kind", kind, *arguments)
     assert ended.status == 2
     assert problem in ended.err
     assert len(ended.err.splitlines()) == 1
@@ -189,7 +192,7 @@ def test_mistakes_are_one_line(cli: Any, content: str, kind: str, arguments: tup
 
 
 def test_before_anybody_voted_there_is_nothing_to_export(cli: Any) -> None:
-    ended = cli("votes", "export", "s.db", "v.csv", "--kind", "verdict")
+    ended = cli("export", "s.db", "v.csv", "--what", "votes", "--kind", "verdict")
     assert (ended.status, ended.err) == (2, "error: sample: nobody has said anything of this kind yet\n")
     assert not Path("v.csv").exists()
 
@@ -233,13 +236,13 @@ def assess(annotator: str, *labels: Support, answers: int = 6) -> None:
 
 def test_what_a_person_assigned_is_scored_and_held_against_the_judge(config: str, cli: Any) -> None:
     assess("ann", Support.FULL, Support.NONE)
-    out = cli("votes", "export", config, "ann.jsonl", "--kind", "nuggets")
+    out = cli("export", config, "ann.jsonl", "--what", "votes", "--kind", "nuggets")
     assert (out.status, out.out) == (0, "wrote ann.jsonl: 12 of 12 labels by ann, answers: 6\n"), out.err
-    scored = json.loads(cli("nuggets", "score", "ann.jsonl", "--format", "json").out)["runs"]
+    scored = json.loads(cli("nuggets", "ann.jsonl", "--format", "json").out)["runs"]
     assert {run: (own["v_strict"], own["a"]) for run, own in scored.items()} == dict.fromkeys("xyz", (1.0, 0.5))
-    assert cli("nuggets", "assign", config).status == 0
+    assert cli("make", "assignments", config).status == 0
     compared = json.loads(
-        cli("nuggets", "correlate", "ann.jsonl", "assignments.jsonl", "--column", "a", "--format", "json").out
+        cli("nuggets", "ann.jsonl", "--with", "assignments.jsonl", "--score", "a", "--format", "json").out
     )
     assert compared["nuggets"]["assignment"]["n"] == 12
 
@@ -247,43 +250,57 @@ def test_what_a_person_assigned_is_scored_and_held_against_the_judge(config: str
 def test_of_several_people_one_is_named(config: str, cli: Any) -> None:
     for name in ("ann", "bob"):
         assess(name, Support.FULL, Support.NONE, answers=1)
-    refused = cli("votes", "export", config, "o.jsonl", "--kind", "nuggets")
+    refused = cli("export", config, "o.jsonl", "--what", "votes", "--kind", "nuggets")
     assert (refused.status, refused.err) == (2, "error: small: name one of the annotators with --annotator: ann, bob\n")
-    refused = cli("votes", "export", config, "o.jsonl", "--kind", "nuggets", "--annotator", "eve")
+    refused = cli("export", config, "o.jsonl", "--what", "votes", "--kind", "nuggets", "--annotator", "eve")
     assert "there is no 'eve'; name one" in refused.err
-    done = cli("votes", "export", config, "o.jsonl", "--kind", "nuggets", "--annotator", "bob")
+    done = cli("export", config, "o.jsonl", "--what", "votes", "--kind", "nuggets", "--annotator", "bob")
     assert done.out.splitlines() == [
         "wrote o.jsonl: 2 of 2 labels by bob, answers: 1",
         "- answers that are not assessed yet, left out: 5",
     ]
-    assert "--force" in cli("votes", "export", config, "o.jsonl", "--kind", "nuggets", "--annotator", "bob").err
+    assert (
+        "--force" in cli("export", config, "o.jsonl", "--what", "votes", "--kind", "nuggets", "--annotator", "bob").err
+    )
 
 
 def test_a_file_of_assignments_is_taken_as_a_person_s_once(config: str, cli: Any) -> None:
     assess("ann", Support.PARTIAL, Support.NONE)
-    assert cli("votes", "export", config, "ann.jsonl", "--kind", "nuggets").status == 0
+    assert cli("export", config, "ann.jsonl", "--what", "votes", "--kind", "nuggets").status == 0
     for new in (12, 0):
-        done = cli("votes", "import", config, "ann.jsonl", "--kind", "nuggets", "--annotator", "bob")
+        done = cli("import", "ann.jsonl", "--store", config, "--kind", "nuggets", "--annotator", "bob")
         assert done.out == f"12 labels by bob, {new} of them new, answers: 6\n", done.err
-    cli("votes", "export", config, "bob.jsonl", "--kind", "nuggets", "--annotator", "bob")
+    cli("export", config, "bob.jsonl", "--what", "votes", "--kind", "nuggets", "--annotator", "bob")
     assert Path("bob.jsonl").read_bytes() == Path("ann.jsonl").read_bytes()
+
+
+NUGGETS = ("--store", "small.yaml", "--kind", "nuggets", "--annotator")
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("export", "small.yaml", "o.jsonl", "--kind", "nuggets"), "small: nobody has said anything of this kind yet"),
-        (("import", "small.yaml", "none.jsonl", "--kind", "nuggets", "--annotator", "a"), "none.jsonl: no such file"),
         (
-            ("import", "small.yaml", "bank.jsonl", "--kind", "nuggets", "--annotator", "a"),
+            ("export", "small.yaml", "o.jsonl", "--what", "votes", "--kind", "nuggets"),
+            "small: nobody has said anything of this kind yet",
+        ),
+        (
+            ("import", "none.jsonl", *NUGGETS, "a"),
+            "none.jsonl: no such file",
+        ),
+        (
+            ("import", "bank.jsonl", *NUGGETS, "a"),
             "bank.jsonl:1: the answer has neither",
         ),
-        (("import", "small.yaml", "bank.jsonl", "--kind", "nuggets", "--annotator", " "), "1 to 80 characters"),
-        (("list", "none.db"), "none.db: no store there"),
+        (
+            ("import", "bank.jsonl", *NUGGETS, " "),
+            "1 to 80 characters",
+        ),
+        (("export", "none.db", "--what", "votes"), "none.db: no store there"),
     ],
 )
 def test_mistakes_with_nuggets_are_one_line(config: str, cli: Any, arguments: tuple[str, ...], said: str) -> None:
-    ended = cli("votes", *arguments)
+    ended = cli(*arguments)
     assert ended.status == 2
     assert said in ended.err
     assert len(ended.err.splitlines()) == 1
@@ -294,5 +311,5 @@ def test_a_tournament_without_nuggets_is_said(config: str, cli: Any) -> None:
         CONFIG.replace("small", "plain").partition("nuggets:")[0] + "criteria: {judge: judge}\n"
     )
     assert cli("run", "plain.yaml").status == 0
-    ended = cli("votes", "export", "plain.yaml", "o.jsonl", "--kind", "nuggets")
+    ended = cli("export", "plain.yaml", "o.jsonl", "--what", "votes", "--kind", "nuggets")
     assert (ended.status, ended.err.count("has no nuggets yet")) == (2, 1)

@@ -147,7 +147,7 @@ def test_batches_are_left_and_shown_and_fetched_by_a_later_run(tmp_path: Path, s
     assert "judge 'judge' waits for 8 replies in 1 batch since" in left.err
     assert "run again to fetch their replies" in left.err
     assert "judge 'judge' waits for 8 replies" in cli("failures", path).out
-    (shown,) = json.loads(cli("batches", path, "--format", "json").out)
+    (shown,) = json.loads(cli("failures", path, "--batches", "--format", "json").out)
     assert (shown["id"], shown["state"], shown["open"]) == ("batch_1", "handed in", 8)
 
     stages = {row["task"]: row for row in json.loads(cli("plan", path, "--format", "json").out)["stages"]}
@@ -161,7 +161,7 @@ def test_batches_are_left_and_shown_and_fetched_by_a_later_run(tmp_path: Path, s
     server.batches.held = False
     assert cli("run", path).status == 0
     assert paid_once(server)
-    assert cli("batches", path).out == "0 under way\n"
+    assert cli("failures", path, "--batches").out == "0 under way\n"
 
 
 def test_ctrl_c_leaves_a_batch_to_the_server(tmp_path: Path, server: LLMServer, cli: CLI) -> None:
@@ -183,10 +183,10 @@ def test_a_forgotten_batch_is_asked_anew(tmp_path: Path, server: LLMServer, cli:
     server.batches.held = True
     path = as_yaml(tmp_path, server)
     cli("run", path, "--no-wait")
-    wrong = cli("batches", path, "--forget", "batch_2")
+    wrong = cli("failures", path, "--batches", "--forget", "batch_2")
     assert wrong.status == 2
     assert wrong.err == "error: --forget batch_2: there is no such batch; did you mean 'batch_1'?\n"
-    assert cli("batches", path, "--forget", "batch_1").out == "0 under way\n"
+    assert cli("failures", path, "--batches", "--forget", "batch_1").out == "0 under way\n"
     server.batches.held = False
     assert cli("run", path).status == 0
     assert [len(made.requests) for made in server.batches.made.values()] == [8, 8, 18]

@@ -71,7 +71,7 @@ def test_a_cancelled_batch_keeps_its_replies_and_is_asked_again_only_by_a_word(
     path = as_yaml(tmp_path, server, vendor)
     cli("run", path, "--no-wait")
     (made,) = server.batches.made.values()
-    cancelled = cli("batches", path, "--cancel", made.remote_id)
+    cancelled = cli("failures", path, "--batches", "--cancel", made.remote_id)
     assert cancelled.status == 0
     assert f"batch {made.remote_id} is being cancelled" in cancelled.err
     assert "1 under way" in cancelled.out
@@ -113,17 +113,20 @@ def test_what_cannot_be_cancelled_is_said(tmp_path: Path, server: LLMServer, cli
     path = as_yaml(tmp_path, server)
     cli("run", path, "--no-wait")
     store = json.loads(path.read_text())["store"]
-    assert "name the tournament's YAML file" in cli("batches", store, "--cancel", "all").err
+    assert "name the tournament's YAML file" in cli("failures", store, "--batches", "--cancel", "all").err
     direct = tmp_path / "direct.yaml"
     direct.write_text(path.read_text().replace('"mode":"batch"', '"mode":"direct"'))
-    refused = cli("batches", direct, "--cancel", "all")
+    refused = cli("failures", direct, "--batches", "--cancel", "all")
     assert refused.status == 2
     assert "judges.judge must be declared with provider 'openai', model 'gpt-x' and 'mode: batch'" in refused.err
     known_as(store, None)
-    assert "could not be cancelled: its hand-in was not answered" in cli("batches", path, "--cancel", "all").err
+    assert (
+        "could not be cancelled: its hand-in was not answered"
+        in cli("failures", path, "--batches", "--cancel", "all").err
+    )
     known_as(store, "batch_1")
     server.batches.made["batch_1"].ended = True
-    late = cli("batches", path, "--cancel", "all")
+    late = cli("failures", path, "--batches", "--cancel", "all")
     assert late.status == 3
     assert "batch batch_1 could not be cancelled: gpt-x: HTTP 409: the batch has ended" in late.err
 

@@ -209,7 +209,7 @@ def test_planted_keys_are_nowhere(
         summary = ran(3, "run", config, "--log-json", "trace.jsonl")
         causes = ran(0, "failures", config, "--format", "json")
         ran(3, "run", config, "--retry-failed", "--format", "json")
-        ran(0, "batches", config)
+        ran(0, "failures", config, "--batches")
         # In a process of its own, with all that an interpreter says when it ends.
         crash = "import arena.store as s; s.Store.save = lambda *_: exec('raise RuntimeError(\"planted\")')"
         again = "run", config, "--retry-failed", "--stage", "criteria"

@@ -49,7 +49,7 @@ def running() -> Iterator[Start]:
     children: list[Child] = []
 
     def start(config: Path, *arguments: str) -> Child:
-        children.append(begin("agents", "run", config, *arguments, folder=config.parent))
+        children.append(begin("make", "answers", config, *arguments, folder=config.parent))
         return children[-1]
 
     yield start

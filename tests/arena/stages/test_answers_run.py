@@ -127,7 +127,7 @@ def test_what_an_agent_refuses_is_asked_again_on_request_only(tmp_path: Path) ->
 def test_an_agent_that_is_locked_out_is_not_asked_every_query(cli: Any, tmp_path: Path) -> None:
     with LLMServer(lambda call: Reply(status=401)) as server:
         config = write_config(tmp_path, {"x": http_agent(url_of(server, "x"), concurrency=1)})
-        ended = cli("agents", "run", config)
+        ended = cli("make", "answers", config)
         assert len(server.calls) == 1
     assert ended.status == 3
     assert "agent x: 0 answered, 0 known, 1 failed (authentication 1), 7 left of 8" in ended.err
@@ -171,7 +171,7 @@ def test_stages_can_be_done_one_by_one(cli: Any, tmp_path: Path) -> None:
         assert "what agents ask behind their own address or code is not known: x, y" in planned.out
         asked_only = cli("run", config, "--stage", "agents")
         assert (asked_only.status, asked_only.out) == (0, "")
-        shown = cli("agents", "run", config, "--out", tmp_path / "looked-at")
+        shown = cli("make", "answers", config, "--out", tmp_path / "looked-at")
         assert shown.status == 0
         assert "It is q0, says x." in (tmp_path / "looked-at/answers.csv").read_text()
         judged = cli("run", config, "--stage", "pairwise", "--format", "json")

@@ -93,13 +93,13 @@ def topics(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_answers_are_graded_by_a_bank_that_a_judge_writes(topics: Path, cli: Any) -> None:
     with LLMServer(word_judge) as server:
         config = configured(topics, server.openai_url, "answers", generate={"per_query": ITEMS})
-        done = cli("exam", "generate", config, topics / "written.jsonl")
+        done = cli("make", "bank", config, "--out", topics / "written.jsonl")
         assert (done.status, len(server.calls)) == (0, TOPICS), done.err
-        done = cli("exam", "grade", config, "--format", "json")
+        done = cli("make", "grades", config, "--format", "json")
         assert done.status == 0, done.err
         first = len(server.calls)
         config = configured(topics, server.openai_url, "saved", bank="written.jsonl")
-        again = cli("exam", "grade", config, "--format", "json")
+        again = cli("make", "grades", config, "--format", "json")
         assert len(server.calls) == first, "the bank in its file is the bank that was written"
     assert {len(items) for items in read_bank(topics / "written.jsonl").active.values()} == {ITEMS}
     found, saved = json.loads(done.out), json.loads(again.out)
@@ -113,7 +113,7 @@ def test_answers_are_graded_by_a_bank_that_a_judge_writes(topics: Path, cli: Any
 def test_cited_documents_are_graded_by_a_bank_of_ones_own(topics: Path, cli: Any) -> None:
     with LLMServer(word_judge) as server:
         config = configured(topics, server.openai_url, "documents", bank="bank.csv", texts="documents", depth=10)
-        done = cli("exam", "grade", config, "--format", "json", "--out", topics / "graded.jsonl.gz")
+        done = cli("make", "grades", config, "--format", "json", "--out", topics / "graded.jsonl.gz")
         assert done.status == 0, done.err
         calls = len(server.calls)
     found = json.loads(done.out)
@@ -123,9 +123,12 @@ def test_cited_documents_are_graded_by_a_bank_of_ones_own(topics: Path, cli: Any
     covers = [row["levels"]["5"]["cover"]["mean"] for row in found["agents"]]
     assert 0 < covers[-1] < covers[0] < 1
     labels = topics / "exam.qrels"
-    assert cli("exam", "qrels", topics / "graded.jsonl.gz", labels, "--bank", topics / "bank.csv").status == 0
-    assert labels.read_text().count("\n") * ITEMS == calls
-    scored = json.loads(
-        cli("exam", "score", topics / "graded.jsonl.gz", "--bank", topics / "bank.csv", "--format", "json").out
+    assert (
+        cli(
+            "exam", topics / "graded.jsonl.gz", "--show", "labels", "--out", labels, "--bank", topics / "bank.csv"
+        ).status
+        == 0
     )
+    assert labels.read_text().count("\n") * ITEMS == calls
+    scored = json.loads(cli("exam", topics / "graded.jsonl.gz", "--bank", topics / "bank.csv", "--format", "json").out)
     assert scored["agents"] == found["agents"]

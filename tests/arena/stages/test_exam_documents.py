@@ -104,11 +104,24 @@ def test_grades_in_a_file_lead_from_passages_back_to_documents(tmp_path: Path, c
             for rank, doc_id in enumerate(ranking, start=1)
         )
     )
-    said = json.loads(cli("exam", "score", path, "--bank", tmp_path / "bank.csv", "--run", run, "--format", "json").out)
+    said = json.loads(cli("exam", path, "--bank", tmp_path / "bank.csv", "--run", run, "--format", "json").out)
     board = json.loads(cli("leaderboard", config.store, "--format", "json").out)["exam"]
     assert said["agents"] == board["agents"]
     assert said["settings"]["texts"] == "documents"
-    done = cli("exam", "qrels", path, qrels, "--bank", tmp_path / "bank.csv", "--by", "count", "--min-grade", 5)
+    done = cli(
+        "exam",
+        path,
+        "--show",
+        "labels",
+        "--out",
+        qrels,
+        "--bank",
+        tmp_path / "bank.csv",
+        "--by",
+        "count",
+        "--min-grade",
+        5,
+    )
     assert "4 labels of documents written" in done.out
     assert set(qrels.read_text().splitlines()) == {
         "skin 0 layers 1",
@@ -117,7 +130,7 @@ def test_grades_in_a_file_lead_from_passages_back_to_documents(tmp_path: Path, c
         "rock 0 elvis 1",
     }
     if name.endswith(".gz"):
-        without_run = json.loads(cli("exam", "score", path, "--bank", tmp_path / "bank.csv", "--format", "json").out)
+        without_run = json.loads(cli("exam", path, "--bank", tmp_path / "bank.csv", "--format", "json").out)
         assert without_run["agents"] == board["agents"]
 
 

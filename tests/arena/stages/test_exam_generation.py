@@ -148,7 +148,7 @@ def test_fewer_items_than_asked_for_are_taken_and_the_output_says_how_many(tmp_p
         summary, bank = exam_run.generate(config, Quiet())
         assert (summary.complete, len(server.calls)) == (True, 2)
         (tmp_path / "exam.yaml").write_text(config.model_dump_json(exclude_unset=True), encoding="utf-8")
-        said = cli("exam", "generate", tmp_path / "exam.yaml", tmp_path / "bank.jsonl")
+        said = cli("make", "bank", tmp_path / "exam.yaml", "--out", tmp_path / "bank.jsonl")
         assert len(server.calls) == 2
     assert {query: len(items) for query, items in bank.active.items()} == {"skin": 4, "rock": 3}
     assert "- rock: 3 of the 4 asked for" in said.out
@@ -217,18 +217,20 @@ def test_the_commands_write_a_bank_and_grade_by_it(tmp_path: Path, cli: Any) -> 
         path = tmp_path / "t.yaml"
         path.write_text(yaml + "exam: {judge: j, generate: {per_query: 4}}\n")
         bank = tmp_path / "written.jsonl"
-        done = cli("exam", "generate", path, bank)
+        done = cli("make", "bank", path, "--out", bank)
         assert (done.status, done.out) == (0, f"8 items on 2 queries, 0 of them secret, written to {bank}\n"), done.err
-        assert cli("exam", "generate", path, bank).status == 2
+        assert cli("make", "bank", path, "--out", bank).status == 2
         path.write_text(yaml + "exam: {judge: j, bank: written.jsonl, passage_words: 7}\n")
-        assert cli("exam", "generate", path, tmp_path / "b.jsonl").err.startswith("error: exam.generate: the config")
-        done = cli("exam", "grade", path, "--out", tmp_path / "g.csv", "--format", "json")
+        assert cli("make", "bank", path, "--out", tmp_path / "b.jsonl").err.startswith(
+            "error: exam.generate: the config"
+        )
+        done = cli("make", "grades", path, "--out", tmp_path / "g.csv", "--format", "json")
         assert done.status == 0, done.err
         shown = json.loads(done.out)
         assert shown["coverage"]["graded"] == shown["coverage"]["pairs"] == ALL
-        scored = json.loads(cli("exam", "score", tmp_path / "g.csv", "--bank", bank, "--format", "json").out)
+        scored = json.loads(cli("exam", tmp_path / "g.csv", "--bank", bank, "--format", "json").out)
         levels = [[(row["agent"], row["levels"]) for row in found["agents"]] for found in (scored, shown)]
         assert levels[0] == levels[1], "the ids of passages lead back to the answers"
     path.write_text(yaml)
-    assert cli("exam", "grade", path).err == "error: exam: the configuration has no such section\n"
+    assert cli("make", "grades", path).err == "error: exam: the configuration has no such section\n"
     assert "has no section 'exam'" in cli("run", path, "--stage", "exam").err

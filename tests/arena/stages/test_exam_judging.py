@@ -135,14 +135,14 @@ def test_what_several_items_in_one_call_do_to_the_grades_can_be_measured(tmp_pat
         for size in (1, 2):
             ended = graded(exam_config(tmp_path, server.openai_url, items_per_call=size))
             save_grades(tmp_path / f"{size}.csv", ended.study)
-    done = cli("exam", "agreement", tmp_path / "1.csv", "--with", tmp_path / "2.csv", "--format", "json")
+    done = cli("exam", tmp_path / "1.csv", "--show", "agreement", "--with", tmp_path / "2.csv", "--format", "json")
     found = json.loads(done.out)
     counts = found["confusion"]["counts"]
     assert (found["n"], counts[0][0], counts[5][0]) == (ALL, 6, 1)
-    shown = cli("exam", "agreement", tmp_path / "1.csv", "--with", tmp_path / "2.csv").out
+    shown = cli("exam", tmp_path / "1.csv", "--show", "agreement", "--with", tmp_path / "2.csv").out
     assert "7 pairs of passage and item with both labels, of 2 queries." in shown
     assert "Labels: predicted in rows, the other grading in columns" in shown
-    refused = cli("exam", "agreement", tmp_path / "1.csv", "--with", tmp_path / "2.csv", "--by", "count")
+    refused = cli("exam", tmp_path / "1.csv", "--show", "agreement", "--with", tmp_path / "2.csv", "--by", "count")
     assert (refused.status, "--with compares grades as they are" in refused.err) == (2, True)
 
 

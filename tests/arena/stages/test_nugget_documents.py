@@ -142,8 +142,8 @@ def test_documents_are_written_as_nuggetizer_does_and_stand_on_the_leaderboard(
     write_data(tmp_path)
     with LLMServer(judge) as server:
         Path("t.yaml").write_text(FILE.format(url=server.openai_url))
-        assert cli("nuggets", "create", "t.yaml").status == 0
-        assigned = cli("nuggets", "assign", "t.yaml")
+        assert cli("make", "nuggets", "t.yaml").status == 0
+        assigned = cli("make", "assignments", "t.yaml")
     assert assigned.status == 0, assigned.err
     assert "wrote passages.jsonl: 32 of 32 labels of 8 documents" in assigned.out
     first = json.loads(Path("passages.jsonl").read_text().splitlines()[0])
@@ -155,6 +155,6 @@ def test_documents_are_written_as_nuggetizer_does_and_stand_on_the_leaderboard(
     assert shape["nuggets"]["documents"]["depth"] == 20
     assert shape["nuggets"]["documents"]["agents"]["z"]["v_strict"] == pytest.approx(1 / 3)
     assert "nuggets_documents_v_strict" in cli("leaderboard", "t.yaml", "--format", "csv").out.splitlines()[0]
-    refused = cli("nuggets", "score", "passages.jsonl")
+    refused = cli("nuggets", "passages.jsonl")
     assert refused.status == 2
     assert "only answers of runs are scored" in refused.err

@@ -73,7 +73,7 @@ def test_a_list_beyond_the_cap_that_an_earlier_version_refused_is_read_again_wit
         summary = run(config)
         turns = [shown_nuggets(call) for call in asked(server, "nuggets")]
         (tmp_path / "nuggets.yaml").write_text(config.model_dump_json(exclude_unset=True), encoding="utf-8")
-        said = cli("nuggets", "create", tmp_path / "nuggets.yaml", "--out", tmp_path / "nuggets.jsonl")
+        said = cli("make", "nuggets", tmp_path / "nuggets.yaml", "--out", tmp_path / "nuggets.jsonl")
     assert (summary.complete, summary.stages[Task.NUGGETS].known) == (True, 1)
     assert turns == [[f"fact number {n}" for n in range(30)]]
     assert "- q1: Left out, since at most 30 texts were asked for, of 31: 'fact number 30'." in said.out

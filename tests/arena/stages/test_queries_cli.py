@@ -84,12 +84,12 @@ def test_a_quota_that_is_not_filled_is_one_line_and_exit_status_3(tmp_path: Path
     write_documents(tmp_path, 1)
     with LLMServer(ten_each) as server:
         (tmp_path / "s.yaml").write_text(FILE.format(url=server.openai_url))
-        done = cli("synth", tmp_path / "s.yaml")
+        done = cli("make", "queries", tmp_path / "s.yaml")
         assert done.status == 3
         assert f"20 queries written to {tmp_path}/out/queries.csv" in done.out
         line = "gpt: 10 queries of the 20 of its quota; sample more passages, or lower the quota"
         assert done.err.splitlines()[-1] == line
-        shown = json.loads(cli("synth", tmp_path / "s.yaml", "--format", "json").out)
+        shown = json.loads(cli("make", "queries", tmp_path / "s.yaml", "--format", "json").out)
     assert shown["short"] == {"gpt": {"kept": 10, "quota": 20}}
     assert (shown["complete"], shown["generated"], shown["kept"]) == (
         False,
@@ -114,7 +114,7 @@ def test_a_wrong_file_is_refused_in_a_line_that_says_where(
     tmp_path: Path, cli: Any, change: tuple[str, str], said: str
 ) -> None:
     (tmp_path / "s.yaml").write_text(FILE.format(url="http://127.0.0.1:9/v1").replace(*change))
-    done = cli("synth", tmp_path / "s.yaml")
+    done = cli("make", "queries", tmp_path / "s.yaml")
     assert done.status == 2
     assert done.err.startswith(f"error: {tmp_path}/s.yaml: {said}"), done.err
 
@@ -123,7 +123,7 @@ def test_documents_without_any_text_are_refused_before_anything_is_asked(tmp_pat
     (tmp_path / "documents").mkdir()
     (tmp_path / "documents" / "a.txt").touch()
     (tmp_path / "s.yaml").write_text(FILE.format(url="http://127.0.0.1:9/v1"))
-    done = cli("synth", tmp_path / "s.yaml")
+    done = cli("make", "queries", tmp_path / "s.yaml")
     assert (done.status, done.err.count("\n")) == (2, 1)
     assert "no document has any text" in done.err
 
@@ -135,7 +135,7 @@ def test_the_line_runs_offline_on_the_handbook(tmp_path: Path, cli: Any) -> None
         f"  examples: {ROOT}/arena/demo/queries.csv\n"
         "  passages: {by: pages, size: 600}\n  filters: {answerable: baseline}\n"
     )
-    done = cli("synth", tmp_path / "s.yaml", "--format", "json")
+    done = cli("make", "queries", tmp_path / "s.yaml", "--format", "json")
     assert done.status == 0, done.err
     shown = json.loads(done.out)
     assert shown["documents"] == 17
@@ -153,7 +153,7 @@ def test_a_store_with_synthetic_queries_has_only_its_tournament_to_rate(
     )
     store = tmp_path / "demo" / "rag-handbook.db"
     before = cli("leaderboard", store).out
-    assert cli("synth", tmp_path / "s.yaml").status == 0
+    assert cli("make", "queries", tmp_path / "s.yaml").status == 0
     assert cli("leaderboard", store).out == before
     done = cli("leaderboard", store, "--tournament", "rag-handbook synth")
     assert (done.status, done.err.count("\n")) == (2, 1)

@@ -85,19 +85,19 @@ def every_output(cli: CLI, config: Path, folder: Path) -> dict[str, str]:
         ("doctor", config),
         ("run", config, "--log-json", folder / "log.jsonl"),
         ("run", config, "--format", "json"),
-        ("exam", "grade", config, "--out", grades, "--log-json", folder / "log.jsonl"),
-        ("exam", "grade", config, "--format", "json", "--out", folder / "g.jsonl.gz"),
+        ("make", "grades", config, "--out", grades, "--log-json", folder / "log.jsonl"),
+        ("make", "grades", config, "--format", "json", "--out", folder / "g.jsonl.gz"),
         *[("leaderboard", store, "--format", form) for form in ("table", "json", "csv", "md", "html")],
         ("failures", config),
         ("failures", store, "--format", "json"),
-        ("bank", "show", bank),
-        ("bank", "show", bank, "--format", "json"),
-        ("bank", "convert", bank, folder / "open.csv"),
-        ("exam", "score", grades, "--bank", bank, "--format", "json"),
-        ("exam", "grade", config, "--secret", "--out", folder / "all.jsonl.gz"),
-        ("exam", "export", folder / "all.jsonl.gz", folder / "w.jsonl.gz", "--bank", bank),
+        ("bank", bank),
+        ("bank", bank, "--format", "json"),
+        ("convert", bank, folder / "open.csv"),
+        ("exam", grades, "--bank", bank, "--format", "json"),
+        ("make", "grades", config, "--secret", "--out", folder / "all.jsonl.gz"),
+        ("convert", folder / "all.jsonl.gz", folder / "w.jsonl.gz", "--bank", bank),
         *[
-            ("exam", "oversight", folder / "all.jsonl.gz", "--bank", bank, "--query", "skin", "--show", view, *form)
+            ("exam", folder / "all.jsonl.gz", "--bank", bank, "--query", "skin", "--show", view, *form)
             for view in ("summary", "answers", "grid", "influence")
             for form in (
                 (),

@@ -1,4 +1,4 @@
-"""``agents``: ask the systems under evaluation what they have not answered yet, or run their retrieval alone."""
+"""``retrieve``: search a corpus with every query."""
 
 from __future__ import annotations
 
@@ -7,59 +7,12 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from arena.cli.console import INCOMPLETE
-from arena.cli.options import Told
-
-group = typer.Typer(help="Run the systems under evaluation, or their retrieval alone.", no_args_is_help=True)
-
 
 def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    app.add_typer(group, name="agents")
+    """Add the command of this module."""
+    app.command("retrieve")(retrieve)
 
 
-@group.command()
-def run(
-    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="the tournament's YAML file")],
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="also ask again what an agent would not answer")
-    ] = False,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="write queries, answers and documents there, to look at")
-    ] = None,
-    form: Told = "table",
-) -> None:
-    """Ask the agents what they have not answered yet, and keep every reply in the store. Nothing is judged.
-
-    Ctrl-C finishes what is in flight; a second one stops at once. Run again to go on. Exit status 3: an answer is
-    missing, and the output says whose and why.
-    """
-    from arena.cli.console import Bars, errors, print_json, say
-    from arena.cli.parts import print_part
-    from arena.config.whole import load_config
-    from arena.data.files import save_dataset
-    from arena.present.plain import plain
-    from arena.run.tournament import load_data
-    from arena.stages.answers.asking import run_agents
-
-    loaded = load_config(config)
-    with Bars(shown=errors.is_terminal) as bars:
-        answering = run_agents(loaded, bars, retry_failed=retry_failed)
-    print_part(answering)
-    if out is not None:
-        files = save_dataset(load_data(loaded, answering.declared), out)
-        for file in () if form == "json" else files:
-            say(f"wrote {file}")
-    if form == "json":
-        agents = {
-            name: {**plain(own), "failed": own.failed, "left": own.left} for name, own in answering.agents.items()
-        }
-        print_json({"agents": agents, "complete": answering.complete})
-    if not answering.complete:
-        raise typer.Exit(INCOMPLETE)
-
-
-@group.command()
 def retrieve(
     corpus: Annotated[
         list[str], typer.Option(metavar="FILE|irds:NAME", help="documents: CSV, JSONL, Parquet or id<TAB>text; repeat")
@@ -82,7 +35,10 @@ def retrieve(
     ] = None,
     name: Annotated[str | None, typer.Option(help="the run's tag; made of retriever and model when absent")] = None,
 ) -> None:
-    """Search a corpus with every query, and write what is found as a TREC run."""
+    """Search a corpus with every query.
+
+    What is found is written as a TREC run.
+    """
     import asyncio
 
     from pydantic import ValidationError

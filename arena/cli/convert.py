@@ -1,0 +1,97 @@
+"""``convert``: banks and grades from one form of file to another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from arena.cli.graded import MinGrade
+from arena.cli.options import given_options
+from judges.errors import InputError
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command of this module."""
+    app.command("convert")(convert)
+
+
+def convert(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="a test bank, or grades: a table or the workbench's")],
+    out: Annotated[
+        Path,
+        typer.Argument(
+            metavar="OUT",
+            help=".jsonl.gz for the workbench, .yaml, .csv ...; of its graded file a new folder of tables",
+        ),
+    ],
+    bank: Annotated[Path | None, typer.Option(help="of grades their test bank, which says what is secret")] = None,
+    secret: Annotated[bool, typer.Option("--secret", help="also secret items and their grades")] = False,
+    onto: Annotated[Path | None, typer.Option(help="a workbench file to add the grades to, byte for byte else")] = None,
+    documents: Annotated[Path | None, typer.Option(help="the passages' texts: qid, did, document, agent, rank")] = None,
+    min_grade: MinGrade = None,
+) -> None:
+    """Write a bank or grades in another form.
+
+    A bank: the workbench's .jsonl.gz, YAML or a table, each into each. Grades as a table become the workbench's file,
+    with the passages or onto a file that has them. The workbench's graded file becomes a folder of tables: documents,
+    grades, labels; with its bank also queries and items. Secret items stay out unless asked for.
+    """
+    from retrieval_eval.data.rows import known_format
+    from retrieval_eval.data.tables import read_columns
+    from retrieval_eval.exam.grade_files import GRADE_ALIASES, is_workbench
+
+    given = given_options(ctx) - {"--secret"}
+    if is_workbench(file) and not (given & {"--onto", "--documents"} or out.name.endswith(".jsonl.gz")):
+        _to_tables(file, out, bank, secret)
+    elif is_workbench(file) or (known_format(file) and {"grade", *GRADE_ALIASES["grade"]} & set(read_columns(file))):
+        if ".jsonl" not in out.suffixes:
+            raise InputError(f"{out}: name a .jsonl.gz file; {file} holds grades, which become the workbench's")
+        _to_workbench(file, out, bank, secret, onto, documents, min_grade)
+    elif given:
+        raise InputError(f"{', '.join(sorted(given))}: goes with grades, and {file} has none")
+    else:
+        _bank(file, out, secret)
+
+
+def _bank(file: Path, out: Path, secret: bool) -> None:
+    from arena.cli.console import output
+    from retrieval_eval.exam.bank_files import read_bank, write_bank
+
+    found = read_bank(file)
+    left_out = write_bank(out, found, secret=secret)
+    output.print(f"{len(found.items) - left_out} items written to {out}")
+    if left_out:
+        output.print(f"{left_out} secret items left out; --secret writes them")
+
+
+def _to_tables(file: Path, folder: Path, bank: Path | None, secret: bool) -> None:
+    from arena.cli.console import output
+    from arena.stages.exam.commands import import_workbench
+
+    for table in import_workbench(file, folder, bank, secret=secret):
+        output.print(f"{table.rows:>7}  {table.path}")
+        if table.left_out:
+            output.print(f"         {table.left_out} rows of secret items left out; --secret writes them")
+
+
+def _to_workbench(
+    file: Path,
+    out: Path,
+    bank: Path | None,
+    secret: bool,
+    onto: Path | None,
+    documents: Path | None,
+    min_grade: int | None,
+) -> None:
+    from arena.cli.console import output
+    from arena.stages.exam.commands import export_workbench
+
+    count, left_out = export_workbench(
+        file, out, bank=bank, secret=secret, onto=onto, documents=documents, min_grade=min_grade
+    )
+    output.print(f"{count} queries written to {out}")
+    if left_out:
+        output.print(f"{left_out} grades of secret items left out")

@@ -1,0 +1,339 @@
+"""``make``: have models make one thing, and write it to a file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+import typer
+
+from arena.cli.console import INCOMPLETE, tell
+from arena.cli.options import Force, Form, Grouped, LogJson, RetryFailed, given_options, require_free
+from judges.errors import InputError
+from judges.types import NUGGET_TASKS, Task
+
+if TYPE_CHECKING:
+    from arena.config.whole import Config
+    from arena.data.dataset import Dataset
+    from arena.run.ledger import RunSummary
+    from retrieval_eval.nuggets.types import Assignment
+
+_EXAM, _NUGGETS = "Banks and grades", "Nuggets and assignments"
+What = Literal["queries", "answers", "bank", "grades", "nuggets", "assignments"]
+_GO_WITH: Final = {
+    "queries": {"--reviewed", "--log-json"},
+    "answers": {"--out"},
+    "bank": {"--out", "--log-json"},
+    "grades": {"--out", "--secret", "--log-json"},
+    "nuggets": {"--out", "--for-editing", "--force"},
+    "assignments": {"--out", "--documents-out", "--nuggets", "--answers", "--force"},
+}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command of this module."""
+    app.command("make", cls=Grouped)(make)
+
+
+def make(
+    ctx: typer.Context,
+    what: Annotated[
+        What, typer.Argument(metavar="WHAT", help="queries, answers, bank, grades, nuggets or assignments")
+    ],
+    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="the YAML file with the section for it")],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="where it goes; of answers a folder; of queries the configuration says it; grades .csv or .jsonl.gz",
+        ),
+    ] = None,
+    reviewed: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="of queries the file for review with people's decisions: draw from those"),
+    ] = None,
+    secret: Annotated[
+        bool, typer.Option("--secret", help="also write the grades of secret items", rich_help_panel=_EXAM)
+    ] = False,
+    for_editing: Annotated[
+        bool,
+        typer.Option(
+            "--for-editing", help="for people to edit: whole lists, without importance", rich_help_panel=_NUGGETS
+        ),
+    ] = False,
+    nuggets: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="these nuggets in place of the configuration's", rich_help_panel=_NUGGETS),
+    ] = None,
+    answers: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="assigned to these answers, a table or TREC RAG runs; may be repeated",
+            rich_help_panel=_NUGGETS,
+        ),
+    ] = None,
+    documents_out: Annotated[
+        Path,
+        typer.Option(
+            metavar="FILE",
+            help="where those of documents go, with 'assign: {texts: documents}'",
+            rich_help_panel=_NUGGETS,
+        ),
+    ] = Path("passages.jsonl"),
+    force: Force = False,
+    retry_failed: RetryFailed = False,
+    log_json: LogJson = None,
+    form: Form = "table",
+) -> None:
+    """Have models make one thing, and write it to a file.
+
+    queries: models write queries about passages of documents, they are filtered, and a test set is drawn by quotas.
+    answers: the agents are asked what they have not answered yet; nothing is judged. bank: a judge writes the test
+    bank, with its secret items. grades: a judge grades passages by the bank. nuggets: made of each query's relevant
+    documents, as nuggetizer writes them. assignments: which nuggets answers and documents state, for 'nuggets'.
+
+    Nothing is asked twice: run again, it goes on. Ctrl-C finishes what is in flight; a second one stops at once.
+    Exit status 3: something failed or is missing, and the output says what.
+    """
+    if strange := given_options(ctx) - {"--retry-failed", "--format"} - _GO_WITH[what]:
+        raise InputError(f"{', '.join(sorted(strange))}: does not go with 'make {what}'")
+    if what == "queries":
+        _queries(config, reviewed, retry_failed, log_json, form)
+    elif what == "answers":
+        _answers(config, out, retry_failed, form)
+    elif what == "bank":
+        _bank(config, out, retry_failed, log_json)
+    elif what == "grades":
+        _grades(config, out, secret, retry_failed, log_json, form)
+    elif what == "nuggets":
+        _nuggets(config, out or Path("nuggets.jsonl"), for_editing, force, retry_failed, form)
+    else:
+        _assignments(
+            config, nuggets, answers, out or Path("assignments.jsonl"), documents_out, force, retry_failed, form
+        )
+
+
+def _queries(config: Path, reviewed: Path | None, retry_failed: bool, log_json: Path | None, form: str) -> None:
+    from arena.boards.synth import SynthBoard
+    from arena.cli.console import INCOMPLETE, errors, say
+    from arena.cli.documents import print_unread
+    from arena.cli.parts import print_summary
+    from arena.cli.show import show
+    from arena.cli.trace import asking
+    from arena.stages.queries.config import load_synth_config
+    from arena.stages.queries.run import synthesise
+
+    loaded = load_synth_config(config)
+    if reviewed is not None:
+        loaded = loaded.model_copy(update={"synth": loaded.synth.model_copy(update={"reviewed": reviewed})})
+    with asking(log_json) as (bars, trace):
+        report = synthesise(loaded, bars, retry_failed=retry_failed, trace=trace)
+    if report.summary is not None:
+        print_summary(report.summary)
+    show(SynthBoard(report, loaded.synth), form)
+    if form == "table":
+        print_unread(report)
+        if report.undecided:
+            errors.print(f"{report.undecided} queries have no decision and were not used")
+        for model, (kept, quota) in report.short.items():
+            wanted = f"{kept} queries of the {quota} of its quota; sample more passages, or lower the quota"
+            say(f"{model}: {wanted}", errors)
+    if not report.complete:
+        raise typer.Exit(INCOMPLETE)
+
+
+def _answers(config: Path, out: Path | None, retry_failed: bool, form: str) -> None:
+    from arena.cli.console import Bars, errors, print_json, say
+    from arena.cli.parts import print_part
+    from arena.config.whole import load_config
+    from arena.data.files import save_dataset
+    from arena.present.plain import plain
+    from arena.run.tournament import load_data
+    from arena.stages.answers.asking import run_agents
+
+    loaded = load_config(config)
+    with Bars(shown=errors.is_terminal) as bars:
+        answering = run_agents(loaded, bars, retry_failed=retry_failed)
+    print_part(answering)
+    if out is not None:
+        files = save_dataset(load_data(loaded, answering.declared), out)
+        for file in () if form == "json" else files:
+            say(f"wrote {file}")
+    if form == "json":
+        agents = {
+            name: {**plain(own), "failed": own.failed, "left": own.left} for name, own in answering.agents.items()
+        }
+        print_json({"agents": agents, "complete": answering.complete})
+    if not answering.complete:
+        raise typer.Exit(INCOMPLETE)
+
+
+def _bank(config: Path, out: Path | None, retry_failed: bool, log_json: Path | None) -> None:
+    from arena.cli.console import output, say
+    from arena.cli.parts import print_summary
+    from arena.cli.trace import asking
+    from arena.config.whole import load_config
+    from arena.stages.exam import commands as exam_run
+    from arena.stages.exam.bank import shorter_than_asked
+    from arena.stages.exam.edits import save_bank
+
+    if out is None:
+        raise InputError("--out: name the file for the bank")
+    loaded = load_config(config)
+    if out.exists():
+        raise InputError(f"{out}: exists and may have been edited; name a new file")
+    with asking(log_json) as (bars, trace):
+        summary, bank = exam_run.generate(loaded, bars, retry_failed=retry_failed, trace=trace)
+    print_summary(summary)
+    if bank.items:
+        save_bank(out, bank)
+    secret = sum(item.secret for item in bank.items)
+    output.print(f"{len(bank.items)} items on {len(bank.query_ids)} queries, {secret} of them secret, written to {out}")
+    assert loaded.exam is not None
+    assert loaded.exam.generate is not None
+    for name, number in shorter_than_asked(loaded.exam.generate, bank).items():
+        say(f"- {name}: {number} of the {loaded.exam.generate.per_query} asked for")
+    if not summary.complete:
+        raise typer.Exit(INCOMPLETE)
+
+
+def _grades(config: Path, out: Path | None, secret: bool, retry_failed: bool, log_json: Path | None, form: str) -> None:
+    from arena.boards.exam import ExamBoard
+    from arena.cli.console import errors, output, print_json
+    from arena.cli.parts import print_summary
+    from arena.cli.show import show
+    from arena.cli.trace import asking
+    from arena.config.whole import load_config
+    from arena.stages.exam import commands as exam_run
+
+    loaded = load_config(config)
+    with asking(log_json) as (bars, trace):
+        graded = exam_run.grade(loaded, bars, retry_failed=retry_failed, trace=trace)
+    print_summary(graded.summary)
+    if graded.scores is not None:
+        show(ExamBoard(graded.scores), form)
+    elif form == "json":
+        print_json(None)
+    if out is not None:
+        left_out = exam_run.save_grades(out, graded.study, secret=secret)
+        if form != "json":
+            output.print(f"grades written to {out}")
+        if left_out:
+            errors.print(f"{left_out} grades of secret items left out; --secret writes them")
+    if not graded.summary.complete:
+        raise typer.Exit(INCOMPLETE)
+
+
+def _nuggets(config: Path, out: Path, for_editing: bool, force: bool, retry_failed: bool, form: str) -> None:
+    from contextlib import closing
+
+    from arena.config.whole import load_config
+    from arena.stages.nuggets.judging import nuggets_of
+    from arena.stages.nuggets.results import nugget_results, repetitions, unedited_banks
+    from arena.store import Store
+    from retrieval_eval.nuggets.files import write_banks
+    from retrieval_eval.nuggets.types import Importance
+
+    loaded = load_config(config)
+    if nuggets_of(loaded).create is None:
+        raise InputError(f"{config}: nuggets.bank gives the nuggets; leave it out to have some made")
+    require_free(out, force)
+    tasks = [Task.RELEVANCE, Task.NUGGETS] + ([] if for_editing else [Task.IMPORTANCE])
+    summary = _run(loaded, tasks, retry_failed=retry_failed)
+    with closing(Store.open(loaded.store)) as store:
+        if for_editing:
+            banks, without = unedited_banks(store, loaded.name)
+        else:
+            results = nugget_results(store, loaded.name)
+            assert results is not None
+            banks, without = list(results.banks.values()), dict(results.without)
+        repeated = repetitions(store, loaded.name)
+    write_banks(out, banks)
+    counts = Counter(nugget.importance for bank in banks for nugget in bank.nuggets)
+    number, vital = counts.total(), counts[Importance.VITAL]
+    told = {"file": str(out), "queries": len(banks), "nuggets": number, "vital": vital, "without": without}
+    more = f", {vital} of them vital" if vital else ""
+    lines = [f"wrote {out}: {number} nuggets for {len(banks)} queries{more}", *_left_out(without)]
+    lines += [f"- {query_id}: {' '.join(said)}" for query_id, said in repeated.items()]
+    tell(told | {"repeated": repeated}, lines, form)
+    if not summary.complete:
+        raise typer.Exit(INCOMPLETE)
+
+
+def _assignments(
+    config: Path,
+    nuggets: Path | None,
+    answers: list[Path] | None,
+    out: Path,
+    documents_out: Path,
+    force: bool,
+    retry_failed: bool,
+    form: str,
+) -> None:
+    from contextlib import closing
+
+    from arena.config.whole import load_config
+    from arena.stages.nuggets.judging import assignment_of_files, nuggets_of
+    from arena.stages.nuggets.results import nugget_results
+    from arena.store import Store
+    from retrieval_eval.nuggets.files import write_assignments, write_passage_assignments
+
+    loaded = load_config(config)
+    if (nuggets is None) is not (not answers):
+        raise InputError("--nuggets and --answers go together: nuggets are held against answers to the same queries")
+    data = None
+    if nuggets is not None:
+        loaded, data = assignment_of_files(loaded, nuggets, answers or [])
+    section = nuggets_of(loaded)
+    for kind, file in (("answers", out), ("documents", documents_out)):
+        if kind in section.assign.texts:
+            require_free(file, force)
+    tasks = [Task.ASSIGNMENT, Task.PASSAGE_ASSIGNMENT] if section.bank is None else NUGGET_TASKS
+    summary = _run(loaded, tasks, data, retry_failed=retry_failed)
+    with closing(Store.open(loaded.store)) as store:
+        results = nugget_results(store, loaded.name)
+    if results is None or not results.banks:
+        raise InputError(f"{config}: no query has nuggets yet; 'ragleague make nuggets {config}' makes them")
+    told: dict[str, Any] = {}
+    lines: list[str] = []
+    if "answers" in section.assign.texts:
+        write_assignments(out, results.assignments)
+        told = _written("answers", out, results.assignments, lines)
+    if "documents" in section.assign.texts:
+        passages = list(results.passages.values())
+        write_passage_assignments(documents_out, passages)
+        told["passages"] = _written("documents", documents_out, passages, lines)
+    lines += _left_out(results.without)
+    if "answers" in section.assign.texts:
+        lines.append(f"next:  ragleague nuggets {out}")
+    tell(told | {"without": dict(results.without)}, lines, form)
+    if not summary.complete or not results.finished:
+        raise typer.Exit(INCOMPLETE)
+
+
+def _run(config: Config, tasks: Sequence[Task], data: Dataset | None = None, *, retry_failed: bool) -> RunSummary:
+    from arena.cli.parts import print_summary
+    from arena.cli.trace import asking
+    from arena.run import tournament
+
+    with asking() as (bars, _):
+        summary = tournament.run(config, bars, data=data, only=tasks, retry_failed=retry_failed)
+    print_summary(summary)
+    return summary
+
+
+def _written(what: str, file: Path, assignments: Sequence[Assignment], lines: list[str]) -> dict[str, Any]:
+    labels = [label for own in assignments for label in own.labels]
+    assigned = sum(label is not None for label in labels)
+    lines.append(f"wrote {file}: {assigned} of {len(labels)} labels of {len(assignments)} {what}")
+    return {"file": str(file), what: len(assignments), "labels": len(labels), "assigned": assigned}
+
+
+def _left_out(without: Mapping[str, str]) -> Iterator[str]:
+    from arena.present.numbers import counted
+
+    for why, number in Counter(without.values()).items():
+        yield f"- {counted(number, 'query', 'queries')} left out: {why}"
