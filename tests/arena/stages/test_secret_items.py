@@ -117,7 +117,7 @@ def every_output(cli: CLI, config: Path, folder: Path) -> dict[str, str]:
         file = folder / name
         said[name] = gzip.decompress(file.read_bytes()).decode() if name.endswith(".gz") else file.read_text()
     assert "exam" in json.loads(said[f"leaderboard {store} --format json"])["settings"]
-    assert LAYERS in said[f"bank show {bank}"]
+    assert LAYERS in said[f"bank {bank}"]
     return said
 
 
