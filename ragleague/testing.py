@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,15 +34,11 @@ def assert_not_worse(
         InputError: no such tournament, agent or score.
     """
     __tracebackhide__ = True
-    from arena.boards.gate import compare
-    from arena.store import Store
-
     if isinstance(board, str | Path):
         import ragleague
 
         board = ragleague.open(board)
-    with closing(Store.open(board.store)) as store:
-        found = compare(store, board.tournament, new, old, on=on, margin=margin)
+    found = board.compare(new, old, on=on, margin=margin)
     if not found.passed:
         raise AssertionError(f"\n{found.markdown()}")
     return found

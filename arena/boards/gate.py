@@ -117,12 +117,14 @@ class Comparison(Board):
     As each must pass, several need no correction (Berger 1982, Technometrics 24, intersection-union tests).
 
     Attributes:
+        tournament: its name; where two were looked at, that of the games.
         new, old: agents.
         margin: how much worse still passes, in units of each score.
         scores: one for each that was asked for.
         notes: of all of them.
     """
 
+    tournament: str
     new: str
     old: str
     margin: float
@@ -202,6 +204,7 @@ class Comparison(Board):
 
     def json(self) -> Any:  # noqa: D102
         return {
+            "tournament": self.tournament,
             "new": self.new,
             "old": self.old,
             "margin": self.margin,
@@ -216,7 +219,7 @@ class Comparison(Board):
         from arena.present import files
 
         headline = files.sentence(self.headline, "md").strip()
-        return f"### {headline}\n{files.markdown(self.table())}" + "".join(
+        return f"### {headline}\n\n{files.markdown(self.table())}" + "".join(
             files.sentence(said, "md") for said in self.remarks()
         )
 
@@ -305,7 +308,7 @@ def compare(
     if not scores:
         raise InputError("nothing is judged yet, so there is nothing to compare; run the tournament first")
     words = PAIRWISE in (own.on for own in scores) and settings.judges_of_words
-    return Comparison(new, old, margin, tuple(scores), (f"{NO_MODEL}.",) if words else ())
+    return Comparison(tournament, new, old, margin, tuple(scores), (f"{NO_MODEL}.",) if words else ())
 
 
 def check_agents(new: str, old: str, agents: Sequence[str]) -> None:

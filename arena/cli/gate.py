@@ -55,6 +55,9 @@ def gate(
     margin: Margin = 0.05,
     on: On = None,
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="also write the result as JUnit XML")] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="also write the report of 'ragleague report'")
+    ] = None,
     tournament: Tournament = None,
     retry_failed: RetryFailed = False,
     log_json: LogJson = None,
@@ -77,6 +80,12 @@ def gate(
 
         with open_replacing(junit) as raw:
             raw.write(found.junit().encode())
+    if report is not None:
+        from arena.boards.report import write_report
+        from arena.cli.sources import open_tournament
+
+        with open_tournament(source, found.tournament) as (store, name):
+            write_report(store, name, report, Path(source).name)
     raise typer.Exit(found.status)
 
 

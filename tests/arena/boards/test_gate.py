@@ -13,7 +13,7 @@ from arena.boards.gate import Comparison, compare
 from arena.store import Store
 from arena.store.imports import import_table
 from judges.errors import InputError
-from retrieval_eval.data.tables import write_rows
+from retrieval_eval.data.tables import read_rows, write_rows
 from tests.conftest import CLI
 from tests.support.sample_store import write_store
 
@@ -131,3 +131,42 @@ def test_commands_end_with_the_verdict(tmp_path: Path, cli: CLI) -> None:
     ended = cli("compare", store, "old", "new", "--format", "md")
     assert (ended.status, ended.out.splitlines()[0]) == (0, "### Failed: old is worse than new.")
     assert cli("gate", store, "--new", "x", "--old", "new").status == 2
+
+
+QDRANT = r"""### Undecided: it is not shown whether agent\_4 is worse than agent\_0.
+
+| Score | New | Old | Difference | 95% interval | Queries | Missing | Verdict |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |
+| Games won | 0.812 | 0.188 | +0.312 | -0.144 to +0.482 | 8 | 0 | undecided |
+
+Games won: agent\_4 won 81.2% of the points against agent\_0 on 8 queries \(95% interval 35.6 to 98.2%\), a tie counting half. Above 45.0% it is not worse, above 50% better.
+
+Games won: undecided. About 6 more queries like these would decide it with a probability of 80%.
+"""  # noqa: E501
+LLMFAO = r"""### Undecided: it is not shown whether GPT 4 is worse than Weaver 12k.
+
+| Score | New | Old | Difference | 95% interval | Queries | Missing | Verdict |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |
+| Games won | 0.736 | 0.264 | +0.236 | -0.170 to +0.422 | 7 | 0 | undecided |
+
+Games won: GPT 4 won 73.6% of the points against Weaver 12k on 7 queries \(95% interval 33.0 to 92.2%\), a tie counting half. Above 45.0% it is not worse, above 50% better.
+
+Games won: GPT 4 was shown first in 83.3% of the verdicts. Judge both orders.
+
+Games won: judged in one order only, so a judge's favour for a place may show.
+"""  # noqa: E501
+
+
+def test_recorded_systems_on_ten_queries_are_not_decided(shared: Path, tmp_path: Path) -> None:
+    import_table(shared / "data/ragelo_qdrant/pairwise_verdicts.csv", str(tmp_path / "s.db"), "qdrant")
+    assert compared(tmp_path / "s.db", "agent_4", "agent_0").markdown() == QDRANT
+
+
+def test_recorded_games_of_gpt_4_show_it_first_too_often(shared: Path, tmp_path: Path) -> None:
+    """People prefer GPT 4 to Weaver 12k on five of seven prompts and never the other way round."""
+    rows = [
+        (row.text("prompt"), row.text("left"), row.text("right"), said[row.text("winner")], row.text("worker"))
+        for said in [{"left": "A", "right": "B", "tie": "tie"}]
+        for row in read_rows(shared / "data/llmfao/crowd_votes.csv")
+    ]
+    assert compared(store_of(tmp_path, rows), "GPT 4", "Weaver 12k").markdown() == LLMFAO
