@@ -122,6 +122,9 @@ def _draw_top(page: Page, source: data.Source | None, names: Sequence[str], view
             options += [(name, f"?{urlencode({**kept, address.GROUP: name})}") for name in groups]
             choices.append(_choice("Queries", options, asked if asked in groups else "all"))
         group = groups.get(asked)
+    elif address.GROUP in st.query_params:
+        chosen = text.clipped(st.query_params[address.GROUP], 60)
+        choices.append(f'<span class="whole">All queries, not only {escape(chosen)}</span>')
     st.html(
         f'<div class="top">{_menu("Pages", entries)}<div><h1>{page.title}</h1>'
         f"{_menu('Parts of this page', parts)}{''.join(choices)}</div></div>"

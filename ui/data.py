@@ -178,17 +178,22 @@ def people(source: Source, *, boards: bool = False) -> tuple[tuple[Comparison, .
     """Judges held against people, and the levels on which people judged what no judge did.
 
     Args:
-        source: which tournament.
+        source: which tournament, and which group of its queries.
         boards: also their leaderboards, which takes longer than all else.
     """
-    return _people(replace(source, group=None), boards)
+    return _people(source, boards)
 
 
 @st.cache_resource(max_entries=_KEPT, show_spinner="Holding judges against people …")
 def _people(source: Source, boards: bool) -> tuple[tuple[Comparison, ...], tuple[Level, ...]]:
     with _reading(source.location) as store:
         return compare_with_people(
-            store, source.tournament, lambda: dataset(source), most=_DISAGREEMENTS, boards=boards
+            store,
+            source.tournament,
+            lambda: dataset(source),
+            group=source.group,
+            most=_DISAGREEMENTS,
+            boards=boards,
         )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from arena.present.blocks import Block, Board, Figure, Figures, Remarks, Section
-from arena.present.numbers import ALIGNED, COUNT, FIGURE, P_VALUE, PERCENT_1, counted
+from arena.present.numbers import ALIGNED, COUNT, FIGURE, P_VALUE, PERCENT, counted
 from arena.present.plain import flat, plain
 from arena.present.table import Column, Table, crossed
 from retrieval_eval.stats.bootstrap import FEW_QUERIES
@@ -20,7 +20,7 @@ WIDE: Final = "95% interval"
 MOST_NAMED: Final = 3
 """Queries, and faulty lines of one file, that are named."""
 COEFFICIENTS: Final = (
-    Column("agreement", "Same label", PERCENT_1, interval=WIDE),
+    Column("agreement", "Same label", PERCENT, interval=WIDE),
     Column("kappa", "Kappa", FIGURE, interval=WIDE),
     Column("kappa_linear", "Kappa, linear", FIGURE, interval=WIDE),
     Column("kappa_quadratic", "Kappa, quadratic", FIGURE, interval=WIDE),
@@ -148,7 +148,7 @@ class QrelsAgreement(Board):
         thresholds = sorted({one.threshold for own in self.agreements.values() for one in own.binarised})
         columns = [
             Column("qrels", "Labels"),
-            Column("coverage", "Coverage", PERCENT_1, "Share of the first set's pairs that the other labels as well."),
+            Column("coverage", "Coverage", PERCENT, "Share of the first set's pairs that the other labels as well."),
             Column("faulty", ""),
             Column("n", "Pairs", COUNT, "Documents of a query that both label."),
             *(Column(name, "") for name in ("queries", "first_only", "second_only")),

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from arena.data.safe_files import Saved
 from arena.present.blocks import Block, Board, Figure, Figures, Section
-from arena.present.numbers import COUNT, FIGURE, SCORE, counted
+from arena.present.numbers import COUNT, FIGURE, counted
 from arena.present.plain import flat, plain
 from arena.present.table import Column, Table, records
 from retrieval_eval.exam.items import Bank, Item, diff
@@ -29,8 +29,8 @@ _PLACES: Final = (
     Column("agent", "Agent"),
     Column("place_before", "Place before", COUNT),
     Column("place_after", "Place after", COUNT),
-    Column("before", "Cover before", SCORE),
-    Column("after", "Cover after", SCORE),
+    Column("before", "Cover before", FIGURE),
+    Column("after", "Cover after", FIGURE),
 )
 _LABELS: Final = (
     Column("query_id", "Query"),

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from statistics import median
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -21,7 +19,7 @@ from arena.calibration.methods import Drawn, Means, MethodComparison, Played, co
 from arena.people.methods import people_methods, stored_methods
 from arena.people.opinions import peoples_opinions
 from arena.present.blocks import Block, Board, Remarks, Section
-from arena.present.numbers import Number, counted, listed
+from arena.present.numbers import Number, counted, deserved, listed
 from arena.present.picture import FLAG, Aligned, Chart, Grid, Line, Look, Mark, Matrix, Strip, Whiskers
 from arena.present.plain import flat
 from arena.present.table import Column, Table
@@ -91,8 +89,8 @@ class Way:
 
     @property
     def form(self) -> Number:
-        """As precise as its intervals allow."""
-        return _form(self.scores.values())
+        """As precise as its intervals deserve."""
+        return _form(way_of(self.name)[1], self.scores.values())
 
 
 class Finding(NamedTuple):
@@ -248,7 +246,7 @@ class CompareBoard(Board):
         for name, queries in {"All queries": scores.queries, **groups}.items():
             found[name] = {other: self._difference(scores.among(queries), other, first) for other in others}
         known = [own for by_agent in found.values() for own in by_agent.values() if own.value is not None]
-        form = _form(known, signed=True)
+        form = _form(replace(way_of(way)[1], signed=True), known)
         lines = []
         for name, by_agent in found.items():
             marks = [
@@ -416,9 +414,7 @@ def _way(method: Means | Played, drawn: Drawn, seen: Mapping[str, int]) -> Way:
     return Way(method.name, known, int(method.seen().any(axis=0).sum()))
 
 
-def _form(scores: Collection[Estimate], *, signed: bool = False) -> Number:
-    """Decimals by the usual width of an interval, of which two digits count."""
-    widths = [own.high - own.low for own in scores if own.low is not None and own.high is not None]
-    width = median(widths) if widths else 0.0
-    decimals = math.ceil(-math.log10(width)) + 1 if width > 0 else 2
-    return Number(min(4, max(0, decimals)), signed=signed)
+def _form(form: Number, scores: Iterable[Estimate]) -> Number:
+    found = deserved(form, [(own.low, own.high) for own in scores])
+    assert isinstance(found, Number)
+    return found

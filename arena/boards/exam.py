@@ -7,13 +7,14 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from arena.present.blocks import Board, Section
-from arena.present.numbers import COUNT, PERCENT, SCORE, counted, listed
+from arena.present.numbers import COUNT, FIGURE, PERCENT, counted, listed
 from arena.present.plain import plain
 from arena.present.table import Column, Table, for_programs
 from retrieval_eval.exam.scores import Correlation, correlate
 
 if TYPE_CHECKING:
     from arena.stages.exam.study import ExamScores, Measure, Unit
+    from retrieval_eval.stats.estimate import Estimate
 
 UNITS: Final[dict[Unit, str]] = {"answers": "passages of an answer", "documents": "documents of an agent"}
 """What an exam grades, in words."""
@@ -54,7 +55,7 @@ class ExamBoard(Board):
         """Agents with a cover."""
         return self.exam.covers
 
-    def columns(self, agent: str) -> dict[str, float | None]:
+    def columns(self, agent: str) -> dict[str, Estimate | None]:
         """An agent's mean cover at the grade that counts, beside its rating."""
         return {"exam_cover": self.exam.covers.get(agent)}
 
@@ -67,10 +68,10 @@ class ExamBoard(Board):
         columns = [
             Column("agent", "Agent"),
             Column("place", "Place", COUNT, "By cover; ties share the average."),
-            Column("cover", f"Cover@{k}", SCORE, "Share of the test bank's items that are covered.", "95% interval"),
-            Column("possible", "At most", SCORE, "Cover if every pair without a grade covered its item."),
-            Column("normalised", "Normalised", SCORE, "Share of those items that any passage of the query covers."),
-            Column("alpha_ndcg", f"alpha-nDCG@{k}", SCORE, "Covering an item again, or late, is worth less."),
+            Column("cover", f"Cover@{k}", FIGURE, "Share of the test bank's items that are covered.", "95% interval"),
+            Column("possible", "At most", FIGURE, "Cover if every pair without a grade covered its item."),
+            Column("normalised", "Normalised", FIGURE, "Share of those items that any passage of the query covers."),
+            Column("alpha_ndcg", f"alpha-nDCG@{k}", FIGURE, "Covering an item again, or late, is worth less."),
             Column("queries", "Queries", COUNT, "Queries to which the agent has a response."),
             Column("share", "Graded", PERCENT, "Share of the pairs of its passages and the items that have a grade."),
         ]
@@ -113,7 +114,7 @@ class ExamBoard(Board):
             {"agent": agent, **{str(level): own[agent].value for level, own in means.items()}}
             for agent in self.exam.places(self.level)
         ]
-        columns = [Column(str(level), f"Grade {level} or more", SCORE) for level in means]
+        columns = [Column(str(level), f"Grade {level} or more", FIGURE) for level in means]
         return Table("exam-grades", "Cover from each grade", [Column("agent", "Agent"), *columns], rows)
 
     def _official(self) -> Table:
@@ -127,8 +128,8 @@ class ExamBoard(Board):
         columns = [
             Column("score", "Score"),
             Column("level", "Grade", COUNT),
-            Column("spearman", "Spearman", SCORE),
-            Column("kendall", "Kendall's tau-b", SCORE),
+            Column("spearman", "Spearman", FIGURE),
+            Column("kendall", "Kendall's tau-b", FIGURE),
             Column("n", "Agents", COUNT),
         ]
         notes = [f"{where}: {listed(agents)}." for where, agents in only.items() if agents]

@@ -7,7 +7,7 @@ from typing import Any
 
 from arena.boards.agreement import coefficients
 from arena.present.blocks import Block, Board, Remarks, Section
-from arena.present.numbers import SCORE, counted
+from arena.present.numbers import FIGURE, counted
 from arena.present.plain import flat, plain
 from arena.present.table import Table, crossed, for_programs
 from arena.stages.exam.study import Study
@@ -57,7 +57,7 @@ class ExamAgreementBoard(Board):
         title = "Labels" if name == "graded" else f"Relevant from {name.removeprefix('min_grade ')}"
         names = table.rows, (*table.columns, "Total")
         counts = [[*row, sum(row)] for row in table.counts.tolist()]
-        note = f"Cohen's kappa {SCORE.write(table.kappa)}."
+        note = f"Cohen's kappa {FIGURE.write(table.kappa)}."
         title = f"{title}: predicted in rows, {self.other} in columns"
         return crossed(name, title, "Predicted", names, counts, notes=[note])
 

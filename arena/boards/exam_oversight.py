@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from arena.present.blocks import Block, Board, Remarks, Section
-from arena.present.numbers import COUNT, FIGURE, POINTS_1, SCORE, WORDS
+from arena.present.numbers import COUNT, FIGURE, POINTS, WORDS
 from arena.present.table import Column, Table, first, records
 from arena.stages.exam.study import Study
 from judges.errors import InputError
@@ -174,7 +174,7 @@ def spurious_table(study: Study, level: int, relevant: int) -> Table:
 def influence_table(study: Study, found: Sequence[Influence]) -> Table:
     """The leaderboard without each item, those that move it most first."""
     rows = [row | {"new_leader": WORDS.write(row["new_leader"])} for row in _rows(study, found)]
-    tau, largest = Column("kendall", "Kendall's tau-b", SCORE), Column("largest_move", "Largest move", POINTS_1)
+    tau, largest = Column("kendall", "Kendall's tau-b", FIGURE), Column("largest_move", "Largest move", POINTS)
     moving = sum(one.moved > 0 for one in found)
     note = f"Without any one of the {len(found):,} items all agents keep their places."
     if moving:

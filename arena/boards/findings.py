@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from arena.present.numbers import PERCENT_1, SIGNED_2, counted, with_interval
+from arena.present.numbers import PERCENT, SIGNED_2, counted, with_interval
 from retrieval_eval.stats.bootstrap import FEW_QUERIES
 from retrieval_eval.stats.estimate import Estimate
 
@@ -97,7 +97,7 @@ def _sentence(comparison: Comparison, judge: JudgeAgainstPeople, trust: Trust) -
     what, within, share = THINGS[judge.level], comparison.people.within.share, judge.votes.share
     if trust == "unknown":
         return f"{judge.judge} and people judged none of the same {what}."
-    said = f"{judge.judge} says what a person says in {with_interval(share, PERCENT_1)} of cases"
+    said = f"{judge.judge} says what a person says in {with_interval(share, PERCENT)} of cases"
     said += f", on {judge.n:,} {what} of {counted(judge.queries, 'query', 'queries')}"
     if trust == "few":
         return f"{said}. That is too little to trust or distrust it."
@@ -106,7 +106,7 @@ def _sentence(comparison: Comparison, judge: JudgeAgainstPeople, trust: Trust) -
     if trust == "above chance":
         more = "That is more than chance. How often two people agree is not known: let several judge the same things."
         return f"{said}. {more}"
-    among = f"two people agree in {with_interval(within, PERCENT_1)}"
+    among = f"two people agree in {with_interval(within, PERCENT)}"
     verdict = "It agrees with people less than they do" if trust == "below people" else "No less than people do"
     return f"{said}; {among}. {verdict} among themselves."
 

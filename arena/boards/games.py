@@ -308,10 +308,26 @@ def lost_table(records: Iterable[GameRecord], agent: str, queries: Mapping[str, 
     return Table("lost", "", _LOST, rows)
 
 
-def opponents_table(games: GameTable, scores: Floats, agent: str, link: Callable[[str, bool], str]) -> Table:
-    """A row per opponent of an agent, the worst first; ``link`` leads to all games against one, or to the lost ones."""
+def opponents_table(
+    games: GameTable,
+    scores: Floats,
+    agent: str,
+    link: Callable[[str, bool], str],
+    queries: Collection[str] | None = None,
+) -> Table:
+    """A row per opponent of an agent, the worst first.
+
+    Args:
+        games: of the tournament.
+        scores: of each game's first agent.
+        agent: its name.
+        link: leads to all games against one, or to the lost ones.
+        queries: ids of those whose games count; all without.
+    """
     at = games.agents.index(agent)
-    mine = (games.of_agent(agent)) & games.played
+    mine = games.of_agent(agent) & games.played
+    if queries is not None:
+        mine &= games.of_query(*queries)
     own = np.where(games.a == at, scores, 1 - scores)[mine]
     other = np.where(games.a == at, games.b, games.a)[mine]
     size = len(games.agents)

@@ -34,6 +34,7 @@ _Z: Final = 1.959964
 """Of a 95 % interval."""
 _DRAWN: Final = 30
 """States in the picture, the latest ones."""
+_AT_MOST: Final = "95% interval, at most"
 _NAMED: Final = 6
 """Agents that a remark names."""
 
@@ -124,13 +125,16 @@ class HistoryBoard(Board):
             Column("version", "Version", COUNT, "Its answers are others than those of the version before."),
             Column("since", "Since", meaning="The first run with these answers."),
             Column("rating", "Rating", POINTS, "At the last run with these answers.", interval="95% interval"),
-            Column("change", "Change", SIGNED, "Points gained on the version before.", interval="Its interval"),
+            Column("change", "Change", SIGNED, "Points gained on the version before.", interval=_AT_MOST),
         ]
         rows: list[Mapping[str, Any]] = [
             {"agent": own.agent, "version": own.number, "since": own.since, "rating": own.rating, "change": own.change}
             for own in versions
         ]
-        note = "The interval of a change takes both ratings as independent, which makes it rather too wide."
+        note = (
+            "The interval of a change is wider than needed: the same queries are behind both ratings, but an earlier "
+            "run did not keep how the two move together."
+        )
         blocks: list[Block] = [Remarks(list(self._remarks())), self.picture()]
         return [Section("history", "History", "", [*blocks, Table("versions", "Versions", columns, rows, [note])])]
 

@@ -19,15 +19,14 @@ from arena.present.numbers import (
     FIGURE,
     MONEY,
     PERCENT,
-    PERCENT_1,
     POINTS,
-    SCORE,
     SECONDS,
     counted,
     listed,
+    told_apart,
 )
 from arena.present.plain import flat, plain
-from arena.present.table import Column, Table, records
+from arena.present.table import Column, Table, first, records
 from judges.errors import CAUSES, RETRIED_NEXT_RUN
 
 if TYPE_CHECKING:
@@ -67,11 +66,13 @@ _TAKEN: Final = (
 )
 _NAMED: Final = 3
 """Judges named on it; the others are counted."""
+_NAME: Final = 20
+"""Characters of an agent's name on a terminal, unless it takes more to tell it from the others."""
 _CRITERION: Final = "criteria_"
 """Before the name of a criterion in the name of its column."""
 _STAGES: Final = (
     Column("stage", "Stage"),
-    Column("share", "Done", PERCENT_1),
+    Column("share", "Done", PERCENT),
     Column("wanted", "Wanted", COUNT),
     Column("judged", "Judged", COUNT),
     Column("failed", "Failed", COUNT),
@@ -132,14 +133,20 @@ class TournamentBoard(Board):
         """Agents with a rating, best first: the order of all other tables, whose further agents follow by name."""
         return [] if self.board.ratings is None else [row.agent for row in self.board.ratings.agents]
 
-    def brief(self, more: str = "") -> list[Section]:
+    def brief(self, more: Sequence[str] = (), agents: int | None = None, remedies: int | None = None) -> list[Section]:
         """The decision on one screen: what may be concluded, every agent's scores, the checks that failed.
 
         Args:
-            more: the line that says where there is more, if any.
+            more: lines that say where there is more.
+            agents: that are shown at most, with names cut to what tells them apart.
+            remedies: checks that failed of which more than the name is shown, at most.
         """
         ratings, (conclusion, checks) = self.board.ratings, self.verdict()
         table = self._one_screen()
+        if agents is not None:
+            names = told_apart([row["agent"] for row in table.rows], _NAME)
+            rows = [{**row, "agent": name} for row, name in zip(table.rows, names, strict=True)]
+            table = first(replace(table, rows=rows), agents, "--details")
         said = [*self._group(), conclusion.line]
         if ratings is not None:
             said += [to_tell_apart(ratings, conclusion), *self._schedule(conclusion)]
@@ -149,7 +156,9 @@ class TournamentBoard(Board):
                 "Without games, agents are compared by the scores below." if table.rows else "No agent has a score.",
             ]
         failed = [check for check in checks if check.status == "failed"]
-        closing = [in_short(checks, named=("unknown",)), *missing(self.board), *([more] if more else [])]
+        failed, others = failed[:remedies], failed[len(failed[:remedies]) :]
+        closing = [f"Also failed: {'; '.join(check.name for check in others)}."] if others else []
+        closing += [in_short(checks, named=("unknown",)), *missing(self.board), *more]
         return [
             Section("conclusion", conclusion.headline, "", [Remarks([line for line in said if line])]),
             Section("leaderboard", "Leaderboard", "", [table] if table.rows else []),
@@ -359,7 +368,7 @@ class TournamentBoard(Board):
             return found | {key: own for part in chosen for key, own in part.columns(agent).items()}
 
         headings = {"exam_cover": "EXAM-Cover"} if board.ratings is not None else {}
-        columns = [*table.columns, *(Column(key, headings.get(key, ""), SCORE) for key in scores(""))]
+        columns = [*table.columns, *(Column(key, headings.get(key, ""), FIGURE) for key in scores(""))]
         return replace(table, columns=columns, rows=[{**row, **scores(row["agent"])} for row in table.rows])
 
     def _coverage(self) -> Iterator[Section]:
@@ -480,7 +489,7 @@ def with_people(store: Store, board: Leaderboard) -> TournamentBoard:
 
     labelled = board.retrieval is not None and store.is_labelled(board.tournament)
     if labelled or Annotations(store, board.tournament).counts():
-        return TournamentBoard(board, *compare_with_people(store, board.tournament))
+        return TournamentBoard(board, *compare_with_people(store, board.tournament, group=board.group))
     return TournamentBoard(board)
 
 

@@ -15,9 +15,7 @@ from arena.present.numbers import (
     COUNT,
     FIGURE,
     P_VALUE,
-    PERCENT_1,
-    SCORE,
-    SCORE_4,
+    PERCENT,
     Form,
     Number,
     counted,
@@ -155,7 +153,7 @@ class RunMetrics(Board):
         return Table("scores", "", columns, rows)
 
     def _by_query(self) -> Table:
-        named = ((name, name, SCORE_4) for name in self._reference.metrics.measures)
+        named = ((name, name, FIGURE) for name in self._reference.metrics.measures)
         columns = [Column("qrels", "Labels"), Column("run", "Run"), Column("qid", "Query")]
         rows = [
             {"qrels": name, "run": run, "qid": query_id, **plain(values, _DECIMALS)}
@@ -197,7 +195,7 @@ def rankings(
     return Table("rankings", title, _RANKINGS if several else _RANKINGS[1:], rows, notes)
 
 
-def measures(names: Iterable[str], form: Form = SCORE_4, intervals: int = 1) -> Iterator[Column]:
+def measures(names: Iterable[str], form: Form = FIGURE, intervals: int = 1) -> Iterator[Column]:
     """Columns of measures, the first ones with their intervals."""
     for place, name in enumerate(names):
         yield Column(name, name, form, _meaning(name), interval=WIDE if place < intervals else "")
@@ -336,7 +334,9 @@ class PoolBoard(Board):
 
 _CITATIONS: Final = (
     Column("agent", "Agent"),
-    Column("precision", "Precision", SCORE, "Share of the labelled documents cited that are relevant.", "95% interval"),
+    Column(
+        "precision", "Precision", FIGURE, "Share of the labelled documents cited that are relevant.", "95% interval"
+    ),
     Column("queries", "Queries", COUNT, "Those on which precision is defined."),
     Column("uncited", "Cite nothing", COUNT, "Answers that cite nothing; they are in no mean."),
     Column("unlabelled", "No label", COUNT, "Answers that cite only documents without a label; they are in no mean."),
@@ -344,7 +344,7 @@ _CITATIONS: Final = (
     Column("labelled", ""),
     Column("relevant", ""),
     Column("unresolved", ""),
-    Column("coverage", "Labelled", PERCENT_1, "Share of the documents cited that have a label."),
+    Column("coverage", "Labelled", PERCENT, "Share of the documents cited that have a label."),
 )
 _WHOSE: Final[Mapping[Source, str]] = {"judge": "the judge", "people": "people"}
 _KEYS: Final[Mapping[Source, str]] = {"judge": "citation_precision", "people": "citation_precision_people"}
@@ -372,7 +372,7 @@ class Citations(Board):
     def columns(self, agent: str) -> Row:
         """One agent's precision beside its ratings."""
         scores = self.cited.scores.items()
-        return {_KEYS[source]: own[agent].precision.value if agent in own else None for source, own in scores}
+        return {_KEYS[source]: own[agent].precision if agent in own else None for source, own in scores}
 
 
 def citations(scores: Mapping[str, CitationScores]) -> dict[str, Row]:

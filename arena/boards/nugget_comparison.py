@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 from arena.boards.agreement import COEFFICIENTS, confusion
 from arena.boards.nuggets import MOST_NAMED, exact
 from arena.present.blocks import Block, Board, Remarks, Section
-from arena.present.numbers import COUNT, P_VALUE, SCORE, listed, with_interval
+from arena.present.numbers import COUNT, FIGURE, P_VALUE, listed, with_interval
 from arena.present.picture import Chart, Dot, Look
 from arena.present.plain import flat
 from arena.present.table import Column, Table
@@ -22,7 +22,7 @@ Row: TypeAlias = dict[str, Any]
 _ORDERS: Final = (
     Column("measure", "Correlation"),
     Column("n", "n", COUNT, "Runs, pairs of a run and a query, or queries."),
-    Column("value", "Value", SCORE, "1 is the same order, 0 unrelated, -1 the reverse.", interval="95% interval"),
+    Column("value", "Value", FIGURE, "1 is the same order, 0 unrelated, -1 the reverse.", interval="95% interval"),
     Column("p", "p", P_VALUE, "How likely so clear a correlation would be between unrelated orders."),
 )
 _LABELS: Final = (
@@ -65,7 +65,7 @@ class NuggetComparison(Board):
         said = self.comparison
         points = [*said.runs, *said.pairs]
         first, second = (f"{self.column}, {name}" for name in self.names)
-        tau = with_interval(said.correlation.kendall, SCORE)
+        tau = with_interval(said.correlation.kendall, FIGURE)
         caption = f"Kendall's tau of the runs: {tau}. Runs by name; the small points behind them are single answers."
         dots = [Dot(own.a, own.b, *_name(own)) for own in points]
         yield Chart("scores", f"{first} and {second}", "Two scores of each run", caption, first, second, dots)
@@ -138,7 +138,7 @@ def _without(point: Point, name: str) -> Row:
 
 def _name(point: Point) -> tuple[str, Look, str]:
     """Name, look and words of a point."""
-    figures = f"{SCORE.write(point.a)}, {SCORE.write(point.b)}"
+    figures = f"{FIGURE.write(point.a)}, {FIGURE.write(point.b)}"
     if point.topic:
         return "", "quiet", f"{point.run}, {point.topic}: {figures}"
     return point.run, "blue", f"{point.run}: {figures}"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from arena.boards.metrics import citations, citations_table
 from arena.present.blocks import Block, Board, Remarks, Section
-from arena.present.numbers import COUNT, MISSING, PERCENT_1, POINTS, SCORE, WORDS, counted, listed
+from arena.present.numbers import COUNT, FIGURE, MISSING, PERCENT, POINTS, WORDS, counted, listed
 from arena.present.picture import Cell
 from arena.present.plain import Exact
 from arena.present.table import Column, Table
@@ -87,8 +87,8 @@ class Nuggets(Board):
         row: Row = {}
         for name, _, scored in self._scored():
             means = {own.run: own.means for own in scored.runs}.get(agent)
-            row[f"{name}_v_strict"] = means and means["v_strict"].value
-            row[f"{name}_all"] = means and means["a"].value
+            row[f"{name}_v_strict"] = means and means["v_strict"]
+            row[f"{name}_all"] = means and means["a"]
         return row
 
 
@@ -153,7 +153,7 @@ def scores_table(
     if all(row["v_strict_topics"] == scored.queries for row in rows):
         rows = [row | {"queries": None} for row in rows]  # as the note says
     scores = [
-        Column(key, heading, SCORE, said, interval="95% interval" if key == "v_strict" else "", programs=False)
+        Column(key, heading, FIGURE, said, interval="95% interval" if key == "v_strict" else "", programs=False)
         for key, (heading, said) in SCORES.items()
     ]
     people = [
@@ -162,7 +162,7 @@ def scores_table(
         Column("length", "Words", POINTS, "Mean length; nothing that is missing has any.", programs=False),
         Column("queries", "Queries", COUNT, "In the mean of V strict.", programs=False),
         Column("unanswered", "No answer", COUNT, "Queries without one, each counted 0.", programs=False),
-        Column("coverage", "Assigned", PERCENT_1, "Share of the labels that did not fail.", programs=False),
+        Column("coverage", "Assigned", PERCENT, "Share of the labels that did not fail.", programs=False),
     ]
     programs = [Column(key, "") for key in rows[0] if key not in ("queries", "unanswered")] if rows else []
     notes = [
@@ -176,7 +176,7 @@ def scores_table(
 def _intervals_table(name: str, title: str, scored: Scored, order: Sequence[str]) -> Table:
     columns = [Column(key, heading, WORDS, said) for key, (heading, said) in SCORES.items()]
     rows = [
-        {"run": own.run, **{key: SCORE.between(mean.low, mean.high) for key, mean in own.means.items()}}
+        {"run": own.run, **{key: FIGURE.between(mean.low, mean.high) for key, mean in own.means.items()}}
         for own in _ordered(scored.runs, order)
     ]
     return Table(f"{name}_intervals", f"{title}: 95% intervals", [Column("run", "Agent"), *columns], rows)
@@ -221,7 +221,7 @@ def score_notes(scored: Scored) -> list[str]:
     notes += [
         f"{own.run}: {own.labels - own.assigned} of {own.labels} labels failed; topics left out of its means for that: "
         f"{own.failed}; with every label V strict would lie in "
-        + SCORE.between(own.means["v_strict"].lowest, own.means["v_strict"].highest)
+        + FIGURE.between(own.means["v_strict"].lowest, own.means["v_strict"].highest)
         for own in runs
         if own.failed
     ]
@@ -341,5 +341,5 @@ def _edits(done: Sequence[Change]) -> Iterator[Row]:
 def _mean_words(own: RunScores, key: str) -> str:
     mean = own.means[key]
     if own.assigned == own.labels:
-        return SCORE.write(mean.value)
-    return MISSING if mean.lowest is None else SCORE.between(mean.lowest, mean.highest)
+        return FIGURE.write(mean.value)
+    return MISSING if mean.lowest is None else FIGURE.between(mean.lowest, mean.highest)

@@ -16,7 +16,7 @@ from arena.boards.nuggets import support_sign
 from arena.boards.results import grades
 from arena.data.dataset import groupings
 from arena.present.blocks import Board, Figure, Figures, Remarks, Section
-from arena.present.numbers import ALIGNED, COUNT, FIGURE, PERCENT, SCORE, Number, clipped, counted
+from arena.present.numbers import ALIGNED, COUNT, FIGURE, PERCENT, Number, clipped, counted
 from arena.present.picture import Cell, Matrix
 from arena.present.plain import plain
 from arena.present.table import Column, Table
@@ -103,9 +103,9 @@ class QueryBoard(Board):
         """The same, with one group of queries."""
         places = [at for at, query in enumerate(self.queries.values()) if query.metadata.get(column) == value]
         ids = list(self.queries)
-        return replace(
-            self, queries={ids[at]: self.queries[ids[at]] for at in places}, standings=self.standings.of(places)
-        )
+        chosen = {ids[at]: self.queries[ids[at]] for at in places}
+        verdicts = {query_id: own for query_id, own in self.verdicts.items() if query_id in chosen}
+        return replace(self, queries=chosen, verdicts=verdicts, standings=self.standings.of(places))
 
     def measured(self, kind: str) -> tuple[Floats, Floats]:
         """Points of each agent on each query and what they are divided by, shape (queries, agents) each."""
@@ -317,8 +317,8 @@ class QueryBoard(Board):
         ]
         columns = (
             *_QUERY,
-            Column("mean", "Mean label", SCORE),
-            *(Column(name, name, SCORE) for name in parts),
+            Column("mean", "Mean label", FIGURE),
+            *(Column(name, name, FIGURE) for name in parts),
             Column("judged", "Documents judged", ALIGNED),
         )
         notes = ["Means over the documents that have a label; one whose judgment failed is in none of them."]

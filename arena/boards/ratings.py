@@ -10,7 +10,7 @@ from arena.boards.conclusion import BY_PLACE, Conclusion, conclude, expectation,
 from arena.boards.health import judge_section
 from arena.boards.trust import rating_checks
 from arena.present.blocks import Block, Board, Remarks, Section
-from arena.present.numbers import COUNT, P_VALUE, POINTS, POINTS_1, SIGNED, counted, listed
+from arena.present.numbers import COUNT, P_VALUE, POINTS, SIGNED, counted, listed
 from arena.present.picture import Line, Mark, Whiskers
 from arena.present.plain import flat, plain
 from arena.present.table import Column, Table, records
@@ -171,7 +171,7 @@ def rating_table(ratings: Ratings, *, name: str = "leaderboard") -> Table:
         Column("bt", "Bradley-Terry", POINTS, interval=f"{level} interval", programs=False),
         Column("group", "Group"),
         Column("elo", "Elo", POINTS),
-        Column("elo_order_sd", "Order noise", POINTS_1),
+        Column("elo_order_sd", "Order noise", POINTS),
         Column("bt", "", interval=f"{level} interval"),
         Column("games", "", COUNT),
         Column("wins", "Won", COUNT),
@@ -264,9 +264,9 @@ def _whiskers(ratings: Ratings, top: Sequence[str], name: str) -> Whiskers:
 def _controlled(board: Controlled, name: str) -> Table:
     columns = [
         Column("agent", "Agent"),
-        Column("rating", "Controlled", POINTS_1),
-        Column("standard_error", "Standard error", POINTS_1),
-        Column("raw", "Raw", POINTS_1, "Of the same games, each verdict one, without the control."),
+        Column("rating", "Controlled", POINTS),
+        Column("standard_error", "Standard error", POINTS),
+        Column("raw", "Raw", POINTS, "Of the same games, each verdict one, without the control."),
     ]
     effects = [(effect.name, effect.points, effect.sd) for effect in board.effects]
     if board.position_effect is not None:

@@ -10,7 +10,7 @@ from arena.boards.agreement import COEFFICIENTS, agreement_json, coefficients, c
 from arena.boards.documents import LabelScores, RetrievalBoard, Source
 from arena.boards.metrics import measures, rankings
 from arena.present.blocks import Block, Board, Remarks, Section
-from arena.present.numbers import COUNT, FIGURE, PERCENT, SCORE, counted
+from arena.present.numbers import COUNT, FIGURE, PERCENT, counted
 from arena.present.plain import flat, plain
 from arena.present.table import Column, Table
 
@@ -87,7 +87,7 @@ class Retrieval(Board):
             {"query": query_id, "text": queries[query_id].text, **{f"agent {at}": own for at, own in enumerate(row)}}
             for query_id, *row in zip(scores.topics, *values, strict=True)
         ]
-        columns = [Column(f"agent {at}", agent, SCORE) for at, agent in enumerate(agents)]
+        columns = [Column(f"agent {at}", agent, FIGURE) for at, agent in enumerate(agents)]
         note = "Start where one agent fails alone."
         return Table("scores_by_query", "", [Column("query", "Query"), Column("text", "Text"), *columns], rows, [note])
 
@@ -126,7 +126,7 @@ class Retrieval(Board):
     def intervals(self) -> Section:
         """The intervals of all measures, for pages that have room."""
         names = self.board.measures
-        columns = [Column("agent", "Agent"), self._whose(), *measures(names, SCORE, len(names))]
+        columns = [Column("agent", "Agent"), self._whose(), *measures(names, FIGURE, len(names))]
         table = Table("retrieval_intervals", "", columns, self._rows())
         return Section("retrieval-intervals", "Intervals of the measures", "Had other queries been asked.", [table])
 
@@ -137,7 +137,7 @@ class Retrieval(Board):
         columns = [
             Column("agent", "Agent"),
             self._whose(),
-            *measures(self.board.measures, SCORE),
+            *measures(self.board.measures, FIGURE),
             Column("missing", "Nothing found", COUNT, "Queries for which it has no documents; they count as 0."),
         ]
         if self.board.failing:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from arena.boards.conclusion import NO_MODEL, Conclusion
 from arena.present.blocks import Check, Status, passed, settled
-from arena.present.numbers import FIGURE, PERCENT, PERCENT_1, counted, listed, with_interval
+from arena.present.numbers import FIGURE, PERCENT, counted, listed, with_interval
 from arena.ratings.pairs import circles
 from arena.ratings.ranks import fewest_queries
 from retrieval_eval.stats.bootstrap import wilson
@@ -92,14 +92,14 @@ def _enough(board: Leaderboard) -> Iterator[Check]:
     stages, lacking = board.coverage.values(), board.shortfall
     wanted, judged = sum(stage.wanted for stage in stages), sum(stage.judged for stage in stages)
     bar = board.settings.ratings.min_coverage
-    share = PERCENT_1.write(judged / wanted if wanted else 1)
+    share = PERCENT.write(judged / wanted if wanted else 1)
     finding = f"{judged:,} of {wanted:,} wanted judgments are there ({share})"
     if lacking is not None:
         finding = lacking.message[0].upper() + lacking.message[1:]
     yield Check(
         "Enough is judged",
         passed(lacking is None and all(stage.share >= bar for stage in stages) and wanted > 0),
-        f"{finding}; the bar is {PERCENT_1.write(bar)} of each stage.",
+        f"{finding}; the bar is {PERCENT.write(bar)} of each stage.",
         "Run 'ragleague run' again, with --retry-failed where replies were unusable; 'ragleague failures' says why.",
     )
     if board.costs.agents:

@@ -11,7 +11,7 @@ import numpy as np
 from arena.boards.cache import cached_games
 from arena.boards.results import Leaderboard, rating_settings
 from arena.present.blocks import Board, Section
-from arena.present.numbers import COUNT, P_VALUE, PERCENT_1, POINTS_1, Number
+from arena.present.numbers import COUNT, P_VALUE, PERCENT, POINTS, Number
 from arena.present.picture import Cell, Matrix
 from arena.present.plain import plain
 from arena.present.table import Column, Table
@@ -27,7 +27,7 @@ _LEAD: Final = "How each agent did against each other one: where the order of th
 _PAIRS: Final = (
     Column("row", "Agent"),
     Column("column", "Against"),
-    Column("share", "Percent", PERCENT_1, "Of the pair's games, how many the agent took."),
+    Column("share", "Percent", PERCENT, "Of the pair's games, how many the agent took."),
     Column("games", "Games", COUNT),
     Column("won", "Won", COUNT),
     Column("tied", "Tied", COUNT),
@@ -75,9 +75,9 @@ class Wins(Board):
             {key: round(value, 1) if isinstance(value, float) else value for key, value in row.items()}
             for row in self._rows()
         ]
-        columns = [Column("agent", "Agent"), *(Column(name, name, POINTS_1) for name in self.order)]
+        columns = [Column("agent", "Agent"), *(Column(name, name, POINTS) for name in self.order)]
         note = "Percentage of its games that the row's agent won against the column's; the rest are ties and losses."
-        return Table("matrix", "", [*columns, Column("average", "Average", POINTS_1)], rows, [note])
+        return Table("matrix", "", [*columns, Column("average", "Average", POINTS)], rows, [note])
 
     def pairwise(self) -> Table:
         """A line for each two agents that met."""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from arena.calibration.methods import Drawn
 from arena.ratings.games import Floats
 from arena.ratings.ranks import fewest_queries, joint_differences
+from retrieval_eval.stats.bootstrap import whole
 
 LEVEL = 0.95
 """Probability that no departure is false."""
@@ -100,5 +101,5 @@ def _chosen(way: Drawn, agents: Sequence[str]) -> Floats:
 
 def _whole(samples: Floats) -> Floats:
     """The samples that score every agent; none where most do not."""
-    whole = samples[~np.isnan(samples).any(axis=1)]
-    return whole if len(whole) >= _LEAST_DRAWN * len(samples) else whole[:0]
+    found = samples[whole(samples)]
+    return found if len(found) >= _LEAST_DRAWN * len(samples) else found[:0]

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from arena.store.annotations import Annotation
 
 _VOTES, _VERDICTS = "What people said", "Verdicts"
+_NAMED = 3
+"""People named after an import; more are counted."""
+
 What = Literal["verdicts", "labels", "query-labels", "criteria", "qrels", "data", "votes"]
 _GO_WITH: Final = {
     "verdicts": {"--parts"},
@@ -145,7 +148,8 @@ def _import_votes(
     people = sorted({one.annotator for one in imported.annotations})
     shape: dict[str, Any] = {"annotators": people, "votes": count, "new": new}
     shape["left_out"] = sum(imported.left_out.values())
-    line = f"{count} by {', '.join(people)}, {new} of them new"
+    named = ", ".join(people[:_NAMED])
+    line = f"{count} by {named if len(people) <= _NAMED else f'{len(people)} people ({named}, ...)'}, {new} of them new"
     if is_nuggets:
         answers = len({(one.query_id, one.item) for one in imported.annotations})
         shape = {"annotator": who, "labels": count, "answers": answers, "new": new, "left_out": imported.left_out}

@@ -13,6 +13,7 @@ import numpy as np
 
 from arena.boards.cache import Cache, cached_games
 from arena.boards.calibration.board import Calibration
+from arena.boards.results import Group, of_group
 from arena.calibration.comparison import PANEL, Against, Comparison, Settings, compare
 from arena.calibration.consensus import table_health
 from arena.calibration.methods import Method, Played, compare_methods
@@ -266,6 +267,7 @@ def compare_with_people(
     tournament: str,
     data: Callable[[], Dataset] | None = None,
     *,
+    group: Group | None = None,
     most: int = 0,
     boards: bool = False,
     label_next: int | None = None,
@@ -277,6 +279,7 @@ def compare_with_people(
         store: where the judgments are.
         tournament: its name.
         data: reads its data, where they are in memory already.
+        group: of queries that all is about, ``None`` for all queries.
         most: disagreements listed of each judge.
         boards: whether leaderboards of judges and people are compared too.
         label_next: as for ``calibrate_tournament``.
@@ -287,6 +290,8 @@ def compare_with_people(
     """
     if not (store.is_labelled(tournament) or Annotations(store, tournament).counts()):
         return (), ()
+    if group is not None:
+        store, data = of_group(store, tournament, group), None
     read = cache(partial(store.dataset, tournament)) if data is None else data
     tell(0.0, "Reading what judges and people said")
     said = _said(store, tournament, {}, cached_games(store, tournament), read, whole=label_next is not None)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
-from arena.present.numbers import MISSING, Form
+from arena.present.numbers import MISSING, Form, deserved
 from arena.present.picture import Picture
 from arena.present.plain import plain
 from arena.present.table import Table
@@ -40,13 +40,17 @@ class Figure:
     @property
     def written(self) -> str:
         """The figure as text."""
-        return self.form.write(self.value)
+        return self._form.write(self.value)
 
     @property
     def interval(self) -> str:
         """Its interval as text, empty without one."""
-        found = self.form.between(self.low, self.high)
+        found = self._form.between(self.low, self.high)
         return "" if found == MISSING else found
+
+    @property
+    def _form(self) -> Form:
+        return deserved(self.form, [(self.low, self.high)])
 
 
 def estimated(name: str, estimate: Estimate, form: Form, meaning: str) -> Figure:

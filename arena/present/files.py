@@ -32,6 +32,8 @@ _STATUSES: Final[Mapping[Status, tuple[str, str]]] = {
 }
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
 """How a cell begins that some spreadsheet takes for a formula (OWASP, "CSV Injection")."""
+_LONG: Final = 200
+"""Characters of a row's name from which on it is cut after a few lines, and whole where the pointer rests."""
 _PLOTS: Final = (".svg", ".png", ".html")
 _NUMBERS: Final = re.compile(r"-?[\d.,]+( to -?[\d.,]+)?")
 """A number or an interval, which may begin with a minus."""
@@ -144,21 +146,24 @@ def html_table(table: Table, *, sortable: bool = False) -> str:
         f'<th scope="col"{kind}{_titled(one.meaning)}>{button.format(_escaped(one.heading))}</th>'
         for kind, one in zip(kinds, columns, strict=True)
     )
+    scales = [markup.scale_of(one.drawn, one.form) for one in columns]
     rows = "".join(
-        f'<tr><th scope="row">{_cell(columns[0], at)}</th>'
+        f'<tr><th scope="row">{_name(columns[0], at)}</th>'
         + "".join(
-            f"<td{kind}{_value(one, at) if sortable else ''}>{_cell(one, at)}</td>"
-            for kind, one in zip(kinds[1:], columns[1:], strict=True)
+            f"<td{kind}{_value(one, at) if sortable else ''}>{_cell(one, at, scale)}</td>"
+            for kind, one, scale in zip(kinds[1:], columns[1:], scales[1:], strict=True)
         )
         + "</tr>\n"
         for at in range(len(table.rows))
     )
+    axes = "".join(f"<td>{markup.below_cells(scale)}</td>" for scale in scales) if any(scales) else ""
+    foot = f'<tfoot aria-hidden="true"><tr class="axis">{axes}</tr></tfoot>\n' if axes else ""
     title = _escaped(table.title)
     caption = f"<caption>{title}</caption>\n" if title else ""
     notes = "".join(f'<p class="note">{_escaped(note)}</p>\n' for note in table.notes)
     return (
         f'<div class="scroll" role="region" tabindex="0" aria-label="{title or _escaped(table.name)}">\n<table>\n'
-        f"{caption}<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n</div>\n{notes}"
+        f"{caption}<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody>\n{foot}</table>\n</div>\n{notes}"
         f"{_meanings(columns)}"
     )
 
@@ -277,9 +282,14 @@ def _escaped(text: str) -> str:
     return html.escape(printable(text))
 
 
-def _cell(column: Shown, row: int) -> str:
+def _name(column: Shown, row: int) -> str:
+    cell, name = _cell(column, row, None), column.cells[row]
+    return f'<span class="clamped" title="{_escaped(name)}">{cell}</span>' if len(name) > _LONG else cell
+
+
+def _cell(column: Shown, row: int, scale: markup.Scale | None) -> str:
     cell = markup.linked(_escaped(column.cells[row]), column.links[row] if column.links else "")
-    return f"{markup.in_cell(column.drawn[row], column.drawn, column.form)}{cell}" if column.drawn else cell
+    return f"{markup.in_cell(column.drawn[row], scale)}{cell}" if column.drawn else cell
 
 
 def _value(column: Shown, row: int) -> str:

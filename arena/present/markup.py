@@ -26,7 +26,6 @@ from arena.present.picture import (
     Picture,
     Whiskers,
     ends_of,
-    notebooks_draw_with,
     safe,
 )
 
@@ -113,10 +112,9 @@ def _whiskers(picture: Whiskers) -> str:
         + ["ranked"] * ranked
         + ["dense"] * (len(picture.lines) > _DENSE_LINES)
     )
-    ticks = "".join(f"<i>{tick}</i>" for tick in scale.ticks)
     return (
         f'{legend}<div class="{kind}" role="list" aria-label="{_text(picture.words)}">{heads}{rows}'
-        f'<div class="foot" aria-hidden="true"><div class="ticks">{ticks}</div>{_text(picture.axis)}</div></div>'
+        f'<div class="foot" aria-hidden="true">{_ticks(scale)}{_text(picture.axis)}</div></div>'
     )
 
 
@@ -201,8 +199,7 @@ def _aligned(picture: Aligned) -> str:
             scale = Scale(ends_of(panel.marks.values()) or [0.0], panel.form, _MOST_STEPS_OF_STRIP)
             note = f"<small>{_text(panel.note)}</small>" if panel.note else ""
             titles += f'<th scope="col" rowspan="2" class="strip">{_text(panel.title)}{note}</th>'
-            ticks = "".join(f"<i>{tick}</i>" for tick in scale.ticks)
-            feet += f'<td class="strip"><div class="ticks">{ticks}</div></td>'
+            feet += f'<td class="strip">{_ticks(scale)}</td>'
             scales.append(scale)
     rows = ""
     for place, row in enumerate(picture.rows, 1):
@@ -237,14 +234,27 @@ def _in_strip(mark: Mark | None, form: Number, scale: Scale, *, dense: bool) -> 
     return f'<td class="{kind}" title="{told}">{field}{figure}{flag}</td>'
 
 
-def in_cell(own: Estimate, others: Sequence[Estimate], form: Number | None) -> str:
-    """A figure drawn in its table's cell, on one scale with all ``others`` of its column."""
-    marks = [Mark(each.value, each.low, each.high) for each in others if each.value is not None]
-    if own.value is None or form is None:
+def scale_of(figures: Sequence[Estimate], form: Number | None) -> Scale | None:
+    """The axis of a column that is drawn; ``None`` without any figure."""
+    marks = [Mark(each.value, each.low, each.high) for each in figures if each.value is not None]
+    return Scale(ends_of(marks), form) if marks and form is not None else None
+
+
+def in_cell(own: Estimate, scale: Scale | None) -> str:
+    """A figure drawn in its table's cell."""
+    if own.value is None or scale is None:
         return ""
-    scale = Scale(ends_of(marks), form)
     kind, bar = f"field ticks-{len(scale.ticks) - 1}", _mark(Mark(own.value, own.low, own.high), scale)
     return f'<div class="picture drawn"><div class="{kind}" aria-hidden="true">{bar}</div></div>'
+
+
+def below_cells(scale: Scale | None) -> str:
+    """The numbers of the axis, for the foot of the column."""
+    return "" if scale is None else f'<div class="picture drawn">{_ticks(scale)}</div>'
+
+
+def _ticks(scale: Scale) -> str:
+    return f'<div class="ticks">{"".join(f"<i>{tick}</i>" for tick in scale.ticks)}</div>'
 
 
 def linked(markup: str, link: str) -> str:
@@ -275,8 +285,6 @@ STYLE: Final = resources.files("arena.present").joinpath("picture.css").read_tex
 """The style sheet of all pictures."""
 
 
-def _in_notebook(picture: Picture) -> str:
+def in_notebook(picture: Picture) -> str:
+    """The picture with its style sheet, as notebooks draw it by themselves."""
     return f"<style>{STYLE}</style>{html(picture)}"
-
-
-notebooks_draw_with(_in_notebook)

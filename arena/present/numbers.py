@@ -1,4 +1,8 @@
-"""How a number, an interval, a missing value and a text from outside are written, wherever they are shown."""
+"""How a number, an interval, a missing value and a text from outside are written, wherever they are shown.
+
+A figure has the decimals that its interval deserves (``deserved``); one without an interval those of its form: a score
+two, a share in percent and a rating none. So it reads the same on terminal, page and report; programs get six decimals.
+"""
 
 from __future__ import annotations
 
@@ -138,14 +142,10 @@ ALIGNED: Final = Words(numeric=True)
 """Of texts that hold numbers, such as "3 of 4"."""
 COUNT: Final = Count(1)
 POINTS: Final = Number(0)
-POINTS_1: Final = Number(1)
 SIGNED: Final = Number(0, signed=True)
 SIGNED_2: Final = Number(2, signed=True)
 FIGURE: Final = Number(2)
-SCORE: Final = Number(3)
-SCORE_4: Final = Number(4)
 PERCENT: Final = Percent()
-PERCENT_1: Final = Percent(1)
 MONEY: Final = Money(4)
 SECONDS: Final = Seconds(2)
 DURATION: Final = Duration(0)
@@ -170,7 +170,12 @@ def deserved(form: Form, ends: Iterable[tuple[float | None, float | None]]) -> F
 
 
 def with_interval(estimate: Estimate, form: Form = FIGURE) -> str:
-    """A figure, its interval in brackets where it has one."""
+    """A figure that stands for itself, its interval in brackets where it has one."""
+    return bracketed(estimate, deserved(form, [(estimate.low, estimate.high)]))
+
+
+def bracketed(estimate: Estimate, form: Form) -> str:
+    """The same in a form that it shares with others of its column."""
     if estimate.low is None or estimate.high is None:
         return form.write(estimate.value)
     return f"{form.write(estimate.value)} ({form.between(estimate.low, estimate.high)})"
@@ -204,6 +209,20 @@ def printable(text: str) -> str:
 def encodable(text: str) -> str:
     """The text with halves of surrogate pairs, which JSON can smuggle in and no protocol carries, replaced."""
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def told_apart(names: Sequence[str], limit: int) -> list[str]:
+    """Names of at most so many characters, or as many more as it takes that different ones stay different."""
+    for most in range(limit, max(map(len, names), default=0)):
+        for tail in (0, most // 2):
+            found = {name: name if len(name) <= most else _middle_out(name, most, tail) for name in names}
+            if len(set(found.values())) == len(found):
+                return [found[name] for name in names]
+    return list(names)
+
+
+def _middle_out(name: str, most: int, tail: int) -> str:
+    return f"{name[: most - 1 - tail]}…{name[-tail:] if tail else ''}"
 
 
 def clipped(text: str, limit: int) -> str:

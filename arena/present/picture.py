@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, cast
 
 from arena.present.numbers import FIGURE, Number
 from arena.present.table import Table
@@ -18,12 +18,6 @@ FLAG: Final = "≠"
 """Beside a figure that needs attention."""
 _SAFE: Final = re.compile(r"https?://|[^:]*$|[^:/?#]*[/?#]")
 """Addresses that run nothing."""
-_RENDERERS: Final[list[Callable[[Any], str]]] = []
-
-
-def notebooks_draw_with(renderer: Callable[[Any], str]) -> None:
-    """Have notebooks draw every picture so; ``arena.present.markup`` says how when it is imported."""
-    _RENDERERS[:] = [renderer]
 
 
 class _Drawn:
@@ -31,8 +25,10 @@ class _Drawn:
 
     __slots__ = ()
 
-    def _repr_html_(self) -> str | None:
-        return _RENDERERS[0](self) if _RENDERERS else None
+    def _repr_html_(self) -> str:
+        from arena.present.markup import in_notebook  # late, as it imports what is defined here
+
+        return in_notebook(cast(Picture, self))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from arena.present.glossary import TERMS
-from arena.present.numbers import COUNT, MISSING, WORDS, Form, Number, deserved, with_interval
+from arena.present.numbers import COUNT, MISSING, WORDS, Form, Number, bracketed, deserved
 from arena.present.plain import plain
 from retrieval_eval.stats.estimate import Estimate
 
@@ -134,7 +134,7 @@ def shown(table: Table) -> list[Shown]:
         if not column.heading:
             continue
         values, ends = [column.value(row) for row in table.rows], [column.ends(row) for row in table.rows]
-        written = deserved(column.form, ends) if column.drawn else column.form
+        written = deserved(column.form, ends)
         cells = list(map(written.write, values))
         if place == 0 or any(cell != MISSING for cell in cells):
             form = written if isinstance(written, Number) else None
@@ -144,7 +144,7 @@ def shown(table: Table) -> list[Shown]:
                 [Estimate(*own) for own in zip(numbers, *zip(*ends, strict=True), strict=True)] if column.drawn else []
             )
             if column.drawn and form is not None:
-                cells = [with_interval(own, form) for own in drawn]
+                cells = [bracketed(own, form) for own in drawn]
             found.append(Shown(column.heading, written.numeric, column.explained, cells, numbers, form, links, drawn))
         if column.interval and not column.drawn:
             cells = [written.between(low, high) for low, high in ends]

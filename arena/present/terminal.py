@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from rich.console import Console
@@ -43,6 +44,24 @@ def show(console: Console, parts: Sequence[Section | Block]) -> None:
         _block(console, block)
 
 
+def fitted(forms: Iterable[Sequence[Section | Block]], width: int, lines: int) -> str:
+    """The first of several forms of the same that has at most so many lines of at most so many characters.
+
+    Args:
+        forms: the fullest first; the last one where none fits.
+        width: in characters; a name without a space may be longer.
+        lines: with empty ones.
+    """
+    text = ""
+    for form in forms:
+        out = io.StringIO()
+        show(Console(file=out, width=width, highlight=False, markup=False, emoji=False), form)
+        text = "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
+        if text.count("\n") <= lines:
+            break
+    return text
+
+
 def show_table(console: Console, table: Table) -> None:
     """Write a table that never loses a digit, its title above and its notes below it.
 
@@ -77,14 +96,16 @@ def _figure(figure: Figure) -> str:
 
 def _grid(console: Console, columns: Sequence[Shown]) -> None:
     width = console.width
-    grid = _made(columns, narrow=False, most=None)
+    grid = _made(columns)
     if _needed(console, grid) > width:
-        grid = _made(columns, narrow=True, most=None)
+        grid = _made(columns, gap=1)
+    if _needed(console, grid) > width:
+        grid = _made(columns, gap=1, stacked=True)
         words = [max(map(len, map(printable, one.cells)), default=0) for one in columns if not one.numeric]
         most, word = max(words, default=0), _WORD
         while _needed(console, grid) > width and word > _NARROWEST:
             most, word = (most - 1, word) if most > _NARROWEST else (most, word - 1)
-            grid = _made(columns, narrow=True, most=most, word=word)
+            grid = _made(columns, gap=1, stacked=True, most=most, word=word)
     needed = _needed(console, grid)
     console.width = max(width, needed)
     console.print(grid)
@@ -95,20 +116,23 @@ def _needed(console: Console, grid: Grid) -> int:
     return Measurement.get(console, console.options.update(width=WIDE), grid).maximum
 
 
-def _made(columns: Sequence[Shown], *, narrow: bool, most: int | None, word: int = _WORD) -> Grid:
+def _made(
+    columns: Sequence[Shown], *, gap: int = 2, stacked: bool = False, most: int | None = None, word: int = _WORD
+) -> Grid:
     """The table.
 
     Args:
         columns: of the table.
-        narrow: whether headings are stacked.
+        gap: spaces between them.
+        stacked: whether headings are.
         most: characters on a line of words, ``None`` for all they have.
         word: characters up to which a word stays whole nevertheless.
     """
-    grid = Grid(box=None, pad_edge=False, padding=(0, 1, 0, 0) if narrow else (0, 1))
+    grid = Grid(box=None, pad_edge=False, padding=(0, gap, 0, 0))
     for place, one in enumerate(columns):
         heading = printable(one.heading)
         if one.numeric and place:
-            heading = _STACKED.sub("\n", heading) if narrow else heading
+            heading = _STACKED.sub("\n", heading) if stacked else heading
             grid.add_column(Text(heading), justify="right", no_wrap=True)
         else:
             longest = max((len(own) for text in (heading, *one.cells) for own in printable(text).split()), default=0)

@@ -8,7 +8,7 @@ scores on all the others (the corrected item-total correlation, Lord and Novick 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -107,10 +107,13 @@ class Standings:
     figures: tuple[QueryFigures, ...]
 
     def of(self, rows: Sequence[int]) -> Standings:
-        """The same, with some of the queries."""
+        """The same of some of the queries: each is held against the others of these alone."""
         won, tied, lost = (cells[np.asarray(rows, np.intp)] for cells in (self.won, self.tied, self.lost))
-        queries, figures = (self.queries[row] for row in rows), (self.figures[row] for row in rows)
-        return Standings(tuple(queries), self.agents, won, tied, lost, tuple(figures))
+        figures = tuple(
+            replace(self.figures[row], spread=_known(spread), agreement=_known(agreement))
+            for row, spread, agreement in zip(rows, *separations(won + tied / 2, won + tied + lost), strict=True)
+        )
+        return Standings(tuple(self.queries[row] for row in rows), self.agents, won, tied, lost, figures)
 
     def each(self, agent: str) -> list[Record]:
         """An agent's games on each query, in the order of ``queries``."""

@@ -49,6 +49,11 @@ def weighted_means(values: Floats, weights: Floats) -> Floats:
     return np.where(used > 0, sums / np.where(used > 0, used, 1.0), np.nan)
 
 
+def whole(*samples: Floats) -> NDArray[np.bool_]:
+    """Which samples define every figure of each set, shape (samples,) of sets of shape (samples, figures)."""
+    return np.asarray(~np.any([np.isnan(one).any(axis=1) for one in samples], axis=0), np.bool_)
+
+
 def estimates(
     values: ArrayLike, samples: Floats, queries: ArrayLike, level: float = 0.95, *, centred: bool = False
 ) -> tuple[Estimate, ...]:

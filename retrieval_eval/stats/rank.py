@@ -23,7 +23,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from retrieval_eval.stats.bootstrap import Floats, estimates, query_weights, weighted_means
+from retrieval_eval.stats.bootstrap import Floats, estimates, query_weights, weighted_means, whole
 from retrieval_eval.stats.estimate import NO_COEFFICIENT, Coefficient, Estimate
 
 _DECIMALS = 12
@@ -81,9 +81,9 @@ def rank_correlations(
     for scores in (a, b):
         if scores.ndim != 1 or scores.size < 2 or np.isnan(scores).any():
             raise ValueError("a correlation needs two runs or more, each with a score")
-    whole = ~(np.isnan(a_drawn) | np.isnan(b_drawn)).any(axis=1)
+    used = whole(a_drawn, b_drawn)
     values = np.concatenate([kendall_taus(a, b), spearmans(a, b)])
-    drawn = np.stack([of(a_drawn[whole], b_drawn[whole]) for of in (kendall_taus, spearmans)], axis=1)
+    drawn = np.stack([of(a_drawn[used], b_drawn[used]) for of in (kendall_taus, spearmans)], axis=1)
     kendall, spearman = estimates(values, drawn, units, centred=True)
     return _tested(kendall, _kendall_p(a, b)), _tested(spearman, _spearman_p(a, b))
 

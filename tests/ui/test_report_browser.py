@@ -81,8 +81,12 @@ def test_the_page_fits_its_window_and_the_rest_scrolls_in_its_table(page: Page) 
     size = page.viewport_size
     assert size is not None
     assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
-    cells = page.locator(".aligned tbody > tr > th")
-    assert all((cells.nth(at).bounding_box() or {})["height"] < 200 for at in range(len(AGENTS)))
+    for table in ("header .scroll > table", ".aligned"):
+        cells = page.locator(f"{table} > tbody > tr > th").all()
+        assert len(cells) == len(AGENTS)
+        assert all((cell.bounding_box() or {})["height"] < 200 for cell in cells)
+    assert page.locator(f"header [title={AGENTS[-1]}]").inner_text() == AGENTS[-1]
+    assert page.locator("header tfoot .ticks i").first.is_visible()
 
 
 def test_the_chart_draws_every_rating_within_its_width(page: Page) -> None:

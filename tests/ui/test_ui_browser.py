@@ -98,7 +98,7 @@ def cells(page: Page, number: int) -> list[list[str]]:
     table = page.locator("[data-testid=stDataFrame], .stHtml > .scroll").nth(number)
     table.locator("td").first.wait_for(state="attached")
     return table.evaluate(
-        "table => [...table.querySelectorAll('tr')].filter(row => !row.closest('.drawn'))"
+        "table => [...table.querySelectorAll('tr')].filter(row => !row.closest('.drawn, tfoot'))"
         ".map(r => [...r.children].map(c => c.textContent))"
     )
 

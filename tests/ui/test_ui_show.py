@@ -12,7 +12,7 @@ from ui.show import frame
 
 def _page() -> None:
     from arena.present.blocks import Check, Checks, Commands, Figure, Figures, Remarks, Section
-    from arena.present.numbers import COUNT, PERCENT_1, POINTS
+    from arena.present.numbers import COUNT, PERCENT, POINTS
     from arena.present.table import Column, Table
     from retrieval_eval.stats.estimate import Estimate
     from ui.show import show_section
@@ -20,7 +20,7 @@ def _page() -> None:
     columns = (
         Column("agent", "Agent"),
         Column("bt", "Bradley-Terry", POINTS, interval="95% interval"),
-        Column("share", "Share", PERCENT_1),
+        Column("share", "Share", PERCENT),
         Column("games", "Games", COUNT),
         Column("none", "Nothing", COUNT),
     )
@@ -34,7 +34,7 @@ def _page() -> None:
         "What it answers.",
         [
             Table("ratings", "Ratings", columns, rows, ["<script>A note.</script>"]),
-            Figures([Figure("Ties", 0.25, PERCENT_1, "Share of ties.", 0.2, 0.3)]),
+            Figures([Figure("Ties", 0.25, PERCENT, "Share of ties.", 0.2, 0.3)]),
             Checks([Check("Orders", "failed", "They differ.", "Judge both.")]),
             Remarks(["*One*", "Two"]),
             Commands(["ragleague run"]),
@@ -55,7 +55,7 @@ def test_a_table_leaves_out_what_nobody_knows_and_sorts_numbers_by_their_value()
     assert list(found) == ["Agent", "Bradley-Terry", "95% interval", "Share", "Games"]
     assert found["Bradley-Terry"].tolist() == [1000.0 + number for number in range(8)]
     assert found["95% interval"][0] == "990 to 1,010"
-    assert 'data-value="0.432">43.2%</td>' in sent(drawn())
+    assert 'data-value="0.432">43%</td>' in sent(drawn())
 
 
 def test_a_table_is_filtered_by_what_its_cells_hold() -> None:
@@ -81,6 +81,6 @@ def test_words_are_shown_as_they_are() -> None:
     assert "&lt;script&gt;A note.&lt;/script&gt;" in shown
     assert "<li>*One*</li>" in shown
     assert "<b>What to do:</b> Judge both." in shown
-    assert "95% interval: 20.0 to 30.0%" in shown
+    assert "95% interval: 20 to 30%" in shown
     assert "No game yet." in shown
     assert page.code[0].value == "ragleague run"

@@ -18,7 +18,7 @@ from arena.boards.calibration.people import among_table, coefficient_tables, jud
 from arena.boards.calibration.people import in_short as shortened
 from arena.people.calibrate import calibrate_tournament, resampling_of
 from arena.present.files import html_table
-from arena.present.numbers import SCORE
+from arena.present.numbers import FIGURE
 from arena.present.table import Table
 from arena.present.table import shown as columns_of
 from arena.store import Store
@@ -82,7 +82,7 @@ def test_corrected_figures_are_those_of_the_command(judged: Path) -> None:
     assert all(name in sent(run) for name in names)
     figures = next(iter(judge.estimates.figures.values())) if judge.estimates else None
     assert figures is not None
-    assert SCORE.write(figures.corrected.value) in sent(run)
+    assert FIGURE.write(figures.corrected.value) in sent(run)
 
 
 def test_style_shows_habits_and_what_is_worth_how_much(judged: Path) -> None:

@@ -172,7 +172,16 @@ def _show_agent(source: data.Source, board: QueryBoard, agent: str) -> None:
     )
     show_table(worst)
     games = data.games(source)
-    if agent not in games.agents or not (games.of_agent(agent) & games.played).any():
+    if agent not in games.agents:
+        return
+
+    def against(opponent: str, lost: bool) -> str:
+        result = {"result": "the agent loses"} if lost else {}
+        return _address(source, agent=agent, view="games", opponent=opponent, **result)
+
+    chosen = None if source.group is None else board.queries
+    opponents = opponents_table(games, data.scores(source), agent, against, chosen)
+    if not opponents.rows:
         return
     st.subheader("Lost games on these queries", anchor=False)
     records = [
@@ -187,8 +196,4 @@ def _show_agent(source: data.Source, board: QueryBoard, agent: str) -> None:
     text.lines(Line("body", "All games that it lost", link=lost))
     st.subheader("Against each agent", anchor=False)
 
-    def against(opponent: str, lost: bool) -> str:
-        result = {"result": "the agent loses"} if lost else {}
-        return _address(source, agent=agent, view="games", opponent=opponent, **result)
-
-    show_table(opponents_table(games, data.scores(source), agent, against))
+    show_table(opponents)

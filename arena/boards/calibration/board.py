@@ -36,16 +36,16 @@ from arena.calibration.prediction_powered import labels_needed
 from arena.calibration.style import StyleEffect
 from arena.calibration.votes import Level
 from arena.present.blocks import Block, Board, Remarks, Section
-from arena.present.numbers import COUNT, FIGURE, POINTS, SCORE, Number, counted
+from arena.present.numbers import COUNT, FIGURE, POINTS, Number, counted
 from arena.present.picture import Look, of_table
 from arena.present.plain import flat, plain
 from arena.present.table import Column, Table
 from retrieval_eval.stats.estimate import Estimate
 
 _THREE_WAYS: Final = (
-    Column("corrected", "Corrected", SCORE, "Judge and people together.", WIDE),
-    Column("people", "People alone", SCORE, "The labels without the judge.", WIDE),
-    Column("judge", "Judge alone", SCORE, "Its interval knows nothing of its bias.", WIDE),
+    Column("corrected", "Corrected", FIGURE, "Judge and people together.", WIDE),
+    Column("people", "People alone", FIGURE, "The labels without the judge.", WIDE),
+    Column("judge", "Judge alone", FIGURE, "Its interval knows nothing of its bias.", WIDE),
 )
 _FIGURES: Final = (
     Column("name", "Figure"),

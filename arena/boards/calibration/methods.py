@@ -19,10 +19,8 @@ from arena.present.numbers import (
     COUNT,
     FIGURE,
     MONEY,
-    PERCENT_1,
-    POINTS_1,
-    SCORE,
-    SCORE_4,
+    PERCENT,
+    POINTS,
     SIGNED,
     Number,
     listed,
@@ -33,13 +31,13 @@ from arena.present.plain import flat
 from arena.present.table import Column, Table
 
 _METHODS: Final[Mapping[str, tuple[str, Number]]] = {
-    "elo": ("Elo", POINTS_1),
-    "bradley_terry": ("Bradley-Terry", POINTS_1),
-    "cover": ("EXAM-Cover", SCORE_4),
-    "v_strict": ("Vital strict", SCORE_4),
-    "people": ("People's votes", POINTS_1),
-    "criteria": ("Criteria", SCORE),
-    "criteria, people": ("People's grades", SCORE),
+    "elo": ("Elo", POINTS),
+    "bradley_terry": ("Bradley-Terry", POINTS),
+    "cover": ("EXAM-Cover", FIGURE),
+    "v_strict": ("Vital strict", FIGURE),
+    "people": ("People's votes", POINTS),
+    "criteria": ("Criteria", FIGURE),
+    "criteria, people": ("People's grades", FIGURE),
 }
 """Headings, and how scores are written; those of retrieval are named by their measure."""
 _PAIRS: Final = (
@@ -53,9 +51,9 @@ _PAIRS: Final = (
 _JUDGES: Final = (
     Column("judge", "Judge"),
     Column("games", "Games", COUNT),
-    Column("agreement", "Same as people", PERCENT_1, interval=WIDE),
+    Column("agreement", "Same as people", PERCENT, interval=WIDE),
     Column("kappa", "Kappa", FIGURE, interval=WIDE),
-    Column("order_agreement", "Same in both orders", PERCENT_1, "One outcome, whichever answer is first.", WIDE),
+    Column("order_agreement", "Same in both orders", PERCENT, "One outcome, whichever answer is first.", WIDE),
     Column("failures", "Failed", ALIGNED),
     Column("cost_per_1000_games", "Cost of 1000 games", MONEY, "None where a price is not known."),
 )
@@ -219,7 +217,7 @@ def _scores(found: MethodComparison) -> Table:
 def way_of(method: str) -> tuple[str, Number]:
     """How people call a way of scoring, and how its scores are written."""
     measure = method.removesuffix(", people")
-    return _METHODS.get(method, (method if measure == method else f"{measure} by people", SCORE_4))
+    return _METHODS.get(method, (method if measure == method else f"{measure} by people", FIGURE))
 
 
 def _names(*methods: str) -> list[str]:

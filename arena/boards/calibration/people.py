@@ -20,7 +20,6 @@ from arena.present.numbers import (
     COUNT,
     FIGURE,
     PERCENT,
-    PERCENT_1,
     SIGNED_2,
     clipped,
     counted,
@@ -41,8 +40,8 @@ _AMONG: Final = (
     Column("votes", "Votes", COUNT),
     Column("things", "Things", COUNT),
     Column("repeated", "By several", COUNT, "Things that two people or more judged."),
-    Column("same", "Two people agree", PERCENT_1, "How often two people say the same of one thing.", WIDE),
-    Column("same_decided", "Without ties", PERCENT_1, "The same of votes that are no tie."),
+    Column("same", "Two people agree", PERCENT, "How often two people say the same of one thing.", WIDE),
+    Column("same_decided", "Without ties", PERCENT, "The same of votes that are no tie."),
     Column("alpha", "Alpha", FIGURE, interval=WIDE),
     Column("alpha_ordinal", "Alpha, ordinal", FIGURE),
     Column("suspects", "Not above chance", COUNT, "People who agree with the others no more than chance would."),
@@ -51,10 +50,10 @@ _BIAS: Final = Column("bias", "Bias", SIGNED_2, "Mean of judge minus people; ver
 _AGAINST: Final = (
     *_WHO,
     Column("n", "Things", COUNT, "Judged by this judge and by people."),
-    Column("coverage", "Coverage", PERCENT_1, "Of what people judged, how much the judge judged too."),
-    Column("vote_agreement", "Agrees with a vote", PERCENT_1, interval=WIDE),
-    Column("decided_vote_agreement", "Without ties", PERCENT_1, "The same where neither side calls a tie."),
-    Column("same", "Two people agree", PERCENT_1, "How often two people say the same of one thing."),
+    Column("coverage", "Coverage", PERCENT, "Of what people judged, how much the judge judged too."),
+    Column("vote_agreement", "Agrees with a vote", PERCENT, interval=WIDE),
+    Column("decided_vote_agreement", "Without ties", PERCENT, "The same where neither side calls a tie."),
+    Column("same", "Two people agree", PERCENT, "How often two people say the same of one thing."),
     Column("kappa", "Kappa", FIGURE, interval=WIDE),
     _BIAS,
 )
@@ -92,10 +91,10 @@ _TABLES: Final[Mapping[str, tuple[str, Sequence[Column]]]] = {
         "Places",
         (
             Column("verdicts", "Verdicts", COUNT),
-            Column("tie_rate", "Ties", PERCENT_1),
+            Column("tie_rate", "Ties", PERCENT),
             Column("both_orders", "Both orders", COUNT, "Games judged in both orders."),
-            Column("order_agreement", "Same in both", PERCENT_1, "One outcome, whichever answer is first.", WIDE),
-            Column("first_share", "First shown wins", PERCENT_1, "Of verdicts with a winner.", WIDE),
+            Column("order_agreement", "Same in both", PERCENT, "One outcome, whichever answer is first.", WIDE),
+            Column("first_share", "First shown wins", PERCENT, "Of verdicts with a winner.", WIDE),
         ),
     ),
 }
@@ -275,9 +274,9 @@ def _remarks(one: Comparison) -> Iterator[str]:
     if suspects and not one.group:
         yield f"{label}agree with the others no better than chance (kappa): {listed(suspects, _MOST_NAMED)}"
     if (gain := one.gain) is not None:
-        of_best = f"its best member {gain.best} {PERCENT_1.write(gain.best_agreement)}"
+        of_best = f"its best member {gain.best} {PERCENT.write(gain.best_agreement)}"
         bounds = "" if gain.gain.low is None else f" (difference {with_interval(gain.gain, SIGNED_2)})"
-        yield f"{label}panel: {PERCENT_1.write(gain.agreement)} like people, {of_best}{bounds}"
+        yield f"{label}panel: {PERCENT.write(gain.agreement)} like people, {of_best}{bounds}"
     if ties := gain_from_ties(one):
         yield f"{label}panel: {ties}"
     for name, judge in one.judges.items():

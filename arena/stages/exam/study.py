@@ -269,10 +269,10 @@ class ExamScores:
         }
 
     @cached_property
-    def covers(self) -> dict[str, float]:
+    def covers(self) -> dict[str, Mean]:
         """By agent the mean cover at the usual level."""
         means = self.means("cover", self.level)
-        return {agent: means[agent].value for agent in self.places(self.level)}
+        return {agent: means[agent] for agent in self.places(self.level)}
 
     @cached_property
     def alpha_ndcg(self) -> Floats:

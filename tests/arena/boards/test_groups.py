@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,17 +13,22 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from arena.boards import cache as kept
-from arena.boards.cache import cached_leaderboard
+from arena.boards.cache import cached_games, cached_leaderboard
 from arena.boards.compare import compare_board
+from arena.boards.games import opponents_table
 from arena.boards.leaderboard import TournamentBoard
-from arena.boards.results import Leaderboard, leaderboard
+from arena.boards.queries import query_board
+from arena.boards.results import Group, Leaderboard, leaderboard
 from arena.config.whole import load_config
+from arena.people.calibrate import compare_with_people
 from arena.present.plain import plain
+from arena.ratings.separation import separations
 from arena.run.tournament import run
 from arena.store import Store
 from judges.errors import InputError
 from tests.golden.worlds import write_whole
 from tests.support.pages import shown
+from tests.support.peoples_words import add_people
 from ui.data import LOCATION_VARIABLE
 
 GROUPS = (("kind", "odd"), ("kind", "even"))
@@ -81,6 +86,36 @@ def test_a_group_is_kept_beside_the_whole_and_never_taken_for_it(store: Store) -
     with mock.patch.object(kept, "leaderboard", side_effect=AssertionError("rated again")):
         assert repr(cached_leaderboard(store, "whole", group)) == repr(fresh)
         assert repr(cached_leaderboard(store, "whole")) == whole
+
+
+def test_queries_games_and_people_of_the_groups_add_up_to_the_whole_s(store: Store, config: Path) -> None:
+    add_people(Path(load_config(config).store), "whole")
+    parts = [leaderboard(store, "whole", group=group) for group in GROUPS]
+    assert parts[0].ratings
+    agent, queries = parts[0].ratings.agents[0].agent, query_board(store, "whole")
+    games = cached_games(store, "whole")
+    scores = games.scores(store.settings("whole").win_and_tie)
+
+    def met(chosen: Collection[str] | None) -> dict[str, int]:
+        rows = opponents_table(games, scores, agent, lambda *_: "", chosen).rows
+        return {row["opponent"]: row["games"] for row in rows}
+
+    def by_judge(group: Group | None) -> dict[str, int]:
+        comparisons, _ = compare_with_people(store, "whole", group=group)
+        return {f"{one.people.level} {name}": own.n for one in comparisons for name, own in one.judges.items()}
+
+    boards = [queries.of_group(*group) for group in GROUPS]
+    assert met(None) == {name: sum(met(board.queries)[name] for board in boards) for name in met(None)}
+    whole, *of_groups = (by_judge(group) for group in (None, *GROUPS))
+    assert {"verdicts words", "criteria words"} <= whole.keys()
+    assert whole == {name: sum(own.get(name, 0) for own in of_groups) for name in whole}
+    assert [sum(wanted for _, wanted in board.verdicts.values()) for board in boards] == [210, 210]
+    for board in boards:
+        assert "Of 5 queries" in board.finding
+        assert board.finding.split()[0] == board.by_separation[0].query_id in board.queries
+        with_games = [one for one in board.standings.figures if one.separation is not None]
+        _, agreement = separations(*board.measured("games"))
+        assert [one.agreement for one in with_games] == pytest.approx(agreement[: len(with_games)].tolist())
 
 
 def _draw() -> None:

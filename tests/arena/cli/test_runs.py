@@ -30,7 +30,11 @@ def test_the_demo_judges_nothing_twice_and_gives_the_same_bytes(cli: Any, demo: 
     again = cli("demo", "--out", demo)
     assert again.status == 0
     assert again.err.count(" 0 calls, $0.00") == 7
-    assert "FAILED: No language model judged these games." in again.out
+    lines = again.out.splitlines()
+    assert lines[0].startswith("Nothing to conclude yet: No language model judged these games.")
+    assert (len(lines) <= 25, [line for line in lines if len(line) > 80 and "/" not in line]) == (True, [])
+    assert len(re.findall(r"^\d to \d +(?:(?:rag|fusion)-|weak-baseline)", again.out, re.MULTILINE)) == 7
+    assert [line for line in lines if line.startswith("FAILED: ")]
     assert cli("leaderboard", demo / "tournament.yaml", "--format", "json") == first
     assert cli("leaderboard", demo / "rag-handbook.db", "--format", "json") == first
 
@@ -64,8 +68,8 @@ def test_a_stage_can_be_done_alone_and_must_be_there(cli: Any, demo: Path) -> No
     (demo / "rag-handbook.db").unlink()
     alone = cli("run", demo / "tournament.yaml", "--stage", "relevance", "--details")
     assert alone.status == 0
-    assert re.search(r"^Documents labelled +100\.0% +132 +132 +0 +0 +0$", alone.out, re.MULTILINE)
-    assert re.search(r"^Games judged, each order counted +26\.6% +1,092 +290 +0 +802 +290$", alone.out, re.MULTILINE)
+    assert re.search(r"^Documents labelled +100% +132 +132 +0 +0 +0$", alone.out, re.MULTILINE)
+    assert re.search(r"^Games judged, each order counted +27% +1,092 +290 +0 +802 +290$", alone.out, re.MULTILINE)
     config = configured(demo, "judges: {lex: {provider: lexical}}\nretrieval: {judge: lex}\n")
     assert "Without games" in cli("run", config).out
     absent = cli("run", config, "--stage", "criteria")
@@ -86,7 +90,7 @@ def test_an_incomplete_run_ends_with_three_and_prints_ratings_with_their_coverag
     failed = 38  # two of q07's 21 pairs have equal answers
     assert ran.status == 3
     assert "fusion-bm25" in ran.out
-    assert re.search(rf"^Games judged, each order counted +96\.5% +1,092 +1,054 +{failed} +0 ", ran.out, re.MULTILINE)
+    assert re.search(rf"^Games judged, each order counted +97% +1,092 +1,054 +{failed} +0 ", ran.out, re.MULTILINE)
     assert re.search(rf"no reply is recorded for this prompt .* {failed} +run again", ran.out)
     assert "'ragleague failures' lists them" in ran.out
     assert "run again to go on" in ran.err
