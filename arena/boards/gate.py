@@ -19,7 +19,7 @@ from arena.config.stored import StoredSettings
 from arena.data.games import FAILED, NOT_WANTED, TIE, Bools, GameTable
 from arena.people.methods import means_of
 from arena.present.blocks import Block, Board, Remarks, Section
-from arena.present.numbers import COUNT, PERCENT_1, Number, counted, listed
+from arena.present.numbers import COUNT, Number, Percent, counted, listed
 from arena.present.picture import Line, Mark, Whiskers
 from arena.present.table import Column, Table
 from arena.ratings.evidence import outcomes_of
@@ -33,6 +33,8 @@ LEVEL: Final = 0.95
 PASSED, FAILED_GATE, UNDECIDED = 0, 1, 3
 """What a gate's exit status is."""
 
+_SHARE: Final = Percent(1)
+"""Of points: it is held against a bar, which may have a decimal."""
 _METHODS: Final = {stage: name for stage, name in OF_STAGE.items() if stage != PAIRWISE}
 _FORM: Final = Number(3)
 _SIGNED: Final = Number(3, signed=True)
@@ -86,10 +88,10 @@ class Compared:
                 f"difference {_SIGNED.write(own.value)}{ends}, margin {margin:g}."
             )
         share = [None if end is None else end + 0.5 for end in (own.low, own.high)]
-        ends = "" if own.low is None else f" ({self.level:.0%} interval {PERCENT_1.between(*share)})"
+        ends = "" if own.low is None else f" ({self.level:.0%} interval {_SHARE.between(*share)})"
         return (
-            f"{self.title}: {new} won {PERCENT_1.write(own.value + 0.5)} of the points against {old} on "
-            f"{queries}{ends}, a tie counting half. Above {PERCENT_1.write(0.5 - margin)} it is not worse, above 50% "
+            f"{self.title}: {new} won {_SHARE.write(own.value + 0.5)} of the points against {old} on "
+            f"{queries}{ends}, a tie counting half. Above {_SHARE.write(0.5 - margin)} it is not worse, above 50% "
             "better."
         )
 
@@ -369,7 +371,7 @@ def _doubts(games: GameTable, rows: Bools, new: str) -> Iterator[str]:
     share = first.sum() / judged.sum()
     if not _ONE_SIDED <= share <= 1 - _ONE_SIDED:
         where = "first" if share > 0.5 else "last"
-        yield f"{new} was shown {where} in {PERCENT_1.write(max(share, 1 - share))} of the verdicts. Judge both orders."
+        yield f"{new} was shown {where} in {_SHARE.write(max(share, 1 - share))} of the verdicts. Judge both orders."
     different = judged & ~games.identical[rows][:, None]
     if different.any() and not (said[different] != TIE).any():
         yield (
