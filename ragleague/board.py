@@ -12,7 +12,7 @@ from arena.boards.gate import MARGIN, Comparison, compare
 from arena.boards.leaderboard import TournamentBoard, judged_on, with_people
 from arena.store import Store
 from judges.errors import InputError
-from ragleague.shown import as_text, drawn, fragment, frame
+from ragleague.shown import drawn, fragment, frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -171,7 +171,7 @@ class Board:
         return Path(path)
 
     def __repr__(self) -> str:
-        return as_text(self._shown().brief())
+        return self._shown().screen().rstrip()
 
     def _repr_html_(self) -> str:
         with self._opened() as store:

@@ -27,6 +27,7 @@ from arena.present.numbers import (
 )
 from arena.present.plain import flat, plain
 from arena.present.table import Column, Table, first, records
+from arena.present.terminal import fitted
 from judges.errors import CAUSES, RETRIED_NEXT_RUN
 
 if TYPE_CHECKING:
@@ -68,6 +69,10 @@ _NAMED: Final = 3
 """Judges named on it; the others are counted."""
 _NAME: Final = 20
 """Characters of an agent's name on a terminal, unless it takes more to tell it from the others."""
+_WIDTH, _LINES = 80, 25
+"""Characters and lines of one screen of a terminal."""
+_FITTING: Final = ((100, 9), (50, 2), (50, 1), (15, 2), (15, 1), (10, 1), (8, 1), (6, 0))
+"""Agents and remedies on it, as many of them as fit."""
 _CRITERION: Final = "criteria_"
 """Before the name of a criterion in the name of its column."""
 _STAGES: Final = (
@@ -164,6 +169,14 @@ class TournamentBoard(Board):
             Section("leaderboard", "Leaderboard", "", [table] if table.rows else []),
             Section("trust", "Checks that failed", "", [*([Checks(failed)] if failed else []), Remarks(closing)]),
         ]
+
+    def screen(self, more: Sequence[str] = (), width: int = _WIDTH) -> str:
+        """The same as a terminal shows it, on lines of at most so many characters; ``more`` as of ``brief``.
+
+        Where not all fits on one screen, some agents and remedies are left out, and counted or named.
+        """
+        forms = (self.brief(more, agents, remedies) for agents, remedies in _FITTING)
+        return fitted(forms, min(width, _WIDTH), _LINES)
 
     def _group(self) -> list[str]:
         group = self.board.group

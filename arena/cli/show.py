@@ -18,11 +18,6 @@ if TYPE_CHECKING:
     from arena.present.blocks import Block, Section
     from arena.store import Store
 
-_WIDTH, _LINES = 80, 25
-"""Of the first screen."""
-_FITTING = ((100, 9), (50, 2), (50, 1), (15, 2), (15, 1), (10, 1), (8, 1), (6, 0))
-"""Agents and remedies on it, as many of them as fit."""
-
 
 def print_leaderboard(store: Store, board: Leaderboard, form: str, *, source: str = "", details: bool = False) -> None:
     """Write a leaderboard to standard output in one of the formats of ``leaderboard --format``.
@@ -49,8 +44,7 @@ def print_leaderboard(store: Store, board: Leaderboard, form: str, *, source: st
         name = program()
         more = f"More: {name} leaderboard {source} --details", f"In the browser: {name} ui {source}"
         if form == "table":
-            forms = (whole.brief(more, agents, remedies) for agents, remedies in _FITTING)
-            sys.stdout.write(terminal.fitted(forms, min(output.width, _WIDTH), _LINES))
+            sys.stdout.write(whole.screen(more, output.width))
         else:
             _show_sections(whole.brief(), form)
     if refusal and form not in {"json", "table"}:

@@ -45,7 +45,7 @@ def test_every_public_name_is_there_and_costs_nothing_before_it_is_used() -> Non
 
 def test_a_board_says_what_the_command_says(board: rl.Board, demo: Path, cli: Callable[..., Any]) -> None:
     told = cli("leaderboard", demo / "tournament.yaml")
-    assert repr(board).splitlines() == [line.rstrip() for line in told.out.splitlines() if not line.startswith("More:")]
+    assert told.out.startswith(repr(board))
     frame = board.to_frame()
     assert (
         ",".join(frame.columns) == cli("leaderboard", demo / "tournament.yaml", "--format", "csv").out.splitlines()[0]
