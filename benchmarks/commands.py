@@ -50,8 +50,8 @@ def main() -> None:
         show("... with the extra 'fast'", run("rate", str(small)), peers)
         if given.large:
             simulated(given.large, 0).rename(columns={"query_id": "qid"}).to_parquet(large)
-            few = run("rate", str(large), "--tournaments", "1", python=WITHOUT_EXTRAS)
-            show(f"rate --tournaments 1, {given.large:,} games, Parquet", few)
+            few = run("rate", str(large), "--set", "tournaments=1", python=WITHOUT_EXTRAS)
+            show(f"rate --set tournaments=1, {given.large:,} games, Parquet", few)
 
 
 if __name__ == "__main__":

@@ -111,7 +111,7 @@ def rate_table(file: Path, settings: RatingSettings, options: TableOptions) -> R
         raise DataError(file, "no row is left to rate")
     if settings.position and read.order_unknown:
         raise _error(
-            file, read, read.order_known.index(False), "--position needs the order of every row, and it is empty"
+            file, read, read.order_known.index(False), "position needs the order of every row, and it is empty"
         )
     clusters = _clusters(file, read, options.cluster_column) if options.cluster_column else None
     verdicts = tabulate(read.verdicts)

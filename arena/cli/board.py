@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
@@ -10,13 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 import typer
 
 from arena.cli.console import INCOMPLETE
-from arena.cli.options import Details, Form, Samples, Source, Tournament
+from arena.cli.options import Details, Form, Grouped, Samples, Set, Source, Tournament, read_set
 from judges.errors import InputError
+from judges.sections import Count, Section
 
 if TYPE_CHECKING:
     from arena.ratings.rate import Ratings
 
 
+_READING = "How FILE is read"
 Method: TypeAlias = Literal["elo", "bt"]
 """Which rating orders the table."""
 
@@ -24,7 +25,7 @@ Method: TypeAlias = Literal["elo", "bt"]
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.command("leaderboard")(leaderboard)
-    app.command("rate")(rate)
+    app.command("rate", cls=Grouped)(rate)
 
 
 def leaderboard(
@@ -89,54 +90,68 @@ def leaderboard(
         raise typer.Exit(INCOMPLETE)
 
 
+class _Fine(Section):
+    """What is seldom chosen of how verdicts become ratings: the names of ``RatingSettings``."""
+
+    ties: Literal["davidson", "rao-kupper", "half"] = "davidson"
+    preferences: Literal["hard", "soft"] = "hard"
+    position: bool = False
+    intervals: Literal["bootstrap", "sandwich"] = "bootstrap"
+    anchor: str | None = None
+    initial: float = 1000.0
+    scale: float = 400.0
+    k: float = 32.0
+    tournaments: Count = 500
+
+
 def rate(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="a table of verdicts, or a matrix of win percentages")],
     method: Annotated[Method, typer.Option(help="which rating orders the agents; ranks stay Bradley-Terry's")] = "bt",
-    ties: Annotated[
-        Literal["davidson", "rao-kupper", "half"], typer.Option(help="how Bradley-Terry counts a tie")
-    ] = "davidson",
-    preferences: Annotated[
-        Literal["hard", "soft"],
-        typer.Option(help="score games by verdicts, or by probabilities (columns p_a, p_b, p_tie)"),
-    ] = "hard",
-    position: Annotated[bool, typer.Option("--position", help="estimate what being shown first is worth")] = False,
     covariate: Annotated[
         list[str] | None, typer.Option(help="a numeric column that ratings are controlled for; may be repeated")
+    ] = None,
+    by: Annotated[str | None, typer.Option(metavar="judge", help="'judge': also each judge's own ratings")] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=COLUMN", help="the file's name for a column", rich_help_panel=_READING),
+    ] = None,
+    skip_faulty: Annotated[
+        bool,
+        typer.Option(
+            "--skip-faulty",
+            help="leave out and count rows without a verdict, and games of an agent against itself",
+            rich_help_panel=_READING,
+        ),
+    ] = False,
+    as_games: Annotated[
+        bool | None,
+        typer.Option(
+            "--as-games/--reconcile",
+            help="every row one game, or both orders reconciled; else as the columns say",
+            rich_help_panel=_READING,
+        ),
+    ] = None,
+    queries: Annotated[
+        int | None,
+        typer.Option(min=1, help="games behind each cell of a win matrix", rich_help_panel=_READING),
     ] = None,
     cluster: Annotated[
         str, typer.Option(metavar="COLUMN|none", help="what the bootstrap draws: whole values of a column, or games")
     ] = "qid",
-    by: Annotated[str | None, typer.Option(metavar="judge", help="'judge': also each judge's own ratings")] = None,
-    as_games: Annotated[
-        bool | None, typer.Option("--as-games/--reconcile", help="every row one game, or both orders reconciled")
-    ] = None,
-    column: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=COLUMN", help="the file's name for a column; may be repeated")
-    ] = None,
-    skip_empty: Annotated[
-        bool, typer.Option("--skip-empty", help="leave out and count rows without a verdict")
-    ] = False,
-    skip_self_play: Annotated[
-        bool, typer.Option("--skip-self-play", help="leave out and count games of an agent against itself")
-    ] = False,
-    k: Annotated[float, typer.Option(help="Elo's step")] = 32.0,
-    initial: Annotated[float, typer.Option(help="Elo's first rating and the mean of Bradley-Terry's")] = 1000.0,
-    scale: Annotated[float, typer.Option(help="rating points per factor of ten in the odds")] = 400.0,
-    anchor: Annotated[str | None, typer.Option(help="the agent whose Bradley-Terry rating is --initial")] = None,
-    tournaments: Annotated[int, typer.Option(min=1, help="random orders that Elo is averaged over")] = 500,
-    intervals: Annotated[
-        Literal["bootstrap", "sandwich"],
-        typer.Option(help="resample queries, or a formula: quicker, nothing is drawn"),
-    ] = "bootstrap",
     samples: Samples = 1000,
     seed: Annotated[int, typer.Option(min=0, help="of orders and samples")] = 0,
-    queries: Annotated[int | None, typer.Option(min=1, help="games behind each cell of a win matrix")] = None,
+    fine: Set = None,
     form: Form = "table",
 ) -> None:
     """Rate agents from a table of verdicts alone.
 
     FILE has columns qid, agent_a, agent_b, verdict (and judge, order), or is a matrix of win percentages with one row
     and one column per agent, which needs --queries.
+
+    --set: ties=davidson, rao-kupper or half (how Bradley-Terry counts a tie); preferences=soft (games scored by columns
+    p_a, p_b, p_tie); position=true (what being shown first is worth); intervals=sandwich (a formula, quicker);
+    anchor=AGENT (whose Bradley-Terry rating is 'initial'); initial=1000 and scale=400 (points per factor of ten in the
+    odds); k=32 and tournaments=500 (Elo's step, and the random orders it is averaged over).
     """
     from arena.boards.rated_tables import TableOptions, rate_table, rate_win_matrix
     from arena.boards.ratings import RatedBoard
@@ -144,44 +159,33 @@ def rate(
     from arena.data.win_matrix import is_win_matrix
     from arena.ratings.rate import RatingSettings
 
-    for option, number in {"--k": k, "--initial": initial, "--scale": scale}.items():
-        if not math.isfinite(number):
-            raise InputError(f"{option}: a number, not {number}")
+    chosen = read_set(_Fine, fine)
     if by not in {None, "judge"}:
         raise InputError(f"--by: only 'judge', not {by!r}")
     matrix = is_win_matrix(file) and not column
     if matrix:
         of_tables = {
-            "--preferences": preferences == "soft",
-            "--position": position,
+            "--set preferences": chosen.preferences == "soft",
+            "--set position": chosen.position,
             "--covariate": covariate,
             "--cluster": cluster != "qid",
             "--by": by,
             "--as-games/--reconcile": as_games is not None,
-            "--skip-empty": skip_empty,
-            "--skip-self-play": skip_self_play,
+            "--skip-faulty": skip_faulty,
         }
         if given := [option for option, chosen in of_tables.items() if chosen]:
             raise InputError(f"{file}: a matrix of win percentages; {', '.join(given)}: only with a table of verdicts")
     elif queries is not None:
         raise InputError(f"{file}: --queries goes with a matrix of win percentages, and this is a table of verdicts")
     settings = RatingSettings(
-        k=k,
-        initial=initial,
-        centre=initial,
-        scale=scale,
-        anchor=anchor,
-        tournaments=tournaments,
-        ties=ties,
-        preferences=preferences,
-        intervals=intervals,
-        position=position,
+        **chosen.model_dump(),
+        centre=chosen.initial,
         bootstrap=samples,
         cluster=cluster != "none",
         reconcile=None if as_games is None else not as_games,
         seed=seed,
     )
-    how = TableOptions(cluster, tuple(covariate or ()), tuple(column or ()), skip_empty, skip_self_play, by == "judge")
+    how = TableOptions(cluster, tuple(covariate or ()), tuple(column or ()), skip_faulty, skip_faulty, by == "judge")
     rated = rate_win_matrix(file, settings, queries) if matrix else rate_table(file, settings, how)
     rated = replace(
         rated,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from arena.cli.options import Told
+from arena.cli.options import Set, Told, read_set
 
 if TYPE_CHECKING:
     from arena.data.corpus import Reading
@@ -49,15 +49,14 @@ def documents(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="the corpus, a table: did, title, source, page, document")
     ] = None,
-    max_mb: Annotated[int | None, typer.Option(min=1, help="skip larger files (100)")] = None,
-    max_pages: Annotated[int | None, typer.Option(min=1, help="skip longer PDFs (5000)")] = None,
-    max_seconds: Annotated[int | None, typer.Option(min=1, help="skip files that take longer to read (120)")] = None,
+    fine: Set = None,
     form: Told = "table",
 ) -> None:
     """Cut documents into passages for retrieval.
 
-    They are written as a corpus that 'data.corpus' reads.     Without --out it says what can be read. Exit status 3:
-    some file was skipped or read in part, and the output says why.
+    They are written as a corpus that 'data.corpus' reads. --set: megabytes=100, pages=5000 and seconds=120, above which
+    a file is skipped. Without --out it says what can be read. Exit status 3: some file was skipped or read in part, and
+    the output says why.
     """
     from arena.cli.console import INCOMPLETE, tell
     from arena.data.corpus import Reading, read_passages
@@ -67,8 +66,7 @@ def documents(
 
     asked = {"size": size, "overlap": overlap, "near_duplicates": near_duplicates or None}
     how = _section(PassagesSection, {"by": by} | asked)
-    bounds = {"megabytes": max_mb, "pages": max_pages, "seconds": max_seconds}
-    limits = _section(Limits, {name: value for name, value in bounds.items() if value is not None})
+    limits = read_set(Limits, fine)
     reading = Reading()
     rows = _rows(read_passages(paths, how, limits, reading))
     if out is not None:

@@ -30,11 +30,25 @@ class Old:
 EVERYWHERE: Final = {"--json": "--format json", "--bootstrap": "--samples {}"}
 """Options that had other names, of whatever command."""
 
+_LIMITS: Final = {"mb": "megabytes", "pages": "pages", "seconds": "seconds"}
+_OF_RETRIEVAL: Final = {"--model-path": "--set path={}"} | {
+    f"--{key.replace('_', '-')}": f"--set {key}={{}}" for key in ("rrf_k", "model", "base_url", "api_key_env")
+}
+_FINE: Final = ("ties", "preferences", "intervals", "anchor", "initial", "scale", "k", "tournaments")
+_OF_RATINGS: Final = {
+    "--position": "--set position=true",
+    "--skip-empty": "--skip-faulty",
+    "--skip-self-play": "--skip-faulty",
+    **{f"--{key}": f"--set {key}={{}}" for key in _FINE},
+}
 OLD: Final[Mapping[str, Old]] = {
     "demo": Old("demo", {"--dir": "--out {}"}),
     "synth": Old("make queries"),
     "agents run": Old("make answers"),
-    "agents retrieve": Old("retrieve"),
+    "agents retrieve": Old("retrieve", _OF_RETRIEVAL),
+    "retrieve": Old("retrieve", _OF_RETRIEVAL),
+    "documents": Old("documents", {f"--max-{name}": f"--set {key}={{}}" for name, key in _LIMITS.items()}),
+    "rate": Old("rate", _OF_RATINGS),
     "batches": Old("failures --batches"),
     "pool": Old("metrics", {"--depth": "--pool {}"}),
     "qrels agreement": Old("calibrate", arguments={0: "--people {}"}),

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 from typer.core import TyperCommand
 
 from judges.errors import InputError
+
+if TYPE_CHECKING:
+    from judges.sections import Section
 
 Source = Annotated[str, typer.Argument(metavar="CONFIG|STORE", help="a tournament's YAML file or its store")]
 Tournament = Annotated[str | None, typer.Option(help="its name, where the store holds several")]
@@ -68,6 +71,41 @@ def require_unused(why: str, given: Mapping[str, object]) -> None:
     """
     if wrong := [option for option, value in given.items() if value]:
         raise InputError(f"{', '.join(wrong)}: does not go with {why}")
+
+
+Set = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="a setting that is seldom needed; repeat")
+]
+_Section = TypeVar("_Section", bound="Section")
+
+
+def read_set(section: type[_Section], given: Sequence[str] | None, **others: object) -> _Section:
+    """The settings that ``--set`` gives, checked as those of a YAML file are.
+
+    Args:
+        section: what there is to set.
+        given: ``KEY=VALUE``.
+        others: values that other options give.
+
+    Raises:
+        InputError: an entry is none, or a key or a value is wrong.
+    """
+    from pydantic import ValidationError
+
+    from judges.sections import describe, nearest
+
+    values: dict[str, object] = {}
+    for entry in given or ():
+        key, separator, value = entry.partition("=")
+        if not (key and separator and value):
+            raise InputError(f"--set {entry}: KEY=VALUE is asked for")
+        if key not in section.model_fields or key in others:
+            raise InputError(f"--set {key}: there is none{nearest(key, section.model_fields.keys() - others)}")
+        values[key] = value
+    try:
+        return section.model_validate({**others, **values})
+    except ValidationError as error:
+        raise InputError(f"--set: {describe(error)}") from error
 
 
 class Grouped(TyperCommand):

@@ -30,7 +30,7 @@ def ui(
 ) -> None:
     """Open the web leaderboard of a store.
 
-    On this machine, or with a sign-in for a team.     With CONFIG its pages can also start and stop its runs, and
+    On this machine, or with a sign-in for a team. With CONFIG its pages can also start and stop its runs, and
     edit the files that it names in its own folder, such as the test bank.
     """
     from arena.cli.sources import location_and_name

@@ -26,7 +26,7 @@ def report(
 ) -> None:
     """Write a report as one HTML file.
 
-    It needs no network and runs no script.     A report that is there is replaced; any other file only with --force.
+    It needs no network and runs no script. A report that is there is replaced; any other file only with --force.
     Exit status 3: too little is judged to rate on, and the report says what is missing.
     """
     from arena.boards.report import write_report

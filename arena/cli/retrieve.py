@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
+
+from arena.cli.options import Set, read_set
+from judges.sections import Count, Section
+
+
+class _Fusion(Section):
+    """How two rankings become one."""
+
+    rrf_k: Count = 60
 
 
 def register(app: typer.Typer) -> None:
@@ -21,42 +30,33 @@ def retrieve(
     out: Annotated[Path, typer.Option(metavar="FILE", help="where the run goes")],
     retriever: Annotated[Literal["bm25", "dense", "hybrid"], typer.Option(help="bm25, dense, or both merged")] = "bm25",
     depth: Annotated[int, typer.Option(min=1, help="documents for each query")] = 100,
-    rrf_k: Annotated[int, typer.Option(min=1, help="hybrid: the constant of reciprocal rank fusion")] = 60,
     embeddings: Annotated[
         Literal["auto", "openai", "transformers", "minilm", "hashed"],
         typer.Option(help="dense, hybrid; auto is minilm where installed, else hashed words"),
     ] = "auto",
-    model: Annotated[str, typer.Option(help="openai: the model; transformers: its name on the hub")] = "",
-    model_path: Annotated[Path | None, typer.Option(metavar="FOLDER", help="transformers: a local model")] = None,
-    base_url: Annotated[str | None, typer.Option(help="openai: a server of your own")] = None,
-    api_key_env: Annotated[str | None, typer.Option(help="openai: the environment variable with the key")] = None,
     cache: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="keep embeddings here, so that none is made twice")
     ] = None,
     name: Annotated[str | None, typer.Option(help="the run's tag; made of retriever and model when absent")] = None,
+    fine: Set = None,
 ) -> None:
     """Search a corpus with every query.
 
-    What is found is written as a TREC run.
+    What is found is written as a TREC run. --set: rrf_k=60 (the constant of reciprocal rank fusion, for hybrid), and
+    the keys of a YAML file's 'embeddings': model, path, base_url, api_key_env, query_prefix, batch and so on.
     """
     import asyncio
 
-    from pydantic import ValidationError
-
     from arena.cli.console import errors, say
-    from judges.errors import InputError
-    from judges.sections import describe
     from retrieval_eval.agents.ranking import Corpus
     from retrieval_eval.agents.retrieval import Library, retrieve_run
     from retrieval_eval.agents.spec import EmbeddingsSpec
     from retrieval_eval.data.collections import read_corpus, read_topics
     from retrieval_eval.data.runs import write_run
 
-    given: dict[str, Any] = {"model": model, "path": model_path, "base_url": base_url, "api_key_env": api_key_env}
-    try:
-        spec = EmbeddingsSpec(provider=embeddings, **{key: value for key, value in given.items() if value})
-    except ValidationError as error:
-        raise InputError(f"--embeddings: {describe(error)}") from error
+    fusing = [entry for entry in fine or () if entry.startswith("rrf_k=")]
+    rrf_k = read_set(_Fusion, fusing).rrf_k
+    spec = read_set(EmbeddingsSpec, [entry for entry in fine or () if entry not in fusing], provider=embeddings)
     topics = list(read_topics(queries).values())
     searched = Corpus.of(read_corpus(corpus))
     library = Library(searched, cache)

@@ -14,7 +14,7 @@ MTBENCH = (
 )
 CROWD = (
     f"{DATA}/crowdrag25/llm_verdicts.csv.gz --column judge=mode --people {DATA}/crowdrag25/human_votes.csv.gz "
-    "--by dimension --skip-empty --samples 50"
+    "--by dimension --skip-faulty --samples 50"
 )
 BOARD = "tournament.yaml"
 GRADES = "grades.csv --bank bank2.csv"
@@ -56,9 +56,11 @@ WORLDS = (
                 for what in ("verdicts", "labels", "query-labels", "criteria")
             ),
             Case("qrels-export.txt", f"export {BOARD} labels.qrels --what qrels", {"labels.qrels": "labels.qrels"}),
-            *forms("rate", "rate verdicts.csv --samples 100 --tournaments 50"),
+            *forms("rate", "rate verdicts.csv --samples 100 --set tournaments=50"),
             *both(
-                "rate-sandwich", "rate verdicts.csv --intervals sandwich --tournaments 50 --ties rao-kupper --position"
+                "rate-sandwich",
+                "rate verdicts.csv --set intervals=sandwich --set tournaments=50 --set ties=rao-kupper "
+                "--set position=true",
             ),
             Case("store-copy.json", f"store copy {BOARD} moved.db --format json"),
             *both("store-check", f"store check {BOARD}"),
@@ -265,12 +267,13 @@ WORLDS = (
     World(
         "rate",
         [
-            *forms("matrix", "rate matrix.csv --queries 200 --ties half --samples 100"),
-            *forms("soft", "rate sure.csv --preferences soft --samples 100"),
+            *forms("matrix", "rate matrix.csv --queries 200 --set ties=half --samples 100"),
+            *forms("soft", "rate sure.csv --set preferences=soft --samples 100"),
             *forms("lengths", "rate lengths.csv --covariate log:words --samples 100"),
             *forms("elo", "rate lengths.csv --method elo --cluster none --samples 100"),
             *forms(
-                "judges", "rate judges.csv --by judge --position --covariate log:words --cluster topic --samples 50"
+                "judges",
+                "rate judges.csv --by judge --set position=true --covariate log:words --cluster topic --samples 50",
             ),
         ],
         "rate",
@@ -295,7 +298,7 @@ WORLDS = (
         "recorded-calibrate",
         [
             *forms("mtbench", f"calibrate {MTBENCH}"),
-            *both("mtbench-votes", f"calibrate {MTBENCH} --against votes --games ordered"),
+            *both("mtbench-votes", f"calibrate {MTBENCH} --against votes --as-games"),
             *both("mtbench-estimates", f"calibrate {MTBENCH} --estimates --width 0.2"),
             Case("crowd.json", f"calibrate {CROWD} --format json"),
         ],

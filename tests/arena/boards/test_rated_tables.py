@@ -175,7 +175,7 @@ def test_places_are_judged_by_the_rows_alone_that_tell_their_order(write: Callab
     assert none is not None
     assert none.first_share.value is none.first_effect.value is none.order_agreement.value is None
     position = RatingSettings(tournaments=5, bootstrap=50, position=True)
-    assert refusal(write(hidden), position).startswith(f"{file}:3: --position needs the order of every row")
+    assert refusal(write(hidden), position).startswith(f"{file}:3: position needs the order of every row")
 
 
 LINE = ("q1", "ann", "bob", "A", "d", "ab", 5, 9, "t1")
@@ -256,12 +256,12 @@ def test_repeats_conflicts_and_rows_left_out_are_counted(write: Callable[..., Pa
 
 RECORDED = [
     # file, options, verdicts (counted with other tools), who leads, whether any game has both orders
-    ("mtbench_multijudge/verdicts.csv", ["--skip-empty"], 14365, "EXAONE-3.5-7.8B-Instruct", True),
+    ("mtbench_multijudge/verdicts.csv", ["--skip-faulty"], 14365, "EXAONE-3.5-7.8B-Instruct", True),
     ("llmfao/gpt4_verdicts.csv", [], 1165, "Airoboros L2 70B", False),
-    ("alpaca_eval2/verdicts_dev.csv.gz", ["--skip-empty", "--skip-self-play"], 53098, "NullModel", False),
+    ("alpaca_eval2/verdicts_dev.csv.gz", ["--skip-faulty"], 53098, "NullModel", False),
     ("mtbench_human/human_votes.csv", [], 877, "gpt-4", False),
     ("crowdrag25/human_gold.csv.gz", ["--column", "verdict=gold"], 4830, "llm-bullet", True),
-    ("crowdrag25/llm_verdicts.csv.gz", ["--skip-empty"], 8464, None, True),
+    ("crowdrag25/llm_verdicts.csv.gz", ["--skip-faulty"], 8464, None, True),
 ]
 
 
@@ -269,7 +269,7 @@ RECORDED = [
 def test_recorded_tables_are_rated_with_their_judge_health(
     cli: Any, shared: Path, name: str, options: list[str], verdicts: int, leader: str | None, both_orders: bool
 ) -> None:
-    more = [*options, "--samples", "50", "--tournaments", "5", "--format", "json"]
+    more = [*options, "--samples", "50", "--set", "tournaments=5", "--format", "json"]
     ended = cli("rate", shared / "data" / name, *more)
     assert ended.status == 0, ended.err
     told = json.loads(ended.out)

@@ -64,7 +64,7 @@ def test_commands_of_the_page_say_what_it_shows(entry: Any, cli: Any, shared: Pa
 
 
 def test_llmbar_gives_the_published_accuracy_and_swap_agreement(cli: Any, shared: Path, made: Path) -> None:
-    files = made / "verdicts.csv", "--people", made / "gold.csv", "--by", "subset", "--skip-empty"
+    files = made / "verdicts.csv", "--people", made / "gold.csv", "--by", "subset", "--skip-faulty"
     found = {one["group"]: one["judges"] for one in told(cli, *files)["comparisons"]}
     empty: Counter[tuple[str, str]] = Counter()
     for row in read_rows(made / "verdicts.csv"):
@@ -126,14 +126,14 @@ def test_mtbench_setups_and_kappa_are_counted_over_single_votes(cli: Any, shared
     turned = [(other[one], other[two]) for one, two in both]
     assert judge["kappa"] == pytest.approx(kappa([*both, *turned]), abs=1e-6)
     assert judge["kappa_low"] < judge["kappa"] < judge["kappa_high"]
-    (as_written,) = told(cli, *files, "--games", "ordered")["comparisons"]
+    (as_written,) = told(cli, *files, "--as-games")["comparisons"]
     assert as_written["judges"]["gpt4_pair"]["kappa"] == pytest.approx(kappa(both), abs=1e-6)
 
 
 def test_crowdrag_kappa_is_counted_over_ordered_pairs(cli: Any, shared: Path) -> None:
     folder = shared / "data/crowdrag25"
-    human = "--people", folder / "human_gold.csv.gz", "--people-column", "verdict=gold"
-    names = "--column", "judge=mode", "--by", "dimension", "--skip-empty", "--games", "ordered"
+    human = "--people", folder / "human_gold.csv.gz", "--column", "people:verdict=gold"
+    names = "--column", "judge=mode", "--by", "dimension", "--skip-faulty", "--as-games"
     found = {one["group"]: one for one in told(cli, folder / "llm_verdicts.csv.gz", *human, *names)["comparisons"]}
     gold = {ordered(row): row.text("gold") for row in read_rows(folder / "human_gold.csv.gz")}
     said: defaultdict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
@@ -192,7 +192,7 @@ def test_alpha_of_crowdrag_is_that_of_an_independent_library(cli: Any, shared: P
     krippendorff = pytest.importorskip("krippendorff")
     folder = shared / "data/crowdrag25"
     human = folder / "human_votes.csv.gz"
-    names = ("--column", "judge=mode", "--by", "dimension", "--skip-empty")
+    names = ("--column", "judge=mode", "--by", "dimension", "--skip-faulty")
     found = {
         one["group"]: one for one in told(cli, folder / "llm_verdicts.csv.gz", *names, "--people", human)["comparisons"]
     }

@@ -149,12 +149,14 @@ def test_an_import_does_not_take_the_place_of_a_run(cli: Any, played_demo: Path,
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--k", "nan"], "--k: a number, not nan"),
-        (["--initial", "inf"], "--initial: a number, not inf"),
-        (["--scale", "0"], "scale must be positive"),
+        (["--set", "k=nan"], "--set: k: "),
+        (["--set", "initial=inf"], "--set: initial: "),
+        (["--set", "scale=0"], "scale must be positive"),
+        (["--set", "kay=3"], "--set kay: there is none"),
+        (["--set", "ties=some"], "--set: ties: "),
         (["--queries", "5"], "--queries goes with a matrix"),
         (["--by", "topic"], "--by: only 'judge', not 'topic'"),
-        (["--position", "--reconcile"], "reconciled games have no order"),
+        (["--set", "position=true", "--reconcile"], "reconciled games have no order"),
     ],
 )
 def test_options_of_rate_that_make_no_sense_are_refused(
@@ -167,15 +169,14 @@ def test_options_of_rate_that_make_no_sense_are_refused(
 @pytest.mark.parametrize(
     "option",
     [
-        ["--position"],
+        ["--set", "position=true"],
         ["--covariate", "words"],
         ["--cluster", "topic"],
         ["--cluster", "none"],
         ["--by", "judge"],
         ["--as-games"],
         ["--reconcile"],
-        ["--skip-empty"],
-        ["--skip-self-play"],
+        ["--skip-faulty"],
     ],
     ids=" ".join,
 )
@@ -190,7 +191,7 @@ def test_an_anchor_that_is_no_agent_is_refused_with_those_there_are(cli: Any, tm
     (tmp_path / "m.csv").write_text("agent,x,y\nx,,60\ny,40,\n")
     (tmp_path / "v.csv").write_text("qid,agent_a,agent_b,verdict\n1,x,y,A\n2,y,x,A\n")
     for command in (["m.csv", "--queries", "10"], ["v.csv"]):
-        line = refused(cli, "rate", tmp_path / command[0], *command[1:], "--anchor", "z")
+        line = refused(cli, "rate", tmp_path / command[0], *command[1:], "--set", "anchor=z")
         assert "the anchor 'z' has no games; choose one of x, y" in line
 
 

@@ -62,7 +62,7 @@ def test_recorded_verdicts_give_the_recorded_elo(cli: Any, shared: Path) -> None
 
 def test_published_win_percentages_give_the_published_order_of_ratings(cli: Any, shared: Path) -> None:
     matrix = shared / "data/papers/ragelo_win_percentages.csv"
-    options = ["--queries", "200", "--ties", "half", "--initial", "500", "--samples", "0", "--format", "json"]
+    options = ["--queries", "200", "--set", "ties=half", "--set", "initial=500", "--samples", "0", "--format", "json"]
     rated = json.loads(cli("rate", matrix, *options).out)
     assert [row["bt"] for row in rated["agents"]] == pytest.approx([568.8, 545.2, 499.9, 482.3, 468.4, 435.4], abs=0.1)
 
@@ -81,7 +81,7 @@ def long_names(tmp_path: Path) -> Path:
 
 
 def test_notes_that_repeat_for_many_agents_are_told_thrice(cli: Any, long_names: Path) -> None:
-    quick = ("--samples", "50", "--tournaments", "5")
+    quick = ("--samples", "50", "--set", "tournaments=5")
     told = json.loads(cli("rate", long_names, *quick, "--format", "json").out)["notes"]
     alike = [note for note in told if note.startswith("No maximum of the likelihood: ")]
     assert len(alike) > 4

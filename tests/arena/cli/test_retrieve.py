@@ -36,7 +36,16 @@ def test_bm25_writes_a_run_and_says_what_it_left_out(cli: Any, options: list[obj
 
 def test_a_server_s_embeddings_make_a_run(cli: Any, options: list[object], tmp_path: Path) -> None:
     with LLMServer() as server:
-        hosted = ["--retriever", "dense", "--embeddings", "openai", "--model", "vec 1", "--base-url", server.openai_url]
+        hosted = [
+            "--retriever",
+            "dense",
+            "--embeddings",
+            "openai",
+            "--set",
+            "model=vec 1",
+            "--set",
+            f"base_url={server.openai_url}",
+        ]
         assert cli("retrieve", *options, *hosted).status == 0
     assert read_run(tmp_path / "x.run").name == "dense-vec-1"
 
@@ -44,10 +53,13 @@ def test_a_server_s_embeddings_make_a_run(cli: Any, options: list[object], tmp_p
 @pytest.mark.parametrize(
     ("extra", "said"),
     [
-        (["--embeddings", "openai"], "error: --embeddings: provider 'openai' needs a 'model'"),
-        (["--embeddings", "hashed", "--model", "m"], "error: --embeddings: provider 'hashed' has no use for 'model'"),
-        (["--embeddings", "openai", "--model", "m"], "error: no key for model 'm'"),
-        (["--embeddings", "transformers", "--model-path", "gone"], "error: gone: is not a folder"),
+        (["--embeddings", "openai"], "error: --set: provider 'openai' needs a 'model'"),
+        (
+            ["--embeddings", "hashed", "--set", "model=m"],
+            "error: --set: provider 'hashed' has no use for 'model'",
+        ),
+        (["--embeddings", "openai", "--set", "model=m"], "error: no key for model 'm'"),
+        (["--embeddings", "transformers", "--set", "path=gone"], "error: gone: is not a folder"),
     ],
 )
 def test_embeddings_that_cannot_be_made_are_one_line(
@@ -60,7 +72,16 @@ def test_embeddings_that_cannot_be_made_are_one_line(
 
 def test_a_server_that_fails_is_one_line_and_leaves_no_run(cli: Any, options: list[object], tmp_path: Path) -> None:
     with LLMServer(lambda call: Reply(status=401, text="no")) as server:
-        hosted = ["--retriever", "dense", "--embeddings", "openai", "--model", "v", "--base-url", server.openai_url]
+        hosted = [
+            "--retriever",
+            "dense",
+            "--embeddings",
+            "openai",
+            "--set",
+            "model=v",
+            "--set",
+            f"base_url={server.openai_url}",
+        ]
         ended = cli("retrieve", *options, *hosted)
     assert (ended.status, ended.err.splitlines()[-1]) == (1, "error: v: HTTP 401: no")
     assert not (tmp_path / "x.run").exists()

@@ -64,9 +64,9 @@ def test_the_leaderboard_is_what_rate_makes_of_the_exported_verdicts(cli: CLI, t
     config = write_config(tmp_path, bradley_terry=ALL)
     board = json.loads(cli("run", config, "--format", "json").out)
     assert cli("export", config, tmp_path / "v.csv").status == 0
-    by_hand = ["--position", "--covariate", "log_length", "--covariate", "citations", "--anchor", "y"]
+    by_hand = ["--set", "position=true", "--covariate", "log_length", "--covariate", "citations", "--set", "anchor=y"]
     rated = json.loads(
-        cli("rate", tmp_path / "v.csv", *by_hand, "--tournaments", "20", "--samples", "60", "--format", "json").out
+        cli("rate", tmp_path / "v.csv", *by_hand, "--set", "tournaments=20", "--samples", "60", "--format", "json").out
     )
     names = ("agent", "bt", "bt_low", "bt_high", "elo", "games", "wins")
     assert [[row[name] for name in names] for row in board["agents"]] == [
@@ -125,7 +125,7 @@ def test_intervals_come_from_the_sandwich_where_it_is_asked_for(cli: CLI, tmp_pa
     config = write_config(tmp_path, intervals="sandwich")
     board = json.loads(cli("run", config, "--format", "json").out)
     assert cli("export", config, tmp_path / "v.csv").status == 0
-    quick = ["--tournaments", "20", "--format", "json"]
+    quick = ["--set", "tournaments=20", "--format", "json"]
     formula, drawn = (
         json.loads(cli("rate", tmp_path / "v.csv", "--intervals", how, *quick).out) for how in ("sandwich", "bootstrap")
     )

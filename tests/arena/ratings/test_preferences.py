@@ -211,8 +211,8 @@ def test_a_tournament_is_rated_by_what_its_local_judge_finds_likely(cli: CLI, ju
     soft = json.loads(cli("run", judged, "--format", "json").out)
     assert soft["coverage"]["pairwise"]["judged"] == 18
     assert cli("export", judged, tmp_path / "v.csv").status == 0
-    quick_options = ["--tournaments", "5", "--samples", "20", "--format", "json"]
-    rated = json.loads(cli("rate", tmp_path / "v.csv", "--preferences", "soft", *quick_options).out)
+    quick_options = ["--set", "tournaments=5", "--samples", "20", "--format", "json"]
+    rated = json.loads(cli("rate", tmp_path / "v.csv", "--set", "preferences=soft", *quick_options).out)
     names = ("agent", "bt", "bt_low", "elo", "wins", "losses", "games")
     assert [[row[name] for name in names] for row in soft["agents"]] == [
         pytest.approx([row[name] for name in names], abs=0.01) for row in rated["agents"]
