@@ -341,7 +341,7 @@ def _ends_in_quote(lines: Sequence[str], piece: str) -> bool:
 
 def _texts(inputs: Inputs) -> Iterable[str]:
     yield inputs.query.text
-    yield from inputs.query.metadata.values()
+    yield from inputs.query.columns.values()
     for entry in inputs.documents:
         yield entry.document.text
         yield entry.reason

@@ -21,11 +21,31 @@ LABEL = "label"
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A question put to the agents."""
+    """A question put to the agents.
+
+    Attributes:
+        reference: the gold answer that somebody wrote to it, if there is one. Judges of answers see it, agents do not.
+    """
 
     query_id: str
     text: str
     metadata: Mapping[str, str] = field(default_factory=dict)
+    reference: str | None = None
+
+    @classmethod
+    def of(cls, query_id: str, text: str, columns: Mapping[str, str]) -> Query:
+        """A query of a table's further columns: all are metadata, but for a ``reference`` that is not blank."""
+        if not columns.get("reference", "").strip():
+            return cls(query_id, text, columns)
+        metadata = {name: value for name, value in columns.items() if name != "reference"}
+        return cls(query_id, text, metadata, columns["reference"])
+
+    @property
+    def columns(self) -> Mapping[str, str]:
+        """The further columns of a table, from which ``of`` makes the query again; sorted, as the store has them."""
+        if self.reference is None:
+            return self.metadata
+        return dict(sorted({**self.metadata, "reference": self.reference}.items()))
 
 
 @dataclass(frozen=True, slots=True)

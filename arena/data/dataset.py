@@ -89,7 +89,7 @@ class Dataset:
 
 def _canonical(dataset: Dataset) -> Iterator[list[object]]:
     for query_id, query in sorted(dataset.queries.items()):
-        yield ["query", query_id, query.text, dict(query.metadata)]
+        yield ["query", query_id, query.text, dict(query.columns)]
     for doc_id, document in sorted(dataset.documents.items()):
         yield ["document", doc_id, document.text, dict(document.metadata)]
     for (query_id, agent), answer in sorted(dataset.answers.items()):

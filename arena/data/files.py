@@ -36,10 +36,10 @@ def load_dataset(queries: Files, documents: Files = (), answers: Files = ()) -> 
 
     Answers may also be runs of the TREC RAG track, see ``retrieval_eval.data.trec_answers``.
 
-    Columns: queries ``qid, query``; documents ``qid, did, document`` and optionally ``agent, rank, score``; answers
-    ``qid, agent, answer``. ``ALIASES`` lists the other spellings understood. Every further column (``title``,
-    ``website``, ``publish_time``, ...) that has a value becomes metadata. Without a ``rank`` column documents are
-    ranked in the order of the file.
+    Columns: queries ``qid, query`` and optionally ``reference``, the gold answer; documents ``qid, did, document`` and
+    optionally ``agent, rank, score``; answers ``qid, agent, answer``. ``ALIASES`` lists the other spellings understood.
+    Every further column (``title``, ``website``, ``publish_time``, ...) that has a value becomes metadata. Without a
+    ``rank`` column documents are ranked in the order of the file.
 
     Raises:
         DataError: a file cannot be read (see ``retrieval_eval.data.tables``), an id is empty or repeated, a document's
@@ -75,7 +75,7 @@ def save_dataset(dataset: Dataset, folder: Path | str) -> list[Path]:
     tables: dict[str, tuple[Sequence[str], list[dict[str, Cell]]]] = {
         "queries.csv": (
             ("qid", "query"),
-            [{**query.metadata, "qid": query.query_id, "query": query.text} for query in dataset.queries.values()],
+            [{**query.columns, "qid": query.query_id, "query": query.text} for query in dataset.queries.values()],
         ),
         "documents.csv": (
             ("qid", "did", "document", *agent, "rank", "score"),
@@ -163,7 +163,7 @@ def _read_queries(paths: Sequence[Path]) -> dict[str, Query]:
             raise row.error(f"this query id stands in {places[query_id]} already", query_id)
         if not text or text.isspace():
             raise row.error(f"the text of query {query_id!r} is empty")
-        queries[query_id], places[query_id] = Query(query_id, text, _metadata(row, {"qid", "query"})), row.place
+        queries[query_id], places[query_id] = Query.of(query_id, text, _metadata(row, {"qid", "query"})), row.place
     return queries
 
 

@@ -191,7 +191,7 @@ def _settings(connection: Connection, number: int) -> tuple[Any, ...]:
 def _data(data: Dataset) -> tuple[int]:
     """A running checksum of what was read, in the order of the reading: a tenth of the work of a digest."""
     kinds: tuple[Iterable[Any], ...] = (
-        ((each.query_id, each.text, each.metadata) for each in data.queries.values()),
+        ((each.query_id, each.text, each.columns) for each in data.queries.values()),
         ((each.doc_id, each.text, each.metadata) for each in data.documents.values()),
         ((*key, each.text, each.metadata) for key, each in data.answers.items()),
         (

@@ -36,7 +36,7 @@ def dataset(connection: Connection, number: int, query_id: str | None = None) ->
     for row in rows(LabelRow, "query_id", "doc_id"):
         labels.setdefault(row.query_id, {})[row.doc_id] = row.label
     return Dataset(
-        {row.query_id: Query(row.query_id, row.text, json.loads(row.extra)) for row in rows(QueryRow, "position")},
+        {row.query_id: Query.of(row.query_id, row.text, json.loads(row.extra)) for row in rows(QueryRow, "position")},
         {row.doc_id: Document(row.doc_id, row.text, json.loads(row.extra)) for row in rows(DocumentRow, "doc_id")},
         {
             (row.query_id, row.agent): Answer(row.query_id, row.agent, row.text, json.loads(row.extra))
@@ -51,7 +51,7 @@ def queries(connection: Connection, number: int) -> dict[str, Query]:
     """The queries alone, in their order."""
     here = table(QueryRow)
     rows = connection.execute(select(here).where(here.c.tournament_id == number).order_by(here.c.position))
-    return {row.query_id: Query(row.query_id, row.text, json.loads(row.extra)) for row in rows}
+    return {row.query_id: Query.of(row.query_id, row.text, json.loads(row.extra)) for row in rows}
 
 
 def answered(connection: Connection, number: int) -> tuple[frozenset[tuple[str, str]], tuple[str, ...]]:
@@ -86,7 +86,7 @@ def replace(connection: Connection, number: int, data: Dataset) -> None:
     here = {"tournament_id": number}
     rows: dict[type[SQLModel], Iterable[dict[str, Any]]] = {
         QueryRow: (
-            {**here, "position": position, "query_id": q.query_id, "text": q.text, "extra": encoded(q.metadata)}
+            {**here, "position": position, "query_id": q.query_id, "text": q.text, "extra": encoded(q.columns)}
             for position, q in enumerate(data.queries.values())
         ),
         DocumentRow: (

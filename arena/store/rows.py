@@ -62,7 +62,7 @@ class TournamentRow(SQLModel, table=True):
 
 
 class QueryRow(SQLModel, table=True):
-    """A query of a tournament's data; ``extra`` is its metadata as JSON."""
+    """A query of a tournament's data; ``extra`` is its ``columns`` as JSON."""
 
     __tablename__ = "query"
     tournament_id: int = Field(primary_key=True, foreign_key="tournament.tournament_id")

@@ -101,12 +101,12 @@ def read_topics(source: Path | str) -> dict[str, Query]:
         query_id, text = row.identifier("qid").strip(), row.text("query").strip()
         if not text:
             raise row.error(f"the text of query {query_id!r} is empty")
-        metadata = _metadata(row)
-        known = topics.setdefault(query_id, Query(query_id, text, metadata))
+        columns = _columns(row)
+        known = topics.setdefault(query_id, Query.of(query_id, text, columns))
         if known.text != text:
             raise row.error(f"query {query_id!r} has another text further up", text)
-        if known.metadata != metadata:
-            topics[query_id] = Query(query_id, text, dict(known.metadata.items() & metadata.items()))
+        if known.columns != columns:
+            topics[query_id] = Query.of(query_id, text, dict(known.columns.items() & columns.items()))
     return topics
 
 
@@ -128,7 +128,7 @@ def _topic_rows(source: Path | str) -> Iterator[Row]:
     return _rows(source, "queries", ("qid", "query"), TOPIC_ALIASES)
 
 
-def _metadata(row: Row) -> dict[str, str]:
+def _columns(row: Row) -> dict[str, str]:
     plain = (name for name, cell in row.values.items() if not isinstance(cell, list | dict))
     return {name: text for name in plain if name not in {"qid", "query"} and (text := row.text(name))}
 

@@ -50,6 +50,21 @@ def test_the_triple_becomes_records(tmp_path: Path) -> None:
     }
 
 
+def test_a_reference_is_a_field_of_its_query_and_an_empty_one_is_none(tmp_path: Path) -> None:
+    dataset = loaded(tmp_path, "qid,query,reference,kind\nq1,why?,Because.,a\nq2,how?,,b\n")
+    assert dataset.queries["q1"] == Query("q1", "why?", {"kind": "a"}, "Because.")
+    assert dataset.queries["q2"] == Query("q2", "how?", {"kind": "b"})
+    assert reloaded(save_dataset(dataset, tmp_path / "again")) == dataset
+
+
+def test_a_reference_keeps_the_digest_that_it_had_as_metadata() -> None:
+    before = Query("q1", "why?", {"kind": "a", "reference": "Because.", "zone": "b"})
+    now = Query.of("q1", "why?", before.metadata)
+    assert now.reference == "Because."
+    assert Dataset({"q1": now}).digest() == Dataset({"q1": before}).digest()
+    assert str(now.columns) == str(before.metadata)  # checksums of earlier stores hold the columns in this order
+
+
 def test_an_empty_answer_counts_as_an_answer(tmp_path: Path) -> None:
     dataset = loaded(tmp_path)
     assert dataset.answers["q1", "y"].text == ""
@@ -196,7 +211,10 @@ def datasets(draw: st.DrawFn) -> Dataset:
         for agent in agents
     }
     return Dataset(
-        {name: Query(name, draw(texts), draw(metadata)) for name in query_ids}, documents, answers, retrieved
+        {name: Query(name, draw(texts), draw(metadata), draw(st.none() | texts)) for name in query_ids},
+        documents,
+        answers,
+        retrieved,
     )
 
 
