@@ -55,7 +55,7 @@ def fitted(forms: Iterable[Sequence[Section | Block]], width: int, lines: int) -
     text = ""
     for form in forms:
         out = io.StringIO()
-        show(Console(file=out, width=width, highlight=False, markup=False, emoji=False), form)
+        show(Console(file=out, width=width, highlight=False, markup=False, emoji=False, force_jupyter=False), form)
         text = "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
         if text.count("\n") <= lines:
             break

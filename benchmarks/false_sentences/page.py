@@ -357,6 +357,6 @@ def _robust_otherwise(seen: Seen, said: Mapping[str, str]) -> bool | str:
 
 always(
     "check: not of verdicts",
-    r"check passed: Enough is judged: (?P<n>[\d,]+) of (?P=n) wanted judgments are there \(100\.0%\); the bar is 80\.0% of each stage\.",
+    r"check passed: Enough is judged: (?P<n>[\d,]+) of (?P=n) wanted judgments are there \(100%\); the bar is 80% of each stage\.",
     r"check unknown: People agree with the judge: No person judged anything that the judge did\.",
 )

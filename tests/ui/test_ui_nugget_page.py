@@ -57,7 +57,7 @@ def test_each_nugget_stands_beside_what_it_does_to_the_scores(here: Path) -> Non
     every = drawn("nuggets")
     nuggets = table(every, "Nugget", "Covered by")
     assert set(nuggets["Query"]) == {"q1", "q2"}
-    assert "V strict\nz\n1.000" in words(every)
+    assert "V strict\nz\n1.00" in words(every)
     assert "Choose a query, or a line above, to edit its nuggets" in words(every)
     own = table(opened(), "Nugget", "Covered by").set_index("Nugget")
     assert list(own.index) == list(FACTS)
@@ -111,12 +111,12 @@ def test_edits_are_a_draft_with_its_scores_until_they_are_saved(here: Path) -> N
     assert drafted(page) == [("it purrs", "okay"), ("it sleeps all day", "vital"), ("it has nine lives", "okay")]
     assert table(page, "Change", "Before").values.tolist() == [["importance", "it purrs", "it purrs", "vital to okay"]]
     scores = table(page, "V strict before", "V strict after").set_index("Agent")
-    assert scores.loc["y"].tolist() == ["0.500", "0.250", "0.333", "0.333", 0]
+    assert scores.loc["y"].tolist() == ["0.50", "0.25", "0.33", "0.33", 0]
     page = choose(page, 1, 2)
     assert page.text_area[0].value == "it sleeps all day; it has nine lives"
     page = press(page, "Merge")
     scores = table(page, "V strict before", "V strict after").set_index("Agent")
-    assert scores.loc["z", "V strict after"] == "0.500 to 1.000"
+    assert scores.loc["z", "V strict after"] == "0.50 to 1.00"
     assert scores["To be assigned"].tolist() == [1, 1, 1]
     assert (here / "bank.jsonl").read_bytes() == before
     page = press(page, "Drop my changes")

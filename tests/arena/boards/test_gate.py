@@ -137,7 +137,7 @@ QDRANT = r"""### Undecided: it is not shown whether agent\_4 is worse than agent
 
 | Score | New | Old | Difference | 95% interval | Queries | Missing | Verdict |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |
-| Games won | 0.812 | 0.188 | +0.312 | -0.144 to +0.482 | 8 | 0 | undecided |
+| Games won | 0.812 | 0.188 | +0.31 | -0.14 to +0.48 | 8 | 0 | undecided |
 
 Games won: agent\_4 won 81.2% of the points against agent\_0 on 8 queries \(95% interval 35.6 to 98.2%\), a tie counting half. Above 45.0% it is not worse, above 50% better.
 
@@ -147,7 +147,7 @@ LLMFAO = r"""### Undecided: it is not shown whether GPT 4 is worse than Weaver 1
 
 | Score | New | Old | Difference | 95% interval | Queries | Missing | Verdict |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |
-| Games won | 0.736 | 0.264 | +0.236 | -0.170 to +0.422 | 7 | 0 | undecided |
+| Games won | 0.736 | 0.264 | +0.24 | -0.17 to +0.42 | 7 | 0 | undecided |
 
 Games won: GPT 4 won 73.6% of the points against Weaver 12k on 7 queries \(95% interval 33.0 to 92.2%\), a tie counting half. Above 45.0% it is not worse, above 50% better.
 

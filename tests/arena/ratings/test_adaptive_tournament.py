@@ -85,7 +85,7 @@ def test_the_limit_holds_and_the_board_says_that_nothing_is_decided(
     found = state(config)
     assert (found.decided, found.games, found.ended) == (False, 15, True)
     store = Store.open(config.store)
-    print_leaderboard(store, leaderboard(store), "table")
+    print_leaderboard(store, leaderboard(store), "table", details=True)
     print_leaderboard(store, leaderboard(store), "json")
     store.close()
     shown = capsys.readouterr().out

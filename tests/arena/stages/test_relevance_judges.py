@@ -307,7 +307,7 @@ def test_commands_give_the_query_s_score_and_its_parts(sample: Callable[..., Con
         run(again := sample(server.openai_url, store=str(tmp_path / "again.db")))
     shown = cli("queries", config.store, "--labels").out
     assert re.search(r"Mean label +match +recency +trustworthy +Documents judged", shown)
-    assert re.search(r"^q .* 1\.444 +1\.667 +0\.667 +0\.889 +9 of 9$", shown, re.MULTILINE)
+    assert re.search(r"^q .* 1\.44 +1\.67 +0\.67 +0\.89 +9 of 9$", shown, re.MULTILINE)
     (found,) = json.loads(cli("queries", config.store, "--format", "json").out)["queries"]
     assert found["labels"] == {
         "mean": 1.444444,
