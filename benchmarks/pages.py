@@ -30,7 +30,7 @@ from tests.support.browser import chromium, reader, served
 from ui.access import EVERYBODY_VARIABLE
 from ui.data import LOCATION_VARIABLE
 
-PAGES: Final = ("leaderboard", "compare", "games", "checks", "people", "style", "retrieval", "queries")
+PAGES: Final = ("leaderboard", "compare", "games", "checks", "people", "style", "queries")
 BARS_S: Final = {
     **{f"{page}, warm": 0.2 for page in PAGES},
     "leaderboard, cold": 1.5,

@@ -13,17 +13,7 @@ import streamlit as st
 
 from judges.errors import RagleagueError, StoreError
 from ui import address, data, sign_in, text
-from ui.views import (
-    compare,
-    games,
-    items,
-    leaderboard,
-    queries,
-    retrieval,
-    review,
-    trust,
-    workbench,
-)
+from ui.views import compare, games, items, leaderboard, queries, review, trust, workbench
 
 
 def main() -> None:
@@ -161,7 +151,7 @@ PAGES: Final = (
     Page(
         "Compare",
         "Every way of scoring side by side, and whether they agree.",
-        {"compare": compare.show, "retrieval": retrieval.show},
+        {"compare": compare.show},
         grouped=True,
     ),
     Page(

@@ -160,8 +160,6 @@ settings = judged(Store.settings, "Reading the settings …")
 """What decided the results."""
 queries = judged(Store.queries, "Reading the queries …")
 """The queries alone, in their order."""
-queries_with_documents = judged(Store.queries_with_documents)
-"""Ids of the queries for which anything was retrieved."""
 games = judged(cached_games, "Reading the games …")
 """All games wanted, played or not, in the order of the plan, without their texts."""
 labels = judged(labels_of, "Reading the labels …")

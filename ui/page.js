@@ -84,6 +84,14 @@
     event.stopImmediatePropagation();
     follow(url);
   }, true);
+  addEventListener("pointerover", (event) => {
+    const cell = event.target.closest?.("td[data-to]"), link = document.createElement("a");
+    if (!cell) return;
+    link.href = cell.dataset.to;
+    delete cell.dataset.to;
+    link.append(...cell.childNodes);
+    cell.append(link);
+  });
   addEventListener("change", (event) => {
     if (event.target.matches?.("select.choice")) follow(new URL(event.target.value, location.href));
   }, true);

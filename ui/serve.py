@@ -195,6 +195,14 @@ _METRICS: Final = "/_stcore/metrics"
 _BACKEND: Final = 'window.__streamlit = {BACKEND_BASE_URL: new URL(".", location.href).href};'
 """Told where the server is, which is where the page has its scripts from, a browser need not try ``/games/_stcore`` in
 vain and wait a tenth of a second before it asks the right one."""
+_MOVED: Final = {view: page for page in PAGES for view in page.views} | {
+    old: next(page for page in PAGES if page.address == new)
+    for old, new in (
+        *(("overview", "leaderboard"), ("calibration", "trust")),
+        *((old, "compare") for old in ("matrix", "exam", "retrieval")),
+    )
+}
+"""Where pages of earlier versions are now."""
 _SCRIPT: Final = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
 _STYLE: Final = Path(__file__).with_name("page.css").read_text(encoding="utf-8") + STYLE
 
@@ -213,12 +221,7 @@ def web_app(access: ServerAccess) -> App:
         routes=[
             Route(HEALTH, health, methods=["GET"]),
             *(Route(page, document, methods=["GET"]) for page in pages),
-            *(
-                Route(f"/{view}", part, methods=["GET"])
-                for page in PAGES
-                for view in page.views
-                if f"/{view}" not in pages
-            ),
+            *(Route(f"/{view}", part, methods=["GET"]) for view in _MOVED if f"/{view}" not in pages),
         ],
         middleware=[
             Middleware(Headers, policy=_policy(_BACKEND, _SCRIPT)),
@@ -234,13 +237,13 @@ def addresses() -> list[str]:
 
 
 def part(request: Request) -> Response:
-    """Send the browser to a part of a page that was a page of its own in earlier versions."""
+    """Send the browser to where something is that was a page of its own in earlier versions."""
     from starlette.responses import RedirectResponse
 
     view = request.url.path.strip("/")
-    page = next(page for page in PAGES if view in page.views)
-    where = "./" if page is PAGES[0] else page.address
-    return RedirectResponse(f"{where}?{urlencode([('view', view), *request.query_params.multi_items()])}")
+    named = [("view", view)] if any(view in page.views for page in PAGES) else []
+    where = "./" if _MOVED[view] is PAGES[0] else _MOVED[view].address
+    return RedirectResponse(f"{where}?{urlencode([*named, *request.query_params.multi_items()])}")
 
 
 def document(_request: Request) -> Response:

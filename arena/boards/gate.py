@@ -35,7 +35,6 @@ PASSED, FAILED_GATE, UNDECIDED = 0, 1, 3
 
 _SHARE: Final = Percent(1)
 """Of points: it is held against a bar, which may have a decimal."""
-_METHODS: Final = {stage: name for stage, name in OF_STAGE.items() if stage != PAIRWISE}
 _FORM: Final = Number(3)
 _SIGNED: Final = Number(3, signed=True)
 _ONE_SIDED: Final = 0.25
@@ -73,7 +72,7 @@ class Compared:
     @property
     def title(self) -> str:
         """The score for people."""
-        return "Games won" if self.on == PAIRWISE else way_of(_METHODS.get(self.on, self.on))[0]
+        return "Games won" if self.on == PAIRWISE else way_of(OF_STAGE.get(self.on, self.on))[0]
 
     def finding(self, new: str, old: str) -> str:
         """What was found, in a sentence."""
@@ -295,7 +294,7 @@ def compare(
     played = [PAIRWISE] if len(games) or settings.pairwise is not None else []
     means: dict[str, Means] = {}
     if asked != [PAIRWISE]:
-        names = {method: name for name, method in _METHODS.items()}
+        names = {method: name for name, method in OF_STAGE.items()}
         every = bool(asked)
         means = {names.get(own.name, own.name): own for own in means_of(store, tournament, data, every=every)}
     scores = []

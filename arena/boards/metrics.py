@@ -346,7 +346,7 @@ _CITATIONS: Final = (
     Column("unresolved", ""),
     Column("coverage", "Labelled", PERCENT, "Share of the documents cited that have a label."),
 )
-_WHOSE: Final[Mapping[Source, str]] = {"judge": "the judge", "people": "people"}
+WHOSE: Final[Mapping[Source, str]] = {"judge": "the judge", "people": "people"}
 _KEYS: Final[Mapping[Source, str]] = {"judge": "citation_precision", "people": "citation_precision_people"}
 
 
@@ -361,7 +361,7 @@ class Citations(Board):
         lead = "Are the documents that the answers cite relevant?"
         note = f"Relevant from label {self.cited.relevant} on; means over the queries where precision is defined."
         tables = [
-            citations_table(f"citations_{source}", f"Citations, by labels of {_WHOSE[source]}", own, self.order, [note])
+            citations_table(f"citations_{source}", f"Citations, by labels of {WHOSE[source]}", own, self.order, [note])
             for source, own in self.cited.scores.items()
         ]
         return [Section("citations", "Citations", lead, tables)]

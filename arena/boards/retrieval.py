@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from arena.boards.agreement import COEFFICIENTS, agreement_json, coefficients, confusion, share_labelled
 from arena.boards.documents import LabelScores, RetrievalBoard, Source
-from arena.boards.metrics import measures, rankings
+from arena.boards.metrics import WHOSE, measures, rankings
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, PERCENT, counted
 from arena.present.plain import flat, plain
 from arena.present.table import Column, Table
-
-if TYPE_CHECKING:
-    from judges.types import Query
-    from retrieval_eval.stats.agreement import LabelAgreement
+from retrieval_eval.stats.agreement import LabelAgreement
 
 Row: TypeAlias = dict[str, Any]
 
-WHOSE: Final[Mapping[Source, str]] = {"judge": "the judge", "people": "people"}
 _KEYS: Final[Mapping[Source, str]] = {"judge": "retrieval", "people": "retrieval_people"}
 _JUDGES: Final = (
     Column("judge", "Judge"),
@@ -78,19 +74,6 @@ class Retrieval(Board):
                     row |= {f"{name}_low": found and found.low, f"{name}_high": found and found.high}
         return row
 
-    def by_query(self, source: Source, measure: str, queries: Mapping[str, Query]) -> Table:
-        """One measure of each agent on each query."""
-        scores = self.board.scores[source]
-        agents = [agent for agent in self.agents() if agent in scores.agents]
-        values = [scores.agents[agent].per_query[measure] for agent in agents]
-        rows = [
-            {"query": query_id, "text": queries[query_id].text, **{f"agent {at}": own for at, own in enumerate(row)}}
-            for query_id, *row in zip(scores.topics, *values, strict=True)
-        ]
-        columns = [Column(f"agent {at}", agent, FIGURE) for at, agent in enumerate(agents)]
-        note = "Start where one agent fails alone."
-        return Table("scores_by_query", "", [Column("query", "Query"), Column("text", "Text"), *columns], rows, [note])
-
     def json(self) -> Any:  # noqa: D102
         board = self.board
         shape = {
@@ -123,20 +106,10 @@ class Retrieval(Board):
         }
         return plain(shape)
 
-    def intervals(self) -> Section:
-        """The intervals of all measures, for pages that have room."""
-        names = self.board.measures
-        columns = [Column("agent", "Agent"), self._whose(), *measures(names, FIGURE, len(names))]
-        table = Table("retrieval_intervals", "", columns, self._rows())
-        return Section("retrieval-intervals", "Intervals of the measures", "Had other queries been asked.", [table])
-
-    def _whose(self) -> Column:
-        return Column("labels", "Labels of" if len(self.board.scores) > 1 else "")
-
     def _scores(self) -> Table:
         columns = [
             Column("agent", "Agent"),
-            self._whose(),
+            Column("labels", "Labels of" if len(self.board.scores) > 1 else ""),
             *measures(self.board.measures, FIGURE),
             Column("missing", "Nothing found", COUNT, "Queries for which it has no documents; they count as 0."),
         ]

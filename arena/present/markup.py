@@ -175,12 +175,15 @@ def _cell(cell: Cell | None, *, dense: bool) -> str:
     if cell is None:
         return "<td></td>"
     shade = round(_SHADES * (cell.strength or 0))
-    kind = "" if cell.strength is None else f' class="{"more" if shade > 0 else "less"}-{abs(shade)}"'
+    kinds = [] if cell.strength is None else [f"{'more' if shade > 0 else 'less'}-{abs(shade)}"]
+    kind = f' class="{" ".join([*kinds, *["apart"] * cell.bold])}"' if kinds or cell.bold else ""
     told = f' title="{_text(cell.told)}"' if cell.told else ""
     figure = _text(cell.figure)
-    shown = linked(f"<b>{figure}</b>" if cell.bold else figure, cell.link)
-    small = f"<small>{_text(cell.below)}</small>" if cell.below and not dense else ""
-    return f"<td{kind}{told}>{shown}{small}</td>"
+    if dense:  # one element each, as a browser takes long over thousands; the page makes a link of the one pointed at
+        to = f' data-to="{escape(cell.link)}"' if safe(cell.link) else ""
+        return f"<td{kind}{told}{to}>{figure}</td>"
+    small = f"<small>{_text(cell.below)}</small>" if cell.below else ""
+    return f"<td{kind}{told}>{linked(figure, cell.link)}{small}</td>"
 
 
 def _aligned(picture: Aligned) -> str:

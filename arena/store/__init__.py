@@ -370,10 +370,6 @@ class Store:
         """Query and agent of every answer; and all agents, sorted, also those that only retrieved."""
         return self._ask(name, datasets.answered)
 
-    def queries_with_documents(self, name: str) -> list[str]:
-        """Ids of the queries for which anything was retrieved, in their order."""
-        return self._ask(name, datasets.queries_with_documents)
-
     @patient
     def verify(self, name: str, data: Dataset | None = None) -> None:
         """See that all that a tournament is made of is what was written; ``data`` are its own, where they were read.

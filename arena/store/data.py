@@ -63,14 +63,6 @@ def answered(connection: Connection, number: int) -> tuple[frozenset[tuple[str, 
     return answers, tuple(sorted({*(agent for _, agent in answers), *retrieving} - {SHARED}))
 
 
-def queries_with_documents(connection: Connection, number: int) -> list[str]:
-    """Ids of the queries for which anything was retrieved, in their order."""
-    here, found = table(QueryRow).c, table(RetrievedRow).c
-    of_tournament = select(found.query_id).where(found.tournament_id == number)
-    chosen = select(here.query_id).where(here.tournament_id == number, here.query_id.in_(of_tournament))
-    return list(connection.execute(chosen.order_by(here.position)).scalars())
-
-
 def _of_query(kind: type[SQLModel], number: int, query_id: str) -> Any:
     here = table(kind).c
     if kind is not DocumentRow:

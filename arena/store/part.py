@@ -49,9 +49,6 @@ class Part(Store):
     def queries(self, name: str) -> dict[str, Query]:  # noqa: D102
         return self._own(super().queries(name))
 
-    def queries_with_documents(self, name: str) -> list[str]:  # noqa: D102
-        return [query_id for query_id in super().queries_with_documents(name) if query_id in self.only]
-
     def verify(self, name: str, data: Dataset | None = None) -> None:  # noqa: ARG002 - a part of them
         """See that the whole store is what was written."""
         super().verify(name)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import streamlit as st
 
-from tests.support.pages import page, sent, shown, table
+from tests.support.pages import page, sent, shown, table, unfolded
 from tests.support.sample_store import AGENTS, write_store
 from ui.data import LOCATION_VARIABLE
 
@@ -30,4 +30,4 @@ def test_the_figure_leads_to_agents_and_games_and_each_part_is_drawn_when_it_is_
     assert "Kendall" in drawn
     assert len(run.get("download_button")) == 2
     assert len(page("compare", part="Two scores").get("vega_lite_chart")) == 1
-    assert table(page("compare", part="Tables"), "Rating", "Criteria", "nDCG@10")["Agent"].tolist() == list(AGENTS)
+    assert table(unfolded(page("compare"), "tables"), "Rating", "Criteria", "nDCG@10")["Agent"].tolist() == list(AGENTS)

@@ -18,9 +18,9 @@ from arena.boards.ratings import FLAGS
 from arena.boards.results import leaderboard
 from arena.boards.trust import trust_checks
 from arena.data.dataset import Dataset
-from arena.store import Store, Wanted, engine
-from judges.types import Answer, Document, Query, Retrieved, Task
-from tests.support.pages import page, sent, shown, tables, unfolded
+from arena.store import Store, engine
+from judges.types import Query, Task
+from tests.support.pages import page, sent, shown, table, tables, unfolded
 from tests.support.peoples_words import add_people
 from tests.support.postgres import PostgresServer
 from tests.support.sample_store import SETTINGS, write_store
@@ -65,7 +65,6 @@ def test_a_tournament_that_has_not_begun_says_so_on_every_page(here: Path) -> No
         ("", "Nothing is planned"),
         ("compare", "No game has a verdict"),
         ("games", "plans no games"),
-        ("retrieval", "Give its YAML file a `retrieval` section"),
     ):
         assert said in shown(opened(name))
 
@@ -135,30 +134,13 @@ def test_no_other_tournament_is_shown_in_place_of_the_one_that_an_address_names(
     assert 'view=leaderboard">sample</option>' in run.get("html")[0].proto.body
 
 
-def test_documents_that_wait_for_their_labels_are_said_to(here: Path) -> None:
-    data = Dataset(
-        {"q": Query("q", "why?")},
-        {"d": Document("d", "text")},
-        {("q", "x"): Answer("q", "x", "so")},
-        {"q": (Retrieved("q", "d", "x", 1),)},
-    )
-    with closing(Store.create(str(here))) as store:
-        store.begin("waiting", SETTINGS, data, [Wanted(Task.RELEVANCE, "strict", "q", "d")])
-    run = opened("retrieval")
-    assert "of 1 labels 0 failed and 1 are not made yet" in run.warning[0].value
-    assert "No agent's documents have a label yet" in shown(run)
-
-
-def test_retrieval_shows_measures_queries_labels_and_documents(here: Path) -> None:
-    write_store(here, queries=4, criteria=False, details={"quote": "<b>as $x$ it says</b>"})
-    run = opened("retrieval")
-    measures, labels, _, queries = tables(run)
+def test_compare_shows_measures_of_what_was_retrieved_and_labels_given(here: Path) -> None:
+    write_store(here, queries=4, criteria=False)
+    run = unfolded(opened("compare"), "tables")
+    measures, labels = table(run, "nDCG@10", "Judged@10"), table(run, "Documents of")
     assert list(measures["Agent"]) == ["hybrid", "dense", "bm25", "random-passage"]  # in the order of their ratings
     assert {"nDCG@10", "95% interval", "RR(rel=2)@5", "Judged@10"} <= set(measures)
-    assert len(queries) == 4
     assert labels[[name for name in labels if name.startswith("Label ")]].sum(axis=1).tolist() == [8, 8, 8, 8, 20]
-    run.selectbox(key="measure").select("Judged@10").run(timeout=20)
-    assert tables(run)[3]["hybrid"].tolist() == [1.0] * 4
 
 
 def test_every_flag_of_a_rating_and_every_task_of_a_judge_has_words() -> None:
@@ -236,7 +218,6 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("name", "fields"),
     [
-        ("retrieval", {"measure": "Measure", "labels": "Labels of"}),
         ("games", {"agent": "Agent", "opponent": "Opponent"}),
         (
             "corrected",

@@ -13,12 +13,12 @@ from arena.boards.leaderboard import TournamentBoard, missing
 from arena.present.files import html_block
 from arena.present.picture import Aligned
 from ui import data, text
-from ui.address import link, pick, say_what_is_unknown, switch
+from ui.address import link, pick, say_what_is_unknown, switch, unfold
 from ui.show import show_block, show_section, show_table
 from ui.text import incomplete, nothing
 
 _YAML: Final = "exam:\n  judge: YOUR_JUDGE\nnuggets:\n  judge: YOUR_JUDGE"
-_SCORES: Final = frozenset({"criteria", "exam", "nuggets", "retrieval", "retrieval-labels", "citations"})
+_SCORES: Final = frozenset({"criteria", "exam", "nuggets", "citations"})
 """Sections of the leaderboard that say more of one score."""
 
 compared = data.stored(compare_board, "Comparing the scores …")
@@ -32,22 +32,27 @@ def show(source: data.Source) -> None:
         return
     for said in missing(rated):
         incomplete(said)
-    if len(board.ways) == 1:
-        nothing("Only the games score these agents. Other scores would show whether they agree.", yaml=_YAML)
-    else:
-        for said in _sentences(source):
-            text.lead(said)
+    for said in _sentences(source):
+        text.lead(said)
     figure, drawn = _figure(source, link("queries", source))
     st.html(drawn)
     _export(figure)
-    parts = {"Agreement": _show_agreement, "Two scores": _show_two, "Groups": _show_groups, "Tables": _show_tables}
+    parts = {"Agreement": _show_agreement, "Two scores": _show_two, "Groups": _show_groups}
     if not board.methods.pairs:
         parts = {name: part for name, part in parts.items() if name not in {"Agreement", "Two scores"}}
     if not data.groups(source) or len(board.order) < 2:
         parts.pop("Groups")
-    part = switch("More", list(parts), "part", label_visibility="collapsed")
-    say_what_is_unknown()
-    parts[part](source, board)
+    if parts:
+        part = switch("More", list(parts), "part", label_visibility="collapsed")
+        say_what_is_unknown()
+        parts[part](source, board)
+    if len(board.ways) == 1:
+        with unfold("Add other scores", "add") as opened:
+            if opened.open:
+                nothing("Exam questions and nuggets, for instance.", yaml=_YAML)
+    with unfold("Tables", "tables") as opened:
+        if opened.open:
+            _show_tables(source, board)
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
@@ -129,5 +134,5 @@ def _show_tables(source: data.Source, board: CompareBoard) -> None:
     if board.wins is not None:
         show_table(board.wins.pairwise())
     for section in TournamentBoard(data.board(source)).sections():
-        if section.ident in _SCORES:
+        if section.ident in _SCORES or section.ident.startswith("retrieval"):
             show_section(section)

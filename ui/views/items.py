@@ -14,8 +14,8 @@ from arena.boards.bank import BankEditBoard
 from arena.boards.exam import ExamBoard
 from arena.boards.exam_oversight import answers_table, spurious_table, uncovered_table
 from arena.boards.items import Effect, exam_effects, item_line, items_table, nugget_effects, nugget_line
+from arena.boards.metrics import WHOSE
 from arena.boards.nuggets import edits_table, preview_table, scores_table
-from arena.boards.retrieval import WHOSE
 from arena.data import safe_files
 from arena.present.blocks import Block
 from arena.present.numbers import counted
