@@ -203,19 +203,17 @@ def report_agreement(games: Games) -> None:
     """Largest differences in points between our figures and those of others, or of our own other paths."""
     ours = bradley_terry(games, HALF).ratings
     passed = evalica.elo(**as_lists(evalica_columns(games)), k=32.0).scores.sort_index().to_numpy()
-    few = replace(games, **{name: getattr(games, name)[:20_000] for name in ("a", "b", "score", "cluster")})
+    few = replace(games, **{name: getattr(games, name)[:10_000] for name in ("a", "b", "score", "cluster")})
     one, two = (elo(few, threads=threads).ratings for threads in (1, 2))
     order, begin = replay.pack(few.a, few.b, few.score, AGENTS), replay.starts(0, 50)
     in_numpy = replay.replay([order], replay.EloSettings(), begin)[0]  # too little to be worth compiling
     compiled = np.empty_like(in_numpy)
-    kernel = replay.compiled_kernel()
-    if kernel is not None:
-        kernel(order, (1000.0, 32.0, 400.0), begin, compiled, True)
+    replay.compiled_kernel()(order, (1000.0, 32.0, 400.0), begin, compiled, True)
     print("\nlargest difference in points")
     for what, difference in (
         ("Elo, one pass in the given order, and evalica", elo_online(games) - passed),
         ("Elo on 1 and on 2 threads", one - two),
-        ("Elo by numpy and by numba", in_numpy - compiled if kernel else np.array([np.nan])),
+        ("Elo by numpy and by numba", in_numpy - compiled),
         ("Bradley-Terry, half-win ties, and choix", ours - by_choix(games)),
         ("Bradley-Terry, half-win ties, and evalica", ours - by_evalica(games)),
     ):

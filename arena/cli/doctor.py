@@ -23,7 +23,6 @@ Finding: TypeAlias = tuple[str, bool, str]
 
 _EXTRAS = {
     "documents": ("datasketch", "docx", "lxml", "pypdf"),
-    "fast": ("numba",),
     "local": ("torch", "transformers"),
     "postgres": ("psycopg",),
     "login": ("authlib",),

@@ -21,6 +21,8 @@ _INTERRUPTED = 130
 
 def main() -> None:
     """Run the command line; exit 0 done, 1 cannot go on, 2 wrong input or no usable store, 3 done but incomplete."""
+    # Matrices here are small: threads of the linear algebra would spend more time on waiting for each other.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     guard_streams()
     if os.getpid() == 1:  # of a container: the system ends process 1 only at signals that it handles
         for number in (signal.SIGTERM, signal.SIGHUP):

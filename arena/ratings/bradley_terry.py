@@ -224,7 +224,7 @@ def cluster_scores(games: Games, fitted: BradleyTerry) -> Floats:
     form, pairs = fitted.form, fitted.counts
     cell = game_cells(games, pairs, ordered=form.position)
     cluster, clusters = game_clusters(games)
-    of_gap, of_tie = (np.concatenate(part) for part in _single_game_slopes(fitted))
+    of_gap, of_tie = (np.concatenate(part) for part in single_game_slopes(fitted))
     pull = of_gap[cell] if games.weight is None else of_gap[cell] * games.weight
     flat = cluster * form.agents
 
@@ -245,7 +245,7 @@ def _game_scores(fitted: BradleyTerry) -> Floats:
     """One row per pair and outcome, scaled so that the rows' squares sum to those of all games."""
     form, pairs = fitted.form, fitted.counts
     observed = np.concatenate([pairs.wins_a[0], pairs.wins_b[0], pairs.ties[0]])
-    of_gap, of_tie = (np.concatenate(part) for part in _single_game_slopes(fitted))
+    of_gap, of_tie = (np.concatenate(part) for part in single_game_slopes(fitted))
     columns = [scipy.sparse.vstack([incidence(pairs)] * 3).toarray() * of_gap[:, np.newaxis]]
     if form.position:
         columns.append(of_gap[:, np.newaxis])
@@ -255,7 +255,7 @@ def _game_scores(fitted: BradleyTerry) -> Floats:
     return scores[observed > 0]
 
 
-def _single_game_slopes(fitted: BradleyTerry) -> tuple[list[Floats], list[Floats]]:
+def single_game_slopes(fitted: BradleyTerry) -> tuple[list[Floats], list[Floats]]:
     """Slopes in the gap and in the tie parameter of one win of a, one of b and one tie of each pair."""
     form, pairs, x = fitted.form, fitted.counts, fitted.x
     gap = x[pairs.a] - x[pairs.b] + (x[form.agents] if form.position else 0.0)

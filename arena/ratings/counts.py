@@ -84,7 +84,7 @@ def pair_counts(games: Games, *, ordered: bool) -> PairCounts:
         raise ValueError("these games do not say which agent was shown first")
     size = len(games.agents)
     code, outcome = _oriented(games, ordered)
-    codes, pair = _distinct(code, size**2)
+    codes, pair = distinct(code, size**2)
     cells = np.bincount(pair + codes.size * outcome, games.weight, 3 * codes.size)
     counts = cells.astype(np.float64).reshape(3, 1, codes.size)
     return PairCounts(size, (codes // size).astype(np.int32), (codes % size).astype(np.int32), *counts)
@@ -121,10 +121,10 @@ def game_clusters(games: Games) -> tuple[NDArray[np.int64], int]:
     if games.cluster is None:
         raise ValueError("these games have no cluster")
     if games.weight is None:
-        found, cluster = _distinct(games.cluster, int(games.cluster.max(initial=-1)) + 1)
+        found, cluster = distinct(games.cluster, int(games.cluster.max(initial=-1)) + 1)
         return cluster, found.size
     played = games.weight > 0
-    found, of_played = _distinct(games.cluster[played], int(games.cluster.max(initial=-1)) + 1)
+    found, of_played = distinct(games.cluster[played], int(games.cluster.max(initial=-1)) + 1)
     cluster = np.zeros(len(games), np.int64)
     cluster[played] = of_played
     return cluster, found.size
@@ -155,7 +155,7 @@ def _oriented(games: Games, ordered: bool) -> tuple[NDArray[np.int64], NDArray[n
     return np.minimum(games.a, games.b) * np.int64(size) + np.maximum(games.a, games.b), _OUTCOMES[twice]
 
 
-def _distinct(numbers: NDArray[Any], limit: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def distinct(numbers: NDArray[Any], limit: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Sorted distinct numbers below ``limit`` and the place of each number among them; by a table where it is small."""
     if limit > _spacious(numbers.size):
         found, place = np.unique(numbers, return_inverse=True)

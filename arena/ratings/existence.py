@@ -65,8 +65,9 @@ def unsettled(form: Form, counts: PairCounts) -> NDArray[np.bool_]:
     and the tie parameter leave no direction in which the likelihood can grow without end.
     """
     # Which outcomes there are decides it, not how many, and samples of the same games share what they lack.
-    seen = np.concatenate([counts.wins_a > 0, counts.wins_b > 0, counts.ties > 0], axis=1)
-    _, first, alike = np.unique(seen, axis=0, return_index=True, return_inverse=True)
+    seen = np.packbits(np.concatenate([counts.wins_a > 0, counts.wins_b > 0, counts.ties > 0], axis=1), axis=1)
+    rows = seen.view(np.dtype((np.void, seen.shape[1]))).ravel()
+    _, first, alike = np.unique(rows, return_index=True, return_inverse=True)
     found = np.zeros((first.size, form.size), np.bool_)
     for number, row, linked in zip(first, found, _strongly_connected(counts.sample(first)), strict=True):
         sample = counts.sample(np.array([number]))

@@ -16,10 +16,9 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from arena.ratings.bradley_terry import BradleyTerry, bradley_terry
+from arena.ratings.bradley_terry import BradleyTerry, bradley_terry, single_game_slopes
 from arena.ratings.counts import game_cells
 from arena.ratings.games import Floats, Games
-from arena.ratings.likelihood import probabilities, tie_values
 from arena.ratings.results import AgentRating, Fragility, RatingSettings, Unit
 
 _RESOLUTION = 1e-6
@@ -213,6 +212,8 @@ class _Deck:
         kinds = 3 * pairs.a.size
         self.counts = np.bincount(self.kind, self.weights, kinds).astype(np.float64)
         self.units = int(self.counts.sum())
+        self._of_gap, self._of_tie = (np.concatenate(part) for part in single_game_slopes(fitted))
+        self._inverse = np.asarray(np.linalg.inv(fitted.curvature()), np.float64)
         self.by_cluster = scipy.sparse.csr_array((0, kinds))
         if cluster is not None:
             self.by_cluster = scipy.sparse.csr_array(
@@ -269,25 +270,15 @@ class _Deck:
     def _influence(self, ahead: int, behind: int) -> Floats:
         """What leaving out one game of each kind adds to the gap of two agents, in log-odds, shape (kinds,).
 
-        With v = H^-1 c, c the contrast of the two, it is minus the derivative of the game's log-probability along v,
-        taken numerically so that it is right for every model of ties and order.
+        With v = H^-1 c, c the contrast of the two, it is minus the derivative of the game's log-probability along v.
         """
-        contrast = np.zeros(self.fitted.form.size)
-        contrast[ahead], contrast[behind] = 1.0, -1.0
-        direction = np.linalg.solve(self.fitted.curvature(), contrast)
-        step = 1e-4 / max(float(np.abs(direction).max()), 1e-300)
-        up, down = (self._log_probability(self.fitted.x + sign * step * direction) for sign in (1, -1))
-        return (down - up) / (2 * step)
-
-    def _log_probability(self, x: Floats) -> Floats:
         form, pairs = self.fitted.form, self.fitted.counts
-        gap = x[pairs.a] - x[pairs.b] + (x[form.agents] if form.position else 0.0)
-        p = probabilities(form.ties, gap, tie_values(form, pairs, x[np.newaxis])[0])
-        win, loss = np.log(p.wins_a), np.log(p.wins_b)
-        # A tie that counts as half a win of each, or of which there are none, has no probability of its own.
-        own = p.ties > 0
-        tie = np.where(own, np.log(np.where(own, p.ties, 1.0)), (win + loss) / 2)
-        return np.concatenate([win, loss, tie])
+        direction = self._inverse[:, ahead] - self._inverse[:, behind]
+        gap = direction[pairs.a] - direction[pairs.b] + (direction[form.agents] if form.position else 0.0)
+        along: Floats = self._of_gap * np.tile(gap, 3)
+        if form.has_tie_parameter:
+            along += self._of_tie * direction[-1]
+        return np.negative(along)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,7 +15,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from arena.ratings.counts import pair_counts
+from arena.ratings.counts import distinct, pair_counts
 from arena.ratings.games import Floats, Games
 from arena.ratings.results import DirectGames
 from retrieval_eval.stats.bootstrap import share_interval, wilson
@@ -144,43 +144,34 @@ def direct_games(games: Games, level: float, *, by_query: bool) -> tuple[DirectG
     """
     if not len(games):
         return ()
-    size = len(games.agents)
-    low, high = np.minimum(games.a, games.b), np.maximum(games.a, games.b)
-    pair = low.astype(np.int64) * size + high
-    score = np.where(games.a == low, games.score, 1 - games.score)
-    order = np.argsort(pair, kind="stable")
-    starts = np.flatnonzero(np.diff(pair[order], prepend=-1))
-    rows = np.split(order, starts[1:])
-    alone = 1 - (1 - level) / len(rows)
-    clustered = by_query and games.cluster is not None
-    return tuple(_direct(games, score, own, alone, clustered=clustered) for own in rows)
-
-
-def _direct(
-    games: Games, score: NDArray[np.float64], rows: NDArray[np.intp], level: float, *, clustered: bool
-) -> DirectGames:
-    weight, taken = games.weights[rows], score[rows]
-    played = float(weight.sum())
-    share = float(weight @ taken) / played
-    if clustered and games.cluster is not None:
-        _, query = np.unique(games.cluster[rows], return_inverse=True)
-        parts, wholes = (np.bincount(query, own).astype(np.float64) for own in (weight * taken, weight))
-        bounds = share_interval(parts, wholes, level)
-    elif played > 1:
-        variance = float(weight @ (taken - share) ** 2) / played**2 * played / (played - 1)
-        bounds = wilson(share, variance, played, played, level)
+    size, weight, flip = len(games.agents), games.weights, games.a > games.b
+    low, high = np.where(flip, games.b, games.a), np.where(flip, games.a, games.b)
+    score = np.where(flip, 1 - games.score, games.score)
+    pairs, pair = distinct(low * np.int64(size) + high, size**2)
+    played, points = (np.bincount(pair, own, pairs.size) for own in (weight, weight * score))
+    wins, losses = (np.bincount(pair, weight * (score == said), pairs.size) for said in (1.0, 0.0))
+    alone = 1 - (1 - level) / pairs.size
+    if by_query and games.cluster is not None:
+        queries = int(games.cluster.max()) + 1
+        cells, cell = distinct(pair * queries + games.cluster, pairs.size * queries)
+        parts, wholes = (np.bincount(cell, own, cells.size).astype(np.float64) for own in (weight * score, weight))
+        ends = np.searchsorted(cells, np.arange(1, pairs.size) * queries)
+        bounds = [
+            share_interval(part, whole, alone)
+            for part, whole in zip(np.split(parts, ends), np.split(wholes, ends), strict=True)
+        ]
     else:
-        bounds = None
-    one, other = int(min(games.a[rows[0]], games.b[rows[0]])), int(max(games.a[rows[0]], games.b[rows[0]]))
-    wins, losses = (float(weight[taken == points].sum()) for points in (1.0, 0.0))
-    return DirectGames(
-        games.agents[one],
-        games.agents[other],
-        played,
-        wins,
-        played - wins - losses,
-        losses,
-        *(bounds or (None, None)),
+        squares = np.bincount(pair, weight * (score - (points / played)[pair]) ** 2, pairs.size)
+        bounds = [
+            wilson(part / whole, square / whole / (whole - 1), whole, whole, alone) if whole > 1 else None
+            for part, whole, square in zip(points.tolist(), played.tolist(), squares.tolist(), strict=True)
+        ]
+    columns = (
+        column.tolist() for column in (pairs // size, pairs % size, played, wins, played - wins - losses, losses)
+    )
+    return tuple(
+        DirectGames(games.agents[one], games.agents[other], *counts, *(interval or (None, None)))
+        for one, other, *counts, interval in zip(*columns, bounds, strict=True)
     )
 
 

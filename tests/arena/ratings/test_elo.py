@@ -73,7 +73,6 @@ def test_the_seed_decides_and_chunks_do_not(monkeypatch: pytest.MonkeyPatch) -> 
 def test_the_compiled_kernel_gives_the_same_bits_as_numpy_on_any_number_of_threads(
     agents: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("numba")
     rng = np.random.default_rng(3)
     a = rng.integers(0, agents, 300)
     b = (a + rng.integers(1, agents, a.size)) % agents
