@@ -182,7 +182,7 @@ def export_criteria(store: Store, tournament: str, out: Path) -> int:
     names: dict[str, None] = {}
     for want, result in outcomes(store, tournament, Task.CRITERIA):
         if isinstance(result, Judgment):
-            graded = grades(result, settings)
+            graded = grades(want, result, settings)
             names |= dict.fromkeys(graded)
             answer = AnswerSubject.of(want)
             rows.append({**graded, "qid": answer.query_id, "agent": answer.agent, "reason": result.reason})

@@ -433,7 +433,7 @@ class Criteria(Board):
             return []
         rows = []
         for agent in [*(agent for agent in self.order if agent in self.given), *sorted({*self.given} - {*self.order})]:
-            one = next(iter(self.given[agent].values()))
+            one = max(self.given[agent].values(), key=lambda mean: mean.wanted)
             graded = f"{COUNT.write(one.graded)} of {COUNT.write(one.wanted)}"
             rows.append({"agent": agent, **self.columns(agent), "graded": graded})
         named = (Column(key, key.removeprefix(_CRITERION), FIGURE) for key in self.columns(""))
@@ -455,7 +455,7 @@ class Criteria(Board):
 
 
 def missing(board: Leaderboard) -> list[str]:
-    """What is not there, a sentence for answers and one for judgments, each with what to do."""
+    """What is not there, a sentence each: answers and judgments, with what to do, and what criteria leave out."""
     said, stages = [], board.coverage.values()
     if gaps := [own for own in board.costs.gaps if own.missing]:
         owed = sum(own.queries - own.answered for own in gaps)
@@ -470,7 +470,7 @@ def missing(board: Leaderboard) -> list[str]:
             "not made yet. Figures use what is there. 'ragleague run' makes the missing ones; with --retry-failed it "
             "also asks again where a judge gave an unusable reply."
         )
-    return said
+    return [*said, *(f"{left_out}." for left_out in board.ungraded)]
 
 
 def _stage(own: Coverage) -> dict[str, Any]:

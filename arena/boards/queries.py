@@ -433,7 +433,7 @@ def query_board(store: Store, tournament: str) -> QueryBoard:
     graded = {
         (want.query_id, want.item): fmean(given)
         for want, result in samples.outcomes(store, tournament, Task.CRITERIA)
-        if isinstance(result, Judgment) and (given := list(grades(result, settings).values()))
+        if isinstance(result, Judgment) and (given := list(grades(want, result, settings).values()))
     }
     scores = {EXAM: _covers(store, tournament), NUGGETS: _nuggets(store, tournament), GRADE: graded}
     return QueryBoard(

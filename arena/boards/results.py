@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 from arena.stages import TASKS, further_boards
 from arena.store import Result, Store, Wanted
 from arena.store.part import Part
-from arena.store.subjects import AnswerSubject, GameSubject
+from arena.store.subjects import AnswerSubject, GameSubject, GradedSubject
 
 Group: TypeAlias = tuple[str, str]
 """Queries whose metadata have this value in this column."""
@@ -64,6 +64,7 @@ class Leaderboard:
             ratings all the same.
         by_judge: each judge's own ratings, where there are several.
         criteria: per agent and criterion.
+        ungraded: what criteria leave answers out that lack what they need, a sentence each.
         coverage: per stage.
         causes: how many wants failed for which cause.
         settings: what decided the results, as stored with the tournament.
@@ -101,6 +102,7 @@ class Leaderboard:
     controlled: Controlled | None = None
     further: Mapping[str, Board] = field(default_factory=dict)
     group: Group | None = None
+    ungraded: Sequence[str] = ()
 
     @property
     def complete(self) -> bool:
@@ -197,6 +199,7 @@ def leaderboard(
         ratings=ratings,
         by_judge=rate_by_judge(several, how, lengths=lengths) if several else {},
         criteria=_criteria(outcomes.get(Task.CRITERIA, ()), settings),
+        ungraded=_ungraded(outcomes.get(Task.CRITERIA, ()), settings, len(data.answers)),
         coverage={task: stages[task] for task in TASKS if task in stages},
         causes=_causes(outcomes.values(), wanted.causes),
         adaptive=_adaptive(settings, data, wanted.table),
@@ -357,12 +360,17 @@ def _causes(stages: Iterable[Sequence[tuple[Wanted, Result | None]]], of_games: 
     return dict(sorted((causes + Counter(of_games)).items()))
 
 
-def grades(judgment: Judgment, settings: StoredSettings) -> dict[str, float]:
+def graded_by(want: Wanted, settings: StoredSettings) -> Sequence[str]:
+    """The criteria that an answer is graded by."""
+    assert settings.criteria is not None
+    return GradedSubject.of(want).criteria or tuple(settings.criteria.names)
+
+
+def grades(want: Wanted, judgment: Judgment, settings: StoredSettings) -> dict[str, float]:
     """The grades of a criteria judgment by criterion; a single criterion's outcome comes without its name."""
     if isinstance(judgment.outcome, Mapping):
         return {name: grade for name, grade in judgment.outcome.items() if not isinstance(grade, str)}
-    assert settings.criteria is not None
-    (name,) = settings.criteria.names
+    (name,) = graded_by(want, settings)
     assert isinstance(judgment.outcome, int | str)
     return {name: float(judgment.outcome)}
 
@@ -380,18 +388,27 @@ def _of_stages(
     )
 
 
+def _ungraded(
+    outcomes: Iterable[tuple[Wanted, Result | None]], settings: StoredSettings, answers: int
+) -> tuple[str, ...]:
+    """A sentence for each criterion that leaves answers out."""
+    graded = Counter(name for want, _ in outcomes for name in graded_by(want, settings))
+    criteria = settings.criteria.listed() if settings.criteria is not None else ()
+    return tuple(filter(None, (each.left_out(graded[each.name], answers) for each in criteria)))
+
+
 def _criteria(
     outcomes: Iterable[tuple[Wanted, Result | None]], settings: StoredSettings
 ) -> dict[str, dict[str, CriterionMean]]:
     given: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
-    wanted: Counter[str] = Counter()
+    wanted: Counter[tuple[str, str]] = Counter()
     for want, result in outcomes:
         agent = AnswerSubject.of(want).agent
-        wanted[agent] += 1
+        wanted.update((agent, name) for name in graded_by(want, settings))
         if isinstance(result, Judgment):
-            for name, grade in grades(result, settings).items():
+            for name, grade in grades(want, result, settings).items():
                 given[agent, name].append(grade)
     found: dict[str, dict[str, CriterionMean]] = {agent: {} for agent in sorted({agent for agent, _ in given})}
     for (agent, name), values in given.items():
-        found[agent][name] = CriterionMean(sum(values) / len(values), len(values), wanted[agent])
+        found[agent][name] = CriterionMean(sum(values) / len(values), len(values), wanted[agent, name])
     return found

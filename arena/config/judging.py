@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, RootModel, ValidationInfo, model_validator
 
-from judges.errors import InputError
-from judges.prompts.tasks import ANCHORED_CRITERIA, DEFAULT_CRITERIA, Criterion, ReferenceOptions
-from judges.sections import Count, JudgeNames, PromptName, RelativePath, Section, as_list, each_once
+from judges.errors import ConfigError, InputError
+from judges.prompts.tasks import (
+    ANCHORED_CRITERIA,
+    DEFAULT_CRITERIA,
+    NAMED_CRITERIA,
+    Criterion,
+    Need,
+    ReferenceOptions,
+)
+from judges.sections import (
+    Count,
+    JudgeNames,
+    PromptName,
+    RelativePath,
+    Section,
+    as_list,
+    beside_file,
+    each_once,
+    load_section,
+)
 from judges.types import Task
 from retrieval_eval.exam.items import ItemType
 from retrieval_eval.nuggets.types import BATCH, KEPT, MOST, WINDOW
@@ -117,15 +136,45 @@ class CriterionSection(Section):
     """What the judge reads besides the name."""
     levels: dict[int, str] = Field(default_factory=dict)
     """What each grade of the scale means, one line each: ``{0: it is rude, 1: it is curt, 2: it is friendly}``."""
+    needs: Annotated[list[Need], BeforeValidator(as_list), AfterValidator(each_once)] = Field(default_factory=list)
+    """What answers are held against: ``documents``, those that the agent itself retrieved, or ``reference``. Answers
+    without it are not graded by this criterion."""
 
 
 _DESCRIBED: Final[dict[str, str | CriterionSection]] = {each.name: each.description for each in DEFAULT_CRITERIA}
 
 
-def _anchored(given: Any) -> Any:
-    if given != "anchored":
-        return given
-    return {each.name: {"description": each.description, "levels": dict(each.levels)} for each in ANCHORED_CRITERIA}
+class _CriteriaFile(RootModel[dict[str, str | CriterionSection | None]]):
+    """A file of criteria: what ``names`` holds, by itself."""
+
+
+def _written_out(criteria: Iterable[Criterion], scale: tuple[int, int]) -> dict[str, Any]:
+    """Criteria as a file has them; their levels are those of grades from 0 to 2."""
+    return {
+        each.name: {
+            "description": each.description,
+            "levels": dict(each.levels) if scale == (0, 2) else {},
+            "needs": list(each.needs),
+        }
+        for each in criteria
+    }
+
+
+def _named(given: Any, info: ValidationInfo) -> Any:
+    """The words of criteria that come ready, or stand in a file, in place of their names."""
+    if given == "anchored":
+        return _written_out(ANCHORED_CRITERIA, (0, 2))
+    if isinstance(given, str) and given.endswith((".yaml", ".yml")):
+        try:
+            given = load_section(beside_file(Path(given), info), _CriteriaFile, ConfigError).model_dump()
+        except InputError as error:
+            raise ValueError(str(error)) from error
+    ready = _written_out(NAMED_CRITERIA, info.data.get("scale", (0, 2)))
+    if isinstance(given, list) and all(isinstance(name, str) for name in given) and ready.keys() & {*given}:
+        return {name: ready.get(name, {}) for name in each_once(given)}
+    if isinstance(given, dict):
+        return {name: ready.get(name, {}) if said is None else said for name, said in given.items()}
+    return given
 
 
 class CriteriaSection(Section):
@@ -137,13 +186,16 @@ class CriteriaSection(Section):
     """A packaged prompt, or the path of your own."""
     scale: tuple[int, int] = (0, 2)
     """Lowest and highest grade, whole numbers."""
-    names: Annotated[list[str] | dict[str, str | CriterionSection], BeforeValidator(_anchored)] = Field(
+    names: Annotated[list[str] | dict[str, str | CriterionSection], BeforeValidator(_named)] = Field(
         default_factory=lambda: dict(_DESCRIBED)
     )
     """The criteria, by default relevance, accuracy, completeness and precision: a list of names; names with
-    descriptions; names with the meaning of each grade; or ``anchored``, the default ones with such meanings."""
+    descriptions; names with the meaning of each grade; the path of a YAML file that holds the same; or ``anchored``,
+    the default ones with such meanings. ``faithfulness``, ``answer_relevance``, ``completeness``, ``citation_quality``
+    and ``correctness`` bring their meaning along."""
     documents: ReferencesSection = ReferencesSection()
-    """Which documents the judge sees: those of all agents, so that every answer is graded against the same ones."""
+    """Which documents the judge sees: those of all agents, so that every answer is graded against the same ones. If a
+    criterion needs ``documents``, those that the answer's own agent retrieved, all of them, in their order."""
 
     @model_validator(mode="after")
     def _usable(self) -> CriteriaSection:
@@ -154,12 +206,21 @@ class CriteriaSection(Section):
         each_once(list(self.names))
         grades = list(range(self.scale[0], self.scale[1] + 1))
         for each in self.listed():
+            if "documents" in each.needs and self.documents != ReferencesSection():
+                raise ValueError(
+                    f"names.{each.name}: shows all documents that the answer's agent retrieved; leave 'documents' out"
+                )
             if each.levels and [grade for grade, _ in each.levels] != grades:
                 raise ValueError(
                     f"names.{each.name}: 'levels' needs a line for each grade from {self.scale[0]} to "
                     f"{self.scale[1]} and no other"
                 )
         return self
+
+    @property
+    def own_documents(self) -> bool:
+        """Whether the judge sees what the answer's own agent retrieved."""
+        return any("documents" in each.needs for each in self.listed())
 
     def listed(self) -> list[Criterion]:
         """The same for the judges."""
@@ -168,7 +229,7 @@ class CriteriaSection(Section):
         return [
             Criterion(name, said)
             if isinstance(said, str)
-            else Criterion(name, said.description, tuple(sorted(said.levels.items())))
+            else Criterion(name, said.description, tuple(sorted(said.levels.items())), tuple(said.needs))
             for name, said in self.names.items()
         ]
 

@@ -184,7 +184,11 @@ class StoredSettings:
         from arena.config.judging import CriteriaSection
 
         section = self.raw.get("criteria")
-        return CriteriaSection.model_validate({"judge": "", **section}) if section else None
+        if not section:
+            return None
+        names = section["names"]  # what a name stands for today is not what the judge read then
+        plain = {"names": dict.fromkeys(names, "")} if isinstance(names, list) else {}
+        return CriteriaSection.model_validate({"judge": "", **section, **plain})
 
     @cached_property
     def nuggets(self) -> NuggetsSection | None:

@@ -90,7 +90,7 @@ def _played(wanted: GameTable, settings: StoredSettings) -> Iterator[Played]:
 def _criteria(store: Store, tournament: str, settings: StoredSettings, *, every: bool) -> Iterator[Means]:
     """Mean over criteria of each answer's grades, and each of several criteria."""
     given = {
-        (AnswerSubject.of(want).agent, want.query_id): grades(result, settings)
+        (AnswerSubject.of(want).agent, want.query_id): grades(want, result, settings)
         for want, result in outcomes(store, tournament, Task.CRITERIA)
         if isinstance(result, Judgment)
     }

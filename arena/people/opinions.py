@@ -180,7 +180,7 @@ def _criteria(store: Store, tournament: str) -> Iterator[Opinion]:
     settings = store.settings(tournament)
     for want, result in outcomes(store, tournament, Task.CRITERIA):
         if isinstance(result, Judgment):
-            for criterion, grade in grades(result, settings).items():
+            for criterion, grade in grades(want, result, settings).items():
                 yield Opinion(want.query_id, (AnswerSubject.of(want).agent, criterion), want.judge, grade)
 
 

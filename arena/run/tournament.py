@@ -101,9 +101,9 @@ def run(
     agents = _declared(config) if agents is None else agents
     data = load_data(config, agents) if data is None else data
     stages = TournamentStages(config, data)
+    stages.check()
     if config.nuggets is None and not any(True for _ in stages.wants()):
         raise InputError("nothing to judge: the configuration has no stage, or the data no answers or documents")
-    stages.check()
     if config.retrieval is not None and config.retrieval.measures is not None:
         check_measures(config.retrieval.measures, data)
     asked = [task for task in stages.tasks if only is None or task in only]

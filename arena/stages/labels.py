@@ -99,10 +99,12 @@ class Labels:
                 annotated.append(AnnotatedDocument(document, section.threshold))
         return annotated
 
-    def ranked(self, query_id: str) -> list[str]:
-        """The query's documents down to the depth, by the best rank that an agent retrieved them at."""
+    def ranked(self, query_id: str, agent: str | None = None) -> list[str]:
+        """The query's documents down to the depth, by the best rank that an agent, or this one, retrieved them at."""
         best: dict[str, int] = {}
         for entry in self._retrieved(query_id):
+            if agent is not None and entry.agent not in (agent, SHARED):
+                continue
             best[entry.doc_id] = min(entry.rank, best.get(entry.doc_id, entry.rank))
         return sorted(best, key=lambda doc_id: (best[doc_id], doc_id))
 

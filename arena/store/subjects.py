@@ -31,7 +31,7 @@ class DocumentSubject(NamedTuple):
 
 
 class AnswerSubject(NamedTuple):
-    """An agent's answer to a query: criteria, and the asking of agents."""
+    """An agent's answer to a query: the asking of agents, and criteria, whichever they are."""
 
     query_id: str
     agent: str
@@ -44,6 +44,24 @@ class AnswerSubject(NamedTuple):
     def want(self, task: Task, judge: str) -> Wanted:
         """A want about it."""
         return Wanted(task, judge, self.query_id, self.agent)
+
+
+class GradedSubject(NamedTuple):
+    """An agent's answer, and the criteria that it is graded by: all of the configuration where none is named."""
+
+    query_id: str
+    agent: str
+    criteria: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, want: Wanted) -> Self:
+        """That of a want."""
+        return cls(want.query_id, want.item, _read_ids(want.other) if want.other else ())
+
+    def want(self, judge: str) -> Wanted:
+        """A want about it."""
+        named = _write_ids(self.criteria) if self.criteria else ""
+        return Wanted(Task.CRITERIA, judge, self.query_id, self.agent, named)
 
 
 class GameSubject(NamedTuple):

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from judges.errors import PromptError
 from judges.prompts import RATINGS, PromptTemplate, whole_numbers
 from judges.types import AnnotatedDocument, Answer, Document, Inputs, ListRule, Outcome, Prompt, Query, ReplyContract
 
 _ITEM = "item_{}"
+
+Need: TypeAlias = Literal["documents", "reference"]
+"""The documents that the agent itself retrieved, or the query's reference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +25,13 @@ class ReferenceOptions:
         include: show documents at all.
         annotations: show the relevance judge's reason with each document.
         threshold: lowest label of a document that is shown; without labels every retrieved document is.
+        ranked: show the documents in the order given, that of an agent's ranking, in place of best label first.
     """
 
     include: bool = True
     annotations: bool = True
     threshold: int = 2
+    ranked: bool = False
 
 
 DEFAULT_REFERENCES = ReferenceOptions()
@@ -54,11 +59,20 @@ class Criterion:
     Attributes:
         description: goes into the prompt.
         levels: what each grade stands for, from the lowest on; goes into the prompt as well.
+        needs: what an answer is held against; without it, an answer cannot be graded by the criterion.
     """
 
     name: str
     description: str = ""
     levels: tuple[tuple[int, str], ...] = ()
+    needs: tuple[Need, ...] = ()
+
+    def left_out(self, graded: int, answers: int) -> str:
+        """Of how many answers the criterion asks nothing, since they lack what it needs; empty if of none."""
+        if graded >= answers or not self.needs:
+            return ""
+        lack = " or ".join({"documents": "documents", "reference": "a reference"}[need] for need in self.needs)
+        return f"{self.name} grades {graded:,} of {answers:,} answers; the others lack {lack}"
 
 
 ANCHORED_CRITERIA = tuple(
@@ -100,6 +114,54 @@ A.2, in our own words."""
 DEFAULT_CRITERIA = tuple(replace(criterion, levels=()) for criterion in ANCHORED_CRITERIA)
 """The same without anchors."""
 
+NAMED_CRITERIA = (
+    next(criterion for criterion in ANCHORED_CRITERIA if criterion.name == "completeness"),
+    Criterion(
+        "faithfulness",
+        "what the answer claims follows from the documents shown; they alone count here, not what you know nor what a "
+        "reference answer says, and an answer without any claim is faithful",
+        (
+            (0, "what matters in it is not in the documents, or they contradict it"),
+            (1, "some of its claims follow from the documents and others do not"),
+            (2, "every claim in it follows from the documents"),
+        ),
+        ("documents",),
+    ),
+    Criterion(
+        "answer_relevance",
+        "the answer speaks to what was asked and to nothing else; whether it is true does not count here",
+        (
+            (0, "it speaks of something else, or gives no answer"),
+            (1, "it speaks to a part of what was asked, or adds much that nobody asked for"),
+            (2, "it speaks to all that was asked and keeps to it"),
+        ),
+    ),
+    Criterion(
+        "citation_quality",
+        "the answer says where its claims come from, and rightly so; [1] in it stands for Document 1, [2] for Document "
+        "2 and so on",
+        (
+            (0, "it cites nothing, or most of the documents cited do not say what they are cited for"),
+            (1, "some claims have no citation, or cite a document that does not say so"),
+            (2, "every claim cites a document, and each document cited says what it is cited for"),
+        ),
+        ("documents",),
+    ),
+    Criterion(
+        "correctness",
+        "the answer says what the reference answer says, which counts as right; other words, another order and further "
+        "detail that does not contradict it make no difference",
+        (
+            (0, "it contradicts the reference in what was asked, or says nothing of what the reference says"),
+            (1, "it says a part of what the reference says, or contradicts it in a detail"),
+            (2, "it says all that the reference says on the question, and contradicts none of it"),
+        ),
+        ("reference",),
+    ),
+)
+"""Criteria that are known by their names, each 0 to 2, in our own words. What the names stand for is as RAGAS has it
+(Es et al. 2023, arXiv 2309.15217); citations as in ALCE (Gao et al. 2023, arXiv 2305.14627)."""
+
 
 def relevance_prompt(template: PromptTemplate, query: Query, document: Document) -> Prompt:
     """Ask for the relevance of ``document`` to ``query`` (RAGElo paper, appendix A.1)."""
@@ -107,10 +169,12 @@ def relevance_prompt(template: PromptTemplate, query: Query, document: Document)
 
 
 def references(documents: Sequence[AnnotatedDocument], options: ReferenceOptions) -> tuple[AnnotatedDocument, ...]:
-    """The documents that pass the threshold, best label first, in a fixed order so that prompts repeat."""
+    """The documents that pass the threshold, in a fixed order so that prompts repeat."""
     if not options.include:
         return ()
     shown = [entry for entry in documents if entry.label is None or entry.label >= options.threshold]
+    if options.ranked:
+        return tuple(shown)
     return tuple(sorted(shown, key=lambda entry: (-(entry.label or 0), entry.document.doc_id)))
 
 

@@ -37,6 +37,9 @@ _QUANTITY_OF_CRITERION = {
     "accuracy": "precision",
     "completeness": "recall",
     "precision": "precision",
+    "faithfulness": "precision",
+    "answer_relevance": "query",
+    "citation_quality": "precision",
 }
 _Words = Mapping[str | int, int | str]
 
@@ -124,6 +127,8 @@ def _grades(inputs: Inputs, contract: ReplyContract) -> tuple[dict[str, str | in
     chosen = {}
     for name, words in contract.choices.items():
         value, scale = getattr(scores, _QUANTITY_OF_CRITERION.get(name, "overall")), _in_order(words)
+        if name == "correctness" and (reference := inputs.query.reference) is not None:
+            value = answer_scores(inputs.query.text, [reference], inputs.answers[0].text).recall
         chosen[name] = scale[min(int(value * len(scale)), len(scale) - 1)]
     return chosen, f"{_shown(scores, inputs)}."
 

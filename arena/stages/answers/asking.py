@@ -7,7 +7,7 @@ import math
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -253,7 +253,7 @@ class AskedAgent:
         async with self._turns:
             if self.halted.is_set():
                 return None
-            reply = await self._agent.reply(request.query)
+            reply = await self._agent.reply(replace(request.query, reference=None))
         judge = self._judge
         if judge is not None and judge.stopped is not None:
             self.halt(str(judge.stopped))
