@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from arena.config.whole import Config, load_config
+from arena.data.notes import notes_of
 from arena.present.numbers import listed
 from arena.run.tournament import load_data
 from arena.stages.tournament import TournamentStages
@@ -32,8 +33,6 @@ _EXTRAS = {
 }
 _PACKAGES = ("arena", "judges", "retrieval_eval", "ui")
 _KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
-_NAMED = 5
-"""Queries and answers that are named; the others are counted."""
 
 
 def examine(config_path: str | None = None) -> list[Finding]:
@@ -69,7 +68,7 @@ def _examine_config(path: Path) -> list[Finding]:
         config = load_config(path)
         data = load_data(config)
         stages = TournamentStages(config, data, assume=True)
-        stages.check()
+        stages.check(complete=not config.agents)
         wanted = sum(want.task not in NUGGET_TASKS for want in stages.wants())  # theirs come about step by step
         exam_last = sorted(stages.stages, key=lambda stage: stage.key == "exam")
         templates = [template for stage in exam_last for template in stage.templates.values()]
@@ -84,11 +83,7 @@ def _examine_config(path: Path) -> list[Finding]:
     ]
     for run in read_runs(config.data.runs):
         findings += [("config data", True, f"run {run.name}: {note.text}") for note in run.notes]
-    if data.unanswered_queries:
-        findings.append(("data", False, f"no answers at all to {listed(data.unanswered_queries, _NAMED)}"))
-    if data.missing_answers:
-        pairs = [f"{agent} on {query_id}" for query_id, agent in data.missing_answers]
-        findings.append(("data", False, f"no answer by {listed(pairs, _NAMED)}"))
+    findings += [("data", False, note) for note in notes_of(data)]
     return findings + [_examine_judge(config, name) for name in config.judges_in_use()]
 
 

@@ -28,6 +28,8 @@ def print_part(part: Part) -> None:
 
 def print_summary(summary: RunSummary) -> None:
     """One line per stage on standard error, one per judge that was asked, and one per judge that stopped."""
+    for note in summary.notes:
+        say(f"note: {note}", errors)
     for task, stage in summary.stages.items():
         cost = MONEY.write(stage.cost_usd) + (f" + {stage.cost_unknown} of unknown cost" if stage.cost_unknown else "")
         counts = (

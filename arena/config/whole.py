@@ -49,13 +49,20 @@ class DataSection(Section):
     """Files of queries, documents and answers, TREC runs, the corpus of runs and agents, qrels; one or a list each."""
 
     queries: Sources = Field(default_factory=list)
-    """Tables of queries, TREC topics, or ``irds:NAME``; when left out, the file that ``synth`` writes."""
+    """Tables of queries, TREC topics, or ``irds:NAME``; when left out, the file that ``synth`` writes, else the queries
+    in ``answers``."""
     documents: Paths = Field(default_factory=list)
     """Tables of retrieved documents."""
     answers: Paths = Field(default_factory=list)
-    """Tables of answers."""
+    """Tables of answers, one for all agents or one for each; also patterns such as ``answers/*.jsonl``."""
+    columns: dict[str, str | None] = Field(default_factory=dict)
+    """For ``qid``, ``query``, ``agent``, ``answer``, ``passages``, ``reference``, ``did`` or ``document`` the column of
+    your tables: ``{qid: id, answer: output}``; ``null``: none of them is it."""
+    limit: Count | None = None
+    """Only so many queries, the first ones; all when left out."""
     runs: Paths = Field(default_factory=list)
-    """TREC runs, one for each agent that it is named after, read down to ``retrieval.depth``."""
+    """TREC runs, one for each agent that it is named after, or one that all agents were given; read down to
+    ``retrieval.depth``."""
     corpus: Sources = Field(default_factory=list)
     """Texts for ``runs``, and for agents to search: JSONL, TSV, CSV, Parquet or ``irds:NAME``; for agents also folders
     and files of PDF, HTML, Markdown and DOCX, and text files in folders."""
@@ -202,8 +209,8 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _queries_come_from_somewhere(self) -> Config:
-        if not self.query_files:
-            raise ValueError("data: say where the queries are with 'queries', or have them made with a section 'synth'")
+        if not self.query_files and not self.data.answers:
+            raise ValueError("data: say where the queries are with 'queries', or the answers with 'answers'")
         return self
 
     @model_validator(mode="after")
@@ -233,7 +240,7 @@ class Config(Section):
 
     @property
     def query_files(self) -> list[Path]:
-        """Where the queries are: files that are named, else the one that ``synth`` writes."""
+        """Where the queries are: files that are named, else the one that ``synth`` writes, else only in the answers."""
         return self.data.queries or ([self.synth.out] if self.synth is not None else [])
 
     @property

@@ -37,6 +37,7 @@ class Dataset:
         answers: by (query_id, agent). A text may be empty: the agent then answered nothing, and that is judged.
         retrieved: by query_id, in order of agent and rank; ``SHARED`` stands for the agent where none is named.
         qrels: people's relevance labels by query_id and doc_id, also of documents that nobody retrieved.
+        notes: what to know of how its files were read.
     """
 
     queries: Mapping[str, Query]
@@ -44,6 +45,7 @@ class Dataset:
     answers: Mapping[tuple[str, str], Answer] = field(default_factory=dict)
     retrieved: Mapping[str, Sequence[Retrieved]] = field(default_factory=dict)
     qrels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    notes: Sequence[str] = field(default=(), compare=False)
 
     @cached_property
     def agents(self) -> tuple[str, ...]:

@@ -2,58 +2,117 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final
 
+from arena.config.whole import Config
 from arena.data.dataset import SHARED, Dataset
-from judges.errors import DataError
+from arena.data.records import (
+    COLUMNS,
+    Record,
+    Rows,
+    Source,
+    Sources,
+    columns_of,
+    named_rows,
+    read_records,
+    sources_of,
+)
+from judges.errors import DataError, InputError
+from judges.sections import nearest
 from judges.types import Answer, Document, Query, Retrieved
 from retrieval_eval.data.collections import fetch_documents, topic_rows
-from retrieval_eval.data.rows import Cell, Row
+from retrieval_eval.data.names import NAMES, TOPIC_NAMES, names_of
+from retrieval_eval.data.rows import Cell, Columns, Row, id_of_text, known_format, missing_column
 from retrieval_eval.data.runs import Run, read_runs
-from retrieval_eval.data.tables import read_rows, write_rows
-from retrieval_eval.data.trec_answers import is_trec_answers, trec_answer_rows
-
-Files: TypeAlias = Path | str | Sequence[Path | str]
-"""One file, or several that are read as one table."""
-
-ALIASES: Mapping[str, Sequence[str]] = {
-    "qid": ("query_id", "question_id"),
-    "did": ("doc_id", "docid", "document_id"),
-    "document": ("document_text", "passage", "text"),
-    "agent": ("system", "run_id", "model"),
-    "answer": ("response", "answer_text"),
-}
-"""Other spellings of the columns of documents and answers, accepted where the column itself is absent."""
+from retrieval_eval.data.tables import write_rows
 
 
-def load_dataset(queries: Files, documents: Files = (), answers: Files = ()) -> Dataset:
-    """Read a dataset: queries by ``read_topics``, the rest from CSV, TSV, JSONL or Parquet files.
-
-    Answers may also be runs of the TREC RAG track, see ``retrieval_eval.data.trec_answers``.
+def load_dataset(
+    queries: Sources = (),
+    documents: Sources = (),
+    answers: Sources = (),
+    *,
+    columns: Columns | None = None,
+    limit: int | None = None,
+    passages: bool = True,
+) -> Dataset:
+    """Read a dataset: queries by ``read_topics``, answers by ``read_records``, documents from tables.
 
     Columns: queries ``qid, query`` and optionally ``reference``, the gold answer; documents ``qid, did, document`` and
-    optionally ``agent, rank, score``; answers ``qid, agent, answer``. ``ALIASES`` lists the other spellings understood.
-    Every further column (``title``, ``website``, ``publish_time``, ...) that has a value becomes metadata. Without a
-    ``rank`` column documents are ranked in the order of the file.
+    optionally ``agent, rank, score``; answers ``qid, agent, answer``, or ``query`` in place of ``qid``, and optionally
+    ``passages`` and ``reference``. ``NAMES`` lists the other spellings. Every further column (``title``, ``website``,
+    ``publish_time``, ...) that has a value becomes metadata.
+
+    Without queries, those of the answers are taken; without ids, ids of the texts (``id_of_text``); without a column of
+    the agent, the file's name; without documents, the ``passages`` that answers bring along. Without a ``rank`` column
+    documents are ranked in the order of the file.
+
+    Args:
+        queries: files, patterns such as ``*.csv``, or rows in memory.
+        documents: likewise.
+        answers: likewise.
+        columns: for a name of ours the column of the tables that have it; ``None``: none is.
+        limit: take the first queries only.
+        passages: whether to take the passages of answers.
 
     Raises:
         DataError: a file cannot be read (see ``retrieval_eval.data.tables``), an id is empty or repeated, a document's
-            rows differ, a rank or score is not one, an answer or document belongs to no query, or an agent retrieved
-            documents but answered nothing. Names the file, the line, and where two lines clash also the other one.
+            rows differ, a rank or score is not one, an answer or document belongs to no query, two agents' names look
+            the same, or an agent retrieved documents but answered nothing. Names the file, the line, and where two
+            lines clash also the other one.
+        InputError: ``columns`` has a name that is not ours, or names a column that no table has.
     """
-    asked = _read_queries(_paths(queries))
-    answered = _read_answers(_paths(answers), asked)
+    asking, retrieving, answering = map(sources_of, (queries, documents, answers))
+    if columns:
+        _require_columns(columns, [*asking, *retrieving, *answering])
+    records = list(read_records(answering, columns))
+    ids = not records or any(record.query_id for record in records)
+    asked = _Asked(_read_queries(asking, columns, ids=ids) if asking else _queries_of(records))
+    answered = _answers_of(records, asked)
+    if not asking:
+        _require_shared_ids(records)
     reader = _DocumentReader(asked)
-    for row in _rows(_paths(documents), ("qid", "did", "document")):
+    for row in (row for source in retrieving for row in named_rows(source, _OF_DOCUMENTS, ("document",), columns)):
         reader.add(row)
+    notes = []
+    if any(record.passages for record in records):
+        if retrieving or not passages:
+            notes.append("the passages in the answers' files are not used: data names other documents")
+        else:
+            _add_passages(reader, records, asked)
     if answered:
         reader.require_answers({agent for _, agent in answered})
-    return Dataset(asked, reader.documents, answered, reader.retrieved())
+    data = Dataset(_with_references(asked, records), reader.documents, answered, reader.retrieved(), notes=tuple(notes))
+    return data if limit is None else _limited(data, limit)
+
+
+_OF_DOCUMENTS: Final = names_of("did", "document", "qid", "query", "agent")
+"""The document's id comes first: ``id`` is its, and no query's, in a table of documents."""
+_METADATA_NOT: Final = {"qid", "query", "did", "document", "agent", "rank", "score"}
+
+
+def load_files(config: Config) -> Dataset:
+    """The files of queries, documents and answers that a configuration names.
+
+    Raises:
+        InputError: as ``load_dataset``; or the queries are to be made first.
+    """
+    section = config.data
+    return load_dataset(
+        config.queries(),
+        section.documents,
+        section.answers,
+        columns=section.columns,
+        limit=section.limit,
+        passages=not section.runs,
+    )
 
 
 def save_dataset(dataset: Dataset, folder: Path | str) -> list[Path]:
@@ -101,16 +160,18 @@ def save_dataset(dataset: Dataset, folder: Path | str) -> list[Path]:
 class _DocumentReader:
     """Gathers the rows of document tables: one row is one retrieval, several rows may share one document."""
 
-    def __init__(self, queries: Mapping[str, Query]) -> None:
+    def __init__(self, asked: _Asked) -> None:
         self.documents: dict[str, Document] = {}
-        self._queries = queries
+        self._asked = asked
         self._entries: dict[tuple[str, str, str], Retrieved] = {}
         self._places: dict[tuple[str, ...], str] = {}
         self._length: Counter[tuple[str, str]] = Counter()
         self._agents: dict[str, Row] = {}
 
     def add(self, row: Row) -> None:
-        query_id, doc_id = _query_of(row, self._queries), row.identifier("did")
+        given = row.identifier("qid") if "qid" in row.values else ""
+        query_id = self._asked.id_of(row, given, row.text("query"))
+        doc_id = row.identifier("did") if "did" in row.values else id_of_text("d", row.text("document"))
         agent = row.identifier("agent") if "agent" in row.values else SHARED
         if agent not in self._agents:
             self._agents[agent] = row
@@ -129,16 +190,17 @@ class _DocumentReader:
     def require_answers(self, answering: set[str]) -> None:
         for agent, row in self._agents.items():
             if agent != SHARED and agent not in answering:
-                raise row.error("this agent retrieved documents but answered no query", agent)
+                problem = f"this agent retrieved documents but answered no query{_like(agent, answering)}"
+                raise row.error(problem, agent)
 
     def retrieved(self) -> dict[str, tuple[Retrieved, ...]]:
         by_query: defaultdict[str, list[Retrieved]] = defaultdict(list)
         for entry in sorted(self._entries.values(), key=lambda entry: (entry.agent, entry.rank)):
             by_query[entry.query_id].append(entry)
-        return {query_id: tuple(by_query[query_id]) for query_id in self._queries if query_id in by_query}
+        return {query_id: tuple(by_query[query_id]) for query_id in self._asked.queries if query_id in by_query}
 
     def _add_document(self, row: Row, doc_id: str) -> None:
-        text, metadata = row.text("document"), _metadata(row, {"qid", "did", "document", "agent", "rank", "score"})
+        text, metadata = row.text("document"), _metadata(row, _METADATA_NOT)
         place = self._places.setdefault(("document", doc_id), row.place)
         known = self.documents.get(doc_id, Document(doc_id, text, metadata))
         if known.text != text:
@@ -154,11 +216,77 @@ class _DocumentReader:
         self._places[key] = row.place
 
 
-def _read_queries(paths: Sequence[Path]) -> dict[str, Query]:
+class _Asked:
+    """The queries, by their ids and by their texts."""
+
+    def __init__(self, queries: Mapping[str, Query]) -> None:
+        self.queries = queries
+        self._by_text: dict[str, list[str]] = {}
+        for query in queries.values():
+            self._by_text.setdefault(_words(query.text), []).append(query.query_id)
+
+    def id_of(self, row: Row, query_id: str, text: str) -> str:
+        """The query that a row is about, by the id that it names, else by the text.
+
+        Raises:
+            DataError: there is none, or several have this text.
+        """
+        if query_id:
+            if query_id not in self.queries:
+                raise row.error(f"no query has this id{_like(query_id, self.queries)}", query_id)
+            return query_id
+        if not text:
+            raise missing_column(row.path, "qid", row.values, row.line, NAMES["qid"])
+        found = self._by_text.get(_words(text), [])
+        if len(found) != 1:
+            problem = f"several queries have this text: {', '.join(found)}; add a column qid" if found else ""
+            raise row.error(problem or "no query has this text", text)
+        return found[0]
+
+
+def _words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _like(name: str, known: Iterable[str]) -> str:
+    """``; did you mean '1'?`` for ``001``, ``1.0`` or a slip of the pen."""
+    names = list(known)
+    same = [other for other in names if _value(other) == _value(name)]
+    near = same or difflib.get_close_matches(name, names, n=1, cutoff=0.75)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def _value(name: str) -> float | str:
+    try:
+        return float(name)
+    except ValueError:
+        return _words(name).casefold()
+
+
+def _require_columns(columns: Columns, sources: Sequence[Source]) -> None:
+    known = {"did", "document", "rank", "score", *COLUMNS}
+    if unknown := [name for name in columns if name not in known]:
+        raise InputError(f"columns: unknown name {unknown[0]!r}{nearest(unknown[0], known)}")
+    if any(not isinstance(source, Rows) and known_format(source) is None for source in sources):
+        return  # topics of TREC, whose fields are found by reading them
+    found = dict.fromkeys(name for source in sources for name in columns_of(source))
+    for ours, theirs in columns.items():
+        if theirs is not None and theirs not in found:
+            near = difflib.get_close_matches(theirs, found, n=1)
+            hint = f"; is it {near[0]!r}?" if near else f"; found: {', '.join(list(found)[:_NAMED])}"
+            raise InputError(f"columns: {ours}: no table has a column {theirs!r}{hint}")
+
+
+_NAMED: Final = 12
+"""Columns that an error names."""
+
+
+def _read_queries(sources: Sequence[Source], columns: Columns | None, *, ids: bool) -> dict[str, Query]:
     queries: dict[str, Query] = {}
     places: dict[str, str] = {}
-    for row in (row for path in paths for row in topic_rows(path)):
-        query_id, text = row.identifier("qid"), row.text("query")
+    for row in (row for source in sources for row in _topics(source, columns, ids=ids)):
+        text = row.text("query")
+        query_id = row.identifier("qid") if "qid" in row.values else id_of_text("q", text)
         if query_id in queries:
             raise row.error(f"this query id stands in {places[query_id]} already", query_id)
         if not text or text.isspace():
@@ -167,49 +295,133 @@ def _read_queries(paths: Sequence[Path]) -> dict[str, Query]:
     return queries
 
 
-def _read_answers(paths: Sequence[Path], queries: Mapping[str, Query]) -> dict[tuple[str, str], Answer]:
+def _topics(source: Source, columns: Columns | None, *, ids: bool) -> Iterator[Row]:
+    if isinstance(source, Rows):
+        return named_rows(source, TOPIC_NAMES, ("qid", "query") if ids else ("query",), columns)
+    return topic_rows(source, columns, ids=ids)
+
+
+def _queries_of(records: Sequence[Record]) -> dict[str, Query]:
+    """The queries that answers bring along, by their ids, else by those of their texts."""
+    queries: dict[str, Query] = {}
+    places: dict[str, str] = {}
+    for record in records:
+        if "query" not in record.row.values and not record.query:
+            raise DataError(
+                record.row.path,
+                "column 'query' is missing, and no file of queries is named with 'queries'; "
+                f"its other names: {', '.join(NAMES['query'])}",
+            )
+        if not record.query:
+            raise record.row.error("the text of the query is empty or no text", record.row.text("query") or None)
+        query_id = record.query_id or id_of_text("q", record.query)
+        known = queries.setdefault(query_id, Query(query_id, record.query))
+        place = places.setdefault(query_id, record.row.place)
+        if _words(known.text) != _words(record.query):
+            raise record.row.error(
+                f"query {query_id!r} has another text in {place}; if the ids count rows, leave them out with "
+                "columns: {qid: null}",
+                record.query,
+            )
+    return queries
+
+
+def _require_shared_ids(records: Sequence[Record]) -> None:
+    """Where every agent has ids of its own for the same texts, nothing could be compared."""
+    agents: dict[str, set[str]] = {}
+    texts: dict[str, Record] = {}
+    for record in records:
+        agents.setdefault(record.query_id, set()).add(record.agent)
+    if any(len(named) > 1 for named in agents.values()):
+        return
+    for record in records:
+        other = texts.setdefault(_words(record.query), record)
+        if record.query_id and other.query_id != record.query_id and other.agent != record.agent:
+            raise record.row.error(
+                f"the same query is {other.query_id!r} in {other.row.place}; leave the ids out with columns: "
+                "{qid: null}, so that the texts count",
+                record.query_id,
+            )
+
+
+def _answers_of(records: Sequence[Record], asked: _Asked) -> dict[tuple[str, str], Answer]:
     answers: dict[tuple[str, str], Answer] = {}
-    places: dict[tuple[str, str], str] = {}
-    for row, answer in (entry for path in paths for entry in read_answers(path)):
-        key = query_id, agent = answer.query_id, answer.agent
-        if query_id not in queries:
-            raise row.error("no query has this id", query_id)
-        if key in answers:
-            raise row.error(f"agent {agent!r} answered query {query_id!r} in {places[key]} already")
-        answers[key], places[key] = answer, row.place
+    places: dict[tuple[str, str], Record] = {}
+    spelt: dict[str, str] = {}
+    for record in records:
+        query_id, agent, row = asked.id_of(record.row, record.query_id, record.query), record.agent, record.row
+        if (other := spelt.setdefault(_words(agent).casefold(), agent)) != agent:
+            problem = f"this agent and {other!r} differ in case or spaces only: spell them the same, or rename one"
+            raise row.error(problem, agent)
+        if (query_id, agent) in answers:
+            first = places[query_id, agent].row
+            raise row.error(
+                f"agent {agent!r} answered query {query_id!r} in {first.place} already{_whose(record, first)}"
+            )
+        answers[query_id, agent] = Answer(query_id, agent, record.answer, record.metadata)
+        places[query_id, agent] = record
     return answers
 
 
-def read_answers(path: Path) -> Iterator[tuple[Row, Answer]]:
+def _whose(record: Record, first: Row) -> str:
+    """What may be meant where an agent seems to have answered twice."""
+    if not record.named:
+        return "; which column names the agent? columns: {agent: NAME}"
+    return "; if each file is one agent, columns: {agent: null}" if first.path != record.row.path else ""
+
+
+def _add_passages(reader: _DocumentReader, records: Sequence[Record], asked: _Asked) -> None:
+    for record in records:
+        query_id = asked.id_of(record.row, record.query_id, record.query)
+        for one in record.passages:
+            cells: dict[str, Cell] = {**one.metadata, "qid": query_id, "did": one.doc_id, "document": one.text}
+            reader.add(replace(record.row, values={**cells, "agent": record.agent}))
+
+
+def _with_references(asked: _Asked, records: Sequence[Record]) -> dict[str, Query]:
+    """The queries with the reference answers that answers bring along; one that a query has already counts."""
+    given: dict[str, Record] = {}
+    for record in records:
+        if record.reference.strip():
+            query_id = asked.id_of(record.row, record.query_id, record.query)
+            first = given.setdefault(query_id, record)
+            if _words(first.reference) != _words(record.reference):
+                raise record.row.error(
+                    f"query {query_id!r} has another reference in {first.row.place}", record.reference
+                )
+    return {
+        query_id: replace(query, reference=given[query_id].reference)
+        if query_id in given and query.reference is None
+        else query
+        for query_id, query in asked.queries.items()
+    }
+
+
+def _limited(data: Dataset, limit: int) -> Dataset:
+    """The first queries with all that belongs to them."""
+    queries = dict(islice(data.queries.items(), limit))
+    retrieved = {query_id: entries for query_id, entries in data.retrieved.items() if query_id in queries}
+    wanted = {entry.doc_id for entries in retrieved.values() for entry in entries}
+    return replace(
+        data,
+        queries=queries,
+        documents={doc_id: document for doc_id, document in data.documents.items() if doc_id in wanted},
+        answers={key: answer for key, answer in data.answers.items() if key[0] in queries},
+        retrieved=retrieved,
+    )
+
+
+def read_answers(source: Path) -> Iterator[tuple[Row, Answer]]:
     """The answers of a table, or of runs as participants of the TREC RAG track hand them in, each with its row.
 
     Raises:
         DataError: the file cannot be read, or an answer is malformed; names file, line and value.
     """
-    if is_trec_answers(path):
-        yield from trec_answer_rows(path)
-        return
-    for row in _rows([path], ("qid", "agent", "answer")):
-        metadata = _metadata(row, {"qid", "agent", "answer"})
-        yield row, Answer(row.identifier("qid"), row.identifier("agent"), row.text("answer"), metadata)
-
-
-def _paths(files: Files) -> list[Path]:
-    return [Path(files)] if isinstance(files, str | Path) else [Path(file) for file in files]
-
-
-def _rows(paths: Sequence[Path], required: Sequence[str]) -> Iterator[Row]:
-    wanted = (*required, "agent") if "did" in required else required
-    aliases = {column: ALIASES[column] for column in wanted}
-    for path in paths:
-        yield from read_rows(path, required, aliases)
-
-
-def _query_of(row: Row, queries: Mapping[str, Query]) -> str:
-    query_id = row.identifier("qid")
-    if query_id not in queries:
-        raise row.error("no query has this id", query_id)
-    return query_id
+    for record in read_records([source]):
+        query_id = record.query_id or (record.query and id_of_text("q", record.query))
+        if not query_id:
+            raise missing_column(source, "qid", record.row.values, record.row.line, NAMES["qid"])
+        yield record.row, Answer(query_id, record.agent, record.answer, record.metadata)
 
 
 def _metadata(row: Row, columns: set[str]) -> dict[str, str]:
@@ -276,7 +488,7 @@ def with_runs(data: Dataset, paths: Sequence[Path], corpora: Sequence[Path], dep
 
     Args:
         data: queries, and the answers and documents that tables give. Queries that only a run has are left out.
-        paths: TREC runs, see ``retrieval_eval.data.runs.read_runs``.
+        paths: TREC runs, see ``retrieval_eval.data.runs.read_runs``; one alone may be of all agents together.
         corpora: where the texts are of documents that ``data`` has not, see ``retrieval_eval.data.collections``.
         depth: documents taken of each run and query; all when ``None``.
 
@@ -285,9 +497,13 @@ def with_runs(data: Dataset, paths: Sequence[Path], corpora: Sequence[Path], dep
             documents in ``data`` already, or a document is in no corpus.
     """
     runs = dict(zip(paths, read_runs(paths), strict=True))
-    for path, run in runs.items():
-        _require_fit(data, path, run)
-    new = [entry for run in runs.values() for entry in _entries(data, run, depth)]
+    agents = {path: _agent_of(data, path, run, alone=len(runs) == 1) for path, run in runs.items()}
+    new = [entry for path, run in runs.items() for entry in _entries(data, run, agents[path], depth)]
+    notes = [
+        f"{path}: no agent is called {runs[path].name!r}, so every agent was given its documents"
+        for path, agent in agents.items()
+        if agent == SHARED
+    ]
     wanted = {entry.doc_id for entry in new} - data.documents.keys()
     documents = {**data.documents, **fetch_documents(corpora, wanted)}
     _require_found(new, documents, corpora or paths)
@@ -301,10 +517,11 @@ def with_runs(data: Dataset, paths: Sequence[Path], corpora: Sequence[Path], dep
         for query_id, entries in by_query.items()
         if entries
     }
-    return replace(data, documents=documents, retrieved=retrieved)
+    return replace(data, documents=documents, retrieved=retrieved, notes=(*data.notes, *notes))
 
 
-def _require_fit(data: Dataset, path: Path, run: Run) -> None:
+def _agent_of(data: Dataset, path: Path, run: Run, *, alone: bool) -> str:
+    """Whose run it is: its tag's, or every agent's where it is the only run and its tag is like no agent's name."""
     retrieving = {entry.agent for entries in data.retrieved.values() for entry in entries}
     answering = {agent for _, agent in data.answers}
     if run.rankings.keys().isdisjoint(data.queries):
@@ -315,13 +532,17 @@ def _require_fit(data: Dataset, path: Path, run: Run) -> None:
         raise DataError(path, "a run goes with documents that name their agent, and the table of documents names none")
     if run.name in retrieving:
         raise DataError(path, "the table of documents has what this agent retrieved already", value=run.name)
-    if answering and run.name not in answering:
-        raise DataError(path, "no agent that answered is called like this run's tag", value=run.name)
+    if not answering or run.name in answering:
+        return run.name
+    near = _like(run.name, answering)
+    if alone and not near and not retrieving:
+        return SHARED
+    raise DataError(path, f"no agent that answered is called like this run's tag{near}", value=run.name)
 
 
-def _entries(data: Dataset, run: Run, depth: int | None) -> list[Retrieved]:
+def _entries(data: Dataset, run: Run, agent: str, depth: int | None) -> list[Retrieved]:
     return [
-        Retrieved(query_id, doc_id, run.name, rank, score)
+        Retrieved(query_id, doc_id, agent, rank, score)
         for query_id, ranking in run.rankings.items()
         if query_id in data.queries
         for rank, (doc_id, score) in enumerate(

@@ -97,6 +97,7 @@ class RunSummary:
         stopped: a line for each judge that could not go on.
         run_id: its id in the store.
         waiting: a line for each judge with batches under way.
+        notes: a line for each thing to know of the data.
     """
 
     stages: dict[Task, StageSummary] = field(default_factory=dict)
@@ -104,6 +105,7 @@ class RunSummary:
     stopped: list[str] = field(default_factory=list)
     run_id: str = ""
     waiting: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     @property
     def complete(self) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from arena.config.whole import Config
 from arena.data.dataset import Dataset
+from arena.data.notes import notes_of
 from arena.run.executors import runs_on_workers, with_all_workers
 from arena.run.planner import CHARACTERS_PER_TOKEN, SECONDS_PER_CALL, PlannedCalls, Planner
 from arena.run.tournament import load_data
@@ -76,7 +77,7 @@ def _plan_tournament(config: Config) -> Plan:
     agents, opened = plan_agents(config) if config.agents else ([], None)
     data = load_data(config, None if opened is None else opened.declared)
     stages = TournamentStages(config, data, assume=True)
-    stages.check()
+    stages.check(complete=not config.agents)
     store = None if missing(config.store) else Store.open(config.store)
     try:
         if store is not None:
@@ -88,7 +89,14 @@ def _plan_tournament(config: Config) -> Plan:
         if store is not None:
             store.close()
     rows = planner.rows()
-    notes = [*_ASSUMED, *stages.assumptions(), *planner.notes, *_spread(config), *agent_notes(config, agents)]
+    notes = [
+        *notes_of(data, config.agents),
+        *_ASSUMED,
+        *stages.assumptions(),
+        *planner.notes,
+        *_spread(config),
+        *agent_notes(config, agents),
+    ]
     if to_come := _to_come(config, data):
         notes.append(
             f"{to_come[0]} answers are still to come, and what judges will ask about them is not counted above: "

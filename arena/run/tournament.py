@@ -15,7 +15,8 @@ from arena.config.stored import StoredSettings
 from arena.config.whole import Config
 from arena.data.corpus import tables_of
 from arena.data.dataset import Dataset
-from arena.data.files import load_dataset, with_qrels, with_runs
+from arena.data.files import load_files, with_qrels, with_runs
+from arena.data.notes import notes_of
 from arena.run.batches import ask_in_batches, waiting_lines
 from arena.run.engine import Begun, Engine
 from arena.run.executors import open_judges
@@ -28,7 +29,6 @@ from arena.stages.answers.replies import with_replies
 from arena.stages.nuggets.lists import depth_of
 from arena.stages.tournament import TournamentStages
 from arena.store import Store
-from judges.errors import InputError
 from judges.judge import Stop
 from judges.spec import JudgeSpec
 from judges.types import CallTrace, Task
@@ -42,7 +42,7 @@ def load_data(config: Config, agents: Sequence[Declared] | None = None) -> Datas
         agents: its agents, where they have been opened already.
     """
     section = config.data
-    data = load_dataset(config.queries(), section.documents, section.answers)
+    data = load_files(config)
     if config.agents:
         data = with_replies(data, _declared(config) if agents is None else agents, config.store)
     if section.runs:
@@ -102,8 +102,6 @@ def run(
     data = load_data(config, agents) if data is None else data
     stages = TournamentStages(config, data)
     stages.check()
-    if config.nuggets is None and not any(True for _ in stages.wants()):
-        raise InputError("nothing to judge: the configuration has no stage, or the data no answers or documents")
     if config.retrieval is not None and config.retrieval.measures is not None:
         check_measures(config.retrieval.measures, data)
     asked = [task for task in stages.tasks if only is None or task in only]
@@ -129,7 +127,7 @@ def run(
             stop.tell(stopped.set)
             summary = run_to_end(_judge(engine, begun, lookup, stop))
             recorder.judged(summary, stopped=stopped.is_set())
-        return replace(summary, run_id=recorder.run_id, waiting=waiting_lines(store))
+        return replace(summary, run_id=recorder.run_id, waiting=waiting_lines(store), notes=notes_of(data))
     finally:
         store.close()
 

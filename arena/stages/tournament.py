@@ -10,10 +10,13 @@ from typing import Any
 from arena.config.whole import Config
 from arena.data.controlled import check_ratings
 from arena.data.dataset import Dataset
+from arena.data.notes import ONE_AGENT, queries_by_agent
+from arena.present.numbers import listed
 from arena.stages import STAGES
 from arena.stages.base import Release, TournamentStage
 from arena.stages.labels import Labels
 from arena.store import Result, Store, Wanted
+from judges.errors import InputError
 from judges.types import Judgment, Prompt, Task
 
 
@@ -106,19 +109,39 @@ class TournamentStages:
         """For a plan: what its figures assume of judgments that are still to come."""
         return chain.from_iterable(stage.assumptions() for stage in self.stages)
 
-    def check(self) -> None:
+    def check(self, *, complete: bool = True) -> None:
         """Find what is wrong before anything is sent.
+
+        Args:
+            complete: whether all answers are there, so that there must be something to judge.
 
         Raises:
             PromptError: a prompt file cannot be used.
             ConfigError: a stage cannot do what the configuration asks for, or its games cannot be rated so.
+            InputError: there is nothing to judge.
         """
+        if complete and self.config.nuggets is None and not any(True for _ in self.wants()):
+            raise InputError(f"nothing to judge: {self._why_nothing()}")
         assume, self.labels.assume = self.labels.assume, True
         if self.config.pairwise is None:
             check_ratings(self.config, self.data, ())
         for stage in self.stages:
             stage.check()
         self.labels.assume = assume
+
+    def _why_nothing(self) -> str:
+        if not self.stages:
+            return "the configuration has no stage; add one, such as 'pairwise: {judges: NAME}'"
+        answered = queries_by_agent(self.data)
+        if self.config.pairwise is None or not answered:
+            return "the data has no answers or documents for the stages of the configuration"
+        if len(answered) == 1:
+            return f"{next(iter(answered))!r} is the only agent: {ONE_AGENT}"
+        (one, its), (other, others) = list(answered.items())[:2]
+        return (
+            f"no query is answered by two agents: {one} answered {listed(sorted(its), 2)}, "
+            f"{other} answered {listed(sorted(others), 2)}"
+        )
 
     def resume(self, store: Store, tournament: str) -> None:
         """Read what an earlier run has settled that is no result."""

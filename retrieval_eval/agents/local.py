@@ -14,7 +14,8 @@ from judges.types import Document, Query
 from retrieval_eval.agents.reading import read_reply, read_usage
 from retrieval_eval.agents.spec import AgentSpec, MappingSpec
 from retrieval_eval.agents.types import AgentFailure, AgentReply, Meter, Reply, Retrieved
-from retrieval_eval.data.collections import DOCUMENT_ALIASES, document_of
+from retrieval_eval.data.collections import document_of
+from retrieval_eval.data.names import names_of
 from retrieval_eval.data.rows import Row
 from retrieval_eval.data.tables import read_rows
 
@@ -80,9 +81,6 @@ class CallableAgent:
         """Nothing is held."""
 
 
-_QUERY_ID = {"qid": ("query_id", "question_id")}
-
-
 @dataclass(frozen=True)
 class RecordedAgent:
     """Gives what was read; latency and cost are not known."""
@@ -116,14 +114,14 @@ def read_recorded(name: str, spec: AgentSpec, corpus: Mapping[str, Document], id
     assert spec.answers is not None  # of every agent of this kind
     called = spec.agent or name
     answers: dict[str, str] = {}
-    for row in _own(spec.answers, called, read_rows(spec.answers, ("qid", "answer"), _QUERY_ID)):
+    for row in _own(spec.answers, called, read_rows(spec.answers, ("qid", "answer"), names_of("qid", "answer"))):
         query_id = row.identifier("qid")
         if query_id in answers:
             raise row.error(f"agent {called!r} has answered query {query_id!r} further up")
         answers[query_id] = row.text("answer")
     documents: Mapping[str, tuple[Retrieved, ...]] = {}
     if spec.documents is not None:
-        rows = read_rows(spec.documents, ("qid", "did", "document"), {**_QUERY_ID, **DOCUMENT_ALIASES})
+        rows = read_rows(spec.documents, ("qid", "did", "document"), names_of("did", "document", "qid"))
         documents = _from_rows(_own(spec.documents, called, rows))
     elif spec.run is not None:
         documents = _from_run(spec.run, corpus)

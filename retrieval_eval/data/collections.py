@@ -17,7 +17,8 @@ from urllib.parse import urlsplit
 from judges.errors import DataError, InputError, MissingExtraError
 from judges.types import Document, Query
 from retrieval_eval.data.files import read_lines
-from retrieval_eval.data.rows import Cell, Only, Row, canonical_names, known_format
+from retrieval_eval.data.names import TOPIC_NAMES, names_of
+from retrieval_eval.data.rows import Cell, Columns, Only, Row, canonical_names, known_format
 from retrieval_eval.data.tables import read_rows
 
 if TYPE_CHECKING:
@@ -77,17 +78,10 @@ def _irds_cell(value: object) -> Cell:
     return [str(part) for part in value] if isinstance(value, Iterable) else str(value)
 
 
-TOPIC_ALIASES: Mapping[str, Sequence[str]] = {
-    "qid": ("query_id", "_id", "topic_id", "narrative_id", "question_id", "number", "id"),
-    "query": ("text", "title", "question", "topic", "query_text", "narrative"),
-}
-"""Other spellings of the columns and keys, best first."""
-
-
 def read_topics(source: Path | str) -> dict[str, Query]:
     """Read queries by query_id, in the order of the file.
 
-    A table (CSV, TSV, JSONL, Parquet) has ``qid`` and ``query``, or ``TOPIC_ALIASES``. Other files hold TREC topics if
+    A table has ``qid`` and ``query``, or ``TOPIC_NAMES``. Other files hold TREC topics if
     they begin with ``<``, else lines ``qid<TAB>query``, as does a ``.tsv`` without a header. ``irds:NAME`` names a
     dataset of ir_datasets. JSONL with a record per run and topic may repeat a query: what the records agree on is kept.
 
@@ -110,9 +104,15 @@ def read_topics(source: Path | str) -> dict[str, Query]:
     return topics
 
 
-def topic_rows(source: Path | str) -> Iterator[Row]:
-    """The records with ``qid`` and ``query``, at least one, otherwise as they stand there; see ``read_topics``."""
-    rows = _topic_rows(source)
+def topic_rows(source: Path | str, columns: Columns | None = None, *, ids: bool = True) -> Iterator[Row]:
+    """The records with ``qid`` and ``query``, at least one, otherwise as they stand there; see ``read_topics``.
+
+    Args:
+        source: the file or data set.
+        columns: which columns of a table the user says they are, see ``canonical_names``.
+        ids: whether a table must have ``qid``.
+    """
+    rows = _topic_rows(source, columns, ids=ids)
     first = next(rows, None)
     if first is None:
         raise DataError(source, "holds no topic")
@@ -120,12 +120,12 @@ def topic_rows(source: Path | str) -> Iterator[Row]:
     yield from rows
 
 
-def _topic_rows(source: Path | str) -> Iterator[Row]:
+def _topic_rows(source: Path | str, columns: Columns | None, *, ids: bool) -> Iterator[Row]:
     path = Path(source)
     plain = irds_name(source) is None and known_format(path) is None
     if plain and next((line for _, line in read_lines(path) if not line.isspace()), "").lstrip().startswith("<"):
         return _read_markup(path)
-    return _rows(source, "queries", ("qid", "query"), TOPIC_ALIASES)
+    return _rows(source, "queries", ("qid", "query"), TOPIC_NAMES, said=columns, ids=ids)
 
 
 def _columns(row: Row) -> dict[str, str]:
@@ -209,17 +209,13 @@ def _topic_row(path: Path, line: int, fields: Mapping[str, str]) -> Row:
     return Row(path, line, {**others, "qid": fields.get(ident, "") if ident else "", "query": fields.get(text, "")})
 
 
-DOCUMENT_ALIASES: Mapping[str, Sequence[str]] = {
-    "did": ("_id", "pid", "docid", "doc_id", "document_id", "id"),
-    "document": ("segment", "passage", "contents", "text", "body", "document_text"),
-}
-"""Spellings of the id and the text, best first; ours, those of BEIR, of MS MARCO's two versions, of Pyserini."""
+_DOCUMENT_NAMES = names_of("did", "document")
 
 
 def fetch_documents(sources: Iterable[Path | str], wanted: Set[str]) -> dict[str, Document]:
     """The documents with the wanted ids, streamed out of corpora; reading stops when all are found.
 
-    CSV, TSV, JSONL and Parquet, plain or gzip, with an id and a text as ``DOCUMENT_ALIASES`` lists; ``.tsv`` without a
+    CSV, TSV, JSONL and Parquet, plain or gzip, with an id and a text as ``NAMES`` lists; ``.tsv`` without a
     header and files of any other name as ``id<TAB>text``; ``irds:NAME`` for a dataset of ir_datasets. Every other
     column that has a value becomes metadata, and ``website`` is the host of ``url`` where the corpus does not say.
 
@@ -237,7 +233,7 @@ def fetch_documents(sources: Iterable[Path | str], wanted: Set[str]) -> dict[str
         left = wanted - found.keys()
         if not left:
             break
-        for row in _rows(source, "docs", ("did", "document"), DOCUMENT_ALIASES, left):
+        for row in _rows(source, "docs", ("did", "document"), _DOCUMENT_NAMES, wanted=left):
             document = document_of(row)
             if document.doc_id in left:
                 found.setdefault(document.doc_id, document)
@@ -254,7 +250,7 @@ def read_corpus(sources: Iterable[Path | str]) -> Iterator[Document]:
         MissingExtraError: as there.
     """
     for source in sources:
-        yield from map(document_of, _rows(source, "docs", ("did", "document"), DOCUMENT_ALIASES))
+        yield from map(document_of, _rows(source, "docs", ("did", "document"), _DOCUMENT_NAMES))
 
 
 def document_of(row: Row) -> Document:
@@ -262,7 +258,7 @@ def document_of(row: Row) -> Document:
     metadata = {
         name: text
         for name, cell in row.values.items()
-        if name not in DOCUMENT_ALIASES and cell not in ([], {}) and (text := row.text(name))
+        if name not in _DOCUMENT_NAMES and cell not in ([], {}) and (text := row.text(name))
     }
     if (host := _host(metadata.get("url", ""))) and "website" not in metadata:
         metadata["website"] = host
@@ -281,7 +277,10 @@ def _rows(
     part: Literal["queries", "docs"],
     columns: tuple[str, str],
     aliases: Mapping[str, Sequence[str]],
+    *,
     wanted: Set[str] | None = None,
+    said: Columns | None = None,
+    ids: bool = True,
 ) -> Iterator[Row]:
     """Rows with an id and a text, of a table, of lines ``id<TAB>text`` or of ir_datasets; the wanted ones alone."""
     if (name := irds_name(source)) is not None:
@@ -292,7 +291,8 @@ def _rows(
     if kind is None or (kind == "tsv" and not headed):
         pairs = islice(_read_pairs(path, columns), int(headed), None)
         return pairs if wanted is None else (row for row in pairs if row.values[ident] in wanted)
-    return read_rows(path, columns, aliases, None if wanted is None else Only(ident, wanted))
+    required = columns if ids else columns[1:]
+    return read_rows(path, required, aliases, None if wanted is None else Only(ident, wanted), said)
 
 
 def _has_header(path: Path, aliases: Mapping[str, Sequence[str]]) -> bool:

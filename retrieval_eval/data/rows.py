@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -22,6 +23,7 @@ FORMATS = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".jl": "jsonl",  # as NIST names its files
+    ".json": "json",
     ".parquet": "parquet",
 }
 _MISSING_NAMES = frozenset({"nan", "<na>"})
@@ -83,8 +85,13 @@ def cell_text(value: Cell) -> str:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict | bool) else str(value)
 
 
+def id_of_text(kind: str, text: str) -> str:
+    """The id of a text that has none: the same for the same text, wherever it stands."""
+    return f"{kind}-{hashlib.sha256(' '.join(text.split()).encode()).hexdigest()[:10]}"
+
+
 def table_format(path: Path | str) -> str:
-    """``csv``, ``tsv``, ``jsonl`` or ``parquet``.
+    """``csv``, ``tsv``, ``jsonl``, ``json`` or ``parquet``.
 
     Raises:
         DataError: the file's extension is none of a table.
@@ -100,21 +107,61 @@ def known_format(path: Path | str) -> str | None:
     return FORMATS.get(Path(Path(path).name.lower().removesuffix(".gz")).suffix)
 
 
-def canonical_names(found: Iterable[str], aliases: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """For each column found the name it goes by: of a canonical name's spellings the first that is there."""
+def canonical_names(
+    found: Iterable[str], aliases: Mapping[str, Sequence[str]], columns: Columns | None = None
+) -> dict[str, str]:
+    """For each column found the name it goes by, ``""`` where it is passed over.
+
+    Args:
+        found: the columns of a table.
+        aliases: for a canonical name its other spellings, of which the first that is there counts.
+        columns: which column the user says it is; what the table has not, and what is not said, goes by ``aliases``.
+    """
     names = {name: name for name in found}
+    said = {ours: theirs for ours, theirs in (columns or {}).items() if theirs is None or theirs in names}
+    names |= dict.fromkeys(said.keys() & names.keys(), "")
+    names |= {theirs: ours for ours, theirs in said.items() if theirs is not None}
+    folded = {_folded(name): name for name in reversed(names)}
     for canonical, spellings in aliases.items():
-        if canonical not in names and (used := next((name for name in spellings if name in names), None)) is not None:
-            names[used] = canonical
+        if canonical in said or canonical in names.values():
+            continue
+        for spelling in (canonical, *spellings):
+            name = spelling if spelling in names else folded.get(_folded(spelling))
+            if name is not None and names[name] == name:
+                names[name] = canonical
+                break
     return names
 
 
-def missing_column(path: Path, column: str, found: Iterable[str], line: int | None = None) -> DataError:
-    """The error that says which column a table lacks and which one may be meant, for the caller to raise."""
+Columns: TypeAlias = Mapping[str, str | None]
+"""For a name of ours the column of the user's tables; ``None`` where no column is it."""
+
+
+def _folded(name: str) -> str:
+    return re.sub(r"[\s_-]", "", name).casefold()
+
+
+def missing_column(
+    path: Path, column: str, found: Iterable[str], line: int | None = None, also: Sequence[str] = ()
+) -> DataError:
+    """The error that says which column a table lacks and which one may be meant, for the caller to raise.
+
+    Args:
+        path: the table.
+        column: what it lacks.
+        found: its columns.
+        line: of its header, where it has one.
+        also: other names that would have been accepted.
+    """
     names = [name for name in found if name]
     near = difflib.get_close_matches(column, names, n=1)
     hint = f" (is it {near[0]!r}?)" if near else ""
-    return DataError(path, f"column {column!r} is missing{hint}; found: {', '.join(names)}", line=line)
+    accepted = f"; its other names: {_some(also)}" if also else ""
+    return DataError(path, f"column {column!r} is missing{hint}; found: {_some(names)}{accepted}", line=line)
+
+
+def _some(names: Sequence[str], most: int = 12) -> str:
+    return ", ".join([*names[:most], f"... ({len(names)} in all)"] if len(names) > most else names)
 
 
 def unstorable(value: object) -> str | None:

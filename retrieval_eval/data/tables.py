@@ -1,8 +1,9 @@
-"""Tables in files: CSV, TSV, JSONL and Parquet, plain or gzip, told apart by their extension.
+"""Tables in files: CSV, TSV, JSONL, JSON and Parquet, plain or gzip, told apart by their extension.
 
 Reading streams and is strict: what a spreadsheet would quietly mend (a short row, a repeated column, bytes that are not
 UTF-8) is a ``DataError`` that names the file and the line. A BOM, blank lines and columns without a name (pandas writes
-its index so) are accepted. TSV is CSV with tabs: a field that starts with a quote ends with one.
+its index so) are accepted. TSV is CSV with tabs: a field that starts with a quote ends with one. A ``.csv`` may have
+``;`` or tabs, too. JSON is a list of objects, or an object that holds one, such as promptfoo's results.
 
 Writing replaces the file at once or not at all, and the same rows give the same bytes. Text is written as it is, also
 where it begins with ``=``, ``+``, ``-`` or ``@``: changing it would falsify what was judged and break the way back in.
@@ -17,13 +18,16 @@ import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from judges.errors import DataError
 from retrieval_eval.data.files import is_gzip, open_binary, open_replacing, read_lines
+from retrieval_eval.data.json_records import json_records
 from retrieval_eval.data.rows import (
     Cell,
+    Columns,
     LineFilter,
     Only,
     Row,
@@ -35,6 +39,7 @@ from retrieval_eval.data.rows import (
 )
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
+_DELIMITERS_OF_CSV = (",", ";", "\t")
 _FIELD_LIMIT = 2**31 - 1
 _PART = 10_000
 """Rows of Parquet that are in memory as they come; those before them are columns by then, a tenth of the size."""
@@ -45,8 +50,9 @@ def read_rows(
     required: Sequence[str] = (),
     aliases: Mapping[str, Sequence[str]] | None = None,
     only: Only | None = None,
+    columns: Columns | None = None,
 ) -> Iterator[Row]:
-    """Stream the rows of a table.
+    """Stream the rows of a table; of JSON that is no JSONL they are in memory together.
 
     Args:
         path: the file.
@@ -55,20 +61,43 @@ def read_rows(
             that is absent.
         only: which rows are wanted, all where it is left out. The others are checked no further than it takes to pass
             over them: a line of JSON has to end like one.
+        columns: which columns the user says they are, see ``canonical_names``.
 
     Raises:
         DataError: the file is missing, unreadable, empty, torn or malformed, lacks a column, or has no row. Raised
             while iterating, except for an unknown extension.
     """
-    path, aliases = Path(path), aliases or {}
+    path = Path(path)
     kind = table_format(path)
+    naming = _Naming(path, required, aliases or {}, columns or {})
     if kind == "parquet":
-        rows = _read_parquet(path, required, aliases, only)
+        rows = _read_parquet(path, naming, only)
     elif kind == "jsonl":
-        rows = _read_jsonl(path, required, aliases, only)
+        rows = _read_jsonl(path, naming, only)
+    elif kind == "json":
+        rows = _read_json(path, naming, only)
     else:
-        rows = _read_delimited(path, _DELIMITERS[kind], required, aliases, only)
+        rows = _read_delimited(path, _DELIMITERS[kind], naming, only)
     return _at_least_one(path, rows) if only is None else rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Naming:
+    """By which names the columns of a table go."""
+
+    path: Path
+    required: Sequence[str]
+    aliases: Mapping[str, Sequence[str]]
+    columns: Columns
+
+    def of(self, line: int | None, found: Sequence[str]) -> dict[str, str]:
+        """For each column found the name it goes by."""
+        names = canonical_names(found, self.aliases, self.columns)
+        present = set(names.values())
+        for column in self.required:
+            if column not in present:
+                raise missing_column(self.path, column, found, line, self.aliases.get(column, ()))
+        return names
 
 
 def read_columns(path: Path | str) -> list[str]:
@@ -97,6 +126,11 @@ def write_rows(path: Path | str, columns: Sequence[str], rows: Iterable[Mapping[
         with io.TextIOWrapper(raw, "utf-8", newline="") as text:
             if kind == "jsonl":
                 text.writelines(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in checked)
+            elif kind == "json":
+                text.write("[")
+                for at, row in enumerate(checked):
+                    text.write(("," if at else "") + "\n" + json.dumps(row, ensure_ascii=False, allow_nan=False))
+                text.write("\n]\n")
             else:
                 _write_delimited(text, _DELIMITERS[kind], columns, checked)
 
@@ -109,16 +143,14 @@ def _at_least_one(path: Path, rows: Iterator[Row]) -> Iterator[Row]:
     yield from rows
 
 
-def _read_delimited(
-    path: Path, delimiter: str, required: Sequence[str], aliases: Mapping[str, Sequence[str]], only: Only | None
-) -> Iterator[Row]:
+def _read_delimited(path: Path, delimiter: str, naming: _Naming, only: Only | None) -> Iterator[Row]:
     header: list[str] = []
-    for start, fields in _records(path, delimiter):
+    for start, fields in _records(path, _sniffed(path) if delimiter == "," else delimiter):
         if not header:
             found = [name.strip() for name in fields]
             if repeated := _repeated(name for name in found if name):
                 raise DataError(path, "the header names a column twice", line=start, value=repeated[0])
-            renamed = _renamed(path, start, found, required, aliases)
+            renamed = naming.of(start, found)
             header = [renamed[name] for name in found]
             place = header.index(only.column) if only is not None else 0
             continue
@@ -131,6 +163,12 @@ def _read_delimited(
         yield Row(path, start, values)
     if not header:
         raise DataError(path, "the file is empty")
+
+
+def _sniffed(path: Path) -> str:
+    """What splits the header into most columns; some spreadsheets write semicolons."""
+    header = next((line for _, line in read_lines(path) if not line.isspace()), "")
+    return max(_DELIMITERS_OF_CSV, key=lambda delimiter: len(next(csv.reader([header], delimiter=delimiter), ())))
 
 
 def _records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -150,38 +188,65 @@ def _records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
             yield start, fields
 
 
-def _read_jsonl(
-    path: Path, required: Sequence[str], aliases: Mapping[str, Sequence[str]], only: Only | None
-) -> Iterator[Row]:
-    decoder = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_no_constant)
-    renamings: dict[tuple[str, ...], dict[str, str]] = {}  # most lines have the keys of the line before
+def _read_jsonl(path: Path, naming: _Naming, only: Only | None) -> Iterator[Row]:
     lines = LineFilter(only) if only is not None else None
+    records = _Records(path, naming, only, lines)
     for number, line in read_lines(path):
         if line.isspace() or (lines is not None and lines.passes_over(line)):
             continue
         try:
-            record = decoder.decode(line.strip())
+            record = _DECODER.decode(line.strip())
         except (ValueError, RecursionError) as error:
             torn = "" if line.endswith(("\n", "\r")) else "; the file seems to be cut off here"
             raise DataError(path, f"not a JSON object: {error}{torn}", line=number, value=line.strip()) from error
         if not isinstance(record, dict):
-            raise DataError(path, "the line is not a JSON object", line=number, value=line.strip())
-        if "\\u" in line and (problem := unstorable(record)) is not None:
-            raise DataError(path, problem, line=number)
-        keys = tuple(record)
-        if keys not in renamings:
-            renamings[keys] = _renamed(path, number, keys, required, aliases)
-            if lines is not None and only is not None:
-                lines.learn({name for names in renamings.values() for name in names if names[name] == only.column})
-        renamed = renamings[keys]
-        row = Row(path, number, {renamed[key]: value for key, value in record.items()})
-        if only is None or row.text(only.column) in only.values:
+            array = (
+                "; a list of objects belongs into a file that ends in .json"
+                if isinstance(record, list) and number == 1
+                else ""
+            )
+            raise DataError(path, f"the line is not a JSON object{array}", line=number, value=line.strip())
+        if (row := records.row(number, record, escaped="\\u" in line)) is not None:
             yield row
 
 
-def _read_parquet(
-    path: Path, required: Sequence[str], aliases: Mapping[str, Sequence[str]], only: Only | None
-) -> Iterator[Row]:
+class _Records:
+    """Makes rows of JSON objects."""
+
+    def __init__(self, path: Path, naming: _Naming, only: Only | None, lines: LineFilter | None = None) -> None:
+        self._path, self._naming, self._only, self._lines = path, naming, only, lines
+        self._renamings: dict[tuple[str, ...], dict[str, str]] = {}  # most records have the keys of the one before
+
+    def row(self, number: int, record: dict[str, Any], *, escaped: bool) -> Row | None:
+        """The row of an object; ``None`` where it is not wanted.
+
+        Raises:
+            DataError: a column is missing, or a text cannot be kept.
+        """
+        if escaped and (problem := unstorable(record)) is not None:
+            raise DataError(self._path, problem, line=number)
+        keys = tuple(record)
+        only, renamings = self._only, self._renamings
+        if keys not in renamings:
+            renamings[keys] = self._naming.of(number, keys)
+            if self._lines is not None and only is not None:
+                found = {name for names in renamings.values() for name in names if names[name] == only.column}
+                self._lines.learn(found)
+        renamed = renamings[keys]
+        row = Row(self._path, number, {name: value for key, value in record.items() if (name := renamed[key])})
+        return row if only is None or row.text(only.column) in only.values else None
+
+
+def _read_json(path: Path, naming: _Naming, only: Only | None) -> Iterator[Row]:
+    records = _Records(path, naming, only)
+    for number, record in json_records(path, _DECODER):
+        if not isinstance(record, dict):
+            raise DataError(path, "the list has an entry that is no object", line=number, value=cell_text(record))
+        if (row := records.row(number, record, escaped=True)) is not None:
+            yield row
+
+
+def _read_parquet(path: Path, naming: _Naming, only: Only | None) -> Iterator[Row]:
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -190,11 +255,12 @@ def _read_parquet(
         with open_binary(path) as raw:
             # Parquet is read from its end, and a gzip stream has no cheap way there.
             table = parquet.ParquetFile(io.BytesIO(raw.read()) if is_gzip(path) else raw)
-            renamed = _renamed(path, None, table.schema_arrow.names, required, aliases)
+            renamed = naming.of(None, table.schema_arrow.names)
             for batch in table.iter_batches(batch_size=4096):
                 wanted = _wanted_places(batch, renamed, only)
                 for place, record in zip(wanted, batch.take(pa.array(wanted, pa.int64())).to_pylist(), strict=True):
-                    row = Row(path, before + place + 1, {renamed[name]: _plain(cell) for name, cell in record.items()})
+                    cells = {name: _plain(cell) for key, cell in record.items() if (name := renamed[key])}
+                    row = Row(path, before + place + 1, cells)
                     if (problem := unstorable(row.values)) is not None:
                         raise row.error(problem)
                     yield row
@@ -210,22 +276,6 @@ def _wanted_places(batch: Any, renamed: Mapping[str, str], only: Only | None) ->
     return [place for place, cell in enumerate(cells) if cell_text(_plain(cell)) in only.values]
 
 
-def _renamed(
-    path: Path,
-    line: int | None,
-    found: Sequence[str],
-    required: Sequence[str],
-    aliases: Mapping[str, Sequence[str]],
-) -> dict[str, str]:
-    """For each column found the name it goes by."""
-    names = canonical_names(found, aliases)
-    present = set(names.values())
-    for column in required:
-        if column not in present:
-            raise missing_column(path, column, found, line)
-    return names
-
-
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     record = dict(pairs)
     if len(record) != len(pairs):
@@ -235,6 +285,9 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_no_constant)
 
 
 def _repeated(names: Iterable[str]) -> list[str]:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from arena.config.whole import Config
 from arena.data.corpus import ReadCorpus
-from arena.data.files import load_dataset
+from arena.data.files import load_files
 from arena.run.interrupts import run_to_end, stopping_on_signals
 from arena.run.ledger import Progress, StageSummary, failed
 from arena.run.queue import Found, Queue
@@ -155,7 +155,7 @@ def run_agents(
     """
     if not config.agents:
         raise InputError("the configuration has no section 'agents'")
-    files = load_dataset(config.queries(), config.data.documents, config.data.answers)
+    files = load_files(config)
     stop = Stop()
     opened = open_agents(config, stop, trace)
     require_fit(files, opened.declared)

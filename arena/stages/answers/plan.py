@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from arena.config.whole import Config
-from arena.data.files import load_dataset
+from arena.data.files import load_files
 from arena.run.planner import CHARACTERS_PER_TOKEN, SECONDS_PER_CALL
 from arena.stages.answers.agents import Opened, open_agents
 from arena.stages.answers.asking import needs_call
@@ -49,7 +49,7 @@ def plan_agents(config: Config) -> tuple[list[PlannedAgent], Opened]:
         InputError: queries, corpus or agents cannot be used.
     """
     opened = open_agents(config)
-    queries = list(load_dataset(config.queries()).queries.values())
+    queries = list(load_files(config).queries.values())
     wanted = {agent.name: [agent.asked(query) for query in queries] for agent in opened.declared}
     outcomes = _outcomes(config, [asked for own in wanted.values() for asked in own])
     documents = () if opened.corpus is None else opened.corpus.documents

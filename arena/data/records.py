@@ -1,0 +1,300 @@
+"""Answers as systems and other tools write them: one record is one answer, with what came along with it.
+
+Understood without a mapping: our own tables, RAGElo's, ragas (``user_input, response, retrieved_contexts, reference``),
+DeepEval (``input, actual_output, retrieval_context, expected_output``), the results of promptfoo, and runs of the TREC
+RAG track.
+"""
+
+from __future__ import annotations
+
+import ast
+import glob
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from judges.errors import DataError
+from judges.types import Answer, Document
+from retrieval_eval.data.collections import document_of
+from retrieval_eval.data.files import file_stem
+from retrieval_eval.data.names import names_of
+from retrieval_eval.data.rows import (
+    Cell,
+    Columns,
+    Row,
+    canonical_names,
+    cell_text,
+    id_of_text,
+    known_format,
+    missing_column,
+)
+from retrieval_eval.data.tables import read_rows
+from retrieval_eval.data.trec_answers import is_trec_answers, trec_answer_rows
+
+COLUMNS: Final = ("qid", "query", "agent", "answer", "passages", "reference")
+"""What is understood of a record; the rest is metadata of the answer."""
+_NESTED: Final = 200
+"""Characters of a value that an error shows."""
+_LOOKED_AT: Final = 100
+"""Rows that are looked at for the names of columns."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Records that are in memory, as a table called ``name``."""
+
+    name: str
+    records: Sequence[Mapping[str, Any]]
+
+
+Source: TypeAlias = "Path | str | Rows"
+Sources: TypeAlias = "Source | Sequence[Source]"
+"""One table, or several that are read as one; a path may be a pattern such as ``answers/*.jsonl``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One answer.
+
+    Attributes:
+        row: where it stands.
+        query_id: ``""`` where the table has no ids.
+        query: text of the query, ``""`` where the table has none.
+        agent: of its column, else the name of the file.
+        named: whether a column names the agent.
+        answer: its text; may be empty.
+        passages: what was retrieved for it, best first.
+        reference: the answer that is right, ``""`` where there is none.
+        metadata: every other column that has a value.
+    """
+
+    row: Row
+    query_id: str
+    query: str
+    agent: str
+    named: bool
+    answer: str
+    passages: Sequence[Document]
+    reference: str
+    metadata: Mapping[str, str]
+
+
+def sources_of(given: Sources) -> list[Source]:
+    """Every table that is meant; patterns become the files that they match, in the order of their names.
+
+    Raises:
+        DataError: a pattern matches no file.
+    """
+    several = [given] if isinstance(given, str | Path | Rows) else given
+    return [file for source in several for file in _matching(source)]
+
+
+def _matching(source: Source) -> Iterable[Source]:
+    if isinstance(source, Rows):
+        return [source]
+    if Path(source).exists() or not glob.has_magic(str(source)):
+        return [Path(source)]
+    if not (found := sorted(glob.glob(str(source), recursive=True))):  # noqa: PTH207 - it may be absolute
+        raise DataError(source, "no file matches this pattern")
+    return [Path(name) for name in found]
+
+
+def read_records(sources: Sequence[Source], columns: Columns | None = None) -> Iterator[Record]:
+    """The records of tables.
+
+    Raises:
+        DataError: a table cannot be read, has no answers, or an entry is malformed; names file, line and value.
+    """
+    names = _names(sources)
+    for source in sources:
+        if not isinstance(source, Rows) and is_trec_answers(source):
+            yield from (_of_trec(*entry) for entry in trec_answer_rows(source))
+            continue
+        for row in _named(source, columns):
+            yield _record(row, names[str(_path(source))])
+
+
+def named_rows(
+    source: Source, names: Mapping[str, Sequence[str]], required: Sequence[str], columns: Columns | None
+) -> Iterator[Row]:
+    """The rows of a table, its columns by our names.
+
+    Raises:
+        DataError: the table cannot be read, or lacks a required column.
+    """
+    if not isinstance(source, Rows):
+        yield from read_rows(source, required, names, columns=columns)
+        return
+    if not source.records:
+        raise DataError(source.name, "the table has no rows")
+    for number, record in enumerate(source.records, start=1):
+        cells = {str(name): _plain(cell) for name, cell in record.items()}
+        yield _renamed(Row(Path(source.name), number, cells), names, required, columns)
+
+
+def columns_of(source: Source) -> Iterator[str]:
+    """The columns of a table's first rows, as it spells them; of promptfoo's results the variables too."""
+    rows: Iterable[Mapping[str, Any]]
+    rows = source.records if isinstance(source, Rows) else (row.values for row in read_rows(source))
+    for row in islice(rows, _LOOKED_AT):
+        yield from row
+        yield from row["vars"] if isinstance(row.get("vars"), dict) else ()
+
+
+def _renamed(row: Row, names: Mapping[str, Sequence[str]], required: Sequence[str], columns: Columns | None) -> Row:
+    called = canonical_names(row.values, names, columns)
+    for column in required:
+        if column not in called.values():
+            raise missing_column(row.path, column, row.values, row.line, names.get(column, ()))
+    return replace(row, values={called[name]: cell for name, cell in row.values.items() if called[name]})
+
+
+def _named(source: Source, columns: Columns | None) -> Iterator[Row]:
+    names = names_of(*COLUMNS)
+    if isinstance(source, Rows) or not _is_promptfoo(source):
+        yield from named_rows(source, names, ("answer",), columns)
+    else:
+        rows = list(read_rows(source))
+        prompts = {cell_text(row.values.get("promptIdx")) for row in rows}
+        for row in rows:
+            flat = _flattened(row) | {"agent": _of_promptfoo(row.values, several=len(prompts) > 1)}
+            yield _renamed(replace(row, values=flat), names, ("answer",), columns)
+
+
+def _record(row: Row, name: str) -> Record:
+    if isinstance(given := row.values["answer"], list | dict):
+        kind = "a list" if isinstance(given, list) else "an object"
+        raise row.error(f"the answer is {kind}, and a judge reads text: join it to one", cell_text(given)[:_NESTED])
+    query = "" if isinstance(row.values.get("query"), list | dict) else row.text("query").strip()
+    named = "agent" in row.values
+    return Record(
+        row,
+        row.identifier("qid") if "qid" in row.values else "",
+        query,
+        row.identifier("agent") if named else name,
+        named,
+        row.text("answer"),
+        list(_passages(row)),
+        _reference(row.values.get("reference")),
+        {name: text for name in row.values if name not in COLUMNS and (text := row.text(name))},
+    )
+
+
+def _of_trec(row: Row, answer: Answer) -> Record:
+    metadata = dict(answer.metadata)
+    return Record(row, answer.query_id, metadata["query"], answer.agent, True, answer.text, [], "", metadata)
+
+
+def _names(sources: Sequence[Source]) -> dict[str, str]:
+    """What the agent of a table is called that names none: the file, or its folder where several files share a name."""
+    paths = [_path(source) for source in sources]
+    stems = Counter(map(file_stem, paths))
+    return {str(path): path.resolve().parent.name if stems[file_stem(path)] > 1 else file_stem(path) for path in paths}
+
+
+def _path(source: Source) -> Path:
+    return Path(source.name if isinstance(source, Rows) else source)
+
+
+def _passages(row: Row) -> Iterator[Document]:
+    given = row.values.get("passages")
+    entries = _as_list(given) if isinstance(given, str) else given
+    if entries is None or entries in ("", []):
+        return
+    seen = set()
+    for number, entry in enumerate(entries if isinstance(entries, list) else [entries], start=1):
+        document = _document(row, entry)
+        if document is None:
+            raise row.error(f"passage {number} is neither a text nor an object with one", cell_text(entry)[:_NESTED])
+        if document.text.strip() and document.doc_id not in seen:
+            seen.add(document.doc_id)
+            yield document
+
+
+def _document(row: Row, entry: Cell) -> Document | None:
+    if isinstance(entry, str):
+        return Document(id_of_text("d", entry), entry)
+    if not isinstance(entry, dict):
+        return None
+    cells = {**entry, **(entry["metadata"] if isinstance(entry.get("metadata"), dict) else {})}  # LangChain's
+    cells.pop("metadata", None)
+    called = canonical_names(cells, names_of("did", "document"))
+    values = {called[name]: cell for name, cell in cells.items() if called[name]}
+    if not isinstance(text := values.get("document"), str):
+        return None
+    return document_of(Row(row.path, row.line, {"did": id_of_text("d", text), **values}))
+
+
+def _as_list(text: str) -> Cell:
+    """A list that stands in a cell of CSV, as JSON or as pandas writes it; any other text is one passage."""
+    if text.lstrip().startswith("["):
+        for read in (json.loads, ast.literal_eval):
+            try:
+                found = read(text)
+            except (ValueError, SyntaxError, RecursionError, MemoryError):
+                continue
+            if isinstance(found, list):
+                return found
+    return [text] if text.strip() else []
+
+
+def _reference(given: Cell) -> str:
+    """The right answer; of several the first."""
+    if isinstance(given, list):
+        given = next((entry for entry in given if isinstance(entry, str)), "")
+    return cell_text(given)
+
+
+def _plain(value: Any) -> Cell:
+    """A cell of a frame as JSON would have it."""
+    if value is None or isinstance(value, str | int | float | list | dict):
+        return value
+    if hasattr(value, "tolist"):  # numpy's arrays and numbers
+        plain: Cell = value.tolist()
+        return plain
+    return list(value) if isinstance(value, tuple) else str(value)
+
+
+def _is_promptfoo(path: Path | str) -> bool:
+    """Whether a file holds results of promptfoo, by its first one."""
+    if known_format(path) not in {"json", "jsonl"}:
+        return False
+    first = next(read_rows(path)).values
+    return isinstance(first.get("vars"), dict) and "promptIdx" in first
+
+
+def _flattened(row: Row) -> dict[str, Cell]:
+    """One result of promptfoo: the variables, the output, and provider and prompt as the agent."""
+    values, variables = row.values, row.values["vars"]
+    assert isinstance(variables, dict)
+    response = values.get("response")
+    response = response if isinstance(response, dict) else {"output": response}
+    output, inner = response.get("output"), response.get("metadata")
+    flat: dict[str, Cell] = {name: cell for name, cell in variables.items() if name not in {"output", "response"}}
+    flat |= inner if isinstance(inner, dict) else {}
+    flat |= output if isinstance(output, dict) else {"answer": output}
+    latency = values.get("latencyMs")
+    flat |= {"latency_s": latency / 1000} if isinstance(latency, int | float) else {}
+    flat |= {"cost_usd": values["cost"]} if isinstance(values.get("cost"), int | float) else {}
+    if not names_of("query").keys() & canonical_names(flat, names_of("query")).values():
+        texts = [cell for cell in variables.values() if isinstance(cell, str)]
+        if len(texts) == 1:
+            flat["query"] = texts[0]
+    return flat
+
+
+def _of_promptfoo(values: Mapping[str, Cell], *, several: bool) -> str:
+    """The provider, with the prompt where there are several."""
+    provider, prompt = values.get("provider"), values.get("prompt")
+    provider = provider if isinstance(provider, dict) else {"id": provider}
+    name = cell_text(provider.get("label")) or cell_text(provider.get("id"))
+    if not several:
+        return name
+    label = cell_text(prompt.get("label")) if isinstance(prompt, dict) else ""
+    raw = cell_text(prompt.get("raw")) if isinstance(prompt, dict) else ""
+    short = label and label != raw and "\n" not in label and len(label) <= 40 and "{{" not in label
+    return f"{name} {label if short else 'prompt ' + cell_text(values.get('promptIdx'))}"
