@@ -27,7 +27,7 @@ def notes_of(data: Dataset, to_come: Collection[str] = ()) -> list[str]:
 def _of_answers(data: Dataset, to_come: Collection[str]) -> Iterator[str]:
     empty = [f"{agent} on {query_id}" for (query_id, agent), answer in data.answers.items() if not answer.text.strip()]
     if empty:
-        yield f"{counted(len(empty), 'empty answer')}, judged as they are: {listed(empty, _NAMED)}"
+        yield f"{counted(len(empty), 'empty answer')}, judged like any other: {listed(empty, _NAMED)}"
     if data.answers and data.unanswered_queries and not to_come:
         yield f"no answers at all to {listed(data.unanswered_queries, _NAMED)}"
     missing = [f"{agent} on {query_id}" for query_id, agent in data.missing_answers if agent not in to_come]

@@ -19,7 +19,7 @@ ALIASES: Final[Mapping[str, Sequence[str]]] = {
     "qid": ("query_id", "question_id", "prompt_id", "prompt", "iid"),
     "agent_a": ("model_a", "system_a", "left", "baseline"),
     "agent_b": ("model_b", "system_b", "right", "model"),
-    "verdict": ("winner", "vote", "preference"),
+    "verdict": ("winner", "vote", "preference", "answer"),  # the last is RAGElo's
     "judge": ("worker", "annotator"),
     "order": ("baseline_shown",),
     "reason": ("raw_answer",),

@@ -134,7 +134,11 @@ def test_the_demos_configuration_is_one(tmp_path: Path) -> None:
         ("name: product docs\n", "", "name: Field required"),
         ("name: product docs", "name: ''", "name: String should match pattern"),
         ("name: product docs", "name: a/b", "name: String should match pattern"),
-        ("  queries: queries.csv\n", "", "data: say where the queries are with 'queries'"),
+        (
+            "  queries: queries.csv\n  documents: [one.csv, more/two.jsonl]\n  answers: /elsewhere/answers.parquet\n",
+            "  documents: one.csv\n",
+            "data: say where the queries are with 'queries', or the answers with 'answers'",
+        ),
         ("store: stores/docs.db", "store: a\nstore: b", ":4: key 'store' stands twice"),
         ("second: {provider: anth", "strong: {provider: anth", ":10: key 'strong' stands twice"),
         ("provider: openai, model: gpt-x,", "provider: openai,", "judges.strong: provider 'openai' needs a 'model'"),

@@ -190,7 +190,7 @@ metadata = st.dictionaries(st.sampled_from(["title", "année", "a,b", 'say "x"']
 @st.composite
 def datasets(draw: st.DrawFn) -> Dataset:
     query_ids = draw(st.lists(names, min_size=1, max_size=3, unique=True))
-    agents = draw(st.lists(names, min_size=1, max_size=3, unique=True))
+    agents = draw(st.lists(names, min_size=1, max_size=3, unique_by=lambda name: " ".join(name.split()).casefold()))
     doc_ids = draw(st.lists(names, max_size=3, unique=True))
     texts = storable_text.filter(lambda text: bool(text.strip()))
     documents = {doc_id: Document(doc_id, draw(storable_text), draw(metadata)) for doc_id in doc_ids}

@@ -286,3 +286,14 @@ def test_agents_that_never_met_have_no_percentage(tmp_path: Path) -> None:
     _, percentages = read_win_matrix(table(tmp_path, "model,x,y,z,average\nx,,60,,6\ny,40,,50,1\nz,,50,,1\n"))
     assert np.isnan(percentages[0, 2])
     assert percentages[1].tolist()[0] == 40
+
+
+def test_the_verdicts_that_ragelo_writes_are_read_as_they_are(tmp_path: Path) -> None:
+    table = tmp_path / "pairwise_answers_evaluations.csv"
+    table.write_text(
+        "qid,agent_a,agent_b,raw_answer,answer,relevance\n"
+        'q_1,agent1,agent2,"Both answer.\n[[A]]",A,\nq_1,agent2,agent1,Equal. [[C]],C,\n'
+    )
+    read = read_verdicts(table)
+    assert [game.verdict for game in read.verdicts] == [Verdict.A, Verdict.TIE]
+    assert read.extras["reason"][1] == "Equal. [[C]]"

@@ -1,0 +1,369 @@
+"""Answers in the forms that systems and other tools write, read without a mapping, and what is said of the others."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from arena.data.dataset import Dataset
+from arena.data.files import load_dataset, with_runs
+from arena.data.notes import notes_of
+from arena.data.records import Rows
+from judges.errors import DataError, InputError
+
+
+def lines(folder: Path, name: str, *records: dict[str, Any]) -> Path:
+    path = folder / name
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    return path
+
+
+def put(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def texts(data: Dataset) -> dict[str, dict[str, str]]:
+    """By agent the answers by the query's text."""
+    found: dict[str, dict[str, str]] = {}
+    for (query_id, agent), answer in data.answers.items():
+        found.setdefault(agent, {})[data.queries[query_id].text] = answer.text
+    return found
+
+
+def passages(data: Dataset, agent: str) -> list[str]:
+    return [
+        data.documents[entry.doc_id].text
+        for entries in data.retrieved.values()
+        for entry in entries
+        if entry.agent == agent
+    ]
+
+
+RAGAS = {
+    "user_input": "When was the first super bowl?",
+    "retrieved_contexts": ["It was held on January 15, 1967.", "At the Coliseum."],
+    "response": "On January 15, 1967",
+    "reference": "January 15, 1967",
+}
+
+
+def test_ragas_jsonl_one_file_for_each_system(tmp_path: Path) -> None:
+    a = lines(tmp_path, "a.jsonl", RAGAS)
+    b = lines(tmp_path, "b.jsonl", RAGAS | {"response": "In 1967", "retrieved_contexts": ["At the Coliseum."]})
+    data = load_dataset(answers=[a, b])
+    (query,) = data.queries.values()
+    assert (query.text, query.reference) == (RAGAS["user_input"], "January 15, 1967")
+    assert texts(data) == {"a": {query.text: "On January 15, 1967"}, "b": {query.text: "In 1967"}}
+    assert passages(data, "a") == RAGAS["retrieved_contexts"]
+    assert passages(data, "b") == ["At the Coliseum."]
+    assert len(data.documents) == 2, "a text that both retrieved is one document"
+
+
+def test_ragas_csv_holds_lists_as_pandas_writes_them(tmp_path: Path) -> None:
+    table = put(
+        tmp_path,
+        "mine.csv",
+        'user_input,retrieved_contexts,response,reference\nwhy?,"[\'it\'\'s one\', ""two\'s""]",because,so\n'.replace(
+            "it''s", "its"
+        ),
+    )
+    assert passages(load_dataset(answers=table), "mine") == ["its one", "two's"]
+
+
+def test_deepeval_json(tmp_path: Path) -> None:
+    cases = [
+        {
+            "input": "Why did the chicken cross the road?",
+            "actual_output": "Quite frankly, I don't want to know.",
+            "retrieval_context": ["To get to the other side."],
+            "context": ["The chicken wanted to cross the road."],
+            "expected_output": "To get to the other side.",
+            "name": None,
+        },
+        {"input": "How are you?", "actualOutput": "Fine", "retrievalContext": [], "expectedOutput": None},
+    ]
+    data = load_dataset(answers=put(tmp_path, "bot.json", json.dumps(cases, indent=2)))
+    assert texts(data) == {"bot": {case["input"]: case.get("actual_output", "Fine") for case in cases}}
+    assert passages(data, "bot") == ["To get to the other side."]
+    assert [query.reference for query in data.queries.values()] == ["To get to the other side.", None]
+
+
+def promptfoo(*results: dict[str, Any]) -> str:
+    whole = {"version": 3, "prompts": [{"raw": "{{question}}"}], "results": list(results), "stats": {"successes": 2}}
+    config = {"prompts": ["{{question}}"], "tests": [{"vars": {"question": "why?"}}], "providers": [{"id": "x"}]}
+    return json.dumps({"evalId": "eval-x", "results": whole, "config": config, "shareableUrl": None}, indent=2)
+
+
+def result(provider: str, output: Any, prompt: int = 0, **more: Any) -> dict[str, Any]:
+    return {
+        "id": f"{provider}-{prompt}-{output}",
+        "promptIdx": prompt,
+        "testIdx": 0,
+        "provider": {"id": provider, "label": ""},
+        "prompt": {"raw": "Answer: why?", "label": "Answer: {{question}}"},
+        "vars": {"question": "why?", "expected": "so"},
+        "response": {"output": output, "tokenUsage": {"total": 3}},
+        "latencyMs": 1500,
+        "cost": 0.25,
+        "success": True,
+        **more,
+    }
+
+
+def test_the_results_of_promptfoo(tmp_path: Path) -> None:
+    file = put(tmp_path, "out.json", promptfoo(result("openai:x", "because"), result("file://rag.py", "so")))
+    data = load_dataset(answers=file)
+    assert texts(data) == {"openai:x": {"why?": "because"}, "file://rag.py": {"why?": "so"}}
+    answer = next(iter(data.answers.values()))
+    assert (answer.metadata["latency_s"], answer.metadata["cost_usd"]) == ("1.5", "0.25")
+
+
+def test_promptfoo_with_two_prompts_and_an_output_that_is_an_object(tmp_path: Path) -> None:
+    of_rag = {"output": "because", "retrieved_contexts": ["one"]}
+    data = load_dataset(answers=put(tmp_path, "out.json", promptfoo(result("x", of_rag), result("x", "so", prompt=1))))
+    assert texts(data) == {"x prompt 0": {"why?": "because"}, "x prompt 1": {"why?": "so"}}
+    assert passages(data, "x prompt 0") == ["one"]
+
+
+def test_ragelo_files_as_they_are(tmp_path: Path, shared: Path) -> None:
+    folder = shared / "data" / "ragelo_qdrant"
+    data = load_dataset(folder / "queries.csv", folder / "documents.csv", folder / "answers.csv")
+    assert (len(data.queries), len(data.agents), len(data.documents)) == (10, 6, 43)
+
+
+def test_an_id_a_model_and_a_response_with_the_question(tmp_path: Path) -> None:
+    file = lines(
+        tmp_path,
+        "all.jsonl",
+        {"id": 1, "model": "a", "question": "why?", "response": "so"},
+        {"id": 1, "model": "b", "question": "why?", "response": "thus"},
+    )
+    data = load_dataset(answers=file)
+    assert set(data.answers) == {("1", "a"), ("1", "b")}
+
+
+def test_a_pattern_is_every_file_that_it_matches_and_the_folder_names_files_of_one_name(tmp_path: Path) -> None:
+    for agent in ("bm25", "dense"):
+        (tmp_path / agent).mkdir()
+        lines(tmp_path / agent, "answers.jsonl", {"question": "why?", "answer": agent})
+    assert load_dataset(answers=f"{tmp_path}/*/answers.jsonl").agents == ("bm25", "dense")
+    with pytest.raises(DataError, match="no file matches this pattern"):
+        load_dataset(answers=f"{tmp_path}/*.csv")
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_what_divides_a_csv_is_seen(tmp_path: Path, delimiter: str) -> None:
+    rows = [["id", "question", "prediction"], ["1", '"why, then; how?"', "so"]]
+    file = put(tmp_path, "a.csv", "\ufeff" + "\r\n".join(delimiter.join(row) for row in rows))
+    assert texts(load_dataset(answers=file)) == {"a": {"why, then; how?": "so"}}
+
+
+def test_names_count_whatever_their_case(tmp_path: Path) -> None:
+    file = put(tmp_path, "x.csv", "Question,Ground Truth,Answer\nwhy?,gold,so\n")
+    data = load_dataset(answers=file)
+    assert texts(data) == {"x": {"why?": "so"}}
+    assert next(iter(data.queries.values())).reference == "gold"
+
+
+def test_a_mapping_names_other_columns_and_none_at_all(tmp_path: Path) -> None:
+    file = put(tmp_path, "x.csv", "nr,frage,text2,id,answer\n7,why?,so,row1,no\n8,how?,thus,row2,no\n")
+    data = load_dataset(answers=file, columns={"qid": "nr", "query": "frage", "answer": "text2"})
+    assert list(data.queries) == ["7", "8"]
+    assert texts(data) == {"x": {"why?": "so", "how?": "thus"}}
+    none = load_dataset(answers=file, columns={"qid": None, "query": "frage"})
+    assert all(query_id.startswith("q-") for query_id in none.queries)
+
+
+def test_a_mapping_holds_in_queries_and_documents_too(tmp_path: Path) -> None:
+    queries = put(tmp_path, "q.csv", "nr;frage\n1;why?\n")
+    documents = put(tmp_path, "d.json", json.dumps([{"nr": 1, "stelle": "one"}]))
+    answers = put(tmp_path, "a.csv", "nr,answer\n1,so\n")
+    columns = {"qid": "nr", "query": "frage", "document": "stelle"}
+    data = load_dataset(queries, documents, answers, columns=columns)
+    assert [document.text for document in data.documents.values()] == ["one"]
+    assert next(iter(data.documents)).startswith("d-"), "called by its text"
+
+
+def test_answers_find_their_query_by_its_text(tmp_path: Path) -> None:
+    queries = put(tmp_path, "q.csv", "qid,query\nq1,why?\nq2,how?\n")
+    data = load_dataset(queries, answers=put(tmp_path, "a.csv", "question,answer\n how? ,so\n"))
+    assert set(data.answers) == {("q2", "a")}
+
+
+def test_a_limit_takes_the_first_queries_with_what_belongs_to_them(tmp_path: Path) -> None:
+    file = lines(tmp_path, "a.jsonl", *({"question": f"q{n}", "answer": "x", "contexts": [f"d{n}"]} for n in range(5)))
+    data = load_dataset(answers=file, limit=2)
+    assert [query.text for query in data.queries.values()] == ["q0", "q1"]
+    assert (len(data.answers), len(data.documents), len(data.retrieved)) == (2, 2, 2)
+
+
+def test_rows_in_memory_are_a_table(tmp_path: Path) -> None:
+    np = pytest.importorskip("numpy")
+    rows = [{"question": "why?", "answer": "so", "contexts": np.array(["one", "two"]), "n": np.int64(3)}]
+    data = load_dataset(answers=[Rows("a", rows), Rows("b", rows)])
+    assert data.agents == ("a", "b")
+    assert passages(data, "a") == ["one", "two"]
+    assert {answer.metadata["n"] for answer in data.answers.values()} == {"3"}
+
+
+def test_one_run_may_be_of_all_agents(tmp_path: Path) -> None:
+    answers = put(tmp_path, "a.csv", "qid,question,agent,answer\n1,why?,x,so\n1,why?,y,no\n")
+    corpus = lines(tmp_path, "corpus.jsonl", {"id": "d1", "text": "one"})
+    run = put(tmp_path, "all.run", "1 Q0 d1 1 3.5 recorded\n")
+    data = with_runs(load_dataset(answers=answers), [run], [corpus], None)
+    assert [entry.agent for entry in data.retrieved["1"]] == [""]
+    assert notes_of(data) == [f"{run}: no agent is called 'recorded', so every agent was given its documents"]
+    put(tmp_path, "all.run", "1 Q0 d1 1 3.5 X\n")
+    with pytest.raises(DataError, match="did you mean 'x'"):
+        with_runs(load_dataset(answers=answers), [run], [corpus], None)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        (
+            "a.csv",
+            "id,question,reply_text\n1,why?,so\n",
+            ":1: column 'answer' is missing; found: id, question, reply_t",
+        ),
+        ("a.csv", "id,answer\n1,so\n", "column 'query' is missing, and no file of queries is named"),
+        ("a.csv", "question,answer\n,so\n", ":2: the text of the query is empty"),
+        ("a.csv", "id,question,answer\n1,why?,so\n1,how?,so\n", ":3: query '1' has another text in"),
+        ("a.csv", "question,answer\nwhy?,so\nwhy?,no\n", "already; which column names the agent? columns: {agent"),
+        (
+            "a.csv",
+            "question,agent,answer\nwhy?,A,so\nwhy?,a,no\n",
+            ":3: this agent and 'A' differ in case or spaces only",
+        ),
+        ("a.csv", "question,agent,answer\nwhy?,A,so\nwhy?,A ,no\n", ":3: this agent and 'A' differ in case or spaces"),
+        (
+            "a.json",
+            '[{"question": "why?",\n "answer": ["x", "y"]}]',
+            ":1: the answer is a list, and a judge reads text",
+        ),
+        ("a.json", '[{"question": "why?",\n "answer": {"x": 1}}]', ":1: the answer is an object"),
+        (
+            "a.json",
+            '[\n{"question": "why?", "answer": "so"},\n 3]',
+            ":3: the list has an entry that is no object ('3')",
+        ),
+        ("a.json", '[\n{"question": "why?", "answer": "so"},\n{"quest', ":3: not JSON: "),
+        ("a.json", '[\n{"question": "why?", "answer": "so"}\n', "the file seems to be cut off here"),
+        ("a.json", "", "the file is empty"),
+        ("a.json", "[]", "the table has no rows"),
+        ("a.json", '{"a": [{"x": "y"}], "b": [{"x": "y"}]}', "several lists of objects: a, b; leave one"),
+        ("a.json", '{"a": {"b": 1}}', "no list of objects in it"),
+        ("a.json", "3", "neither a list of objects nor an object"),
+        ("a.json", '[{"question": "a", "question": "b"}]', ":1: not JSON: the key 'question' stands there twice"),
+        ("a.json", "[" * 100_000, ":1: not JSON"),
+        (
+            "a.jsonl",
+            '[{"question": "why?", "answer": "so"}]\n',
+            "a list of objects belongs into a file that ends in .json",
+        ),
+        (
+            "a.jsonl",
+            '{"question": "why?", "answer": "so", "contexts": [3]}\n',
+            ":1: passage 1 is neither a text nor an",
+        ),
+        ("a.txt", "why? so\n", "not a table: the name must end in"),
+    ],
+)
+def test_what_cannot_be_read_is_said_with_file_line_and_value(
+    tmp_path: Path, name: str, content: str, said: str
+) -> None:
+    with pytest.raises(InputError) as raised:
+        load_dataset(answers=put(tmp_path, name, content))
+    assert said in str(raised.value)
+    assert str(raised.value).startswith(str(tmp_path / name))
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "known", "near"),
+    [
+        ("1.0", "1", "; did you mean '1'?"),
+        ("001", "1", "; did you mean '1'?"),
+        ("Q1 ", "q1", "'q1'?"),
+        ("zz", "1", "id ("),
+    ],
+)
+def test_an_unknown_id_is_answered_with_the_nearest(tmp_path: Path, given: str, known: str, near: str) -> None:
+    queries = put(tmp_path, "q.csv", f"qid,query\n{known},why?\n")
+    with pytest.raises(DataError, match="no query has this id") as raised:
+        load_dataset(queries, answers=put(tmp_path, "a.csv", f"qid,agent,answer\n{given},x,so\n"))
+    assert near in str(raised.value)
+
+
+def test_ids_that_each_file_counts_for_itself_are_found(tmp_path: Path) -> None:
+    a = put(tmp_path, "a.csv", "id,question,answer\na1,why?,so\n")
+    b = put(tmp_path, "b.csv", "id,question,answer\nb1,why?,so\n")
+    with pytest.raises(DataError, match=r"the same query is 'a1' in .*leave the ids out with columns: \{qid: null\}"):
+        load_dataset(answers=[a, b])
+    assert len(load_dataset(answers=[a, b], columns={"qid": None}).queries) == 1
+
+
+def test_one_model_in_every_file_is_no_agent(tmp_path: Path) -> None:
+    files = [put(tmp_path, name, "question,model,answer\nwhy?,gpt,so\n") for name in ("a.csv", "b.csv")]
+    with pytest.raises(DataError, match=r"if each file is one agent, columns: \{agent: null\}"):
+        load_dataset(answers=files)
+    assert load_dataset(answers=files, columns={"agent": None}).agents == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"answr": "x"}, "columns: unknown name 'answr'; did you mean 'answer'?"),
+        ({"answer": "responce"}, "columns: answer: no table has a column 'responce'; is it 'response'?"),
+    ],
+)
+def test_a_mapping_that_fits_nothing_is_refused(tmp_path: Path, columns: dict[str, str | None], said: str) -> None:
+    with pytest.raises(InputError) as raised:
+        load_dataset(answers=put(tmp_path, "a.csv", "question,response\nwhy?,so\n"), columns=columns)
+    assert str(raised.value) == said
+
+
+def test_two_references_of_one_query_are_refused(tmp_path: Path) -> None:
+    files = [lines(tmp_path, f"{name}.jsonl", RAGAS | {"reference": name}) for name in ("a", "b")]
+    with pytest.raises(DataError, match=r"b\.jsonl:1: query .* has another reference in .*a\.jsonl:1 \('b'\)"):
+        load_dataset(answers=files)
+
+
+def test_what_would_go_in_silence_is_noted(tmp_path: Path) -> None:
+    rows = [
+        {"qid": "1", "question": "why?", "agent": "x", "answer": None},
+        {"qid": "1", "question": "why?", "agent": "y", "answer": " "},
+        {"qid": "2", "question": "how?", "agent": "x", "answer": "so"},
+        {"qid": "3", "question": "who?", "agent": "z", "answer": "me"},
+    ]
+    assert notes_of(load_dataset(answers=lines(tmp_path, "a.jsonl", *rows))) == [
+        "2 empty answers, judged like any other: x on 1 and y on 1",
+        "no answer by z on 1, y on 2, z on 2, x on 3 and y on 3",
+        "agents without a query in common never meet: x and z; y and z",
+    ]
+    alone = notes_of(load_dataset(answers=lines(tmp_path, "b.jsonl", rows[2])))
+    assert [note[:24] for note in alone] == ["'x' is the only agent: a"]
+
+
+def test_passages_beside_documents_are_not_used_and_that_is_noted(tmp_path: Path) -> None:
+    a = lines(tmp_path, "a.jsonl", RAGAS | {"id": 1})
+    documents = put(tmp_path, "d.csv", "qid,did,document\n1,d1,one\n")
+    data = load_dataset(documents=documents, answers=a)
+    assert list(data.documents) == ["d1"]
+    assert data.notes == ("the passages in the answers' files are not used: data names other documents",)
+
+
+def test_crowdrag25_is_read_from_its_files_alone(shared: Path) -> None:
+    folder = shared / "data" / "crowdrag25"
+    data = load_dataset(folder / "queries.tsv", answers=folder / "answers.jsonl.gz")
+    data = with_runs(data, [folder / "retrieved.run"], [folder / "documents.jsonl.gz"], 20)
+    assert (len(data.queries), len(data.agents), len(data.answers)) == (33, 6, 198)
+    assert {len(entries) for entries in data.retrieved.values()} == {20}
+    assert [note.partition(": ")[2] for note in notes_of(data)] == [
+        "no agent is called 'recorded_ranking', so every agent was given its documents"
+    ]
