@@ -120,14 +120,14 @@ class TournamentStages:
             ConfigError: a stage cannot do what the configuration asks for, or its games cannot be rated so.
             InputError: there is nothing to judge.
         """
-        if complete and self.config.nuggets is None and not any(True for _ in self.wants()):
-            raise InputError(f"nothing to judge: {self._why_nothing()}")
         assume, self.labels.assume = self.labels.assume, True
         if self.config.pairwise is None:
             check_ratings(self.config, self.data, ())
         for stage in self.stages:
             stage.check()
         self.labels.assume = assume
+        if complete and self.config.nuggets is None and not any(True for _ in self.wants()):
+            raise InputError(f"nothing to judge: {self._why_nothing()}")
 
     def _why_nothing(self) -> str:
         if not self.stages:
