@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from arena.ratings.bradley_terry import BradleyTerry
 from arena.ratings.counts import ClusterCounts, PairCounts, cluster_counts
 from arena.ratings.existence import unsettled
 from arena.ratings.games import Floats, Games
-from arena.ratings.likelihood import gradient, incidence, maximise
+from arena.ratings.likelihood import Sums, gradient, maximise, sums
 
 _CELLS_IN_MEMORY = 2_000_000
 """Numbers in the largest array of a chunk of samples (weighted counts, or weights of queries)."""
@@ -173,11 +172,11 @@ def _refit(
     settings, form = fitted.settings, fitted.form
     x, converged = np.tile(fitted.x, (len(prior), 1)), np.zeros(len(prior), np.bool_)
     alike = (prior == fitted.prior).all(axis=1) & (form.tie_parameter(counts) == form.tie_parameter(fitted.counts))
-    near, leans = np.flatnonzero(alike), incidence(counts)
+    near, adding = np.flatnonzero(alike), sums(counts)
     chunk = max(1, _CELLS_IN_CACHE // counts.a.size)
     for start in range(0, near.size, chunk):
         part = near[start : start + chunk]
-        x[part], converged[part] = _chord(fitted, counts.sample(part), inverse, leans)
+        x[part], converged[part] = _chord(fitted, counts.sample(part), inverse, adding)
     far = np.flatnonzero(~converged)
     chunk = max(1, _CELLS_IN_MEMORY // form.size**2)  # of matrices of second derivatives that fit into memory
     for start in range(0, far.size, chunk):
@@ -194,9 +193,7 @@ def _refit(
     return x, converged
 
 
-def _chord(
-    fitted: BradleyTerry, counts: PairCounts, inverse: Floats, leans: scipy.sparse.csr_array
-) -> tuple[Floats, NDArray[np.bool_]]:
+def _chord(fitted: BradleyTerry, counts: PairCounts, inverse: Floats, adding: Sums) -> tuple[Floats, NDArray[np.bool_]]:
     """Chord iterations from the point estimate on samples with its prior, and whether each has converged.
 
     Steps that shrink by a factor r leave a distance of at most r / (1 - r) times the last step to the maximum.
@@ -206,7 +203,7 @@ def _chord(
     prior = np.tile(fitted.prior, (samples, 1))
     size, left = np.full(samples, np.inf), np.full(samples, np.inf)
     for number in range(_CHORD_STEPS):
-        step = gradient(fitted.form, counts, x, prior, leans) @ inverse
+        step = gradient(fitted.form, counts, x, prior, adding) @ inverse
         x += step
         last, size = size, np.abs(step).max(axis=1)
         if number == 0:

@@ -126,8 +126,10 @@ class BradleyTerry:
         return ratings
 
 
-def bradley_terry(games: Games, settings: BradleyTerrySettings | None = None) -> BradleyTerry:
-    """Fit ratings to games.
+def bradley_terry(
+    games: Games, settings: BradleyTerrySettings | None = None, *, start: Floats | None = None
+) -> BradleyTerry:
+    """Fit ratings to games; ``start`` is a fit of nearly the same games, from which the way is shorter.
 
     Where the likelihood has no maximum (an agent without a loss or a win, sets of agents that never met, all games
     tied) ``problems`` says why and for whom, and those parameters get the weak prior of the settings.
@@ -148,7 +150,7 @@ def bradley_terry(games: Games, settings: BradleyTerrySettings | None = None) ->
     best = maximise(
         form,
         counts,
-        np.zeros((1, form.size)),
+        np.zeros((1, form.size)) if start is None else start[np.newaxis],
         prior,
         max_iterations=chosen.max_iterations,
         tolerance=chosen.tolerance,

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -156,7 +157,18 @@ def _in_both_orders(counts: PairCounts, chosen: NDArray[np.bool_]) -> bool:
 
 
 def _has_recession(counts: PairCounts, form: Form, tie_parameter: bool) -> bool:
-    """Whether the likelihood never falls, and somewhere rises, along some direction of the parameters.
+    """Whether the likelihood never falls, and somewhere rises, along some direction of the parameters."""
+    seen = (np.flatnonzero(outcome[0] > 0) for outcome in (counts.wins_a, counts.wins_b, counts.ties))
+    sides = tuple(side[own].tobytes() for own in seen for side in (counts.a, counts.b))
+    return _recedes(counts.agents, form.position, tie_parameter, (counts.a.dtype.str, sides))
+
+
+@lru_cache(maxsize=4096)
+def _recedes(agents: int, position: bool, tie_parameter: bool, met: tuple[str, tuple[bytes, ...]]) -> bool:
+    """The same of the pairs with each outcome; kept, since a fit asks twice and refits without some games often.
+
+    ``met`` holds the type of their agents' numbers, then the first and the second agents of the pairs that a win of
+    the first was seen of, those of wins of the second, and those of ties, as they lie in memory.
 
     A direction (dt, dg, de) moves a pair's gap by d and log nu by e >= 0. No observed outcome may lose: a win of the
     first agent needs d >= 2e, of the second -d >= 2e, a tie 2e >= |d| (d = 0 where ties are half wins). The threshold
@@ -164,25 +176,25 @@ def _has_recession(counts: PairCounts, form: Form, tie_parameter: bool) -> bool:
     """
     from scipy.optimize import linprog
 
-    gaps = incidence(counts)
-    columns = [gaps]
-    if form.position:
-        columns.append(scipy.sparse.csr_array(np.ones((counts.a.size, 1))))
-    move = scipy.sparse.csr_array(scipy.sparse.hstack(columns))
-    rows = []
-    for outcome, signs, nu in (
-        (counts.wins_a, (1.0,), -2.0),
-        (counts.wins_b, (-1.0,), -2.0),
-        (counts.ties, (1.0, -1.0), 2.0),
-    ):
-        seen = np.flatnonzero(outcome[0] > 0)
-        nu_column = scipy.sparse.csr_array(np.full((seen.size, 1), nu * tie_parameter))
-        rows += [scipy.sparse.hstack([sign * move[seen], nu_column]) for sign in signs]
-    gain = scipy.sparse.csr_array(scipy.sparse.vstack(rows))
-    bounds = [(-1.0, 1.0)] * move.shape[1] + [(0.0, 1.0)]
-    limit = np.zeros(gain.shape[0])
+    first_a, first_b, second_a, second_b, tied_a, tied_b = (np.frombuffer(side, met[0]) for side in met[1])
+    rows = [
+        (a, b, sign, nu * tie_parameter)
+        for a, b, sign, nu in (
+            (first_a, first_b, 1.0, -2.0),
+            (second_a, second_b, -1.0, -2.0),
+            (tied_a, tied_b, 1.0, 2.0),
+            (tied_a, tied_b, -1.0, 2.0),
+        )
+    ]
+    sign, nu = (np.concatenate([np.full(row[0].size, row[part]) for row in rows]) for part in (2, 3))
+    first, second = (np.concatenate([row[side] for row in rows]) for side in (0, 1))
+    columns = [first, second, np.full(sign.size, agents), np.full(sign.size, agents + position)]
+    values = [sign, -sign, sign * position, nu]  # without an order effect its column is the last one, and it adds 0
+    cells = (np.tile(np.arange(sign.size), len(columns)), np.concatenate(columns))
+    gain = scipy.sparse.csr_array((np.concatenate(values), cells), shape=(sign.size, agents + position + 1))
+    bounds = [(-1.0, 1.0)] * (agents + position) + [(0.0, 1.0)]
     # scipy's linprog takes sparse matrices; its stubs do not say so.
-    solved = linprog(-gain.sum(axis=0), A_ub=-gain, b_ub=limit, bounds=bounds, method="highs")  # type: ignore[call-overload]
+    solved = linprog(-gain.sum(axis=0), A_ub=-gain, b_ub=np.zeros(sign.size), bounds=bounds, method="highs")  # type: ignore[call-overload]
     if not solved.success:
         raise ArithmeticError(f"the check for a maximum failed: {solved.message}")
     return bool(-solved.fun > 1e-7)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import scipy
@@ -26,6 +26,9 @@ _RESOLUTION = 1e-6
 
 _FEW_AGENTS, _FEW_GAMES = 12, 20_000
 """Up to here the fragility of all neighbours takes no more than a second or two."""
+
+_LARGEST_SHARE = 0.25
+"""Of all units, beyond which an order is not fragile."""
 
 _CHALLENGERS = 3
 """Agents tried for the lead: those that the influence function says are nearest to it."""
@@ -81,9 +84,10 @@ def fragilities(
     few = len(rows) <= _FEW_AGENTS and len(games) <= _FEW_GAMES
     all_pairs = settings.fragility == "neighbours" or (settings.fragility == "auto" and few)
     units: tuple[Unit, ...] = ("game", "query") if settings.cluster else ("game",)
-    found = [("leader", leader_flip(games, fitted, unit)) for unit in units]
+    single, decks = _Deck(games, fitted, None), [_deck(games, fitted, unit) for unit in units]
+    found: list[tuple[str, Flip | None]] = [("leader", _leader_flip(deck, single)) for deck in decks if deck]
     for two in itertools.pairwise(row.agent for row in rows) if all_pairs else ():
-        found += [("neighbours", pair_flip(games, fitted, *two, unit)) for unit in units]
+        found += [("neighbours", _pair_flip(deck, *two)) for deck in decks if deck]
     return tuple(
         Fragility(
             change="leader" if change == "leader" else "neighbours",
@@ -101,7 +105,9 @@ def fragilities(
     )
 
 
-def leader_flip(games: Games, fitted: BradleyTerry, unit: Unit, *, largest_share: float = 0.25) -> Flip | None:
+def leader_flip(
+    games: Games, fitted: BradleyTerry, unit: Unit, *, largest_share: float = _LARGEST_SHARE
+) -> Flip | None:
     """The fewest games or queries without which another agent leads.
 
     Args:
@@ -114,11 +120,13 @@ def leader_flip(games: Games, fitted: BradleyTerry, unit: Unit, *, largest_share
         ``None`` where there is no such unit: games without queries, or fractions of games.
     """
     deck = _deck(games, fitted, unit)
-    if deck is None:
-        return None
-    ratings = fitted.ratings
+    return None if deck is None else _leader_flip(deck, _Deck(games, fitted, None), largest_share)
+
+
+def _leader_flip(deck: _Deck, single: _Deck, largest_share: float = _LARGEST_SHARE) -> Flip | None:
+    """``single`` is the deck of single games, which says who is nearest; ``None`` where nobody else is there."""
+    ratings = deck.fitted.ratings
     leader = int(ratings.argmax())
-    single = deck if unit == "game" else _Deck(games, fitted, None)
     others = [agent for agent in range(ratings.size) if agent != leader]
     nearest = sorted(others, key=lambda agent: (single.queue(leader, agent).guess(largest_share), -ratings[agent]))
 
@@ -138,7 +146,7 @@ def leader_flip(games: Games, fitted: BradleyTerry, unit: Unit, *, largest_share
 
 
 def pair_flip(
-    games: Games, fitted: BradleyTerry, one: str, other: str, unit: Unit, *, largest_share: float = 0.25
+    games: Games, fitted: BradleyTerry, one: str, other: str, unit: Unit, *, largest_share: float = _LARGEST_SHARE
 ) -> Flip | None:
     """The fewest games or queries without which two agents change places; arguments and result as ``leader_flip``.
 
@@ -146,10 +154,13 @@ def pair_flip(
         ValueError: an agent is not among those rated.
     """
     deck = _deck(games, fitted, unit)
-    if deck is None:
-        return None
-    first, second = (fitted.agents.index(name) for name in (one, other))
-    ahead, behind = (first, second) if fitted.ratings[first] >= fitted.ratings[second] else (second, first)
+    return None if deck is None else _pair_flip(deck, one, other, largest_share)
+
+
+def _pair_flip(deck: _Deck, one: str, other: str, largest_share: float = _LARGEST_SHARE) -> Flip:
+    ratings = deck.fitted.ratings
+    first, second = (deck.fitted.agents.index(name) for name in (one, other))
+    ahead, behind = (first, second) if ratings[first] >= ratings[second] else (second, first)
 
     def turned(left: Floats) -> int | None:
         return behind if left[behind] > left[ahead] + _RESOLUTION else None
@@ -174,12 +185,12 @@ def _flip(
     limit = min(int(queue.number.sum()), int(largest_share * deck.units + 1e-9))
 
     def flipped(count: int) -> bool:
-        return overtaker(deck.ratings_without(queue.left_out(count))) is not None
+        return overtaker(queue.ratings_without(count)) is not None
 
     count = _fewest(flipped, queue.guess(largest_share), limit)
     if count is None:
         return Flip(names[ahead], names[behind], unit, deck.units, None, limit, ())
-    winner = overtaker(deck.ratings_without(queue.left_out(count)))
+    winner = overtaker(queue.ratings_without(count))
     return Flip(
         names[ahead], names[behind if winner is None else winner], unit, deck.units, count, limit, queue.members(count)
     )
@@ -209,6 +220,7 @@ class _Deck:
         self.unit: Unit = "game" if cluster is None else "query"
         self.kind = game_cells(games, pairs, ordered=fitted.form.position)
         self.weights = games.weights
+        self._queues: dict[tuple[int, int], _Queue] = {}
         kinds = 3 * pairs.a.size
         self.counts = np.bincount(self.kind, self.weights, kinds).astype(np.float64)
         self.units = int(self.counts.sum())
@@ -223,6 +235,11 @@ class _Deck:
 
     def queue(self, ahead: int, behind: int) -> _Queue:
         """All units that hold ``ahead`` above ``behind``, those that weigh most first."""
+        if (ahead, behind) not in self._queues:
+            self._queues[ahead, behind] = self._ordered(ahead, behind)
+        return self._queues[ahead, behind]
+
+    def _ordered(self, ahead: int, behind: int) -> _Queue:
         of_kinds = self._influence(ahead, behind)
         gap = float(self.fitted.x[ahead] - self.fitted.x[behind])
         if self.cluster is None:
@@ -256,7 +273,8 @@ class _Deck:
             a_shown_first=self.fitted.form.position,
             weight=counts[kept],
         )
-        again = bradley_terry(games, replace(self.fitted.settings, anchor=None))
+        start = self.fitted.x if played.size == ratings.size else None
+        again = bradley_terry(games, replace(self.fitted.settings, anchor=None), start=start)
         known = {problem.cause for problem in self.fitted.problems}
         torn = "disconnected" in {problem.cause for problem in again.problems} - known
         if again.converged and not torn:
@@ -290,6 +308,8 @@ class _Queue:
         influence: of one unit of each, in log-odds, all negative.
         number: units of each.
         gap: between the two agents, in log-odds.
+        rated: ratings without the first so many units, as far as they were asked for: the lead and the order of the
+            first two turn on the same.
     """
 
     deck: _Deck
@@ -297,6 +317,13 @@ class _Queue:
     influence: Floats
     number: NDArray[np.int64]
     gap: float
+    rated: dict[int, Floats] = field(default_factory=dict)
+
+    def ratings_without(self, count: int) -> Floats:
+        """Of what is left without the first ``count`` units."""
+        if count not in self.rated:
+            self.rated[count] = self.deck.ratings_without(self.left_out(count))
+        return self.rated[count]
 
     def guess(self, largest_share: float) -> int:
         """How many units the influence function says close the gap, at most the given share of all and one more."""

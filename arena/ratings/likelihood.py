@@ -189,12 +189,28 @@ def log_posterior(form: Form, counts: PairCounts, x: Floats, prior: Floats) -> F
     return result
 
 
-def gradient(
-    form: Form, counts: PairCounts, x: Floats, prior: Floats, leans: scipy.sparse.csr_array | None = None
-) -> Floats:
-    """Gradient of ``log_posterior``, shape (samples, parameters); ``leans`` is ``incidence``, where at hand."""
+class Sums(NamedTuple):
+    """What adds values of pairs up to values of agents, shape (agents, pairs), made once for many steps.
+
+    Attributes:
+        signed: a pair's value is added to its first agent and taken from its second.
+        whole: it is added to both.
+    """
+
+    signed: scipy.sparse.csc_array
+    whole: scipy.sparse.csc_array
+
+
+def sums(counts: PairCounts) -> Sums:
+    """Of the pairs that met."""
+    leans = incidence(counts)
+    return Sums(leans.T, abs(leans).T)
+
+
+def gradient(form: Form, counts: PairCounts, x: Floats, prior: Floats, adding: Sums | None = None) -> Floats:
+    """Gradient of ``log_posterior``, shape (samples, parameters); ``adding`` is ``sums``, where at hand."""
     slope = slopes(form.ties, _gaps(form, counts, x), tie_values(form, counts, x), _seen(counts))
-    columns = [((incidence(counts) if leans is None else leans).T @ slope.gap.T).T]
+    columns = [((adding or sums(counts)).signed @ slope.gap.T).T]
     if form.position:
         columns.append(slope.gap.sum(axis=1, keepdims=True))
     if form.has_tie_parameter:
@@ -203,30 +219,28 @@ def gradient(
     return result
 
 
-def information(
-    form: Form, counts: PairCounts, x: Floats, prior: Floats, leans: scipy.sparse.csr_array | None = None
-) -> Floats:
-    """Negative Hessian, shape (samples, parameters, parameters); ``leans`` is ``incidence``, where at hand.
+def information(form: Form, counts: PairCounts, x: Floats, prior: Floats, adding: Sums | None = None) -> Floats:
+    """Negative Hessian, shape (samples, parameters, parameters); ``adding`` is ``sums``, where at hand.
 
     The agents' common level is free; it is pinned by adding a constant to the agents' block, which leaves every step
     and every variance of a difference as it is.
     """
     agents, samples = counts.agents, len(x)
     curved = curvatures(form.ties, _gaps(form, counts, x), tie_values(form, counts, x), _seen(counts))
-    variance, leans = curved.gap, incidence(counts) if leans is None else leans
+    variance, adding = curved.gap, adding or sums(counts)
     result = np.zeros((samples, form.size, form.size))
     result[:, counts.a, counts.b] -= variance
     result[:, counts.b, counts.a] -= variance
     diagonal = np.arange(agents)
-    result[:, diagonal, diagonal] += (abs(leans).T @ variance.T).T
+    result[:, diagonal, diagonal] += (adding.whole @ variance.T).T
     pin = variance.sum(axis=1) / agents**2
     result[:, :agents, :agents] += pin[:, np.newaxis, np.newaxis]
     if form.position:
-        _border(result, agents, (leans.T @ variance.T).T, variance.sum(axis=1))
+        _border(result, agents, (adding.signed @ variance.T).T, variance.sum(axis=1))
     if form.has_tie_parameter:
         estimated = form.tie_parameter(counts)
         shared = curved.cross * estimated[:, np.newaxis]
-        column = [(leans.T @ shared.T).T] + [shared.sum(axis=1, keepdims=True)] * form.position
+        column = [(adding.signed @ shared.T).T] + [shared.sum(axis=1, keepdims=True)] * form.position
         _border(result, form.size - 1, np.hstack(column), np.where(estimated, curved.tie.sum(axis=1), 1.0))
     return result + prior_curvature(form, x, prior) if prior.any() else result
 
@@ -235,7 +249,7 @@ def maximise(
     form: Form, counts: PairCounts, start: Floats, prior: Floats, *, max_iterations: int, tolerance: float
 ) -> Maximum:
     """Newton's method from ``start`` on every sample, each until its step is below ``tolerance`` (log-odds)."""
-    x, leans = feasible(form, counts, start), incidence(counts)
+    x, adding = feasible(form, counts, start), sums(counts)
     iterations = np.zeros(len(x), np.int64)
     converged = np.zeros(len(x), np.bool_)
     for _ in range(max_iterations):
@@ -243,14 +257,14 @@ def maximise(
         if not open_.size:
             break
         part = counts.sample(open_)
-        slope = gradient(form, part, x[open_], prior[open_], leans)
-        curvature = information(form, part, x[open_], prior[open_], leans)
+        slope = gradient(form, part, x[open_], prior[open_], adding)
+        curvature = information(form, part, x[open_], prior[open_], adding)
         step = np.asarray(np.linalg.solve(curvature, slope[..., np.newaxis])[..., 0], np.float64)
         moved = _climb(form, part, x[open_], step, prior[open_])
         converged[open_] = np.abs(step).max(axis=1) <= tolerance
         x[open_] = moved
         iterations[open_] += 1
-    norm = np.abs(gradient(form, counts, x, prior, leans)).max(axis=1)
+    norm = np.abs(gradient(form, counts, x, prior, adding)).max(axis=1)
     return Maximum(x, iterations, norm, converged)
 
 
