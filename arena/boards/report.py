@@ -7,7 +7,7 @@ import json
 import platform
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from importlib import metadata
@@ -90,11 +90,11 @@ class TournamentReport(Board):
             self._reproduce(),
         ]
 
-    def page(self, made: datetime) -> Report:
-        """The page, made at this time in UTC."""
+    def page(self, made: datetime, link: Callable[[str], str] | None = None) -> Report:
+        """The page, made at this time in UTC; ``link`` gives the address of an agent, by its name."""
         return Report(
             self.shown.board.tournament,
-            self.shown.opening(self.counts["queries"], self.judged, checks="#trust"),
+            self.shown.opening(self.counts["queries"], self.judged, checks="#trust", link=link),
             self.sections(),
             f"{made:%Y-%m-%d %H:%M} UTC by ragleague {self.versions['ragleague']}",
         )

@@ -42,6 +42,7 @@ COMMANDS: Final = {
     "calibrate": Listed(_LOOK, "calibrate", "Whether a judge can be trusted: judges held against people."),
     "failures": Listed(_LOOK, "failures", "List what failed and why."),
     "report": Listed(_LOOK, "report", "Write a report as one HTML file."),
+    "publish": Listed(_LOOK, "report", "Write a tournament as pages for any web server."),
     "ui": Listed(_LOOK, "page", "Open the web leaderboard of a store."),
     "import": Listed(_DATA, "data", "Put recorded verdicts, or what people said, into a store."),
     "export": Listed(_DATA, "data", "Write what a tournament holds as tables."),

@@ -1,4 +1,4 @@
-"""``report``: a tournament as one HTML file that a team attaches to a decision."""
+"""``report``: a tournament as one HTML file that a team attaches to a decision; ``publish``: as a site of pages."""
 
 from __future__ import annotations
 
@@ -13,15 +13,21 @@ from arena.cli.console import INCOMPLETE, errors, output, printable
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.command("report")(report)
+    app.command("publish")(publish)
+
+
+_Source = Annotated[str, typer.Argument(metavar="CONFIG|STORE", help="a tournament's YAML file or its store")]
+_Tournament = Annotated[str | None, typer.Option(help="its name, where the store holds several")]
+_BelowCoverage = Annotated[
+    bool, typer.Option("--below-coverage", help="rate also where less is judged than ratings.min_coverage")
+]
 
 
 def report(
-    source: Annotated[str, typer.Argument(metavar="CONFIG|STORE", help="a tournament's YAML file or its store")],
+    source: _Source,
     out: Annotated[Path, typer.Option(metavar="FILE", help="the HTML file to write")] = Path("report.html"),
-    tournament: Annotated[str | None, typer.Option(help="its name, where the store holds several")] = None,
-    below_coverage: Annotated[
-        bool, typer.Option("--below-coverage", help="rate also where less is judged than ratings.min_coverage")
-    ] = False,
+    tournament: _Tournament = None,
+    below_coverage: _BelowCoverage = False,
     force: Annotated[bool, typer.Option("--force", help="replace FILE also where it is no report")] = False,
 ) -> None:
     """Write a report as one HTML file.
@@ -31,13 +37,41 @@ def report(
     """
     from arena.boards.report import write_report
     from arena.cli.sources import open_tournament
-    from arena.store import sqlite_path
 
-    path = sqlite_path(source)
     with open_tournament(source, tournament) as (store, name):
-        shown = "STORE" if path is None else path.name
-        report, written = write_report(store, name, out, shown, below_coverage=below_coverage, force=force)
+        report, written = write_report(store, name, out, _shown(source), below_coverage=below_coverage, force=force)
     output.print(printable(report.shown.conclusion.line))
     errors.print(printable(f"wrote {out} ({written / 1000:,.0f} kB)"))
     if report.shown.board.withheld:
         raise typer.Exit(INCOMPLETE)
+
+
+def publish(
+    source: _Source,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="the folder to write the pages into")],
+    tournament: _Tournament = None,
+    below_coverage: _BelowCoverage = False,
+) -> None:
+    """Write a tournament as pages for any web server.
+
+    They are the report, every query and every agent. They need no program on the server, run no script and ask nothing
+    of other hosts. They hold the texts of queries, answers and documents: look at them before you make them public.
+    Run it again after new results; other files stay.
+    """
+    from arena.boards.site import publish
+    from arena.cli.sources import open_tournament
+
+    with open_tournament(source, tournament) as (store, name):
+        report, pages, written = publish(store, name, folder, _shown(source), below_coverage=below_coverage)
+    output.print(printable(report.shown.conclusion.line))
+    errors.print(printable(f"wrote {pages:,} pages to {folder} ({written / 1e6:,.1f} MB); begin at index.html"))
+    if report.shown.board.withheld:
+        raise typer.Exit(INCOMPLETE)
+
+
+def _shown(source: str) -> str:
+    """A source as strangers may see it: not the address of a database, nor a folder's name."""
+    from arena.store import sqlite_path
+
+    path = sqlite_path(source)
+    return "STORE" if path is None else path.name

@@ -31,12 +31,16 @@ class Report:
         opening: its first screen, which begins with the verdict.
         sections: in order.
         made: when and by what.
+        pages: names and addresses of others that it stands beside.
+        style: address of the style sheet; without one, the page holds it.
     """
 
     name: str
     opening: Sequence[Block]
     sections: Sequence[Section]
     made: str
+    pages: Sequence[tuple[str, str]] = ()
+    style: str = ""
 
     @property
     def title(self) -> str:
@@ -44,17 +48,23 @@ class Report:
         return ": ".join([self.name, *(block.headline for block in self.opening if isinstance(block, Verdict))])
 
 
+def style_sheet() -> str:
+    """Of all that a page holds."""
+    return resources.files("arena.present").joinpath("report.css").read_text(encoding="utf-8") + STYLE
+
+
 def render(report: Report) -> str:
     """The page.
 
-    Its policy forbids scripts, images, frames, fonts, forms and connections, and allows one style sheet by its hash.
+    Its policy forbids scripts, images, frames, fonts, forms and connections. It allows one style sheet: the one inside,
+    by its hash, or one from where the page comes from.
     """
-    style = resources.files("arena.present").joinpath("report.css").read_text(encoding="utf-8") + STYLE
+    style = "" if report.style else style_sheet()
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return MARK + _environment().get_template("report.html").render(
         report=report,
         style=Markup(style),  # noqa: S704 - our own file
-        style_hash=digest,
+        style_source="'self'" if report.style else f"'sha256-{digest}'",
     )
 
 

@@ -1,0 +1,227 @@
+"""A tournament as a folder of linked pages that any file server serves: its report, every query, every agent.
+
+Questions of the exam and nuggets are not in it: agents could be trained on what is public.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from arena.boards.cache import cached_games
+from arena.boards.games import documents_on, games_on, opponents_table, verdicts_table
+from arena.boards.queries import QueryBoard, query_board
+from arena.boards.report import TournamentReport, tournament_report
+from arena.data.dataset import Dataset
+from arena.data.games import GameKey, GameTable
+from arena.present.blocks import Block, Figure, Figures, Remarks, Section
+from arena.present.numbers import COUNT, POINTS, counted
+from arena.present.report import MARK, Report, render, style_sheet
+from arena.present.table import Column, Table
+from arena.ratings.games import Floats
+from arena.stages.samples import labels_of
+from arena.store import Store
+from judges.errors import InputError
+from retrieval_eval.data.files import open_binary, open_replacing
+
+_STYLE: Final = "style.css"
+_INDEX: Final = "index.html"
+_FOLDERS: Final = ("queries", "agents")
+_GAMES: Final = 100
+"""Written out on a query's page; the store has them all."""
+_ANSWERS: Final = (Column("agent", "Agent", link="to"), Column("answer", "Answer"), Column("scores", "Scores"))
+_DOCUMENTS: Final = (
+    Column("did", "Document"),
+    Column("text", "Text"),
+    Column("label", "Judge's label", COUNT),
+    Column("people", "People's label", COUNT),
+    Column("found", "Found by", COUNT, "Agents that retrieved it."),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """What the pages are made of.
+
+    Attributes:
+        numbers: of queries and agents, which name their files: names may hold anything.
+    """
+
+    store: Store
+    report: TournamentReport
+    board: QueryBoard
+    data: Dataset
+    games: GameTable
+    scores: Floats
+    agents: Sequence[str]
+    numbers: Mapping[tuple[str, str], int]
+    made: datetime
+
+    @property
+    def name(self) -> str:
+        return self.report.shown.board.tournament
+
+    def pages(self) -> Iterator[tuple[str, Report]]:
+        """Each page with the path of its file."""
+        front = self.report.page(self.made, lambda agent: self._address("", agent, ""))
+        yield _INDEX, replace(front, pages=self._beside(""), style=_STYLE)
+        queries = self.board.separating(self.board.kinds[0]) if self.board.kinds else [*self.board.queries]
+        maps: list[Block] = [
+            self.board.heat_map(kind, self.agents, queries, lambda query_id, agent: self._address(query_id, agent, ""))
+            for kind in self.board.kinds
+        ]
+        said = [self.board.in_short(), *maps] if maps else [Remarks(["No game has a verdict yet."])]
+        yield "queries.html", self._page("", [], [Section("queries", "Queries", "", said)])
+        for query_id in self.board.queries:
+            yield self._address(query_id, "", ""), self._of_query(query_id)
+        for agent in self.agents:
+            yield self._address("", agent, ""), self._of_agent(agent)
+
+    def _page(self, up: str, opening: Sequence[Block], sections: Sequence[Section]) -> Report:
+        made = f"{self.made:%Y-%m-%d %H:%M} UTC by ragleague {self.report.versions['ragleague']}"
+        return Report(self.name, opening, sections, made, self._beside(up), up + _STYLE)
+
+    def _beside(self, up: str) -> Sequence[tuple[str, str]]:
+        return ("Leaderboard", f"{up}{_INDEX}"), ("Compare", f"{up}{_INDEX}#compare"), ("Queries", f"{up}queries.html")
+
+    def _address(self, query_id: str, agent: str, up: str = "../") -> str:
+        """Of a query's page, or of an agent's where there is no query."""
+        kind, name = ("queries", query_id) if query_id else ("agents", agent)
+        return f"{up}{kind}/{self.numbers[kind, name]}.html" if name else ""
+
+    def _of_query(self, query_id: str) -> Report:
+        board, answers = self.board, self.data.answers
+        answering = [agent for agent in self.agents if (query_id, agent) in answers]
+        ranking = board.query_table(query_id, self.agents, lambda _, agent: self._address("", agent))
+        sections = [Section("agents", board.label(query_id), "", [_without_links_to_games(ranking)])]
+        if answering:
+            rows = [
+                {
+                    "agent": agent,
+                    "to": self._address("", agent),
+                    "answer": answers[query_id, agent].text or "(empty)",
+                    "scores": board.said_of(query_id, agent),
+                }
+                for agent in answering
+            ]
+            sections.append(Section("answers", "Answers", "", [Table("answers", "", _ANSWERS, rows)]))
+        if found := documents_on(query_id, self.data, labels_of(self.store, self.name, query_id)):
+            known: list[dict[str, Any]] = [
+                {
+                    "did": one.document.doc_id,
+                    "text": one.document.text,
+                    "label": one.label,
+                    "people": one.human,
+                    "found": len(one.ranks),
+                }
+                for one in found
+            ]
+            sections.append(Section("documents", "Documents", "", [Table("documents", "", _DOCUMENTS, known)]))
+        if records := games_on(self.store, self.name, query_id, self.games, self.scores):
+            table = verdicts_table(records[:_GAMES], _nowhere)
+            more = len(records) - len(table.rows)
+            notes = [f"{counted(more, 'further game')} are in the store."] if more else []
+            sections.append(Section("games", "Games", "", [replace(table, notes=[*table.notes, *notes])]))
+        return self._page("../", [], sections)
+
+    def _of_agent(self, agent: str) -> Report:
+        ratings, scores = self.report.shown.board.ratings, list(self.board.scores_of(agent).items)
+        row = next((own for own in ratings.agents if own.agent == agent), None) if ratings else None
+        if row is not None and ratings is not None:
+            place = f"Rank {row.rank} of {len(ratings.agents)}." if row.rank else ""
+            scores.insert(0, Figure("Rating", row.bt, POINTS, place, row.bt_low, row.bt_high))
+        worst = self.board.failures_table(agent, lambda query_id, _: self._address(query_id, ""))
+        sections = [
+            Section("agent", agent, "", [Figures(scores)]),
+            Section("queries", "Queries, the worst first", "", [_without_links_to_games(worst)]),
+        ]
+        if agent in self.games.agents:
+            others = opponents_table(self.games, self.scores, agent, lambda other, _: self._address("", other))
+            if others.rows:
+                sections.append(Section("opponents", "Against each agent", "", [_without_links_to_games(others)]))
+        return self._page("../", [], sections)
+
+
+def publish(
+    store: Store, tournament: str, folder: Path, source: str, *, below_coverage: bool = False
+) -> tuple[TournamentReport, int, int]:
+    """Write a tournament as pages into a folder; its report, the number of pages and of bytes.
+
+    Pages that an earlier call wrote are replaced, and go where they have no query or agent any more. Other files stay.
+    The pages run no script and ask for nothing but each other and their style sheet.
+
+    Args:
+        store: where the tournament is.
+        tournament: its name.
+        folder: made where it is not there.
+        source: the configuration or store, as it may be shown.
+        below_coverage: as for ``leaderboard``.
+
+    Raises:
+        InputError: another page stands where one must be written, or the folder is a file.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder}: a file stands there; name a folder")
+    there = [path for pattern in ("*.html", *(f"{name}/*.html" for name in _FOLDERS)) for path in folder.glob(pattern)]
+    ours = {path for path in there if _is_ours(path)}
+    if other := next((path for path in there if path not in ours and path.name in {_INDEX, "queries.html"}), None):
+        raise InputError(f"{other}: a page that 'publish' did not write; choose another folder")
+    site = _read(store, tournament, source, below_coverage=below_coverage)
+    written, size = set(), 0
+    for name in ("", *_FOLDERS):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    for name, page in site.pages():
+        size += _write(folder / name, render(page))
+        written.add(folder / name)
+    size += _write(folder / _STYLE, style_sheet())
+    for stale in ours - written:
+        stale.unlink()
+    return site.report, len(written), size
+
+
+def _read(store: Store, tournament: str, source: str, *, below_coverage: bool) -> _Site:
+    report = tournament_report(store, tournament, source, below_coverage=below_coverage)
+    board, games = query_board(store, tournament), cached_games(store, tournament)
+    leaders = report.shown.board
+    rated = [row.agent for row in leaders.ratings.agents] if leaders.ratings else []
+    agents = [*rated, *(agent for agent in board.standings.agents if agent not in rated)]
+    numbers = {("queries", name): number for number, name in enumerate(board.queries, 1)}
+    numbers |= {("agents", name): number for number, name in enumerate(sorted(agents), 1)}
+    return _Site(
+        store,
+        report,
+        board,
+        store.dataset(tournament),
+        games,
+        games.scores(leaders.settings.win_and_tie),
+        agents,
+        numbers,
+        datetime.now(UTC),
+    )
+
+
+def _nowhere(_key: GameKey) -> str:
+    return ""
+
+
+def _without_links_to_games(table: Table) -> Table:
+    """A game has no page of its own here."""
+    return replace(
+        table,
+        columns=[replace(own, link="" if own.link in {"to_games", "to_lost"} else own.link) for own in table.columns],
+    )
+
+
+def _is_ours(path: Path) -> bool:
+    with open_binary(path) as file:
+        return file.read(len(MARK)) == MARK.encode()
+
+
+def _write(path: Path, text: str) -> int:
+    data = text.encode()
+    with open_replacing(path) as file:
+        file.write(data)
+    return len(data)
