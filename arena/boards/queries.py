@@ -343,13 +343,16 @@ class QueryBoard(Board):
 
     def said_of(self, query_id: str, agent: str) -> str:
         """Every score of one agent on one query, in a line."""
-        row = self.standings.queries.index(query_id), self.standings.agents.index(agent)
-        found = []
-        for kind in self.kinds:
-            points, played = (cells[row] for cells in self.measured(kind))
-            if played:
-                found.append(f"{_NAMES[kind][0]} {(FIGURE if kind == GRADE else PERCENT).write(points / played)}")
-        return " · ".join(found)
+        at = self.standings.queries.index(query_id), self.standings.agents.index(agent)
+        won, tied, lost = (float(cells[at]) for cells in (self.standings.won, self.standings.tied, self.standings.lost))
+        played = won + tied + lost
+        known = {GAMES: (won + tied / 2) / played if played else None}
+        known |= {kind: own.get((query_id, agent)) for kind, own in self.scores.items()}
+        return " · ".join(
+            f"{_NAMES[kind][0]} {(FIGURE if kind == GRADE else PERCENT).write(value)}"
+            for kind in self.kinds
+            if (value := known[kind]) is not None
+        )
 
     def label(self, query_id: str) -> str:
         """A query in one line, told from all others."""

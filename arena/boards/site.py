@@ -30,7 +30,7 @@ from retrieval_eval.data.files import open_binary, open_replacing
 _STYLE: Final = "style.css"
 _INDEX: Final = "index.html"
 _FOLDERS: Final = ("queries", "agents")
-_GAMES: Final = 100
+_GAMES: Final = 30
 """Written out on a query's page; the store has them all."""
 _ANSWERS: Final = (Column("agent", "Agent", link="to"), Column("answer", "Answer"), Column("scores", "Scores"))
 _DOCUMENTS: Final = (
