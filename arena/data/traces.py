@@ -1,0 +1,444 @@
+"""Answers in the traces of running systems: OpenInference spans of OpenTelemetry, and exports of Langfuse.
+
+A trace is one answer. It is read into a row as any table of answers has it: ``query``, ``answer``, ``passages``, and
+what it took. Read are spans as OTLP writes them in JSON (``resourceSpans``), as the SDK prints them and as Phoenix
+exports them; of Langfuse, traces as its pages and its API give them. A trace without an output is no answer and is left
+out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from judges.errors import DataError
+from retrieval_eval.data.files import read_json, read_lines
+from retrieval_eval.data.rows import Cell, Row
+
+_Object: TypeAlias = Mapping[str, Any]
+
+_QUERY: Final = (
+    *("query", "question", "user_input", "user_query", "input", "inputs", "query_str", "prompt", "messages", "message"),
+    *("content", "text", "kwargs", "data"),
+)
+_ANSWER: Final = (
+    *(
+        "answer",
+        "output",
+        "outputs",
+        "response",
+        "result",
+        "output_text",
+        "completion",
+        "generation",
+        "replies",
+        "reply",
+    ),
+    *("choices", "generations", "messages", "message", "content", "text", "kwargs", "data"),
+)
+"""Where the text stands in an input or an output that is an object, best first."""
+_PASSAGES: Final = ("passages", "contexts", "context", "documents", "source_documents", "retrieved_contexts", "sources")
+_TEXTS: Final = ("page_content", "pageContent", "content", "text", "document", "passage")
+_TOLD: Final = ("agent", "qid", "query_id", "question_id", "reference", "expected_output", "ground_truth")
+"""What is taken of a trace's ``metadata``."""
+_NOT_ANSWERING: Final = frozenset({"RETRIEVER", "RERANKER", "EMBEDDING", "TOOL", "GUARDRAIL", "EVALUATOR"})
+_LANGFUSE: Final = frozenset(
+    {"observations", "bookmarked", "projectId", "project_id", "htmlPath", "externalId", "sessionId", "session_id"}
+)
+_ASKING: Final = frozenset({"user", "human"})
+_NUMBERED: Final = re.compile(r"(.+?)\.(\d+)\.(?:document|message)\.(.+)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """One step of a trace; times are seconds since 1970, ``attributes`` are flat."""
+
+    line: int
+    trace: str
+    span: str
+    parent: str
+    begun: float | None
+    ended: float | None
+    attributes: Mapping[str, Any]
+    service: str
+
+    @property
+    def kind(self) -> str:
+        return str(self.attributes.get("openinference.span.kind", "")).upper()
+
+    def documents(self, prefix: str) -> list[Cell]:
+        """The documents under an attribute, in their order."""
+        found: defaultdict[int, dict[str, Any]] = defaultdict(dict)
+        for name, value in self.attributes.items():
+            if (part := _NUMBERED.fullmatch(name)) is not None and part[1] == prefix:
+                found[int(part[2])][part[3]] = value
+        return [_passage(found[number]) for number in sorted(found) if found[number].get("content")]
+
+    def message(self, prefix: str, role: str = "") -> str:
+        """The text of the last message under an attribute, of this role where one is named."""
+        found: defaultdict[int, dict[str, str]] = defaultdict(dict)
+        for name, value in self.attributes.items():
+            if (part := _NUMBERED.match(name)) is not None and part[1] == prefix:
+                found[int(part[2])][part[3]] = str(value)
+        said = [own for _, own in sorted(found.items()) if not role or own.get("role") == role]
+        last = said[-1] if said else {}
+        return last.get("content") or last.get("contents.0.message_content.text", "")
+
+
+def is_traces(path: Path | str) -> bool:
+    """Whether a file holds traces, by its first record."""
+    if not _is_json(path):
+        return False
+    first = next(_objects(Path(path)), None)
+    return first is not None and (_is_spans(first[1]) or _is_langfuse(first[1]))
+
+
+def trace_rows(path: Path | str) -> Iterator[Row]:
+    """The answers of a file of traces, each with the line or the number of its record.
+
+    ``query, answer, passages, trace_id``, and where they are known ``latency_s, input_tokens, output_tokens,
+    cost_usd``; of the trace's metadata ``agent``, the query's id and its reference. The passages are those of the last
+    reranker, else of all retrievers. Where a file has several projects or services, they are the agents.
+
+    Raises:
+        DataError: the file cannot be read, or nothing in it has an input and an output; names file, line and value.
+    """
+    path = Path(path)
+    objects = list(_objects(path))
+    langfuse = bool(objects) and _is_langfuse(objects[0][1])
+    rows = list(_of_langfuse(path, objects) if langfuse else _of_spans(path, objects))
+    if not rows:
+        wanted = (
+            "'input' and 'output'" if langfuse else "the attributes 'input.value' and 'output.value' (OpenInference)"
+        )
+        raise DataError(path, f"no trace in it has a query and an answer, by {wanted}")
+    yield from rows
+
+
+def _is_json(path: Path | str) -> bool:
+    name = Path(path).name.lower().removesuffix(".gz")
+    return name.endswith((".json", ".jsonl", ".ndjson", ".jl"))
+
+
+def _objects(path: Path) -> Iterator[tuple[int, _Object]]:
+    """The objects of a file with their lines, or with their numbers where they are the entries of a list."""
+    if path.name.lower().removesuffix(".gz").endswith(".json"):
+        whole = read_json(path)
+        if isinstance(whole, Mapping) and isinstance(whole.get("data"), list):  # of an API
+            whole = whole["data"]
+        entries: Iterable[tuple[int, Any]] = enumerate(whole if isinstance(whole, list) else [whole], start=1)
+    else:
+        entries = ((number, _decoded(path, number, line)) for number, line in read_lines(path) if line.strip())
+    for number, entry in entries:
+        if not isinstance(entry, Mapping):
+            raise DataError(path, "a trace is an object", line=number, value=str(entry))
+        yield number, entry
+
+
+def _decoded(path: Path, number: int, line: str) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise DataError(path, f"not JSON: {error}", line=number) from error
+
+
+def _is_spans(first: _Object) -> bool:
+    if "resourceSpans" in first or "resource_spans" in first or "context.trace_id" in first:
+        return True
+    return "attributes" in first and bool(_named(first, "trace_id", "traceId") or _of(first, "context").get("trace_id"))
+
+
+def _is_langfuse(first: _Object) -> bool:
+    return "input" in first and "output" in first and "timestamp" in first and not _LANGFUSE.isdisjoint(first)
+
+
+def _of_spans(path: Path, objects: Iterable[tuple[int, _Object]]) -> Iterator[Row]:
+    traces: dict[str, list[_Span]] = {}
+    for line, each in objects:
+        for span in _spans(line, each):
+            traces.setdefault(span.trace, []).append(span)
+    services = {span.service for spans in traces.values() for span in spans if span.service}
+    for spans in traces.values():
+        row = _row_of_spans(path, sorted(spans, key=lambda span: span.begun or 0.0))
+        if row is not None:
+            service = next((span.service for span in spans if span.service), "")
+            yield Row(path, row.line, {"agent": service, **row.values}) if service and len(services) > 1 else row
+
+
+def _spans(line: int, each: _Object) -> Iterator[_Span]:
+    """The spans of an object: many as OTLP has them, else one."""
+    groups = _named(each, "resourceSpans", "resource_spans")
+    if groups is None:
+        yield _span(line, each, _flat(_of(_of(each, "resource"), "attributes")))
+        return
+    for group in groups:
+        resource = _otlp(_of(group, "resource").get("attributes", []))
+        for scope in _named(group, "scopeSpans", "scope_spans", "instrumentationLibrarySpans") or ():
+            for span in scope.get("spans", ()):
+                yield _span(line, {**span, "attributes": _otlp(span.get("attributes", []))}, resource)
+
+
+def _span(line: int, each: _Object, resource: _Object) -> _Span:
+    context = _of(each, "context")
+    attributes = _flat(_of(each, "attributes"))
+    attributes |= {name[11:]: value for name, value in _flat(each).items() if name.startswith("attributes.")}
+    if kind := _named(each, "span_kind"):
+        attributes.setdefault("openinference.span.kind", kind)
+
+    def ident(*names: str) -> str:
+        return str(_named(each, *names) or next((context[name] for name in names if context.get(name)), ""))
+
+    service = str(resource.get("openinference.project.name") or resource.get("service.name") or "")
+    return _Span(
+        line,
+        ident("traceId", "trace_id", "context.trace_id"),
+        ident("spanId", "span_id", "context.span_id"),
+        str(_named(each, "parentSpanId", "parent_span_id", "parent_id") or ""),
+        _seconds(_named(each, "startTimeUnixNano", "start_time_unix_nano", "start_time")),
+        _seconds(_named(each, "endTimeUnixNano", "end_time_unix_nano", "end_time")),
+        attributes,
+        "" if service.startswith("unknown_service") else service,
+    )
+
+
+def _row_of_spans(path: Path, spans: Sequence[_Span]) -> Row | None:
+    """The query is what went into the first outermost step, the answer what came out of the last one."""
+    depth = _depths(spans)
+    answering = [span for span in spans if span.kind not in _NOT_ANSWERING and _output(span)]
+    if not answering:
+        return None
+    outermost = min(depth[span.span] for span in answering)
+    top = [span for span in answering if depth[span.span] == outermost]
+    chains = [span for span in top if span.kind != "LLM"] or top
+    asked = [span for span in chains if _input(span)]
+    retrievers = [span for span in spans if span.kind == "RETRIEVER"]
+    if chains[0].kind == "LLM" and retrievers:  # its input is the whole prompt
+        asked = [span for span in retrievers if _input(span)] or asked
+    row = Row(path, chains[-1].line, {})
+    if not asked:
+        raise row.error("the trace has an answer and no query: no step has a text in 'input.value'", chains[-1].trace)
+    first = asked[0]
+    query = _input(first) if first.kind != "LLM" else first.message("llm.input_messages", "user") or _input(first)
+    rerankers = [own for span in spans if (own := span.documents("reranker.output_documents"))]
+    passages = (
+        rerankers[-1] if rerankers else [each for span in retrievers for each in span.documents("retrieval.documents")]
+    )
+    told = _told(top[0].attributes.get("metadata") or _under(top[0].attributes, "metadata"))
+    return Row(
+        path,
+        row.line,
+        {**told, "query": query, "answer": _output(chains[-1]), "passages": passages, **_took(spans, top)},
+    )
+
+
+def _took(spans: Sequence[_Span], top: Sequence[_Span]) -> dict[str, Cell]:
+    took: dict[str, Cell] = {"trace_id": top[0].trace}
+    begun, ended = [span.begun for span in top if span.begun], [span.ended for span in top if span.ended]
+    if begun and ended:
+        took["latency_s"] = round(max(ended) - min(begun), 6)
+    parents = {span.parent for span in spans if span.kind == "LLM"}
+    models = [span for span in spans if span.kind == "LLM" and span.span not in parents]
+    for column, name in (
+        ("input_tokens", "llm.token_count.prompt"),
+        ("output_tokens", "llm.token_count.completion"),
+        ("cost_usd", "llm.cost.total"),
+    ):
+        if counts := [float(span.attributes[name]) for span in models if _is_number(span.attributes.get(name))]:
+            took[column] = sum(counts) if column == "cost_usd" else int(sum(counts))
+    return took
+
+
+def _depths(spans: Sequence[_Span]) -> dict[str, int]:
+    """How many steps stand around each, as far as the file has them."""
+    parents = {span.span: span.parent for span in spans}
+    depths = {}
+    for span, parent in parents.items():
+        seen, at = {span}, parent
+        while at in parents and at not in seen:
+            seen.add(at)
+            at = parents[at]
+        depths[span] = len(seen) - 1
+    return depths
+
+
+def _input(span: _Span) -> str:
+    return _text(span.attributes.get("input.value"), _QUERY) or span.message("llm.input_messages", "user")
+
+
+def _output(span: _Span) -> str:
+    return span.message("llm.output_messages") or _text(span.attributes.get("output.value"), _ANSWER)
+
+
+def _of_langfuse(path: Path, objects: Iterable[tuple[int, _Object]]) -> Iterator[Row]:
+    for line, trace in objects:
+        given, output = _read(trace.get("input")), _read(trace.get("output"))
+        answer, query = _text(output, _ANSWER), _text(given, _QUERY)
+        if not answer:
+            continue
+        if not query:
+            raise Row(path, line, {}).error(
+                "the trace has an answer and no text of a query in 'input'", str(trace["input"])
+            )
+        observations = [each for each in trace.get("observations") or () if isinstance(each, Mapping)]
+        passages = [each for own in observations for each in _retrieved(own)]
+        for told in (output, given) if not passages else ():
+            if isinstance(told, Mapping) and isinstance(listed := _named(told, *_PASSAGES), list):
+                passages = [passage for each in listed if (passage := _as_passage(each))]
+                break
+        values: dict[str, Cell] = {
+            **_told(trace.get("metadata")),
+            "query": query,
+            "answer": answer,
+            "passages": passages,
+        }
+        values["trace_id"] = str(trace.get("id", ""))
+        for column, names in (("latency_s", ("latency",)), ("cost_usd", ("totalCost", "total_cost"))):
+            if _is_number(amount := _named(trace, *names)):
+                values[column] = float(str(amount))
+        yield Row(path, line, values | _tokens(observations))
+
+
+def _retrieved(observation: _Object) -> list[Cell]:
+    """What a step found that is a retriever by its type or its name."""
+    kind, name = str(observation.get("type", "")).upper(), str(observation.get("name", "")).lower()
+    if kind != "RETRIEVER" and not (kind == "SPAN" and "retriev" in name):
+        return []
+    output = _read(observation.get("output"))
+    if isinstance(output, Mapping):
+        output = _named(output, *_PASSAGES)
+    return [passage for each in output if (passage := _as_passage(each))] if isinstance(output, list) else []
+
+
+def _tokens(observations: Iterable[_Object]) -> dict[str, Cell]:
+    found: defaultdict[str, int] = defaultdict(int)
+    for own in observations:
+        usage = _of(own, "usageDetails") or _of(own, "usage_details") or _of(own, "usage")
+        for column, name in (("input_tokens", "input"), ("output_tokens", "output")):
+            if own.get("type") == "GENERATION" and _is_number(usage.get(name)):
+                found[column] += int(usage[name])
+    return dict(found)
+
+
+def _as_passage(each: Any) -> Cell:
+    if isinstance(each, str):
+        return {"document": each}
+    if not isinstance(each, Mapping):
+        return None
+    inner = each.get("document")
+    each = inner if isinstance(inner, Mapping) else each
+    text = _named(each, *_TEXTS)
+    return _passage({**each, "content": text}) if isinstance(text, str) and text else None
+
+
+def _passage(given: _Object) -> dict[str, Any]:
+    """A document with its id, and what its metadata says in texts."""
+    metadata = _read(given.get("metadata")) or _under(given, "metadata")
+    told = metadata if isinstance(metadata, Mapping) else {}
+    extra = {name: value for name, value in told.items() if isinstance(value, str) and name not in {"id", *_TEXTS}}
+    ident = given.get("id")
+    return {**extra, **({"did": str(ident)} if ident else {}), "document": str(given["content"])}
+
+
+def _told(metadata: Any) -> dict[str, Cell]:
+    given = _read(metadata)
+    given = given if isinstance(given, Mapping) else {}
+    return {name: given[name] for name in _TOLD if isinstance(given.get(name), str | int) and str(given[name]).strip()}
+
+
+def _text(value: Any, names: Sequence[str]) -> str:
+    """The text in an input or an output: itself, or what stands in an object under one of the names."""
+    value = _read(value)
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, list):
+        roles = [_role(each) for each in value]
+        if any(roles):  # a conversation
+            said = [each for each, role in zip(value, roles, strict=True) if names is _ANSWER or role in _ASKING]
+            return _text(said[-1], names) if said else ""
+        return next(filter(None, (_text(each, names) for each in value)), "")
+    if not isinstance(value, Mapping):
+        return ""
+    named = (_text(value[name], names) for name in names if value.get(name))
+    inner = (_text(each, names) for each in value.values() if len(value) == 1 or isinstance(each, Mapping))
+    return next(filter(None, named), "") or next(filter(None, inner), "")
+
+
+def _role(message: Any) -> str:
+    """Who says a message, as OpenAI and LangChain write it."""
+    inner = _of(message, "kwargs") or message
+    return str(_named(inner, "role", "type") or "") if isinstance(inner, Mapping) and "content" in inner else ""
+
+
+def _read(value: Any) -> Any:
+    """JSON that stands in a text; another text as it is."""
+    if isinstance(value, str) and value.lstrip()[:1] in {"{", "[", '"'}:
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    return value
+
+
+def _flat(given: Any, prefix: str = "") -> dict[str, Any]:
+    """Nested attributes by their dotted names."""
+    if not isinstance(given, Mapping | list):
+        return {prefix[:-1]: given}
+    entries = given.items() if isinstance(given, Mapping) else enumerate(given)
+    return {name: cell for key, each in entries for name, cell in _flat(each, f"{prefix}{key}.").items()}
+
+
+def _otlp(attributes: Any) -> dict[str, Any]:
+    """Attributes as OTLP writes them, a list of keys with typed values."""
+    if isinstance(attributes, Mapping):
+        return _flat(attributes)
+    return _flat({str(each["key"]): _otlp_value(each.get("value")) for each in attributes if "key" in each})
+
+
+def _otlp_value(value: Any) -> Any:
+    if not isinstance(value, Mapping) or not value:
+        return None
+    ((kind, given),) = list(value.items())[:1]
+    if kind in {"arrayValue", "array_value"}:
+        return [_otlp_value(each) for each in _of(value, kind).get("values", ())]
+    if kind in {"kvlistValue", "kvlist_value"}:
+        return {each["key"]: _otlp_value(each.get("value")) for each in _of(value, kind).get("values", ())}
+    return given
+
+
+def _under(attributes: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The part of flat attributes below a name."""
+    return {key[len(name) + 1 :]: value for key, value in attributes.items() if key.startswith(f"{name}.")}
+
+
+def _of(given: Any, name: str) -> Mapping[str, Any]:
+    """An object within an object; an empty one where there is none."""
+    found = given.get(name) if isinstance(given, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+def _named(given: Mapping[str, Any], *names: str) -> Any:
+    return next((given[name] for name in names if given.get(name) not in (None, "")), None)
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return not isinstance(value, bool)
+
+
+def _seconds(value: Any) -> float | None:
+    """A time in nanoseconds since 1970, or as ISO 8601 has it."""
+    if _is_number(value):
+        return float(value) / 1e9
+    try:
+        return datetime.fromisoformat(str(value)).timestamp()
+    except ValueError:
+        return None
