@@ -1,8 +1,8 @@
 """Answers as systems and other tools write them: one record is one answer, with what came along with it.
 
 Understood without a mapping: our own tables, RAGElo's, ragas (``user_input, response, retrieved_contexts, reference``),
-DeepEval (``input, actual_output, retrieval_context, expected_output``), the results of promptfoo, and runs of the TREC
-RAG track.
+DeepEval (``input, actual_output, retrieval_context, expected_output``), the results of promptfoo, traces of
+OpenInference and Langfuse, and runs of the TREC RAG track.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from arena.data.traces import is_traces, trace_rows
 from judges.errors import DataError
 from judges.types import Answer, Document
 from retrieval_eval.data.collections import document_of
@@ -155,7 +156,10 @@ def _renamed(row: Row, names: Mapping[str, Sequence[str]], required: Sequence[st
 
 def _named(source: Source, columns: Columns | None) -> Iterator[Row]:
     names = names_of(*COLUMNS)
-    if isinstance(source, Rows) or not _is_promptfoo(source):
+    if not isinstance(source, Rows) and is_traces(source):
+        for row in trace_rows(source):
+            yield _renamed(row, names, ("answer",), columns)
+    elif isinstance(source, Rows) or not _is_promptfoo(source):
         yield from named_rows(source, names, ("answer",), columns)
     else:
         rows = list(read_rows(source))

@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from math import isfinite
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -177,11 +178,11 @@ def _spans(line: int, each: _Object) -> Iterator[_Span]:
     if groups is None:
         yield _span(line, each, _flat(_of(_of(each, "resource"), "attributes")))
         return
-    for group in groups:
-        resource = _otlp(_of(group, "resource").get("attributes", []))
-        for scope in _named(group, "scopeSpans", "scope_spans", "instrumentationLibrarySpans") or ():
-            for span in scope.get("spans", ()):
-                yield _span(line, {**span, "attributes": _otlp(span.get("attributes", []))}, resource)
+    for group in _objects_in(groups):
+        resource = _otlp(_of(group, "resource").get("attributes"))
+        for scope in _objects_in(_named(group, "scopeSpans", "scope_spans", "instrumentationLibrarySpans")):
+            for span in _objects_in(scope.get("spans")):
+                yield _span(line, {**span, "attributes": _otlp(span.get("attributes"))}, resource)
 
 
 def _span(line: int, each: _Object, resource: _Object) -> _Span:
@@ -285,7 +286,7 @@ def _of_langfuse(path: Path, objects: Iterable[tuple[int, _Object]]) -> Iterator
             raise Row(path, line, {}).error(
                 "the trace has an answer and no text of a query in 'input'", str(trace["input"])
             )
-        observations = [each for each in trace.get("observations") or () if isinstance(each, Mapping)]
+        observations = _objects_in(trace.get("observations"))
         passages = [each for own in observations for each in _retrieved(own)]
         for told in (output, given) if not passages else ():
             if isinstance(told, Mapping) and isinstance(listed := _named(told, *_PASSAGES), list):
@@ -321,7 +322,7 @@ def _tokens(observations: Iterable[_Object]) -> dict[str, Cell]:
         usage = _of(own, "usageDetails") or _of(own, "usage_details") or _of(own, "usage")
         for column, name in (("input_tokens", "input"), ("output_tokens", "output")):
             if own.get("type") == "GENERATION" and _is_number(usage.get(name)):
-                found[column] += int(usage[name])
+                found[column] += int(float(usage[name]))
     return dict(found)
 
 
@@ -397,7 +398,9 @@ def _otlp(attributes: Any) -> dict[str, Any]:
     """Attributes as OTLP writes them, a list of keys with typed values."""
     if isinstance(attributes, Mapping):
         return _flat(attributes)
-    return _flat({str(each["key"]): _otlp_value(each.get("value")) for each in attributes if "key" in each})
+    return _flat(
+        {str(each["key"]): _otlp_value(each.get("value")) for each in _objects_in(attributes) if "key" in each}
+    )
 
 
 def _otlp_value(value: Any) -> Any:
@@ -405,9 +408,11 @@ def _otlp_value(value: Any) -> Any:
         return None
     ((kind, given),) = list(value.items())[:1]
     if kind in {"arrayValue", "array_value"}:
-        return [_otlp_value(each) for each in _of(value, kind).get("values", ())]
+        return [_otlp_value(each) for each in _objects_in(_of(value, kind).get("values"))]
     if kind in {"kvlistValue", "kvlist_value"}:
-        return {each["key"]: _otlp_value(each.get("value")) for each in _of(value, kind).get("values", ())}
+        return {
+            str(each.get("key")): _otlp_value(each.get("value")) for each in _objects_in(_of(value, kind).get("values"))
+        }
     return given
 
 
@@ -422,16 +427,20 @@ def _of(given: Any, name: str) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
+def _objects_in(given: Any) -> list[_Object]:
+    """The objects of a list; none where there is no list."""
+    return [each for each in given if isinstance(each, Mapping)] if isinstance(given, list) else []
+
+
 def _named(given: Mapping[str, Any], *names: str) -> Any:
     return next((given[name] for name in names if given.get(name) not in (None, "")), None)
 
 
 def _is_number(value: Any) -> bool:
     try:
-        float(value)
-    except (TypeError, ValueError):
+        return isfinite(float(value)) and not isinstance(value, bool)
+    except (TypeError, ValueError, OverflowError):
         return False
-    return not isinstance(value, bool)
 
 
 def _seconds(value: Any) -> float | None:
