@@ -7,7 +7,7 @@ UV := $(BIN)/uv pip install --quiet --python $(BIN)/python
 TORCH_FROM := $(if $(PIP_FIND_LINKS),--find-links "$(PIP_FIND_LINKS)",--torch-backend cpu)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check pytest lock clean
+.PHONY: help demo test check pytest frameworks lock clean
 
 help:  ## what there is to make
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST)
@@ -28,6 +28,10 @@ pytest: .venv/dev  ## the tests alone; more workers than two cores, since tests 
 	$(BIN)/python -m compileall -q arena judges ragleague retrieval_eval ui  # commands are started by the hundred
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest --collect-only >/dev/null  # rewrites assertions once, not once a worker
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder
+
+frameworks: .venv/dev requirements/frameworks.txt  ## the agents of LangChain, LlamaIndex and Haystack, with the real packages
+	$(UV) --require-hashes -r requirements/frameworks.txt
+	$(BIN)/pytest tests/retrieval_eval/agents/test_agents_of_frameworks.py
 
 lock:  ## resolve the locked versions anew
 	sh requirements/lock.sh
