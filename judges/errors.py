@@ -87,6 +87,13 @@ class TransientError(ProviderError):
     """Worth another attempt: connection lost, time out, rate limit, server error."""
 
 
+class NoServiceError(TransientError):
+    """No connection, or an answer that is none of such a service.
+
+    That may pass where the service has answered before; where it never has, the address is wrong or nothing runs there.
+    """
+
+
 class RejectedError(ProviderError):
     """This request will never succeed (bad request, refusal); others may."""
 
@@ -120,6 +127,23 @@ CAUSES = {
     "cancelled": "the batch that held this request was cancelled",
 }
 """Every cause a failure can have, with its meaning."""
+
+TO_DO = {
+    "connection": "start the server, or mend {address}",
+    "timeout": "raise 'timeout_s', or lower 'concurrency'",
+    "rate_limit": "lower 'concurrency', or set 'requests_per_minute'",
+    "server_error": "look at the server, and at {address}",
+    "bad_request": "mend the setting that the server names",
+    "authentication": "check the key in {key}",
+    "quota": "add credit to the account of the key in {key}",
+    "refusal": "choose another 'model'",
+    "content_filter": "choose another 'model', or loosen the filter",
+    "truncated": "raise 'max_tokens'",
+    "empty": "raise 'max_tokens', or choose another 'model'",
+    "contract": "'ragleague failures' shows the replies; choose another 'model', or mend the prompt",
+    "exception": "mend the function",
+}
+"""What mends a cause that holds for every call; ``{address}`` and ``{key}`` are what the judge has them from."""
 
 _OF_THE_TEXTS = {"bad_request", "refusal", "content_filter", "truncated", "empty", "contract", "cancelled"}
 RETRIED_NEXT_RUN = frozenset(CAUSES.keys() - _OF_THE_TEXTS)

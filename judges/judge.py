@@ -14,16 +14,18 @@ from typing import Any, Protocol
 from judges.errors import (
     ConfigError,
     JudgeStoppedError,
+    NoServiceError,
     ProviderError,
     ReplyError,
     StillWaitingError,
     TransientError,
 )
+from judges.misses import Misses, alike
 from judges.pace import Pace
 from judges.parse import ParsedReply, parse_reply
 from judges.providers import Provider, open_provider
 from judges.providers.replay import ReadRecords
-from judges.spec import JudgeSpec, Price, cost_usd, price_of
+from judges.spec import VENDORS, JudgeSpec, Price, cost_usd, price_of
 from judges.types import CallTrace, Completion, Finish, JudgeFailure, Judgment, Prompt, Turn, Usage
 
 
@@ -136,6 +138,8 @@ def asked_again(prompt: Prompt, reply: str, problem: str) -> Prompt:
     return replace(prompt, turns=prompt.turns + turns)
 
 
+_AT_FIRST = 4
+"""Calls at once until the first reply: where none can succeed, few are made."""
 MAX_REASKS = 2
 """How often a judge is told what is wrong with its reply before the judgment counts as failed."""
 
@@ -215,8 +219,18 @@ class Judge:
         self._usual_output = float(spec.max_tokens)
         # What waits in batches together could cost many times the budget, before the first price is known.
         left_usd = self._left_usd if spec.in_batches and spec.max_cost_usd is not None else None
+        asks_elsewhere = (spec.provider in VENDORS or spec.provider == "python") and not spec.in_batches
+        self._unserved, self._failed = Misses(), Misses()
+        if spec.in_batches:  # what has come back is paid for, and the rest has been sent
+            self._unserved.hit()
+            self._failed.hit()
         self._pace = Pace(
-            spec.at_once, spec.requests_per_minute, spec.tokens_per_minute, spec.max_retry_s, left_usd=left_usd
+            spec.at_once,
+            spec.requests_per_minute,
+            spec.tokens_per_minute,
+            spec.max_retry_s,
+            left_usd=left_usd,
+            at_first=_AT_FIRST if asks_elsewhere else None,
         )
         if stop is not None:
             stop.tell(self.halt)
@@ -247,6 +261,14 @@ class Judge:
             ``None`` if nothing was sent, because a stop came, the judge stopped or its money was spent before; or if
             it is in a batch that was not waited for, and will be found there again.
         """
+        result = await self._judged(request)
+        if isinstance(result, Judgment):
+            self._failed.hit()
+        elif result is not None and self._failed.miss(result.cause):
+            self.halt(JudgeStoppedError(result.cause, alike(result.message)))
+        return result
+
+    async def _judged(self, request: Request) -> Result | None:
         account = Account(request, self.price, self.spec.model)
         try:
             return await self._converse(account)
@@ -344,6 +366,8 @@ class Judge:
             error = raised if isinstance(raised, ProviderError) else late
             account.end_call(sent, replied=False)
             self._note(account, sent, error=error)
+            if isinstance(error, NoServiceError) and self._unserved.miss(error.cause):
+                error = JudgeStoppedError(error.cause, alike(str(error)))
             if error.cause == "rate_limit":
                 self._pace.slow_down(ticket, error.retry_after_s)
                 self._check_wait(error)
@@ -367,6 +391,7 @@ class Judge:
 
     def _took_in(self, completion: Completion, prompt: Prompt, account: Account) -> None:
         account.take(completion)
+        self._unserved.hit()
         if completion.usage.output_tokens is not None:
             self._usual_output += (completion.usage.output_tokens - self._usual_output) / 8
         self._pace.speed_up()

@@ -80,6 +80,7 @@ class Pace:
         longest_pause_s: a server's word on its limits is heeded up to this; beyond it, its next answer decides.
         left_usd: what may still be spent; calls under way are expected to fit into it, all but a single one. No limit
             when ``None``.
+        at_first: most calls at once until one went well; as many as always when ``None``.
         clock: seconds, only ever rising.
     """
 
@@ -91,9 +92,11 @@ class Pace:
         longest_pause_s: float = math.inf,
         *,
         left_usd: Callable[[], float] | None = None,
+        at_first: int | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.allowed = float(concurrency)
+        self._at_first = at_first
         self.in_flight = 0
         self._concurrency = concurrency
         self._requests = None if requests_per_minute is None else MinuteWindow(requests_per_minute)
@@ -143,6 +146,7 @@ class Pace:
 
     def speed_up(self) -> None:
         """A call went well."""
+        self._at_first = None
         self.allowed = min(float(self._concurrency), self.allowed + 1 / self.allowed)
 
     def slow_down(self, ticket: Ticket, retry_after_s: float | None) -> None:
@@ -169,7 +173,8 @@ class Pace:
 
     def _wait_s(self, tokens: int, dollars: float = 0.0) -> float:
         """Seconds until a call may be made; infinite where another one has to end first."""
-        if self.in_flight >= int(self.allowed) or self._too_dear(dollars):
+        most = int(self.allowed) if self._at_first is None else min(int(self.allowed), self._at_first)
+        if self.in_flight >= most or self._too_dear(dollars):
             return math.inf
         now = self._clock()
         wait_s = self._paused_until - now

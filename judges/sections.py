@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
+import re
 from collections.abc import Hashable
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -20,9 +20,31 @@ from pydantic import (
 )
 
 from judges.errors import InputError
+from judges.mistakes import describe, line_in, mistake, nearest
+
+
+def matching(pattern: str, words: str, *, shown: bool = True) -> AfterValidator:
+    """A text of a certain form; ``words`` say which. The text that has another is ``shown`` unless it may be secret."""
+    form = re.compile(pattern)
+
+    def check(given: str) -> str:
+        if not form.match(given):
+            raise ValueError(f"{words}, not {given!r}" if shown else words)
+        return given
+
+    return AfterValidator(check)
+
 
 Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]
+Seed = Annotated[int, Field(ge=0)]
+"""Of random draws; the generators take no negative ones."""
+TournamentName = Annotated[
+    str,
+    matching(
+        r"^[\w][\w .-]{0,79}$", "must be 1 to 80 letters, digits, blanks, '_', '.' or '-', with a letter or digit first"
+    ),
+]
 
 
 class Section(BaseModel):
@@ -36,17 +58,11 @@ class Section(BaseModel):
         if isinstance(given, dict):
             for key in given:
                 if key == "api_key":
-                    raise ValueError("keys do not belong in a file; name an environment variable with 'api_key_env'")
+                    words = "keys do not belong in a file; name an environment variable with 'api_key_env'"
+                    raise mistake(words, key)
                 if key not in cls.model_fields:
-                    raise ValueError(f"unknown key {key!r}{nearest(key, cls.model_fields)}")
+                    raise mistake(f"unknown key {key!r}{nearest(key, cls.model_fields)}", str(key))
         return given
-
-
-def nearest(given: object, known: Any) -> str:
-    """``; did you mean 'x'?`` for the known name most like ``given``, else the list of what is known."""
-    names = [str(name) for name in known]
-    close = difflib.get_close_matches(str(given), names, n=1, cutoff=0.6)
-    return f"; did you mean {close[0]!r}?" if close else f"; known are {', '.join(sorted(names))}"
 
 
 def beside_file(path: Path, info: ValidationInfo) -> Path:
@@ -113,23 +129,31 @@ def parse_section(text: str, source: str, model: type[Model], error: type[InputE
         content = yaml.load(text, Loader=UniqueKeys)  # noqa: S506 - a SafeLoader
         return model.model_validate(content, context={"folder": folder})
     except ValidationError as problem:
-        raise error(f"{source}: {describe(problem)}") from problem
+        said = describe(problem, line_in(text))
+        raise error(f"{source}{'' if said.startswith(':') else ': '}{said}") from problem
     except yaml.MarkedYAMLError as problem:
         line = f":{problem.problem_mark.line + 1}" if problem.problem_mark else ""
-        raise error(f"{source}{line}: {problem.problem or problem.context}") from problem
-    except (yaml.YAMLError, ValueError) as problem:  # a date such as 2024-13-45 is a ValueError
-        raise error(f"{source}: {' '.join(str(problem).split())}") from problem
+        raise error(f"{source}{line}: {_plain(problem)}") from problem
+    except yaml.YAMLError as problem:
+        raise error(f"{source}: holds a character that YAML does not allow; remove it") from problem
+    except ValueError as problem:
+        raise error(f"{source}: holds a date that is none ({problem}); put quotes around it") from problem
     except RecursionError as problem:
         raise error(f"{source}: nested too deeply") from problem
 
 
-def describe(problem: ValidationError) -> str:
-    """The first thing wrong, as ``key.key: what is wrong``."""
-    first = problem.errors(include_url=False)[0]
-    where = ".".join(str(part) for part in first["loc"])
-    message = first["msg"].removeprefix("Value error, ")
-    more = len(problem.errors()) - 1
-    return f"{where + ': ' if where else ''}{message}{f' (and {more} more)' if more else ''}"
+def _plain(problem: yaml.MarkedYAMLError) -> str:
+    """What is wrong with a YAML text; our own words stay as they are."""
+    words = str(problem.problem or problem.context)
+    if isinstance(problem, _KeyProblem):
+        return words
+    if "'\\t'" in words:
+        return "a tab stands where blanks are asked for; indent with blanks"
+    return f"is not YAML: {words}; check quotes, brackets, colons and indentation"
+
+
+class _KeyProblem(yaml.MarkedYAMLError):
+    """A key that cannot stand where it does, in our own words."""
 
 
 class UniqueKeys(yaml.SafeLoader):
@@ -143,8 +167,8 @@ class UniqueKeys(yaml.SafeLoader):
                 continue
             key = self.construct_object(key_node, deep=True)
             if not isinstance(key, Hashable):
-                raise yaml.MarkedYAMLError(None, None, "a key is a single word", key_node.start_mark)
+                raise _KeyProblem(None, None, "a key is a single word", key_node.start_mark)
             if key in seen:
-                raise yaml.MarkedYAMLError(None, None, f"key {key!r} stands twice", key_node.start_mark)
+                raise _KeyProblem(None, None, f"key {key!r} stands twice; leave one out", key_node.start_mark)
             seen.add(key)
         return super().construct_mapping(node, deep)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import resources
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import yaml
 from pydantic import Field, model_validator
 
+from judges.errors import InputError
 from judges.functions import Named
-from judges.sections import Count, Positive, RelativePath, Section
+from judges.sections import Count, Positive, RelativePath, Section, matching
 from judges.types import Usage
 
 _OWN_FIELDS = frozenset(
@@ -36,7 +38,39 @@ _SET_FOR_TEMPLATES = frozenset(
     | {"sanitize_control_tokens", "return_assistant_tokens_mask"}
 )
 
+_ADDRESS = re.compile(r"https?://[^/\s]")
+Address = Annotated[str, matching(_ADDRESS.pattern, "must begin with http:// or https:// and name a server")]
+Variable = Annotated[
+    str,
+    matching(
+        r"^[A-Za-z_][A-Za-z0-9_]*$", "is the name of a variable of the environment, and no key itself", shown=False
+    ),
+]
+
 _SECRET = re.compile(r"api[-_ ]?key|secret|password|authorization|credential", re.IGNORECASE)
+
+
+class Vendor(NamedTuple):
+    """Where a hosted model is asked, unless it is said otherwise, and the variables of the environment that say so.
+
+    Attributes:
+        address: the vendor's own.
+        address_variable: holds another address, as the vendor's own SDK reads it.
+        key_variable: holds the key.
+        path: an end of an address that every request adds by itself.
+    """
+
+    address: str
+    address_variable: str
+    key_variable: str
+    path: str = ""
+
+
+VENDORS: Mapping[str, Vendor] = {
+    "openai": Vendor("https://api.openai.com/v1", "OPENAI_BASE_URL", "OPENAI_API_KEY"),
+    "anthropic": Vendor("https://api.anthropic.com", "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "/v1"),
+}
+"""By provider."""
 
 
 class Price(Section):
@@ -57,9 +91,10 @@ class JudgeSpec(Section):
     """``openai``, ``anthropic``, ``transformers``, ``extractive_qa``, ``lexical``, ``replay`` or ``python``."""
     model: str = ""
     """The model's name; ``openai`` and ``anthropic`` need it."""
-    base_url: Annotated[str, Field(pattern=r"^https?://")] | None = None
-    """``openai``, ``anthropic``: the server's address; the vendor's own when left out."""
-    api_key_env: str | None = None
+    base_url: Address | None = None
+    """``openai``, ``anthropic``: the server's address; when left out that in ``OPENAI_BASE_URL`` or
+    ``ANTHROPIC_BASE_URL``, else the vendor's own."""
+    api_key_env: Variable | None = None
     """The environment variable that holds the key; ``OPENAI_API_KEY`` or ``ANTHROPIC_API_KEY`` when left out."""
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     """0 to 2; when left out it is not sent, and a local model decodes greedily."""
@@ -122,6 +157,41 @@ class JudgeSpec(Section):
     """``transformers``: what the chat template gets besides the messages, such as ``{enable_thinking: false}``."""
 
     @property
+    def other_address(self) -> str | None:
+        """Where a hosted model is asked, if not at the vendor's own address.
+
+        Raises:
+            InputError: the environment names no address.
+        """
+        if self.provider not in VENDORS:
+            return None
+        vendor = VENDORS[self.provider]
+        told = os.environ.get(vendor.address_variable, "").strip() if self.base_url is None else self.base_url
+        if told and not _ADDRESS.match(told):
+            raise InputError(
+                f"{vendor.address_variable}: must begin with http:// or https://, not {told!r}; set it anew"
+            )
+        return (told.rstrip("/").removesuffix(vendor.path) or None) if told else None
+
+    @property
+    def address(self) -> str:
+        """Where a hosted model is asked; empty for any other."""
+        vendor = VENDORS.get(self.provider)
+        return "" if vendor is None else self.other_address or vendor.address
+
+    @property
+    def address_from(self) -> str:
+        """What the address of a hosted model was taken from, as messages say it."""
+        if self.base_url is not None or self.other_address is None:
+            return "'base_url'"
+        return VENDORS[self.provider].address_variable
+
+    @property
+    def key_from(self) -> str:
+        """The variable of the environment that holds the key of a hosted model; empty for any other."""
+        return self.api_key_env or (VENDORS[self.provider].key_variable if self.provider in VENDORS else "")
+
+    @property
     def in_batches(self) -> bool:
         """Whether requests go into batches."""
         return self.mode == "batch"
@@ -155,7 +225,7 @@ class JudgeSpec(Section):
 
     @model_validator(mode="after")
     def _complete(self) -> JudgeSpec:
-        if self.provider in {"openai", "anthropic"} and not self.model:
+        if self.provider in VENDORS and not self.model:
             raise ValueError(f"provider {self.provider!r} needs a 'model'")
         if self.runs_here and not (self.model or self.path):
             raise ValueError(f"provider {self.provider!r} needs a 'model' name or a 'path' to a local folder")
@@ -194,7 +264,7 @@ class JudgeSpec(Section):
     @model_validator(mode="after")
     def _fits_its_mode(self) -> JudgeSpec:
         if self.mode == "batch":
-            if self.provider not in {"openai", "anthropic"}:
+            if self.provider not in VENDORS:
                 raise ValueError(f"provider {self.provider!r} has no 'mode: batch'")
             if self.requests_per_minute or self.tokens_per_minute:
                 raise ValueError("'mode: batch' has no limits per minute; bound it with 'batch_requests'")
@@ -225,13 +295,13 @@ def price_of(spec: JudgeSpec) -> Price | None:
     """The declared price, else the packaged list's; free where nothing is called; ``None`` where not known.
 
     The list's prices are lower for a judge that asks in batches; a declared price is taken as what is paid.
-    A server behind ``base_url`` has its own prices, so the list does not speak for it.
+    A server at another address has its own prices, so the list does not speak for it.
     """
     if spec.price is not None:
         return spec.price
-    if spec.provider not in {"openai", "anthropic"}:
+    if spec.provider not in VENDORS:
         return FREE
-    if spec.base_url is not None:
+    if spec.other_address is not None:
         return None
     # Only a date is left out: gpt-4o-audio-preview or a successor such as claude-opus-4-9 has a price of its own.
     listed = _list()["models"].get(_DATE.sub("", spec.model))

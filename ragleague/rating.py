@@ -13,7 +13,7 @@ from arena.boards.ratings import RatedBoard
 from arena.present.blocks import Board as Shown
 from arena.ratings.rate import Ratings, RatingSettings
 from judges.errors import DataError, InputError
-from judges.sections import nearest
+from judges.mistakes import nearest
 from ragleague.shown import as_html, as_text, drawn, frame
 
 if TYPE_CHECKING:

@@ -85,7 +85,7 @@ def _section(kind: Any, values: Mapping[str, Any]) -> Any:
     from pydantic import ValidationError
 
     from judges.errors import InputError
-    from judges.sections import describe
+    from judges.mistakes import describe
 
     try:
         return kind.model_validate(values)

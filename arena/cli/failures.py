@@ -131,7 +131,7 @@ def _batches(source: str, cancel: Sequence[str], forget: Sequence[str], form: st
 
 
 def _require(option: str, given: Iterable[str], known: Iterable[str]) -> None:
-    from judges.sections import nearest
+    from judges.mistakes import nearest
 
     names = list(known)
     for name in given:
@@ -169,7 +169,7 @@ def _cancel(source: str, chosen: Sequence[OpenBatch]) -> bool:
 
 def _named(option: str, given: Sequence[str], found: Sequence[OpenBatch]) -> list[OpenBatch]:
     """The batches that an option names by our id or the server's, each once."""
-    from judges.sections import nearest
+    from judges.mistakes import nearest
 
     names = {name: each for each in found for name in (each.batch.marker, each.batch.remote_id) if name}
     for name in given:

@@ -92,7 +92,7 @@ def read_set(section: type[_Section], given: Sequence[str] | None, **others: obj
     """
     from pydantic import ValidationError
 
-    from judges.sections import describe, nearest
+    from judges.mistakes import describe, nearest
 
     values: dict[str, object] = {}
     for entry in given or ():

@@ -50,10 +50,8 @@ def print_summary(summary: RunSummary) -> None:
             errors.print(printable(line))
     for line in [*summary.stopped, *summary.waiting]:
         errors.print(printable(line))
-    if summary.waiting:
-        errors.print("incomplete: the server goes on with the batches; run again to fetch their replies")
-    elif not summary.complete:
-        errors.print("incomplete: 'ragleague failures' lists what failed; run again to go on")
+    if summary.waiting or not summary.complete:
+        errors.print(f"incomplete: {summary.next_step}")
 
 
 def _print_agents(run: AgentsRun) -> None:

@@ -51,7 +51,7 @@ def queries(
 
 
 def _check(board: QueryBoard, agent: str | None, by: str | None, *, labels: bool) -> None:
-    from judges.sections import nearest
+    from judges.mistakes import nearest
 
     if labels and not board.labels:
         raise InputError("--labels: the configuration has no section 'retrieval', so that no document has a label")

@@ -23,6 +23,7 @@ from judges.sections import (
     PromptName,
     RelativePath,
     Section,
+    Seed,
     as_list,
     beside_file,
     each_once,
@@ -42,7 +43,7 @@ class ScheduleSection(Section):
     """``random``: pairs to draw on each query."""
     baseline: str | None = None
     """``baseline``: the agent that everybody meets."""
-    seed: int = 0
+    seed: Seed = 0
     """Of the draws; a new query changes no other query's games."""
     decide: Literal["order", "top"] | None = None
     """``adaptive``: stop once the whole ``order`` (default) or the ``top`` is decided."""
@@ -249,7 +250,7 @@ class GenerateSection(Section):
     """A packaged prompt, or the path of your own; by ``kind`` and ``subtopics`` when left out."""
     secret: Annotated[float, Field(ge=0, le=1)] = 0.0
     """Share of the items of each query or subtopic that are secret; 0 to 1."""
-    seed: int = 0
+    seed: Seed = 0
     """Of the draw of secret items."""
 
 

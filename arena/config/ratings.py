@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from judges.sections import Count, Section, each_once, nearest
+from judges.mistakes import nearest
+from judges.sections import Count, Section, Seed, each_once
 
 
 class EloSection(Section):
@@ -70,5 +71,5 @@ class RatingsSection(Section):
     each verdict."""
     min_coverage: Annotated[float, Field(ge=0, le=1)] = 0.8
     """Share of the wanted verdicts of every judge and agent below which no ratings are shown; 0 to 1."""
-    seed: int = 0
+    seed: Seed = 0
     """Of Elo's orders, of the bootstrap and of calibration."""

@@ -9,7 +9,8 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from judges.sections import Count, JudgeNames, Paths, PromptName, RelativePath, Section, nearest
+from judges.mistakes import nearest
+from judges.sections import Count, JudgeNames, Paths, PromptName, RelativePath, Section, Seed
 from retrieval_eval.documents.passages import PassagesSection
 from retrieval_eval.documents.types import Limits
 
@@ -22,7 +23,7 @@ class SampleSection(Section):
 
     passages: Count | None = None
     """Passages to ask about; all when left out."""
-    seed: int = 0
+    seed: Seed = 0
     """For passages, examples and queries."""
 
 

@@ -23,7 +23,8 @@ from arena.config.ratings import RatingsSection
 from arena.config.synth import SynthSection
 from arena.stages import FURTHER, STAGES
 from judges.errors import ConfigError, InputError
-from judges.sections import Count, Paths, Section, as_list, beside_file, describe, load_section, nearest
+from judges.mistakes import describe, mistake, nearest
+from judges.sections import Count, Paths, Section, TournamentName, as_list, beside_file, load_section, matching
 from judges.spec import JudgeSpec
 from retrieval_eval.agents.spec import AgentSpec, judges_of_agents, needs_corpus, uses_corpus
 from retrieval_eval.data.collections import irds_name as dataset_name
@@ -135,13 +136,13 @@ class ExecutorSection(Section):
         return self
 
 
-AgentName = Annotated[str, Field(pattern=r"^\S(.*\S)?$")]
+AgentName = Annotated[str, matching(r"^\S(.*\S)?$", "an agent's name must not be empty, nor begin or end with a blank")]
 
 
 class Config(Section):
     """A whole tournament. Every stage is optional, data is not."""
 
-    name: Annotated[str, Field(pattern=r"^[\w][\w .-]{0,79}$")]
+    name: TournamentName
     """The tournament's name in its store: letters, digits, space, ``_``, ``.`` and ``-``; at most 80 characters."""
     store: StoreName
     """Where everything is kept: an SQLite file, which the first run makes, or a PostgreSQL address."""
@@ -180,21 +181,21 @@ class Config(Section):
             return given
         known = (cls.model_fields.keys() - {"further"}) | FURTHER.keys()
         if unknown := [key for key in given if key not in known and key != "api_key"]:
-            raise ValueError(f"unknown key {unknown[0]!r}{nearest(unknown[0], known)}")
+            raise mistake(f"unknown key {unknown[0]!r}{nearest(unknown[0], known)}", str(unknown[0]))
         further = {}
         for key in given.keys() & FURTHER.keys():
             try:
                 further[key] = FURTHER[key].load("SECTION").model_validate(given[key], context=info.context)
             except ValidationError as problem:
-                raise ValueError(f"{key}.{describe(problem)}") from problem
+                raise mistake(f"{key}.{describe(problem)}", key) from problem
         return {key: value for key, value in given.items() if key not in further} | {"further": further}
 
     @model_validator(mode="after")
     def _judges_are_declared(self) -> Config:
-        synth = self.synth.judges() if self.synth is not None else []
-        for name in [*self.judges_in_use(), *synth, *judges_of_agents(self.agents.values())]:
-            if name not in self.judges:
-                raise ValueError(f"judge {name!r} is not declared under 'judges'{nearest(name, self.judges)}")
+        for section, names in self._asked().items():
+            for name in names:
+                if name not in self.judges:
+                    raise mistake(f"judge {name!r} is not declared under 'judges'{nearest(name, self.judges)}", section)
         return self
 
     @model_validator(mode="after")
@@ -210,15 +211,15 @@ class Config(Section):
     @model_validator(mode="after")
     def _queries_come_from_somewhere(self) -> Config:
         if not self.query_files and not self.data.answers:
-            raise ValueError("data: say where the queries are with 'queries', or the answers with 'answers'")
+            raise mistake("data: say where the queries are with 'queries', or the answers with 'answers'", "data")
         return self
 
     @model_validator(mode="after")
     def _corpus_is_searched(self) -> Config:
         if self.data.corpus and not (self.data.runs or uses_corpus(self.agents.values())):
-            raise ValueError("data: 'corpus' has the documents of 'runs' or of agents, and none takes any from it")
+            raise mistake("data: 'corpus' has the documents of 'runs' or of agents, and none takes any from it", "data")
         if needs_corpus(self.agents.values()) and not self.data.corpus:
-            raise ValueError("data: agents search documents; say where they are with 'corpus'")
+            raise mistake("data: agents search documents; say where they are with 'corpus'", "data")
         return self
 
     @model_validator(mode="after")
@@ -264,6 +265,14 @@ class Config(Section):
         """Names of the judges that some stage asks, in the order of the stages, each once."""
         sections = (self.section(stage.key) for stage in STAGES)
         return list(dict.fromkeys(name for section in sections if section is not None for name in _judges_of(section)))
+
+    def _asked(self) -> dict[str, list[str]]:
+        """The judges that each section names."""
+        sections = {stage.key: self.section(stage.key) for stage in STAGES}
+        named = {key: list(_judges_of(section)) for key, section in sections.items() if section is not None}
+        if self.synth is not None:
+            named["synth"] = self.synth.judges()
+        return named | {"agents": judges_of_agents(self.agents.values())}
 
     def section(self, key: str) -> Section | None:
         """The section of a stage, ``None`` where the file has none."""

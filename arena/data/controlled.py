@@ -13,7 +13,7 @@ from arena.ratings.games import Floats, Games, Ints, VerdictTable, as_games
 from arena.ratings.results import RatingSettings
 from arena.store import Wanted
 from judges.errors import ConfigError
-from judges.sections import nearest
+from judges.mistakes import nearest
 
 _SECTION = "ratings.bradley_terry"
 

@@ -11,7 +11,9 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 
 from arena.store import Wanted
+from judges.errors import RETRIED_NEXT_RUN, TO_DO, JudgeStoppedError
 from judges.judge import Judge
+from judges.spec import JudgeSpec
 from judges.types import Judgment, Task
 
 _REMEMBERED = 1_000
@@ -47,6 +49,7 @@ class StageSummary:
         calls: requests sent, attempts included.
         cost_usd: of this run's calls, as far as prices and tokens are known.
         cost_unknown: results of this run without a known cost.
+        lasting: of the failed, those that are asked again on request only.
         changed_lists: lists of questions or nuggets that are shorter than asked for, or of which texts were left out.
     """
 
@@ -58,6 +61,7 @@ class StageSummary:
     cost_usd: float = 0.0
     cost_unknown: int = 0
     changed_lists: int = 0
+    lasting: int = 0
 
     @property
     def left(self) -> int:
@@ -95,6 +99,7 @@ class RunSummary:
 
     Attributes:
         stopped: a line for each judge that could not go on.
+        awaits: the stage that others wait for and that was not asked for, by its name; empty where none is.
         run_id: its id in the store.
         waiting: a line for each judge with batches under way.
         notes: a line for each thing to know of the data.
@@ -103,6 +108,7 @@ class RunSummary:
     stages: dict[Task, StageSummary] = field(default_factory=dict)
     judges: dict[str, JudgeSummary] = field(default_factory=dict)
     stopped: list[str] = field(default_factory=list)
+    awaits: str = ""
     run_id: str = ""
     waiting: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -111,6 +117,18 @@ class RunSummary:
     def complete(self) -> bool:
         """Whether every want of the stages that were asked for has a judgment."""
         return all(stage.failed + stage.left == 0 for stage in self.stages.values())
+
+    @property
+    def next_step(self) -> str:
+        """What completes an incomplete run; running again helps only where that asks for something."""
+        if self.waiting:
+            return "the server goes on with the batches; run again to fetch their replies"
+        if self.awaits:
+            return f"what is left waits for {self.awaits}: run '--stage {self.awaits}' first, or run without --stage"
+        first = "mend what is named above, then " if self.stopped else ""
+        if any(stage.lasting for stage in self.stages.values()):
+            return f"'ragleague failures' lists what failed; {first}run again with --retry-failed to ask for it anew"
+        return f"'ragleague failures' lists what failed; {first}run again to go on"
 
 
 class Ledger:
@@ -152,6 +170,7 @@ class Ledger:
         """A want is settled."""
         stage = self.stages[self._stage_of(want)]
         setattr(stage, kind, getattr(stage, kind) + 1)
+        stage.lasting += kind == "failed" and getattr(result, "cause", None) not in RETRIED_NEXT_RUN
         # A list has no reason of the judge's: what stands there is what became of it. A file's list took no call.
         stage.changed_lists += (
             want.task in _LISTING and isinstance(result, Judgment) and bool(result.calls and result.reason)
@@ -208,10 +227,20 @@ def _percentiles(latencies_s: Sequence[float]) -> tuple[float, float, float] | N
     return median, ninetieth, ninety_ninth
 
 
+def _why(spec: JudgeSpec, stopped: JudgeStoppedError) -> str:
+    """The error that stopped a judge, and what mends it; of batches, the error says that itself."""
+    if spec.in_batches:
+        return str(stopped)
+    to_do = TO_DO.get(stopped.cause, "").format(address=spec.address_from, key=spec.key_from)
+    return f"{str(stopped).rstrip('.')}; {to_do}" if to_do else str(stopped)
+
+
 def stopped_lines(judges: Mapping[str, Judge]) -> list[str]:
     """One line for each judge that could not go on."""
     reasons = {
-        name: str(judge.stopped) if judge.stopped else f"max_cost_usd of {judge.spec.max_cost_usd} is spent"
+        name: _why(judge.spec, judge.stopped)
+        if judge.stopped
+        else f"max_cost_usd of {judge.spec.max_cost_usd} is spent; raise it"
         for name, judge in judges.items()
         if judge.stopped or judge.budget_spent
     }

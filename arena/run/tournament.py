@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import Any
@@ -127,9 +127,21 @@ def run(
             stop.tell(stopped.set)
             summary = run_to_end(_judge(engine, begun, lookup, stop))
             recorder.judged(summary, stopped=stopped.is_set())
+        if not (summary.stopped or stopped.is_set()):
+            summary = replace(summary, awaits=_awaited(stages, asked, summary))
         return replace(summary, run_id=recorder.run_id, waiting=waiting_lines(store), notes=notes_of(data))
     finally:
         store.close()
+
+
+def _awaited(stages: TournamentStages, asked: Collection[Task], summary: RunSummary) -> str:
+    """The stage that others wait for although nobody asked for it."""
+    waiting = any(
+        stage.waits_for_labels and task in summary.stages and summary.stages[task].left
+        for stage in stages.stages
+        for task in stage.tasks
+    )
+    return Task.RELEVANCE.value if waiting and Task.RELEVANCE in set(stages.tasks).difference(asked) else ""
 
 
 async def _judge(engine: Engine, begun: Begun, lookup: Lookup, stop: Stop) -> RunSummary:

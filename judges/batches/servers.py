@@ -88,8 +88,8 @@ class BatchServer(ABC):
     ) -> None:
         self._model, self._provider, self._sdk, self.sdk_error = spec.model, provider, sdk, error
         self._client = client(
-            api_key=api_key(spec, provider.key_variable),
-            base_url=spec.base_url or provider.url,
+            api_key=api_key(spec),
+            base_url=spec.address,
             max_retries=0,
             http_client=sdk.DefaultAsyncHttpxClient(follow_redirects=False),
         )

@@ -23,7 +23,8 @@ from pydantic import Field, PlainValidator, model_validator
 
 from judges.contracts import reply_rule
 from judges.errors import PromptError
-from judges.sections import Section, load_section, nearest, parse_section
+from judges.mistakes import nearest
+from judges.sections import Section, load_section, parse_section
 from judges.self_rating import HIGHEST_RATING, levels_of
 from judges.types import LABEL, Form, Inputs, ListRule, Prompt, ReplyContract, Task, Verdict, word_per_value
 

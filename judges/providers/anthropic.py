@@ -27,9 +27,7 @@ class AnthropicProvider(HostedProvider):
     parameter for it any more and newer models refuse it: then the server's own words say so.
     """
 
-    url = "https://api.anthropic.com"
     path = "/v1/messages"
-    key_variable = "ANTHROPIC_API_KEY"
 
     def __init__(self, spec: JudgeSpec) -> None:
         """Prepare a client; nothing is sent.

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from judges.errors import InputError, ProviderError, RejectedError, TransientError
+from judges.errors import InputError, NoServiceError, ProviderError, RejectedError, TransientError
 from judges.masking import keep_secret, one_line, storable
-from judges.providers.http_answers import allowance_of, error_in_body, error_of_answer
+from judges.providers.http_answers import allowance_of, error_in_body, error_of_answer, shown
 from judges.spec import JudgeSpec
 from judges.types import Allowance, Completion, Finish, Prompt, Usage
 
@@ -36,6 +36,8 @@ _KEPT_OPEN_S = 60.0
 _NO_KEY = "no-key-needed"
 _SECRET_NAME = re.compile(r"key|secret|password|token|sig|auth|code", re.IGNORECASE)
 _MOST_TOKENS = 10**9
+_BEGINS = 60
+"""Bytes that show what answered, where it is no service such as was asked for."""
 _MOST_BYTES = 2**25
 """A body beyond this is no reply, and would fill memory."""
 
@@ -84,7 +86,8 @@ def sdk_target(sdk: AsyncOpenAI | AsyncAnthropic, path: str, spec: JudgeSpec) ->
     headers = {**sdk.auth_headers, **sdk.default_headers}
     # The SDKs mark a header that is not to be sent by another type.
     sent = {name: value for name, value in headers.items() if isinstance(value, str)}
-    return Target(url, sent, spec.model, spec.concurrency, spec.timeout_s)
+    name = f"{spec.model} at {shown(spec.address)}"
+    return Target(url, sent, name, spec.concurrency, spec.timeout_s, f"'model' and {spec.address_from}")
 
 
 class Endpoint:
@@ -99,6 +102,11 @@ class Endpoint:
         self._target = target
         _keep_secrets_of(target.url)
         self._lost_errors = (aiohttp.ClientError, TimeoutError, OSError)
+        self._no_service = (
+            aiohttp.ClientConnectorError,
+            aiohttp.ClientConnectorCertificateError,
+            aiohttp.ClientResponseError,
+        )
         self._session: ClientSession | None = None
 
     async def post(self, body: Mapping[str, Any]) -> HttpAnswer:
@@ -143,7 +151,10 @@ class Endpoint:
             name, named_by = self._target.name, self._target.named_by
             raise error_of_answer(status, headers, explanation, name, allowance=allowance, named_by=named_by)
         if not isinstance(answer, dict):
-            raise self.no_reply("the answer is not JSON" if answer is None else "the answer is not a JSON object")
+            kind = "not JSON" if answer is None else "not a JSON object"
+            begins = received.content[:_BEGINS].decode("utf-8", "replace")
+            message = f"{self._target.name}: HTTP {status}: the answer is {kind}: {begins!r}"
+            raise NoServiceError("server_error", one_line(message))
         return HttpAnswer(answer, allowance)
 
     def opened(self) -> ClientSession:
@@ -170,8 +181,11 @@ class Endpoint:
     def _lost(self, error: Exception) -> TransientError:
         if isinstance(error, TimeoutError):
             return TransientError("timeout", f"{self._target.name}: the server did not answer in time")
-        message = f"{self._target.name}: {str(error) or type(error).__name__}"
-        return TransientError("connection", one_line(message))
+        number = getattr(error, "errno", None) or 0
+        words = os.strerror(number) if number > 0 else getattr(error, "strerror", None) or str(error)
+        message = one_line(f"{self._target.name}: no connection: {words or type(error).__name__}")
+        lost = NoServiceError if isinstance(error, self._no_service) else TransientError
+        return lost("connection", message)
 
     def no_reply(self, body: object) -> ProviderError:
         """The error of an answer that came with status 200 and holds no reply."""
@@ -198,18 +212,12 @@ async def _read(response: ClientResponse) -> bytes | None:
 class HostedProvider(ABC):
     """A vendor's API, asked with its SDK's address and headers. Nothing is tried again here: the judge does that.
 
-    The address never comes from the environment, so a stray variable cannot send the texts elsewhere.
-
     Attributes:
-        url: the vendor's own address.
         path: of requests, below the address.
-        key_variable: holds the key, unless the declaration names another one.
     """
 
     judges_names = False
-    url: str
     path: str
-    key_variable: str
 
     def __init__(self, spec: JudgeSpec, sdk: Callable[..., AsyncOpenAI | AsyncAnthropic]) -> None:
         """Prepare a client; nothing is sent.
@@ -218,8 +226,7 @@ class HostedProvider(ABC):
             InputError: no key.
         """
         self._spec = spec
-        key = api_key(spec, self.key_variable)
-        client = sdk(api_key=key, base_url=spec.base_url or self.url, http_client=unused_client())
+        client = sdk(api_key=api_key(spec), base_url=spec.address, http_client=unused_client())
         self._endpoint = Endpoint(sdk_target(client, self.path, spec))
         self.identity: Mapping[str, str | int | float | None] = {
             "provider": spec.provider,
@@ -289,7 +296,7 @@ def _keep_secrets_of(url: str) -> None:
     keep_secret(*keys, *([unquote(parts.password)] if parts.password else []))
 
 
-def api_key(spec: JudgeSpec, default_variable: str) -> str:
+def api_key(spec: JudgeSpec) -> str:
     """The key from the environment; a stand-in where a server of one's own is named and no key is set.
 
     A key is masked in all texts from now on.
@@ -297,14 +304,14 @@ def api_key(spec: JudgeSpec, default_variable: str) -> str:
     Raises:
         InputError: no key, or one that no header can carry.
     """
-    variable = spec.api_key_env or default_variable
+    variable = spec.key_from
     key = os.environ.get(variable, "").strip()
     if key:
         if not (key.isascii() and key.isprintable()):
             raise InputError(f"the key in {variable} holds characters that no key has; set it again")
         keep_secret(key)
         return key
-    if spec.base_url is None or spec.api_key_env is not None:
+    if spec.other_address is None or spec.api_key_env is not None:
         raise InputError(f"no key for model {spec.model!r}: set the environment variable {variable}")
     return _NO_KEY
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 from judges.errors import JudgeStoppedError, ProviderError, RejectedError, TransientError
 from judges.masking import one_line
@@ -59,11 +60,21 @@ def error_of_answer(
     filtered = _is_filtered(error)
     if (status in _NO_ACCESS and not (status == 403 and filtered)) or words & _NO_CREDIT:
         return JudgeStoppedError("quota" if status == 402 or words & _NO_CREDIT else "authentication", message)
-    if status == 404 or 300 <= status < 400 or words & _NO_MODEL:
+    if 300 <= status < 400:
+        moved = one_line(f"{model}: HTTP {status}: moved to {shown(headers.get('location', ''))}")
+        return JudgeStoppedError("unknown_model", f"{moved} (no redirect is followed; check {named_by})")
+    if status == 404 or words & _NO_MODEL:
         return JudgeStoppedError("unknown_model", f"{message} (check {named_by})")
     if cause := _transient_cause(status):
         return TransientError(cause, message, retry_after_s=retry_after_s(headers), allowance=allowance)
     return RejectedError("content_filter" if filtered else "bad_request", message)
+
+
+def shown(address: str) -> str:
+    """An address as messages repeat it: without a password, and without what follows a question mark."""
+    parts = urlsplit(address)
+    server = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}" if parts.netloc else ""
+    return f"{server}{parts.path}" or "no address"
 
 
 def _transient_cause(status: int) -> str | None:

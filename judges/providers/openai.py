@@ -17,20 +17,18 @@ class OpenAIProvider(HostedProvider):
     """Chat completions.
 
     The field that bounds the reply is ``max_completion_tokens`` at OpenAI, whose newer models refuse ``max_tokens``,
-    and ``max_tokens`` behind a ``base_url``, where many servers do not know the new one; ``token_limit_field`` in the
+    and ``max_tokens`` at any other address, where many servers do not know the new one; ``token_limit_field`` in the
     declaration overrides that. A declared seed is sent as it is for the first sample of a judgment and one higher for
     each further one; the identity keeps the seed declared.
     """
 
-    url = "https://api.openai.com/v1"
     path = "/chat/completions"
-    key_variable = "OPENAI_API_KEY"
 
     def __init__(self, spec: JudgeSpec) -> None:
         import openai
 
         super().__init__(spec, openai.AsyncOpenAI)
-        self.limit_field = spec.token_limit_field or ("max_tokens" if spec.base_url else "max_completion_tokens")
+        self.limit_field = spec.token_limit_field or ("max_tokens" if spec.other_address else "max_completion_tokens")
         self.identity = {**self.identity, "seed": spec.seed, **({} if spec.system_role else {"system_role": False})}
 
     def _fields(self, prompt: Prompt) -> dict[str, Any]:

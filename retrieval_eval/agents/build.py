@@ -12,8 +12,8 @@ from typing import Any
 from judges.errors import ConfigError, InputError
 from judges.functions import load_function, name_of
 from judges.judge import Judge
+from judges.mistakes import nearest
 from judges.prompts import PromptTemplate, load_prompt
-from judges.sections import nearest
 from judges.types import Document, Task
 from retrieval_eval.agents.local import CallableAgent, read_recorded
 from retrieval_eval.agents.rag import (

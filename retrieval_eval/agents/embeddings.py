@@ -22,7 +22,6 @@ from judges.errors import InputError, JudgeStoppedError, MissingExtraError, Prov
 from judges.masking import one_line
 from judges.providers.endpoint import HttpAnswer, Received, api_key, sdk_target, token_count, unused_client
 from judges.providers.local import LocalSource, local_source
-from judges.providers.openai import OpenAIProvider
 from judges.spec import JudgeSpec
 from judges.types import Usage
 from retrieval_eval.agents.ranking import terms
@@ -173,8 +172,7 @@ class HostedEmbedder:
             timeout_s=spec.timeout_s,
             concurrency=spec.concurrency,
         )
-        key = api_key(asked, OpenAIProvider.key_variable)
-        sdk = openai.AsyncOpenAI(api_key=key, base_url=spec.base_url or OpenAIProvider.url, http_client=unused_client())
+        sdk = openai.AsyncOpenAI(api_key=api_key(asked), base_url=asked.address, http_client=unused_client())
         self._requests = Requests(sdk_target(sdk, "/embeddings", asked), spec.max_attempts)
         self.identity: Mapping[str, str | int | None] = {
             "provider": "openai",

@@ -250,9 +250,9 @@ reply: {form: brackets, choices: {verdict: {A: A, B: B, C: TIE}}}
     ("found", "replacement", "problem"),
     [
         ("task: relevance", "task: ranking", "made for task 'ranking', asked for 'relevance'"),
-        ('version: "2"', "version: 2", "version: Input should be a valid string"),
+        ('version: "2"', "version: 2", "version: must be a text in quotes, not 2"),
         ("name: mine", "nam: mine", "unknown key 'nam'; did you mean 'name'?"),
-        ("name: mine", "", "name: Field required"),
+        ("name: mine", "", "name: is missing; add it"),
         ("name: mine", "name: mine\nname: mine", ":3: key 'name' stands twice"),
         ("name: mine", "name: [mine", ":3: "),
         ("system: You", "system: '{{ document.text", ":6: "),
@@ -272,7 +272,7 @@ reply: {form: brackets, choices: {verdict: {A: A, B: B, C: TIE}}}
         ("{label: {min: 0, max: 3}}", "{x: {a: 0, b: 1}, y: {a: 0, b: 1}}", "say which choice is the label: x, y"),
         ("max: 3}}", "max: 3}}\n  label: lable", "reply.label: no choice is called 'lable'; did you mean 'label'?"),
         ("max: 3}}", "max: 3}}\n  texts: [quote, quote]", "two fields are called 'quote'"),
-        ("max: 3}}", "max: 3}}\n  texts: quote", "reply.texts: Input should be a valid list"),
+        ("max: 3}}", "max: 3}}\n  texts: quote", "reply.texts: must be a list, such as [a, b], not 'quote'"),
         ("max: 3}}", "max: 3}, kind: {min: 0, max: 1}}\n  label: kind", "of labels has a column 'label'"),
         ("max: 3}}", "max: 3}}\n  texts: [did]", "of labels has a column 'did'; name the field otherwise"),
         ("max: 3}}", "max: 3}}\n  texts: ['']", "the name of a field is empty"),
@@ -290,7 +290,7 @@ reply: {form: brackets, choices: {verdict: {A: A, B: B, C: TIE}}}
         (
             "reply:",
             "reply:\n  form: xml",
-            "reply.form: Input should be 'json', 'brackets'",
+            "reply.form: must be json, brackets",
         ),
     ],
 )

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from judges.errors import CAUSES, JudgeStoppedError, ProviderError, RejectedError, TransientError
+from judges.errors import CAUSES, JudgeStoppedError, NoServiceError, ProviderError, RejectedError, TransientError
 from judges.providers import open_provider
 from judges.providers.http_answers import allowance_of, error_of_answer, retry_after_s
 from judges.spec import JudgeSpec
@@ -200,7 +200,7 @@ async def test_a_server_that_is_not_there_is_a_lost_connection() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         error = await failure_at(f"http://127.0.0.1:{unused.getsockname()[1]}")
-    assert (type(error), error.cause) == (TransientError, "connection")
+    assert (type(error), error.cause) == (NoServiceError, "connection")
 
 
 async def test_a_server_that_speaks_no_http_is_a_lost_connection() -> None:
@@ -211,7 +211,7 @@ async def test_a_server_that_speaks_no_http_is_a_lost_connection() -> None:
 
     async with await asyncio.start_server(greet, "127.0.0.1", 0) as server:
         error = await failure_at(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
-    assert (type(error), error.cause) == (TransientError, "connection")
+    assert (type(error), error.cause) == (NoServiceError, "connection")
 
 
 async def test_calls_go_through_the_proxy_that_the_environment_names(monkeypatch: pytest.MonkeyPatch) -> None:

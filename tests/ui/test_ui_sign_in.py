@@ -96,7 +96,7 @@ def test_a_token_of_entra_gives_a_role_by_its_own_claim_or_where_the_tenant_is_t
 @pytest.mark.parametrize("issuer", ["login.example.com", "https://login.microsoftonline.com/common/v2.0", "https://"])
 def test_an_issuer_that_names_nobody_is_refused(tmp_path: Path, issuer: str) -> None:
     (tmp_path / "roles.yaml").write_text(f"default: none\ntrusted: ['{issuer}']\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"roles\.yaml: trusted"):
+    with pytest.raises(ConfigError, match=r"roles\.yaml:2: trusted"):
         load_access(tmp_path / "roles.yaml")
 
 
@@ -140,12 +140,12 @@ def test_nobody_is_signed_in_without_a_fresh_token_that_says_who(changed: dict[s
 @pytest.mark.parametrize(
     ("written", "said"),
     [
-        ("voter: []", "default: Field required"),
-        ("default: admin", "default: Input should be 'none', 'viewer', 'voter' or 'editor'"),
+        ("voter: []", "default: is missing; add it"),
+        ("default: admin", "default: must be none, viewer, voter or editor, not 'admin'"),
         ("default: none\nvotter: []", "unknown key 'votter'; did you mean 'voter'?"),
         ("default: none\nvoter: [ann]", "'ann' is neither an e-mail address nor a domain such as '@example.com'"),
         ("default: none\neditor: [a@b c]", "'a@b c' is neither"),
-        ("default: none\nhours: 0", "hours: Input should be greater than 0"),
+        ("default: none\nhours: 0", "hours: must be more than 0, not 0"),
         ("default: none\ndefault: editor", "stands twice"),
     ],
 )

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, model_validator
 
 from arena.config.synth import SynthSection
 from arena.config.whole import Config, StoreName, load_config
 from judges.errors import ConfigError
-from judges.sections import Section, load_section, nearest
+from judges.mistakes import nearest
+from judges.sections import Section, TournamentName, load_section
 from judges.spec import JudgeSpec
 
 
 class SynthConfig(Section):
     """The whole file; ``of_tournament`` makes one of a tournament's."""
 
-    name: Annotated[str, Field(pattern=r"^[\w][\w .-]{0,79}$")]
+    name: TournamentName
     store: StoreName
     judges: dict[str, JudgeSpec]
     synth: SynthSection

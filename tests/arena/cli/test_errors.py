@@ -56,7 +56,7 @@ def test_a_folder_is_no_store(cli: Any, tmp_path: Path) -> None:
 def test_an_unknown_key_is_answered_with_the_nearest_name(cli: Any, folder: Path) -> None:
     config = replaced(folder / "tournament.yaml", "both_orders: true", "both_order: true")
     line = refused(cli, "run", config)
-    assert f"{config}: pairwise: unknown key 'both_order'; did you mean 'both_orders'?" in line
+    assert f"{config}:25: pairwise: unknown key 'both_order'; did you mean 'both_orders'?" in line
 
 
 def test_a_judge_that_is_not_declared_is_named_with_the_nearest(cli: Any, folder: Path) -> None:

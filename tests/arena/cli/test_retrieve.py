@@ -83,5 +83,5 @@ def test_a_server_that_fails_is_one_line_and_leaves_no_run(cli: Any, options: li
             f"base_url={server.openai_url}",
         ]
         ended = cli("retrieve", *options, *hosted)
-    assert (ended.status, ended.err.splitlines()[-1]) == (1, "error: v: HTTP 401: no")
+    assert (ended.status, ended.err.splitlines()[-1]) == (1, f"error: v at {server.openai_url}: HTTP 401: no")
     assert not (tmp_path / "x.run").exists()

@@ -131,9 +131,9 @@ def test_the_demos_configuration_is_one(tmp_path: Path) -> None:
             "judges.strong: keys do not belong in a file; name an environment variable",
         ),
         ("depth: 20", "1: 20", "retrieval: unknown key 1"),
-        ("name: product docs\n", "", "name: Field required"),
-        ("name: product docs", "name: ''", "name: String should match pattern"),
-        ("name: product docs", "name: a/b", "name: String should match pattern"),
+        ("name: product docs\n", "", "name: is missing; add it"),
+        ("name: product docs", "name: ''", "name: must be 1 to 80 letters"),
+        ("name: product docs", "name: a/b", "name: must be 1 to 80 letters"),
         (
             "  queries: queries.csv\n  documents: [one.csv, more/two.jsonl]\n  answers: /elsewhere/answers.parquet\n",
             "  documents: one.csv\n",
@@ -142,11 +142,11 @@ def test_the_demos_configuration_is_one(tmp_path: Path) -> None:
         ("store: stores/docs.db", "store: a\nstore: b", ":4: key 'store' stands twice"),
         ("second: {provider: anth", "strong: {provider: anth", ":10: key 'strong' stands twice"),
         ("provider: openai, model: gpt-x,", "provider: openai,", "judges.strong: provider 'openai' needs a 'model'"),
-        ("provider: openai", "provider: opnai", "judges.strong.provider: Input should be 'openai', 'anthropic'"),
+        ("provider: openai", "provider: opnai", "judges.strong.provider: must be openai, anthropic"),
         ("path: recorded.jsonl", "model: x", "judges.kept: provider 'replay' needs a 'path'"),
-        ("concurrency: 64", "concurrency: 0", "judges.strong.concurrency: Input should be greater than or equal to 1"),
-        ("max_cost_usd: 20", "max_cost_usd: -1", "judges.strong.max_cost_usd: Input should be greater than 0"),
-        ("max_cost_usd: 20", "base_url: server:8000", "judges.strong.base_url: String should match pattern"),
+        ("concurrency: 64", "concurrency: 0", "judges.strong.concurrency: must be at least 1, not 0"),
+        ("max_cost_usd: 20", "max_cost_usd: -1", "judges.strong.max_cost_usd: must be more than 0, not -1"),
+        ("max_cost_usd: 20", "base_url: server:8000", "judges.strong.base_url: must begin with http://"),
         (
             "retrieval: {judge: strong",
             "retrieval: {judge: stron",
@@ -154,11 +154,11 @@ def test_the_demos_configuration_is_one(tmp_path: Path) -> None:
         ),
         ("[strong, second, kept]", "[strong, thrid]", "judge 'thrid' is not declared under 'judges'"),
         ("[strong, second, kept]", "[strong, strong]", "pairwise.judges: 'strong' is named twice"),
-        ("[strong, second, kept]", "[]", "pairwise.judges: Value should have at least 1 item"),
+        ("[strong, second, kept]", "[]", "pairwise.judges: must not be empty"),
         ("criteria: {judge: second", "criteria: {judge: third", "judge 'third' is not declared under 'judges'"),
         ("kind: random", "kind: all", "pairwise.schedule: 'games_per_query' goes with kind 'random', and only with it"),
         ("games_per_query: 15, ", "", "pairwise.schedule: 'games_per_query' goes with kind 'random', and only with it"),
-        ("games_per_query: 15", "games_per_query: 0", "pairwise.schedule.games_per_query: Input should be greater"),
+        ("games_per_query: 15", "games_per_query: 0", "pairwise.schedule.games_per_query: must be at least 1, not 0"),
         (
             "kind: random, games_per_query: 15",
             "kind: baseline",
@@ -179,9 +179,9 @@ def test_the_demos_configuration_is_one(tmp_path: Path) -> None:
         (
             "{ties: half}",
             "{ties: none}",
-            "ratings.bradley_terry.ties: Input should be 'davidson', 'rao-kupper' or 'half'",
+            "ratings.bradley_terry.ties: must be davidson, rao-kupper or half, not 'none'",
         ),
-        ("samples: 10", "samples: many", "ratings.bootstrap.samples: Input should be a valid integer"),
+        ("samples: 10", "samples: many", "ratings.bootstrap.samples: must be a whole number, not 'many'"),
     ],
 )
 def test_a_mistake_is_one_line_with_file_and_key(tmp_path: Path, found: str, replacement: str, problem: str) -> None:
@@ -192,17 +192,17 @@ def test_a_mistake_is_one_line_with_file_and_key(tmp_path: Path, found: str, rep
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "Input should be a valid dictionary"),
-        ("- a\n- b\n", "Input should be a valid dictionary"),
+        ("", "the file is empty"),
+        ("- a\n- b\n", "must be a section, such as {key: value}, not ["),
         ("name: [a\n", ":2: "),
         ("name: a\n\tstore: b\n", ":2: "),
         ("name: 2024-13-45\n", "month must be in 1..12"),
-        ("name: !!python/object:os.system {}\n", ":1: could not determine a constructor"),
+        ("name: !!python/object:os.system {}\n", ":1: is not YAML: could not determine a constructor"),
         ("? [a, b]\n: c\n", ":1: a key is a single word"),
-        ("name: *gone\n", ":1: found undefined alias"),
+        ("name: *gone\n", ":1: is not YAML: found undefined alias"),
         ("[" * 3000, "nested too deeply"),
         (b"name: caf\xe9\n", "is not UTF-8 text (byte 9)"),
-        ("name: \x00\n", "special characters are not allowed"),
+        ("name: \x00\n", "holds a character that YAML does not allow"),
     ],
 )
 def test_a_file_that_is_no_configuration_is_one_line(tmp_path: Path, text: str | bytes, problem: str) -> None:

@@ -119,7 +119,9 @@ def test_a_judge_that_stops_leaves_documents_open_and_the_run_ends(tmp_path: Pat
         )
         config = panel(tmp_path, server.openai_url, "majority", "ab", pairwise=games)
         summary = run(config)
-        assert summary.stopped == ["judge 'a' stopped: gpt-a: HTTP 401: Wrong key."]
+        assert summary.stopped == [
+            f"judge 'a' stopped: gpt-a at {server.openai_url}: HTTP 401: Wrong key; check the key in OPENAI_API_KEY"
+        ]
         assert summary.stages[Task.RELEVANCE].judged == 8
         assert not any(map(is_game, server.calls))
         server.script = by_model

@@ -24,7 +24,7 @@ def load(text: str, folder: Path | None = None) -> AgentSpec:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("kind: rga", "Input should be 'rag'"),
+        ("kind: rga", "kind: must be rag,"),
         ("kind: rag, retreiver: dense", "unknown key 'retreiver'; did you mean 'retriever'?"),
         ("kind: rag, queries: 3", "kind 'rag' has no use for 'queries', which goes with 'fusion'"),
         ("kind: rag, url: 'https://a'", "kind 'rag' has no use for 'url', which goes with 'http'"),
@@ -32,7 +32,7 @@ def load(text: str, folder: Path | None = None) -> AgentSpec:
         ("kind: rag, rrf_k: 9", "'rrf_k' goes with kind 'fusion' or retriever 'hybrid'"),
         ("kind: rag, prompt: mine.yaml", "prompts go with a judge as 'generator'"),
         ("kind: rag, depth: 3", "'passages' (5) cannot be more than 'depth' (3)"),
-        ("kind: rag, depth: 0", "greater than or equal to 1"),
+        ("kind: rag, depth: 0", "must be at least 1, not 0"),
         ("kind: baseline, generator: strong", "kind 'baseline' needs 'ask'"),
         ("kind: baseline, ask: answer", "kind 'baseline' needs 'generator'"),
         ("kind: baseline, ask: answer, generator: extractive", "no documents to extract from"),
@@ -59,7 +59,7 @@ def load(text: str, folder: Path | None = None) -> AgentSpec:
 def test_a_declaration_that_makes_no_sense_is_one_line(text: str, problem: str) -> None:
     with pytest.raises(ConfigError) as caught:
         load(text)
-    assert str(caught.value).startswith("file.yaml: agents.mine")
+    assert str(caught.value).startswith("file.yaml:1: agents.mine")
     assert problem in str(caught.value)
     assert "\n" not in str(caught.value)
 

@@ -109,7 +109,7 @@ async def test_what_was_embedded_before_a_failure_is_kept(tmp_path: Path) -> Non
 async def test_what_is_no_vector_for_each_text_is_refused(body: dict[str, object]) -> None:
     with LLMServer(lambda call: Reply(body=body)) as server:
         embedder = open_embedder(hosted(server))
-        with pytest.raises(ProviderError, match="vec-1: "):
+        with pytest.raises(ProviderError, match="vec-1 at "):
             await embedder.embed(["text"], Meter())
         await embedder.close()
 

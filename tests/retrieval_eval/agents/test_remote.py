@@ -89,7 +89,8 @@ async def test_a_redirect_is_not_followed() -> None:
         moved = Reply(status=307, headers={"Location": f"http://127.0.0.1:{thief.port}/ask"})
         with LLMServer([moved]) as server:
             failure = await failed(only(http(server)))
-        assert (failure.cause, failure.message) == ("bad_request", "mine: HTTP 307: no explanation (check 'url')")
+        moved = f"mine: HTTP 307: moved to http://127.0.0.1:{thief.port}/ask (no redirect is followed; check 'url')"
+        assert (failure.cause, failure.message) == ("bad_request", moved)
         assert thief.calls == []
 
 
