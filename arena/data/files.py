@@ -25,7 +25,7 @@ from arena.data.records import (
     sources_of,
 )
 from judges.errors import DataError, InputError
-from judges.sections import nearest
+from judges.mistakes import nearest
 from judges.types import Answer, Document, Query, Retrieved
 from retrieval_eval.data.collections import fetch_documents, topic_rows
 from retrieval_eval.data.names import NAMES, TOPIC_NAMES, names_of

@@ -69,7 +69,7 @@ def test_a_bad_table_is_named_with_line_and_value(cli: Any, folder: Path) -> Non
     with (folder / "answers.csv").open("a", encoding="utf-8") as answers:
         answers.write("q404,rag-bm25,to nothing\n")
     line = refused(cli, "run", folder / "tournament.yaml")
-    assert "answers.csv:184: no query has this id ('q404')" in line
+    assert "answers.csv:184: no query has this id; did you mean 'q04'?" in line
     assert not (folder / "rag-handbook.db").exists()
 
 
