@@ -23,6 +23,7 @@ from arena.cli.app import app
 from arena.config.whole import Config
 from arena.present.glossary import TERMS
 from judges.sections import Section
+from retrieval_eval.data.names import NAMES
 
 DOCS = Path(__file__).parent
 QUOTE = '"'
@@ -124,7 +125,32 @@ def columns() -> str:
     return "\n".join(["column | means", "---|---", *(f"{term} | {said}" for term, said in TERMS.items())])
 
 
-PARTS = {"configuration.md": keys, "commands.md": commands, "reading-the-output.md": columns}
+_HOLDS = {
+    "qid": "id of the query; without it, queries are told apart by their texts",
+    "query": "text of the query; in a table of queries also `text`, `title`, `topic`, `narrative`",
+    "agent": "whose answer it is; without it, the file's name",
+    "answer": "its text; it may be empty, and is judged then like any other",
+    "passages": "a list of the texts that were retrieved for the answer",
+    "reference": "a gold answer to the query, which judges of answers see, and agents do not",
+    "did": "id of the document; without it, documents are told apart by their texts",
+    "document": "its text",
+}
+
+
+def names() -> str:
+    """A row for each of our columns."""
+    rows = [
+        f"`{column}` | {_HOLDS[column]} | {', '.join(f'`{name}`' for name in also)}" for column, also in NAMES.items()
+    ]
+    return "\n".join(["column | holds | other names", "---|---|---", *rows])
+
+
+PARTS = {
+    "configuration.md": keys,
+    "commands.md": commands,
+    "reading-the-output.md": columns,
+    "your-data.md": names,
+}
 _PART = re.compile(r"(<!-- made by 'python -m docs.make_reference' -->\n).*?(<!-- end -->)", re.DOTALL)
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from judges.errors import InputError, RagleagueError, StoreError
     from judges.providers.python import PromptText
     from ragleague.board import Board
-    from ragleague.play import arun, open, run  # noqa: A004
+    from ragleague.play import arun, load, open, run  # noqa: A004
     from ragleague.rating import Rated, rate
 
 _HOMES: Final = {
@@ -31,6 +31,7 @@ _HOMES: Final = {
     "Rated": "ragleague.rating",
     "StoreError": "judges.errors",
     "arun": "ragleague.play",
+    "load": "ragleague.play",
     "open": "ragleague.play",
     "rate": "ragleague.rating",
     "run": "ragleague.play",
@@ -46,6 +47,7 @@ __all__ = [
     "StoreError",
     "__version__",
     "arun",
+    "load",
     "open",
     "rate",
     "run",

@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from judges.errors import InputError
 from ragleague.board import Board
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from arena.config.whole import Config
+    from arena.data.dataset import Dataset
     from arena.run.ledger import Kind, Progress
 
 _EVERY_S: Final = 0.2
@@ -36,13 +40,82 @@ def open(store: str | Path, tournament: str | None = None) -> Board:  # noqa: A0
     return Board(location, tournament or name)
 
 
-def run(config: str | Path, *, progress: bool = True, retry_failed: bool = False) -> Board:
+Tables: TypeAlias = "str | Path | pd.DataFrame | Sequence[Any] | Mapping[str, Any]"
+"""A file or a pattern such as ``answers/*.jsonl``, a frame, or a list of dictionaries, files or frames; or for each
+agent, by its name, a frame or a list of dictionaries."""
+
+
+def load(
+    answers: Tables,
+    *,
+    queries: Tables | None = None,
+    documents: Tables | None = None,
+    columns: Mapping[str, str | None] | None = None,
+    limit: int | None = None,
+) -> Dataset:
+    """Read what systems answered, to be given to ``run``.
+
+    Args:
+        answers: with columns ``question, answer`` and where there are ``id, agent, contexts, reference``, or the names
+            that ragas, DeepEval, promptfoo and others give them. Without a column of the agent it is the file's name.
+        queries: a table of their own; else they come with the answers.
+        documents: a table of what was retrieved; else the contexts that come with the answers.
+        columns: for a name of ours the tables' column: ``{"answer": "text"}``; ``None``: no column is it.
+        limit: the first queries only.
+
+    Raises:
+        InputError: a table cannot be read or understood; names file, line and value.
+    """
+    from arena.data.files import load_dataset
+
+    return load_dataset(
+        () if queries is None else _tables(queries, "queries"),
+        () if documents is None else _tables(documents, "documents"),
+        _tables(answers, "answers"),
+        columns=columns,
+        limit=limit,
+    )
+
+
+def _tables(rows: Any, name: str) -> Any:
+    """Rows as ``load_dataset`` takes them."""
+    from arena.data.records import Rows as Table
+
+    if isinstance(rows, str | Path):
+        return rows
+    if hasattr(rows, "to_dict"):
+        return Table(name, rows.to_dict("records"))
+    if isinstance(rows, Mapping):
+        tables = [_tables(table, str(agent)) for agent, table in rows.items()]
+        if any(not isinstance(table, Table) for table in tables):
+            raise InputError(f"{name}: for each agent a frame or a list of dictionaries is asked for")
+        return tables
+    listed = list(rows) if isinstance(rows, Iterable) else [rows]
+    if all(isinstance(row, Mapping) for row in listed):
+        return Table(name, listed)
+    if any(not isinstance(one, str | Path) and not hasattr(one, "to_dict") for one in listed):
+        raise InputError(f"{name}: give files, frames or dictionaries, and not {type(listed[0]).__name__}")
+    return [_tables(one, f"{name} {number}") for number, one in enumerate(listed, start=1)]
+
+
+def run(
+    config: str | Path | Dataset,
+    *,
+    judge: str | None = None,
+    store: str | Path | None = None,
+    limit: int | None = None,
+    progress: bool = True,
+    retry_failed: bool = False,
+) -> Board:
     """Play what is missing of a tournament, and give its results; what its store holds is not asked again.
 
     What is missing afterwards, and why, says ``board``; ``board.complete`` is false then.
 
     Args:
-        config: the tournament's YAML file.
+        config: the tournament's YAML file; or what ``load`` gives: then every pair of agents meets on every query.
+        judge: of loaded data, such as ``openai/gpt-4.1-mini``.
+        store: of loaded data where results are kept; ``ragleague.db`` when left out.
+        limit: the first queries of a YAML file's data only.
         progress: show bars while agents and judges are asked.
         retry_failed: also ask again where the last reply was outside its contract.
 
@@ -50,10 +123,23 @@ def run(config: str | Path, *, progress: bool = True, retry_failed: bool = False
         InputError: configuration, data, prompts or judges cannot be used. Nothing was sent then.
         StoreError: the store cannot be written.
     """
+    from arena.config.assumed import STORE, assumed, assumed_yaml
     from arena.config.whole import load_config
 
-    loaded = load_config(Path(config))
-    _outside_loops(lambda: _play(loaded, progress=progress, retry_failed=retry_failed))
+    if isinstance(config, str | Path):
+        if judge is not None or store is not None:
+            raise InputError(f"run: {config} names its judge and its store itself")
+        data, loaded = None, load_config(Path(config))
+        loaded = loaded if limit is None else loaded.limited(limit)
+    else:
+        if judge is None:
+            raise InputError("run: loaded data need a judge, such as judge='openai/gpt-4.1-mini'")
+        if limit is not None:
+            raise InputError("run: limit loaded data with load(..., limit=N)")
+        kept = str(store or STORE)
+        data = config
+        loaded = assumed(assumed_yaml(["(loaded)"], data.agents, judge, columns={}, limit=None, store=kept))
+    _outside_loops(lambda: _play(loaded, data, progress=progress, retry_failed=retry_failed))
     return Board(loaded.store, loaded.name)
 
 
@@ -62,7 +148,7 @@ async def arun(*args: Any, **options: Any) -> Board:
     return await asyncio.to_thread(run, *args, **options)
 
 
-def _play(config: Config, *, progress: bool, retry_failed: bool) -> None:
+def _play(config: Config, data: Dataset | None, *, progress: bool, retry_failed: bool) -> None:
     from arena.cli.console import Bars, errors
     from arena.cli.parts import print_part
     from arena.run.play import Part, play
@@ -76,7 +162,7 @@ def _play(config: Config, *, progress: bool, retry_failed: bool) -> None:
             return _Line()
         return Bars(shown=progress and errors.is_terminal)
 
-    play(config, told, say, retry_failed=retry_failed)
+    play(config, told, say, retry_failed=retry_failed, data=data)
 
 
 class _Line:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from arena.cli.console import INCOMPLETE
+from arena.cli.given import ColumnsNamed, JudgeNamed, Limit, Save, Sources, are_answers, given
 from arena.cli.options import Details, Form, LogJson, RetryFailed
 from arena.run.play import STAGE_TASKS
 from judges.errors import InputError
@@ -16,7 +17,6 @@ from judges.errors import InputError
 if TYPE_CHECKING:
     from arena.config.whole import Config
 
-ConfigPath = Annotated[Path, typer.Argument(metavar="CONFIG", help="the tournament's YAML file")]
 Stage = StrEnum("Stage", list(STAGE_TASKS))  # type: ignore[misc]
 
 
@@ -41,7 +41,7 @@ def demo(
     """
     from arena.demo import copy_demo
 
-    run(copy_demo(folder))
+    run([str(copy_demo(folder))])
 
 
 def init(folder: Annotated[Path, typer.Argument(metavar="DIR", help="a new or empty folder")]) -> None:
@@ -56,25 +56,38 @@ def init(folder: Annotated[Path, typer.Argument(metavar="DIR", help="a new or em
     output.print(f"wrote {config} and its data\nnext:  {name} plan {config}   then   {name} run {config}")
 
 
-def plan(config: ConfigPath, form: Form = "table") -> None:
+def plan(
+    sources: Sources,
+    judge: JudgeNamed = None,
+    limit: Limit = None,
+    column: ColumnsNamed = None,
+    save: Save = None,
+    form: Form = "table",
+) -> None:
     """Count the calls, tokens and cost of a run. Calls nothing.
 
     Of a file that only has queries made, those of making them.
     """
     from arena.boards.runs import PlanBoard
     from arena.cli.show import show
-    from arena.config.whole import Config
     from arena.run.plan import plan as make_plan
     from arena.run.plan import plan_queries
-    from arena.stages.queries.config import load_either
+    from arena.stages.queries.config import SynthConfig, load_either
 
-    loaded = load_either(config)
-    planned = make_plan(loaded) if isinstance(loaded, Config) else plan_queries(loaded)
-    show(PlanBoard(planned), form)
+    if judge is None and limit is None and not are_answers(sources):
+        loaded = load_either(Path(sources[0]))
+        if isinstance(loaded, SynthConfig):
+            show(PlanBoard(plan_queries(loaded)), form)
+            return
+    show(PlanBoard(make_plan(given(sources, judge, limit, column, save).config)), form)
 
 
 def run(
-    config: ConfigPath,
+    sources: Sources,
+    judge: JudgeNamed = None,
+    limit: Limit = None,
+    column: ColumnsNamed = None,
+    save: Save = None,
     stage: Annotated[list[Stage] | None, typer.Option("--stage", help="do only this stage; may be repeated")] = None,
     retry_failed: RetryFailed = False,
     wait: Annotated[
@@ -93,7 +106,8 @@ def run(
 ) -> None:
     """Judge what is missing and print the leaderboard.
 
-    Before that it makes the queries and asks the agents that the configuration declares.
+    Before that it makes the queries and asks the agents that the configuration declares. Of files of answers, every
+    pair of agents meets on every query.
 
     Ctrl-C finishes what is in flight, or leaves batches to the server; a second one stops at once. Run again to go on.
     Exit status 3: something is missing or failed, and the output says what.
@@ -104,10 +118,10 @@ def run(
     from arena.cli.show import print_leaderboard
     from arena.cli.sources import open_tournament
     from arena.cli.trace import traced_to
-    from arena.config.whole import load_config
     from arena.run.play import play
 
-    loaded = _executed_by(load_config(config), executor, address)
+    found = given(sources, judge, limit, column, save)
+    loaded = _executed_by(found.config, executor, address)
     with traced_to(log_json) as trace:
         played = play(
             loaded,
@@ -117,11 +131,12 @@ def run(
             retry_failed=retry_failed,
             wait=wait,
             trace=trace,
+            data=found.data,
         )
     if played.judged:
-        with open_tournament(str(config)) as (store, name):
+        with open_tournament(loaded.store, loaded.name) as (store, name):
             board = cached_leaderboard(store, name)
-            print_leaderboard(store, board, form, source=str(config), details=details)
+            print_leaderboard(store, board, form, source=found.source, details=details)
     if not played.complete:
         raise typer.Exit(INCOMPLETE)
 

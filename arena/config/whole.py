@@ -235,6 +235,10 @@ class Config(Section):
             )
         return self
 
+    def limited(self, limit: int) -> Config:
+        """The same with the first queries only."""
+        return self.model_copy(update={"data": self.data.model_copy(update={"limit": limit})})
+
     def at(self, key: str) -> str:
         """A key as errors name it: behind the file, where the configuration was read from one."""
         return key if self._file is None else f"{self._file}: {key}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -29,7 +30,7 @@ from judges.mistakes import nearest
 from judges.types import Answer, Document, Query, Retrieved
 from retrieval_eval.data.collections import fetch_documents, topic_rows
 from retrieval_eval.data.names import NAMES, TOPIC_NAMES, names_of
-from retrieval_eval.data.rows import Cell, Columns, Row, id_of_text, known_format, missing_column
+from retrieval_eval.data.rows import Cell, Columns, Row, how_to_name, id_of_text, known_format, missing_column
 from retrieval_eval.data.runs import Run, read_runs
 from retrieval_eval.data.tables import write_rows
 
@@ -70,6 +71,7 @@ def load_dataset(
         InputError: ``columns`` has a name that is not ours, or names a column that no table has.
     """
     asking, retrieving, answering = map(sources_of, (queries, documents, answers))
+    columns = columns or {}
     if columns:
         _require_columns(columns, [*asking, *retrieving, *answering])
     records = list(read_records(answering, columns))
@@ -236,7 +238,7 @@ class _Asked:
                 raise row.error(f"no query has this id{_like(query_id, self.queries)}", query_id)
             return query_id
         if not text:
-            raise missing_column(row.path, "qid", row.values, row.line, NAMES["qid"])
+            raise missing_column(row.path, "qid", row.values, row.line, also=NAMES["qid"])
         found = self._by_text.get(_words(text), [])
         if len(found) != 1:
             problem = f"several queries have this text: {', '.join(found)}; add a column qid" if found else ""
@@ -260,7 +262,7 @@ def _value(name: str) -> float | str:
     try:
         return float(name)
     except ValueError:
-        return _words(name).casefold()
+        return re.sub(r"(?<!\d)0+(?=\d)", "", _words(name).casefold())
 
 
 def _require_columns(columns: Columns, sources: Sequence[Source]) -> None:
@@ -310,7 +312,7 @@ def _queries_of(records: Sequence[Record]) -> dict[str, Query]:
             raise DataError(
                 record.row.path,
                 "column 'query' is missing, and no file of queries is named with 'queries'; "
-                f"its other names: {', '.join(NAMES['query'])}",
+                f"its other names: {', '.join(NAMES['query'])}; or {how_to_name('query')}",
             )
         if not record.query:
             raise record.row.error("the text of the query is empty or no text", record.row.text("query") or None)
@@ -319,8 +321,7 @@ def _queries_of(records: Sequence[Record]) -> dict[str, Query]:
         place = places.setdefault(query_id, record.row.place)
         if _words(known.text) != _words(record.query):
             raise record.row.error(
-                f"query {query_id!r} has another text in {place}; if the ids count rows, leave them out with "
-                "columns: {qid: null}",
+                f"query {query_id!r} has another text in {place}; if the ids count rows, {how_to_name('qid', 'null')}",
                 record.query,
             )
     return queries
@@ -338,8 +339,8 @@ def _require_shared_ids(records: Sequence[Record]) -> None:
         other = texts.setdefault(_words(record.query), record)
         if record.query_id and other.query_id != record.query_id and other.agent != record.agent:
             raise record.row.error(
-                f"the same query is {other.query_id!r} in {other.row.place}; leave the ids out with columns: "
-                "{qid: null}, so that the texts count",
+                f"the same query is {other.query_id!r} in {other.row.place}; so that texts count and not ids, "
+                f"{how_to_name('qid', 'null')}",
                 record.query_id,
             )
 
@@ -366,8 +367,8 @@ def _answers_of(records: Sequence[Record], asked: _Asked) -> dict[tuple[str, str
 def _whose(record: Record, first: Row) -> str:
     """What may be meant where an agent seems to have answered twice."""
     if not record.named:
-        return "; which column names the agent? columns: {agent: NAME}"
-    return "; if each file is one agent, columns: {agent: null}" if first.path != record.row.path else ""
+        return f"; if a column names the agent, {how_to_name('agent')}"
+    return f"; if each file is one agent, {how_to_name('agent', 'null')}" if first.path != record.row.path else ""
 
 
 def _add_passages(reader: _DocumentReader, records: Sequence[Record], asked: _Asked) -> None:
@@ -420,7 +421,7 @@ def read_answers(source: Path) -> Iterator[tuple[Row, Answer]]:
     for record in read_records([source]):
         query_id = record.query_id or (record.query and id_of_text("q", record.query))
         if not query_id:
-            raise missing_column(source, "qid", record.row.values, record.row.line, NAMES["qid"])
+            raise missing_column(source, "qid", record.row.values, record.row.line, also=NAMES["qid"])
         yield record.row, Answer(query_id, record.agent, record.answer, record.metadata)
 
 

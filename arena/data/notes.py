@@ -8,8 +8,9 @@ from typing import Final
 
 from arena.data.dataset import Dataset
 from arena.present.numbers import counted, listed
+from retrieval_eval.data.rows import how_to_name
 
-ONE_AGENT: Final = "a game compares two; if a column names the agent, say which: columns: {agent: NAME}"
+ONE_AGENT: Final = f"a game compares two; if a column names the agent, {how_to_name('agent')}"
 _NAMED: Final = 5
 """Queries, answers and pairs that are named; the others are counted."""
 
@@ -38,7 +39,7 @@ def _of_answers(data: Dataset, to_come: Collection[str]) -> Iterator[str]:
 def _of_agents(data: Dataset, to_come: Collection[str]) -> Iterator[str]:
     answered = queries_by_agent(data)
     if len(answered) == 1 and not to_come:
-        yield f"{next(iter(answered))!r} is the only agent: {ONE_AGENT}"
+        yield f"{next(iter(answered))!r} is the only agent, and {ONE_AGENT}"
     pairs = [
         f"{one} and {other}" for one, other in combinations(answered, 2) if answered[one].isdisjoint(answered[other])
     ]

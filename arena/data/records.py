@@ -150,7 +150,7 @@ def _renamed(row: Row, names: Mapping[str, Sequence[str]], required: Sequence[st
     called = canonical_names(row.values, names, columns)
     for column in required:
         if column not in called.values():
-            raise missing_column(row.path, column, row.values, row.line, names.get(column, ()))
+            raise missing_column(row.path, column, row.values, also=names.get(column, ()), mapped=columns is not None)
     return replace(row, values={called[name]: cell for name, cell in row.values.items() if called[name]})
 
 

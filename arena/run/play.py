@@ -13,6 +13,7 @@ from judges.types import CallTrace, Task
 
 if TYPE_CHECKING:
     from arena.config.whole import Config
+    from arena.data.dataset import Dataset
     from arena.run.ledger import Progress, RunSummary
     from arena.run.recorder import Recorder
     from arena.stages.answers.asking import AgentsRun
@@ -51,6 +52,7 @@ def play(
     retry_failed: bool = False,
     wait: bool = True,
     trace: Callable[[CallTrace], None] | None = None,
+    data: Dataset | None = None,
 ) -> Played:
     """Do what a configuration asks for and the store does not have yet, one part after the other.
 
@@ -64,6 +66,7 @@ def play(
         retry_failed: also ask again where the last reply was outside its contract.
         wait: whether to stay until batches have ended.
         trace: is told of every call.
+        data: in place of the files that the configuration names, which must not declare agents then.
 
     Raises:
         InputError: the configuration has no such stage, or its data, prompts or judges cannot be used.
@@ -77,7 +80,7 @@ def play(
             raise InputError(f"--stage {stage}: the configuration has no section {section!r}")
     with recorded(config.store, config.name) as recorder:
         whole, summary = _ask(
-            config, progress, say, recorder, stages=stages, retry_failed=retry_failed, wait=wait, trace=trace
+            config, progress, say, recorder, stages=stages, retry_failed=retry_failed, wait=wait, trace=trace, data=data
         )
     if summary is None:
         return Played(whole, judged=False)
@@ -95,6 +98,7 @@ def _ask(
     retry_failed: bool,
     wait: bool,
     trace: Callable[[CallTrace], None] | None,
+    data: Dataset | None,
 ) -> tuple[bool, RunSummary | None]:
     """Whether the parts before the judging are complete, and what became of it, if it came to that."""
     from arena.run import tournament
@@ -122,6 +126,7 @@ def _ask(
         summary = tournament.run(
             config,
             told,
+            data=data,
             agents=None if answering is None else answering.declared,
             only=tasks if stages else None,
             retry_failed=retry_failed,

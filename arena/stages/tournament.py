@@ -136,7 +136,7 @@ class TournamentStages:
         if self.config.pairwise is None or not answered:
             return "the data has no answers or documents for the stages of the configuration"
         if len(answered) == 1:
-            return f"{next(iter(answered))!r} is the only agent: {ONE_AGENT}"
+            return f"{next(iter(answered))!r} is the only agent, and {ONE_AGENT}"
         (one, its), (other, others) = list(answered.items())[:2]
         return (
             f"no query is answered by two agents: {one} answered {listed(sorted(its), 2)}, "

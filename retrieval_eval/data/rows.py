@@ -142,7 +142,13 @@ def _folded(name: str) -> str:
 
 
 def missing_column(
-    path: Path, column: str, found: Iterable[str], line: int | None = None, also: Sequence[str] = ()
+    path: Path,
+    column: str,
+    found: Iterable[str],
+    line: int | None = None,
+    *,
+    also: Sequence[str] = (),
+    mapped: bool = False,
 ) -> DataError:
     """The error that says which column a table lacks and which one may be meant, for the caller to raise.
 
@@ -152,12 +158,19 @@ def missing_column(
         found: its columns.
         line: of its header, where it has one.
         also: other names that would have been accepted.
+        mapped: whether the user may say which column it is.
     """
     names = [name for name in found if name]
     near = difflib.get_close_matches(column, names, n=1)
     hint = f" (is it {near[0]!r}?)" if near else ""
     accepted = f"; its other names: {_some(also)}" if also else ""
-    return DataError(path, f"column {column!r} is missing{hint}; found: {_some(names)}{accepted}", line=line)
+    which = f"; or {how_to_name(column)}" if mapped else ""
+    return DataError(path, f"column {column!r} is missing{hint}; found: {_some(names)}{accepted}{which}", line=line)
+
+
+def how_to_name(column: str, theirs: str = "NAME") -> str:
+    """How a user says which column of the tables is one of ours."""
+    return f"say which with columns: {{{column}: {theirs}}} (or --column {column}={theirs.replace('null', '')})"
 
 
 def _some(names: Sequence[str], most: int = 12) -> str:

@@ -69,7 +69,7 @@ def read_rows(
     """
     path = Path(path)
     kind = table_format(path)
-    naming = _Naming(path, required, aliases or {}, columns or {})
+    naming = _Naming(path, required, aliases or {}, columns)
     if kind == "parquet":
         rows = _read_parquet(path, naming, only)
     elif kind == "jsonl":
@@ -88,7 +88,7 @@ class _Naming:
     path: Path
     required: Sequence[str]
     aliases: Mapping[str, Sequence[str]]
-    columns: Columns
+    columns: Columns | None
 
     def of(self, line: int | None, found: Sequence[str]) -> dict[str, str]:
         """For each column found the name it goes by."""
@@ -96,7 +96,8 @@ class _Naming:
         present = set(names.values())
         for column in self.required:
             if column not in present:
-                raise missing_column(self.path, column, found, line, self.aliases.get(column, ()))
+                mapped = self.columns is not None
+                raise missing_column(self.path, column, found, line, also=self.aliases.get(column, ()), mapped=mapped)
         return names
 
 

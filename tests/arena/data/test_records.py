@@ -234,7 +234,11 @@ def test_one_run_may_be_of_all_agents(tmp_path: Path) -> None:
         ("a.csv", "id,answer\n1,so\n", "column 'query' is missing, and no file of queries is named"),
         ("a.csv", "question,answer\n,so\n", ":2: the text of the query is empty"),
         ("a.csv", "id,question,answer\n1,why?,so\n1,how?,so\n", ":3: query '1' has another text in"),
-        ("a.csv", "question,answer\nwhy?,so\nwhy?,no\n", "already; which column names the agent? columns: {agent"),
+        (
+            "a.csv",
+            "question,answer\nwhy?,so\nwhy?,no\n",
+            "already; if a column names the agent, say which with columns: {agent",
+        ),
         (
             "a.csv",
             "question,agent,answer\nwhy?,A,so\nwhy?,a,no\n",
@@ -303,14 +307,16 @@ def test_an_unknown_id_is_answered_with_the_nearest(tmp_path: Path, given: str, 
 def test_ids_that_each_file_counts_for_itself_are_found(tmp_path: Path) -> None:
     a = put(tmp_path, "a.csv", "id,question,answer\na1,why?,so\n")
     b = put(tmp_path, "b.csv", "id,question,answer\nb1,why?,so\n")
-    with pytest.raises(DataError, match=r"the same query is 'a1' in .*leave the ids out with columns: \{qid: null\}"):
+    with pytest.raises(DataError, match=r"the same query is 'a1' in .*say which with columns: \{qid: null\}"):
         load_dataset(answers=[a, b])
     assert len(load_dataset(answers=[a, b], columns={"qid": None}).queries) == 1
 
 
 def test_one_model_in_every_file_is_no_agent(tmp_path: Path) -> None:
     files = [put(tmp_path, name, "question,model,answer\nwhy?,gpt,so\n") for name in ("a.csv", "b.csv")]
-    with pytest.raises(DataError, match=r"if each file is one agent, columns: \{agent: null\}"):
+    with pytest.raises(
+        DataError, match=r"if each file is one agent, say which with columns: \{agent: null\} \(or --column agent=\)"
+    ):
         load_dataset(answers=files)
     assert load_dataset(answers=files, columns={"agent": None}).agents == ("a", "b")
 
@@ -347,7 +353,7 @@ def test_what_would_go_in_silence_is_noted(tmp_path: Path) -> None:
         "agents without a query in common never meet: x and z; y and z",
     ]
     alone = notes_of(load_dataset(answers=lines(tmp_path, "b.jsonl", rows[2])))
-    assert [note[:24] for note in alone] == ["'x' is the only agent: a"]
+    assert [note[:23] for note in alone] == ["'x' is the only agent, a"]
 
 
 def test_passages_beside_documents_are_not_used_and_that_is_noted(tmp_path: Path) -> None:

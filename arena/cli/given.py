@@ -1,0 +1,126 @@
+"""What ``plan`` and ``run`` are given: a tournament's YAML file, or files of answers from which one is assumed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from arena.cli.options import require_unused
+from judges.errors import InputError
+
+if TYPE_CHECKING:
+    from arena.config.whole import Config
+    from arena.data.dataset import Dataset
+
+Sources = Annotated[
+    list[str],
+    typer.Argument(metavar="CONFIG|ANSWERS...", help="the tournament's YAML file, or files of answers with --judge"),
+]
+JudgeNamed = Annotated[
+    str | None, typer.Option("--judge", metavar="PROVIDER/MODEL", help="of answers: openai/gpt-4.1-mini, lexical ...")
+]
+Limit = Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="only the first N queries")]
+ColumnsNamed = Annotated[
+    list[str] | None,
+    typer.Option("--column", metavar="NAME=COLUMN", help="of answers: the files' name for a column; answer=text"),
+]
+Save = Annotated[
+    Path | None, typer.Option("--save", metavar="FILE", help="of answers: write what is assumed as a YAML file")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A tournament, and where it comes from.
+
+    Attributes:
+        config: the tournament.
+        data: of files of answers, which have been read; ``None`` for a YAML file.
+        source: the YAML file or the store, as the command line would name it.
+    """
+
+    config: Config
+    data: Dataset | None
+    source: str
+
+
+def given(
+    sources: Sequence[str],
+    judge: str | None = None,
+    limit: int | None = None,
+    columns: Sequence[str] | None = None,
+    save: Path | None = None,
+) -> Given:
+    """The tournament that a command line names; what is assumed of it is said on standard error.
+
+    Raises:
+        InputError: the files or the judge cannot be used, or options do not go with a YAML file.
+    """
+    from arena.config.whole import load_config
+
+    if not are_answers(sources):
+        require_unused(
+            f"{sources[0]}: a YAML file says it itself", {"--judge": judge, "--column": columns, "--save": save}
+        )
+        config = load_config(Path(sources[0]))
+        return Given(config if limit is None else config.limited(limit), None, sources[0])
+    if judge is None:
+        raise InputError(f"{sources[0]}: answers need a judge, such as --judge openai/gpt-4.1-mini")
+    return _assumed(sources, judge, limit, columns or (), save)
+
+
+def are_answers(sources: Sequence[str]) -> bool:
+    """Whether these are no YAML file, but tables."""
+    from retrieval_eval.data.rows import known_format
+
+    return len(sources) > 1 or known_format(sources[0]) is not None
+
+
+def _assumed(sources: Sequence[str], judge: str, limit: int | None, columns: Sequence[str], save: Path | None) -> Given:
+    from arena.cli.console import errors, say
+    from arena.config.assumed import STORE, assumed, assumed_yaml, judge_named
+    from arena.config.whole import load_config
+    from arena.data.files import load_dataset
+    from arena.present.numbers import counted, listed
+
+    declared = judge_named(judge)
+    named = _columns(columns)
+    if save is not None and save.exists():
+        raise InputError(f"{save}: is there already; name another file with --save")
+    data = load_dataset(answers=sources, columns=named, limit=limit)
+    folder = None if save is None else save.resolve().parent
+    text = assumed_yaml(sources, data.agents, judge, columns=named, limit=limit, folder=folder)
+    if save is None:
+        config = assumed(text)
+    else:
+        _write(save, text)
+        config = load_config(save)
+    shown = config.store if save is not None else STORE
+    documents = f", {counted(len(data.documents), 'document')}" if data.documents else ""
+    say(f"assumed: {counted(len(data.queries), 'query', 'queries')}{documents}; agents {listed(data.agents)}", errors)
+    say(
+        f"assumed: every pair meets on every query in both orders; judge {' '.join(declared.values())}; "
+        f"store {shown}, tournament {config.name!r}",
+        errors,
+    )
+    say(f"written to {save}" if save is not None else "--save FILE writes this as a YAML file to change", errors)
+    return Given(config, data, str(save) if save is not None else STORE)
+
+
+def _columns(given: Sequence[str]) -> dict[str, str | None]:
+    """``NAME=COLUMN``; without a column, no column is it."""
+    from arena.boards.rated_tables import column_names
+
+    none = {entry[:-1]: None for entry in given if entry.endswith("=") and len(entry) > 1}
+    return {**column_names([entry for entry in given if not entry.endswith("=") or entry == "="]), **none}
+
+
+def _write(path: Path, text: str) -> None:
+    from retrieval_eval.data.files import open_replacing
+
+    with open_replacing(path) as raw:
+        raw.write(text.encode())

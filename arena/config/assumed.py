@@ -1,0 +1,106 @@
+"""A tournament without a YAML file: what is assumed of it, as the YAML file that would say the same."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from arena.config.whole import Config
+from judges.errors import ConfigError, InputError
+from judges.sections import parse_section
+from retrieval_eval.data.rows import Columns
+
+STORE: Final = "ragleague.db"
+"""Where such tournaments are kept, in the working directory: judgments that they share are made once."""
+_LONGEST: Final = 60
+_JUDGES: Final = {
+    "openai": "model",
+    "anthropic": "model",
+    "transformers": "model",
+    "python": "function",
+    "replay": "path",
+}
+"""For each kind of judge what is named behind its slash; ``lexical`` needs nothing."""
+_SETTING: Final = {"python": "judge.py:judge", "replay": "recorded.jsonl"}
+
+
+def judge_named(named: str) -> dict[str, str]:
+    """The declaration of a judge that is named as ``openai/gpt-4.1-mini``.
+
+    Raises:
+        InputError: it is not named so.
+    """
+    provider, _, name = named.partition("/")
+    if named == "lexical":
+        return {"provider": "lexical"}
+    if provider not in _JUDGES or not name:
+        known = ", ".join(f"{each}/{_SETTING.get(each, 'MODEL')}" for each in _JUDGES)
+        raise InputError(
+            f"--judge {named}: name a provider and a model, such as openai/gpt-4.1-mini; known: {known}, lexical"
+        )
+    return {"provider": provider, _JUDGES[provider]: name}
+
+
+def assumed_yaml(
+    answers: Sequence[Path | str],
+    agents: Sequence[str],
+    judge: str,
+    *,
+    columns: Columns,
+    limit: int | None,
+    store: str = STORE,
+    folder: Path | None = None,
+) -> str:
+    """The configuration of games between all agents, each pair in both orders on every query.
+
+    Args:
+        answers: files of answers or patterns, as the working directory has them.
+        agents: whose answers are in them; they name the tournament.
+        judge: see ``judge_named``.
+        columns: for a name of ours the column of the files.
+        limit: of the queries, if any.
+        store: where results are kept.
+        folder: where the text is to be saved, so that its paths start there; ``None``: in the working directory.
+
+    Raises:
+        InputError: the judge is not named as judges are.
+    """
+
+    def path(name: Path | str) -> str:
+        own = os.fspath(name)
+        return own if folder is None or "://" in own or Path(own).is_absolute() else os.path.relpath(own, folder)
+
+    data: dict[str, Any] = {"answers": [path(file) for file in answers]}
+    data |= {"columns": dict(columns)} if columns else {}
+    data |= {} if limit is None else {"limit": limit}
+    declared = judge_named(judge)
+    called = Path(declared.get("model", "judge" if len(declared) > 1 else judge)).name
+    for key in {"path", "function"} & declared.keys():
+        declared[key] = path(declared[key]) if key == "path" or ".py:" in declared[key] else declared[key]
+    whole = {
+        "name": _name(agents),
+        "store": path(store),
+        "data": data,
+        "judges": {called: declared},
+        "pairwise": {"judges": called},
+    }
+    return yaml.safe_dump(whole, sort_keys=False, allow_unicode=True, width=120)
+
+
+def assumed(text: str) -> Config:
+    """The configuration that a text of ``assumed_yaml`` for the working directory says."""
+    return parse_section(text, "assumed", Config, ConfigError, folder=Path.cwd())
+
+
+def _name(agents: Sequence[str]) -> str:
+    """The agents' names, as far as a tournament may be called so, cut where they are many."""
+    whole = "-".join(re.sub(r"[^\w .-]+", "_", agent).strip(" .-") or "_" for agent in agents)
+    if len(whole) > _LONGEST:
+        whole = f"{whole[: _LONGEST - 9]}-{sha256(whole.encode()).hexdigest()[:8]}"
+    return whole.strip(" .-") or "answers"
