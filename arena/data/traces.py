@@ -96,7 +96,10 @@ def is_traces(path: Path | str) -> bool:
     """Whether a file holds traces, by its first record."""
     if not _is_json(path):
         return False
-    first = next(_objects(Path(path)), None)
+    try:
+        first = next(_objects(Path(path)), None)
+    except DataError:  # whoever reads it as a table says what is wrong
+        return False
     return first is not None and (_is_spans(first[1]) or _is_langfuse(first[1]))
 
 
