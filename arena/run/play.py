@@ -101,10 +101,12 @@ def _ask(
     data: Dataset | None,
 ) -> tuple[bool, RunSummary | None]:
     """Whether the parts before the judging are complete, and what became of it, if it came to that."""
+    from arena.data.files import load_files
     from arena.run import tournament
     from arena.stages.answers.asking import run_agents
     from arena.stages.queries.config import of_tournament
     from arena.stages.queries.run import synthesise
+    from arena.stages.tournament import TournamentStages
 
     whole, answering = True, None
     if config.synth is not None and (not stages or "synth" in stages):
@@ -113,6 +115,7 @@ def _ask(
         say(made)
         whole = made.complete
     if config.agents and (not stages or "agents" in stages):
+        TournamentStages(config, load_files(config), assume=True).check(complete=False)  # before agents are paid for
         with progress() as told:
             answering = run_agents(config, told, retry_failed=retry_failed, trace=trace, part_of=recorder)
         say(answering)

@@ -93,11 +93,12 @@ class CriteriaStage(TournamentStage):
         super().check()
 
     def _check_need(self, criterion: Criterion, need: Need) -> None:
-        held = (key for key in self.data.answers if self._have(*key)[need])
-        first = next(held, None)
+        """Agents that are yet to be asked may bring documents along, and answers to other queries."""
+        first = next((key for key in self.data.answers if self._have(*key)[need]), None)
         if first is None:
-            known = need == "documents" or any(query.reference for query in self.data.queries.values())
-            if not known or self.data.answers:
+            referred = any(query.reference is not None for query in self.data.queries.values())
+            to_come = bool(self.config.agents) or not self.data.answers
+            if not (referred if need == "reference" else to_come):
                 raise ConfigError(f"criteria.names: {criterion.name!r} is graded against {_LACKING[need]}")
             return
         graded, reference = self._graded(*first), self.data.queries[first[0]].reference

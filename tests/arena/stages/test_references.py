@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,16 @@ from arena.boards.results import leaderboard
 from arena.config.stored import StoredSettings
 from arena.config.whole import Config
 from arena.run.plan import plan
+from arena.run.play import play
 from arena.run.tournament import load_data
+from arena.stages.answers.asking import run_agents
 from arena.stages.tournament import TournamentStages
 from arena.store import Store
 from judges.errors import ConfigError, InputError, ReplyError
 from judges.parse import parse_reply
 from judges.types import Prompt, Task
 from retrieval_eval.data.tables import write_rows
-from tests.support.tournaments import AGENTS, calls, configured, outcomes, run, write_data
+from tests.support.tournaments import AGENTS, Quiet, calls, configured, outcomes, run, write_data
 
 GOLD = "It is Wellington, and has been since 1865."
 BANK = {"generate": {"per_query": 2}}
@@ -288,6 +291,16 @@ def test_a_name_in_an_earlier_store_means_what_it_meant(tmp_path: Path) -> None:
     assert [(each.name, each.description, each.needs) for each in section.listed()] == [("faithfulness", "", ())]
 
 
+def test_no_agent_is_asked_where_a_criterion_has_nothing_to_go_by(tmp_path: Path) -> None:
+    asked: list[Any] = []
+    mine = {"kind": "python", "function": asked.append}
+    files = {"queries": [tmp_path / "queries.csv"]}
+    config = criteria(tmp_path, ["correctness"], data=files, agents={"mine": mine})
+    with pytest.raises(ConfigError, match="no query has one"):
+        play(config, lambda: nullcontext(Quiet()), lambda _: None)
+    assert asked == []
+
+
 def test_agents_are_not_told_the_reference(tmp_path: Path) -> None:
     refer(tmp_path, q1=GOLD, q2=GOLD)
     told: list[str] = []
@@ -298,9 +311,6 @@ def test_agents_are_not_told_the_reference(tmp_path: Path) -> None:
 
     files = {"queries": [tmp_path / "queries.csv"]}
     config = criteria(tmp_path, ["correctness"], data=files, agents={"mine": {"kind": "python", "function": agent}})
-    from arena.stages.answers.asking import run_agents
-    from tests.support.tournaments import Quiet
-
     try:
         run_agents(config, Quiet())
     except InputError as error:
