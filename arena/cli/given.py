@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from arena.config.whole import Config
     from arena.data.dataset import Dataset
 
+_YAML: Final = (".yaml", ".yml")
 Sources = Annotated[
     list[str],
     typer.Argument(metavar="CONFIG|ANSWERS...", help="the tournament's YAML file, or files of answers with --judge"),
@@ -62,7 +63,7 @@ def given(
     """
     from arena.config.whole import load_config
 
-    if not are_answers(sources):
+    if not are_answers(sources, judge):
         require_unused(
             f"{sources[0]}: a YAML file says it itself", {"--judge": judge, "--column": columns, "--save": save}
         )
@@ -73,11 +74,22 @@ def given(
     return _assumed(sources, judge, limit, columns or (), save)
 
 
-def are_answers(sources: Sequence[str]) -> bool:
-    """Whether these are no YAML file, but tables."""
+def are_answers(sources: Sequence[str], judge: str | None = None) -> bool:
+    """Whether these are no YAML file, but tables.
+
+    Raises:
+        InputError: a folder is named, or a YAML file among others.
+    """
     from retrieval_eval.data.rows import known_format
 
-    return len(sources) > 1 or known_format(sources[0]) is not None
+    for source in sources:
+        if Path(source).is_dir():
+            raise InputError(f"{source}: a folder; name the YAML file in it, or files of answers: '{source}/*.jsonl'")
+        if len(sources) > 1 and source.endswith(_YAML):
+            raise InputError(f"{source}: name one YAML file alone, or files of answers")
+    if sources[0].endswith(_YAML):
+        return False
+    return len(sources) > 1 or judge is not None or known_format(sources[0]) is not None
 
 
 def _assumed(sources: Sequence[str], judge: str, limit: int | None, columns: Sequence[str], save: Path | None) -> Given:

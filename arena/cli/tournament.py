@@ -74,7 +74,7 @@ def plan(
     from arena.run.plan import plan_queries
     from arena.stages.queries.config import SynthConfig, load_either
 
-    if judge is None and limit is None and not are_answers(sources):
+    if judge is None and limit is None and not are_answers(sources, judge):
         loaded = load_either(Path(sources[0]))
         if isinstance(loaded, SynthConfig):
             show(PlanBoard(plan_queries(loaded)), form)

@@ -10,9 +10,11 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from textwrap import shorten
 from typing import Final, TypeAlias
 
 from judges.types import Answer, Document, Query, Retrieved
+from retrieval_eval.data.rows import id_of_text
 
 SHARED = ""
 """The agent of a retrieved document in tables that name none: it was given to every agent."""
@@ -20,6 +22,8 @@ EVERY_AGENT = "(every agent)"
 """Whose scores those of such documents are."""
 
 LATENCY, COST, TOKENS_IN, TOKENS_OUT = "latency_s", "cost_usd", "input_tokens", "output_tokens"
+_SHOWN: Final = 40
+"""Characters of a query's text that stand for it in a message."""
 TRIED = "tried_s"
 """Columns of a table of answers, and metadata of an answer, that say what it took."""
 
@@ -71,6 +75,11 @@ class Dataset:
             for agent in self.agents
             if (query_id, agent) not in self.answers
         )
+
+    def called(self, query_id: str) -> str:
+        """A query as a message names it: by its id, or by its text where the id is only a hash of that."""
+        text = self.queries[query_id].text
+        return repr(shorten(text, _SHOWN, placeholder="...")) if query_id == id_of_text("q", text) else query_id
 
     @cached_property
     def rankings(self) -> Mapping[tuple[str, str], Sequence[str]]:

@@ -311,11 +311,14 @@ def _queries_of(records: Sequence[Record]) -> dict[str, Query]:
         if "query" not in record.row.values and not record.query:
             raise DataError(
                 record.row.path,
-                "column 'query' is missing, and no file of queries is named with 'queries'; "
-                f"its other names: {', '.join(NAMES['query'])}; or {how_to_name('query')}",
+                "column 'query' is missing, and no file of queries is named with 'queries'; found: "
+                f"{', '.join(list(record.row.values)[:_NAMED])}; its other names: {', '.join(NAMES['query'])}; or "
+                f"{how_to_name('query')}",
             )
         if not record.query:
-            raise record.row.error("the text of the query is empty or no text", record.row.text("query") or None)
+            given = record.row.values.get("query")
+            problem = "is a list, and a text is asked for" if isinstance(given, list | dict) else "is empty"
+            raise record.row.error(f"the text of the query {problem}", record.row.text("query") or None)
         query_id = record.query_id or id_of_text("q", record.query)
         known = queries.setdefault(query_id, Query(query_id, record.query))
         place = places.setdefault(query_id, record.row.place)
@@ -349,11 +352,13 @@ def _answers_of(records: Sequence[Record], asked: _Asked) -> dict[tuple[str, str
     answers: dict[tuple[str, str], Answer] = {}
     places: dict[tuple[str, str], Record] = {}
     spelt: dict[str, str] = {}
+    known: set[str] = set()
     for record in records:
         query_id, agent, row = asked.id_of(record.row, record.query_id, record.query), record.agent, record.row
-        if (other := spelt.setdefault(_words(agent).casefold(), agent)) != agent:
+        if agent not in known and (other := spelt.setdefault(_words(agent).casefold(), agent)) != agent:
             problem = f"this agent and {other!r} differ in case or spaces only: spell them the same, or rename one"
             raise row.error(problem, agent)
+        known.add(agent)
         if (query_id, agent) in answers:
             first = places[query_id, agent].row
             raise row.error(

@@ -26,12 +26,18 @@ def notes_of(data: Dataset, to_come: Collection[str] = ()) -> list[str]:
 
 
 def _of_answers(data: Dataset, to_come: Collection[str]) -> Iterator[str]:
-    empty = [f"{agent} on {query_id}" for (query_id, agent), answer in data.answers.items() if not answer.text.strip()]
+    empty = [
+        f"{agent} on {data.called(query_id)}"
+        for (query_id, agent), answer in data.answers.items()
+        if not answer.text.strip()
+    ]
     if empty:
         yield f"{counted(len(empty), 'empty answer')}, judged like any other: {listed(empty, _NAMED)}"
     if data.answers and data.unanswered_queries and not to_come:
-        yield f"no answers at all to {listed(data.unanswered_queries, _NAMED)}"
-    missing = [f"{agent} on {query_id}" for query_id, agent in data.missing_answers if agent not in to_come]
+        yield f"no answers at all to {listed([data.called(query_id) for query_id in data.unanswered_queries], _NAMED)}"
+    missing = [
+        f"{agent} on {data.called(query_id)}" for query_id, agent in data.missing_answers if agent not in to_come
+    ]
     if missing:
         yield f"no answer by {listed(missing, _NAMED)}"
 

@@ -115,8 +115,8 @@ def read_records(sources: Sequence[Source], columns: Columns | None = None) -> I
         if not isinstance(source, Rows) and is_trec_answers(source):
             yield from (_of_trec(*entry) for entry in trec_answer_rows(source))
             continue
-        for row in _named(source, columns):
-            yield _record(row, names[str(_path(source))])
+        name = names[str(_path(source))]
+        yield from (_record(row, name) for row in _named(source, columns))
 
 
 def named_rows(

@@ -137,10 +137,10 @@ class TournamentStages:
             return "the data has no answers or documents for the stages of the configuration"
         if len(answered) == 1:
             return f"{next(iter(answered))!r} is the only agent, and {ONE_AGENT}"
-        (one, its), (other, others) = list(answered.items())[:2]
+        (one, its), (other, others) = ((agent, sorted(ids)) for agent, ids in list(answered.items())[:2])
         return (
-            f"no query is answered by two agents: {one} answered {listed(sorted(its), 2)}, "
-            f"{other} answered {listed(sorted(others), 2)}"
+            f"no query is answered by two agents: {one} answered {listed(list(map(self.data.called, its)), 2)}, "
+            f"{other} answered {listed(list(map(self.data.called, others)), 2)}"
         )
 
     def resume(self, store: Store, tournament: str) -> None:

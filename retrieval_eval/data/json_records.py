@@ -22,7 +22,7 @@ def json_records(path: Path, decoder: json.JSONDecoder) -> Iterator[tuple[int, A
     """The entries of the list in a JSON file, each with its line.
 
     The list is the file's, or the only one of objects that its object holds, as deep as the ``results.results`` of
-    promptfoo. A file of JSON lines that is called ``.json`` is read as such.
+    promptfoo. An object of columns is a table, too, and a file of JSON lines may be called ``.json``.
 
     Raises:
         DataError: the file cannot be read, is not JSON, or holds no list of objects or several.
@@ -37,21 +37,40 @@ def json_records(path: Path, decoder: json.JSONDecoder) -> Iterator[tuple[int, A
         return
     if text[start] != "{":
         raise DataError(path, "neither a list of objects nor an object", line=reader.line(start), value=text[start:])
-    _, end = reader.value(start)
+    whole, end = reader.value(start)
     if reader.next_place(end) < len(text):
         yield from reader.lines(start)
+        return
+    if rows := _of_columns(whole):
+        yield from ((reader.line(start), row) for row in rows)
         return
     found = list(reader.lists(start, ()))
     if len(found) > 1:
         found = [each for each in found if each[0][-1] in _OF_RECORDS] or found
-    if not found and _is_record(reader.value(start)[0]):
-        yield reader.line(start), reader.value(start)[0]
+    if not found and _is_record(whole):
+        yield reader.line(start), whole
     elif len(found) != 1:
         names = ", ".join(".".join(keys) for keys, _ in found[:5])
         problem = f"several lists of objects: {names}; leave one" if found else "no list of objects in it"
         raise DataError(path, problem)
     else:
         yield from reader.entries(found[0][1])
+
+
+def _of_columns(whole: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of an object that has for each column a list or an object of cells, as pandas writes them."""
+    columns = list(whole.values())
+    if not columns or any(type(column) is not type(columns[0]) for column in columns):
+        return []
+    if isinstance(columns[0], dict):
+        if any(column.keys() != columns[0].keys() or not all(map(str.isdigit, column)) for column in columns):
+            return []
+        columns = [list(column.values()) for column in columns]
+    if not isinstance(columns[0], list) or len(columns) < 2 or len({len(column) for column in columns}) > 1:
+        return []
+    if all(isinstance(cell, dict) for column in columns for cell in column):
+        return []  # lists of records
+    return [dict(zip(whole, cells, strict=True)) for cells in zip(*columns, strict=True)]
 
 
 def _is_record(value: dict[str, Any]) -> bool:
@@ -88,8 +107,12 @@ class _Reader:
             torn = "; the file seems to be cut off here" if not self._text[error.pos :].strip() else ""
             line = self.line(error.pos)
             rest = self._text[error.pos : error.pos + 40].strip() or None
-            raise DataError(self._path, f"not JSON: {error.msg}{torn}", line=line, value=rest) from error
-        except (ValueError, RecursionError) as error:
+            raise DataError(
+                self._path, f"not JSON: {error.msg.removesuffix(' starting at')}{torn}", line=line, value=rest
+            ) from error
+        except RecursionError as error:
+            raise DataError(self._path, "not JSON: nested too deeply", line=self.line(place)) from error
+        except ValueError as error:
             raise DataError(self._path, f"not JSON: {error}", line=self.line(place)) from error
 
     def entries(self, place: int) -> Iterator[tuple[int, Any]]:

@@ -199,7 +199,7 @@ def _read_jsonl(path: Path, naming: _Naming, only: Only | None) -> Iterator[Row]
             record = _DECODER.decode(line.strip())
         except (ValueError, RecursionError) as error:
             torn = "" if line.endswith(("\n", "\r")) else "; the file seems to be cut off here"
-            raise DataError(path, f"not a JSON object: {error}{torn}", line=number, value=line.strip()) from error
+            raise DataError(path, f"not a JSON object: {_why(error)}{torn}", line=number, value=line.strip()) from error
         if not isinstance(record, dict):
             array = (
                 "; a list of objects belongs into a file that ends in .json"
@@ -209,6 +209,13 @@ def _read_jsonl(path: Path, naming: _Naming, only: Only | None) -> Iterator[Row]
             raise DataError(path, f"the line is not a JSON object{array}", line=number, value=line.strip())
         if (row := records.row(number, record, escaped="\\u" in line)) is not None:
             yield row
+
+
+def _why(error: Exception) -> str:
+    """What is wrong with a line of JSON, without the number of a line, which would be another one's."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg.removesuffix(' starting at')} at character {error.colno}"
+    return "nested too deeply" if isinstance(error, RecursionError) else str(error)
 
 
 class _Records:

@@ -92,6 +92,9 @@ def test_columns_of_ones_own_are_named_on_the_command_line(folder: Path, cli: Ca
         ),
         (["no.jsonl", "x.jsonl", "--judge", "lexical"], "no.jsonl: no such file"),
         (["no/*.jsonl", "--judge", "lexical"], "no/*.jsonl: no file matches this pattern"),
+        (["own.yaml", "answers_a.jsonl"], "own.yaml: name one YAML file alone, or files of answers"),
+        (["."], ".: a folder; name the YAML file in it, or files of answers: './*.jsonl'"),
+        (["answers", "--judge", "lexical"], "answers: not a table: the name must end in .csv"),
         (["own.yaml", "--judge", "lexical"], "--judge: does not go with own.yaml: a YAML file says it itself"),
         (
             ["answers_a.jsonl", "--judge", "lexical", "--column", "answer"],

@@ -264,7 +264,8 @@ def test_one_run_may_be_of_all_agents(tmp_path: Path) -> None:
         ("a.json", '{"a": {"b": 1}}', "no list of objects in it"),
         ("a.json", "3", "neither a list of objects nor an object"),
         ("a.json", '[{"question": "a", "question": "b"}]', ":1: not JSON: the key 'question' stands there twice"),
-        ("a.json", "[" * 100_000, ":1: not JSON"),
+        ("a.json", "[" * 100_000, ":1: not JSON: nested too deeply"),
+        ("a.jsonl", '{"user_input": [{"content": "why?"}], "response": "so"}', ":1: the text of the query is a list"),
         (
             "a.jsonl",
             '[{"question": "why?", "answer": "so"}]\n',
@@ -373,3 +374,17 @@ def test_crowdrag25_is_read_from_its_files_alone(shared: Path) -> None:
     assert [note.partition(": ")[2] for note in notes_of(data)] == [
         "no agent is called 'recorded_ranking', so every agent was given its documents"
     ]
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [{"question": ["why?", "how?"], "answer": ["so", "thus"]}, {"question": {"0": "why?"}, "answer": {"0": "so"}}],
+)
+def test_json_of_columns_as_pandas_and_datasets_write_it(tmp_path: Path, whole: dict[str, Any]) -> None:
+    found = texts(load_dataset(answers=put(tmp_path, "x.json", json.dumps(whole))))
+    assert found["x"]["why?"] == "so"
+
+
+def test_a_query_without_an_id_is_called_by_its_text(tmp_path: Path) -> None:
+    data = load_dataset(answers=lines(tmp_path, "x.jsonl", {"question": "why? " * 20, "answer": ""}))
+    assert notes_of(data)[0] == "1 empty answer, judged like any other: x on 'why? why? why? why? why? why? why?...'"
