@@ -26,7 +26,7 @@ from tests.support.postgres import PostgresServer, postgres_server
 
 typer.main.get_command = cache(typer.main.get_command)  # tests give a thousand commands, which are built once
 
-settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
+settings.register_profile("untimed", deadline=None, max_examples=30)  # a busy machine is no failure
 settings.load_profile("untimed")
 
 ROOT = Path(__file__).resolve().parents[1]

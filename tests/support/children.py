@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import ctypes
 import json
 import os
 import signal
@@ -11,15 +10,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
 from tests.conftest import ROOT, Ended
 
 _MAIN = "from arena.cli.main import main; main()"
-_DROP_CAPABILITY, _OVERRIDE_PERMISSIONS = 24, 1
-"""``PR_CAPBSET_DROP`` and ``CAP_DAC_OVERRIDE`` of Linux' headers."""
 
 
 def command(*arguments: object, before: str = "") -> list[str]:
@@ -133,16 +130,10 @@ def begin(*arguments: object, folder: Path, keys: Mapping[str, str] | None = Non
     return Child(f"{before}\n{_MAIN}", [str(argument) for argument in arguments], folder, environment(keys))
 
 
-def start(started: Sequence[str], folder: Path, hardship: Callable[[], object] | None = None) -> subprocess.Popen[str]:
-    """Start a program in a folder; ``hardship`` is done to the process first."""
+def start(started: Sequence[str], folder: Path) -> subprocess.Popen[str]:
+    """Start a program in a folder."""
     return subprocess.Popen(
-        started,
-        cwd=folder,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=hardship,  # noqa: PLW1509 - a system call or two, which take no lock
+        started, cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
 
 
@@ -153,27 +144,30 @@ def ended(process: Child | subprocess.Popen[str], timeout_s: float = 300) -> End
     return Ended(process.returncode, out, err)
 
 
-def ragleague(folder: Path, *arguments: object, hardship: Callable[[], object] | None = None) -> Ended:
-    """Run the command line to its end."""
-    if hardship is None:
-        return ended(begin(*arguments, folder=folder))
-    return ended(start(command(*arguments), folder, hardship))
+def ragleague(folder: Path, *arguments: object, hardship: str = "") -> Ended:
+    """Run the command line to its end; ``hardship`` is Python that the process does to itself first."""
+    return ended(begin(*arguments, folder=folder, before=hardship))
 
 
-def bound_by_permissions() -> None:
-    """Give up root's right to write where permissions forbid it; others have none."""
-    ctypes.CDLL(None).prctl(_DROP_CAPABILITY, _OVERRIDE_PERMISSIONS, 0, 0, 0)
+BOUND_BY_PERMISSIONS = """
+import ctypes
+libc, head = ctypes.CDLL(None, use_errno=True), (ctypes.c_uint32 * 2)(0x20080522, 0)
+held = (ctypes.c_uint32 * 6)()  # what is effective, permitted and inherited: of the first 32 rights, then of the rest
+assert libc.capget(head, held) == 0
+for place in (0, 1):
+    held[place] &= ~(1 << 1)  # CAP_DAC_OVERRIDE
+assert libc.capset(head, held) == 0
+"""
+"""Gives up root's right to write where permissions forbid it; others have none."""
 
 
-def files_at_most(size: int) -> Callable[[], None]:
+def files_at_most(size: int) -> str:
     """No file may grow beyond ``size`` bytes: writes fail as on a disk that is full."""
-    import resource
-
-    def limit() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-
-    return limit
+    return f"""
+import resource, signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))
+"""
 
 
 def at_once(script: str, place: str, names: Sequence[str]) -> None:

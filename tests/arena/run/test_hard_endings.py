@@ -25,7 +25,7 @@ import pytest
 from arena.config.whole import load_config
 from judges.types import Judgment
 from tests.conftest import CLI, ROOT, Ended
-from tests.support.children import Child, begin, bound_by_permissions, command, ended, files_at_most, ragleague, start
+from tests.support.children import BOUND_BY_PERMISSIONS, Child, begin, command, ended, files_at_most, ragleague, start
 from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
 from tests.support.tournaments import results, run, write_data
 
@@ -201,12 +201,12 @@ def test_a_store_that_cannot_be_written_is_one_line_and_can_be_read(played: Path
     closed.chmod(0o555)
     try:
         for arguments in (("run", played), ("import", table, "--store", store_of(played))):
-            line = one_line(ragleague(played.parent, *arguments, hardship=bound_by_permissions))
+            line = one_line(ragleague(played.parent, *arguments, hardship=BOUND_BY_PERMISSIONS))
             assert f"{store_of(played)}: cannot be written; mend its permissions" in line
-        assert ragleague(played.parent, "leaderboard", played, hardship=bound_by_permissions).status == 0
+        assert ragleague(played.parent, "leaderboard", played, hardship=BOUND_BY_PERMISSIONS).status == 0
         if shut == "folder":
             new = folder / "new.db"
-            line = one_line(ragleague(played.parent, "import", table, "--store", new, hardship=bound_by_permissions))
+            line = one_line(ragleague(played.parent, "import", table, "--store", new, hardship=BOUND_BY_PERMISSIONS))
             assert f"{new}: cannot be opened; mend the permissions" in line
     finally:
         closed.chmod(0o755)
