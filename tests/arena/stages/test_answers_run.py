@@ -62,12 +62,11 @@ def test_failed_attempts_are_said_beside_the_latency(cli: Any, tmp_path: Path) -
     with LLMServer(script) as server:
         config = write_config(tmp_path, two_agents(server, max_attempts=2), QUERIES[:3])
         ended = cli("run", config, "--details")
-    said = "x: 2 answers of 3 came after failed attempts. Latency leaves these out; with them the median is 4"
-    assert said in ended.out
+    assert "x: 2 answers of 3 came after failed attempts. Latency leaves these out; with them the median" in ended.out
     own = json.loads(cli("leaderboard", tmp_path / "asked.db", "--format", "json").out)["costs"]["agents"]
     assert (own["x"]["retried"], own["y"]["retried"]) == (2, 0)
     assert "of these y is the fastest" in ended.out
-    assert own["x"]["latency_s"]["median"] < 0.3 < own["x"]["tried_s"]["median"]
+    assert own["x"]["tried_s"]["median"] > max(0.4, own["x"]["latency_s"]["median"])
 
 
 def test_a_slow_a_failing_and_an_empty_reply_are_missing_and_asked_again(cli: Any, tmp_path: Path) -> None:
