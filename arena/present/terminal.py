@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import textwrap
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -97,16 +98,25 @@ def _figure(figure: Figure) -> str:
 def _grid(console: Console, columns: Sequence[Shown]) -> None:
     width = console.width
     grid = _made(columns)
-    if _needed(console, grid) > width:
-        grid = _made(columns, gap=1)
-    if _needed(console, grid) > width:
-        grid = _made(columns, gap=1, stacked=True)
-        words = [max(map(len, map(printable, one.cells)), default=0) for one in columns if not one.numeric]
-        most, word = max(words, default=0), _WORD
-        while _needed(console, grid) > width and word > _NARROWEST:
-            most, word = (most - 1, word) if most > _NARROWEST else (most, word - 1)
-            grid = _made(columns, gap=1, stacked=True, most=most, word=word)
     needed = _needed(console, grid)
+    if needed > width:
+        grid = _made(columns, gap=1)
+        needed = _needed(console, grid)
+    if needed > width:
+        words = [max(map(len, map(printable, one.cells)), default=0) for one in columns if not one.numeric]
+        most = max(words, default=0)
+        folds: list[tuple[int | None, int]] = [
+            (None, _WORD),
+            *((fewer, _WORD) for fewer in range(most - 1, _NARROWEST - 1, -1)),
+        ]
+        folds += [(min(most, _NARROWEST), word) for word in range(_WORD - 1, _NARROWEST - 1, -1)]
+
+        def folded(fold: tuple[int | None, int]) -> Grid:
+            return _made(columns, gap=1, stacked=True, most=fold[0], word=fold[1])
+
+        fitting = bisect_left(folds, True, key=lambda fold: _needed(console, folded(fold)) <= width)
+        grid = folded(folds[min(fitting, len(folds) - 1)])
+        needed = _needed(console, grid)
     console.width = max(width, needed)
     console.print(grid)
     console.width = width
