@@ -7,7 +7,7 @@ UV := $(BIN)/uv pip install --quiet --python $(BIN)/python
 TORCH_FROM := $(if $(PIP_FIND_LINKS),--find-links "$(PIP_FIND_LINKS)",--torch-backend cpu)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check pytest frameworks lock clean
+.PHONY: help demo test check pytest frameworks release lock clean
 
 help:  ## what there is to make
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST)
@@ -32,6 +32,16 @@ pytest: .venv/dev  ## the tests alone; more workers than two cores, since tests 
 frameworks: .venv/dev requirements/frameworks.txt  ## the agents of LangChain, LlamaIndex and Haystack, with the real packages
 	$(UV) --require-hashes -r requirements/frameworks.txt
 	$(BIN)/pytest tests/retrieval_eval/agents/test_agents_of_frameworks.py
+
+release: .venv/dev  ## build wheel and sdist into dist/, check them, run the demo from the wheel in an empty environment
+	rm -rf dist
+	$(BIN)/python -m hatchling build -d dist
+	$(BIN)/twine check --strict dist/*
+	$(PYTHON) -m venv dist/empty
+	$(BIN)/uv pip install --quiet --python dist/empty/bin/python --require-hashes -r requirements/core.txt
+	$(BIN)/uv pip install --quiet --python dist/empty/bin/python --no-deps dist/*.whl
+	cd dist/empty && bin/ragleague --version && bin/ragleague demo
+	rm -rf dist/empty
 
 lock:  ## resolve the locked versions anew
 	sh requirements/lock.sh

@@ -170,6 +170,18 @@ class Board:
             write_report(store, self.tournament, Path(path), Path(self.store).name)
         return Path(path)
 
+    def to_mlflow(self) -> None:
+        """Log figures as metrics (``AGENT/bt``), and tables, picture and report as artifacts of the active MLflow run.
+
+        Without an active run, one is made.
+
+        Raises:
+            MissingExtraError: the extra ``mlflow`` is not installed.
+        """
+        from ragleague.tracking import log_to_mlflow
+
+        log_to_mlflow(self)
+
     def __repr__(self) -> str:
         return self._shown().screen().rstrip()
 

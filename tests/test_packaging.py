@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-DATA_SUFFIXES = {".yaml", ".csv", ".html", ".css"}
+DATA_SUFFIXES = {".yaml", ".csv", ".html", ".css", ".typed"}
 
 
 @pytest.fixture(scope="module")
@@ -22,6 +23,25 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert built.returncode == 0, built.stderr
     (made,) = out.glob("*.whl")
     return made
+
+
+def test_the_source_distribution_builds_the_same_wheel_and_an_index_would_take_both(
+    wheel: Path, tmp_path: Path
+) -> None:
+    for folder, target in ((ROOT, "sdist"), (tmp_path / "unpacked", "wheel")):
+        command = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(tmp_path)]
+        subprocess.run(command, cwd=folder, capture_output=True, check=True)
+        if target == "sdist":
+            (source,) = tmp_path.glob("*.tar.gz")
+            with tarfile.open(source) as archive:
+                archive.extractall(tmp_path, filter="data")
+            (tmp_path / source.name.removesuffix(".tar.gz")).rename(tmp_path / "unpacked")
+    (rebuilt,) = tmp_path.glob("*.whl")
+    assert sorted(zipfile.ZipFile(rebuilt).namelist()) == sorted(zipfile.ZipFile(wheel).namelist())
+    checked = subprocess.run(  # noqa: PLW1510 - its status is asserted
+        [sys.executable, "-m", "twine", "check", "--strict", rebuilt, source], capture_output=True, text=True
+    )
+    assert (checked.returncode, checked.stdout.count("PASSED")) == (0, 2), checked.stdout
 
 
 def test_the_wheel_holds_every_data_file_and_no_tests(wheel: Path) -> None:

@@ -20,7 +20,7 @@ from arena.data.games import GameKey, GameTable
 from arena.present.blocks import Block, Figure, Figures, Remarks, Section
 from arena.present.numbers import COUNT, POINTS, counted
 from arena.present.report import MARK, Report, render, style_sheet
-from arena.present.table import Column, Table
+from arena.present.table import Column, Table, first
 from arena.ratings.games import Floats
 from arena.stages.samples import labels_of
 from arena.store import Store
@@ -30,6 +30,8 @@ from retrieval_eval.data.files import open_binary, open_replacing
 _STYLE: Final = "style.css"
 _INDEX: Final = "index.html"
 _FOLDERS: Final = ("queries", "agents")
+_WORST: Final = 50
+"""Queries on an agent's page."""
 _GAMES: Final = 30
 """Written out on a query's page; the store has them all."""
 _ANSWERS: Final = (Column("agent", "Agent", link="to"), Column("answer", "Answer"), Column("scores", "Scores"))
@@ -136,7 +138,7 @@ class _Site:
         worst = self.board.failures_table(agent, lambda query_id, _: self._address(query_id, ""))
         sections = [
             Section("agent", agent, "", [Figures(scores)]),
-            Section("queries", "Queries, the worst first", "", [_without_links_to_games(worst)]),
+            Section("queries", "Queries, the worst first", "", [_without_links_to_games(first(worst, _WORST, "the heat map"))]),
         ]
         if agent in self.games.agents:
             others = opponents_table(self.games, self.scores, agent, lambda other, _: self._address("", other))

@@ -30,6 +30,7 @@ _EXTRAS = {
     "ray": ("ray",),
     "dense": ("sentence_transformers",),
     "ir-datasets": ("ir_datasets",),
+    "mlflow": ("mlflow",),
 }
 _PACKAGES = ("arena", "judges", "retrieval_eval", "ui")
 _KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")

@@ -1,0 +1,50 @@
+"""A tournament's results in an experiment tracker: MLflow."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from judges.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from ragleague.board import Board
+
+_NOT_IN_A_KEY = re.compile(r"[^\w./ -]", re.ASCII)
+
+
+def log_to_mlflow(board: Board) -> None:
+    """Log a board to the active MLflow run, or to one that is started and ended here.
+
+    Raises:
+        MissingExtraError: MLflow is not installed.
+    """
+    try:
+        import mlflow
+    except ImportError as error:
+        raise MissingExtraError("mlflow", "'to_mlflow'") from error
+    if mlflow.active_run() is None:
+        with mlflow.start_run(run_name=board.tournament):
+            return log_to_mlflow(board)
+    frame = board.to_frame().set_index("agent")
+    found = {
+        _NOT_IN_A_KEY.sub("_", f"{agent}/{name}"): float(value)
+        for name, values in frame.select_dtypes("number").items()
+        for agent, value in values.dropna().items()
+    }
+    mlflow.log_metrics(found)
+    said = board.conclusion
+    mlflow.set_tags({"ragleague.conclusion": said.line, "ragleague.standing": said.standing})
+    mlflow.log_dict(board.json(), "leaderboard.json")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for table, rows in board.tables().items():
+            rows.to_csv(folder / f"{table}.csv", index=False)
+        mlflow.log_artifacts(name, "tables")
+        mlflow.log_artifact(str(board.report(folder / "report.html")))
+        if board.ratings is not None:
+            board.plot("compare", folder / "compare.svg")
+            mlflow.log_artifact(str(folder / "compare.svg"))
+    return None
