@@ -135,10 +135,11 @@ class _Site:
         if row is not None and ratings is not None:
             place = f"Rank {row.rank} of {len(ratings.agents)}." if row.rank else ""
             scores.insert(0, Figure("Rating", row.bt, POINTS, place, row.bt_low, row.bt_high))
-        worst = self.board.failures_table(agent, lambda query_id, _: self._address(query_id, ""))
+        every = self.board.failures_table(agent, lambda query_id, _: self._address(query_id, ""))
+        worst = first(every, _WORST, "the heat map")
         sections = [
             Section("agent", agent, "", [Figures(scores)]),
-            Section("queries", "Queries, the worst first", "", [_without_links_to_games(first(worst, _WORST, "the heat map"))]),
+            Section("queries", "Queries, the worst first", "", [_without_links_to_games(worst)]),
         ]
         if agent in self.games.agents:
             others = opponents_table(self.games, self.scores, agent, lambda other, _: self._address("", other))
