@@ -28,6 +28,7 @@ from judges.sections import Count, Paths, Section, TournamentName, as_list, besi
 from judges.spec import JudgeSpec
 from retrieval_eval.agents.spec import AgentSpec, judges_of_agents, needs_corpus, uses_corpus
 from retrieval_eval.data.collections import irds_name as dataset_name
+from retrieval_eval.data.names import NAMES
 from retrieval_eval.documents.passages import PassagesSection
 from retrieval_eval.documents.types import Limits
 
@@ -73,6 +74,14 @@ class DataSection(Section):
     """How much one document may take."""
     qrels: Sources = Field(default_factory=list)
     """People's relevance labels, to compare the judges' with, or ``irds:NAME``."""
+
+    @field_validator("columns")
+    @classmethod
+    def _known_columns(cls, given: dict[str, str | None]) -> dict[str, str | None]:
+        known = {*NAMES, "rank", "score"}
+        if unknown := [name for name in given if name not in known]:
+            raise ValueError(f"unknown name {unknown[0]!r}{nearest(unknown[0], known)}")
+        return given
 
 
 _RUNTIME_ENV: Final = (

@@ -15,7 +15,6 @@ from typing import Final
 from arena.config.whole import Config
 from arena.data.dataset import SHARED, Dataset
 from arena.data.records import (
-    COLUMNS,
     Record,
     Rows,
     Source,
@@ -266,7 +265,7 @@ def _value(name: str) -> float | str:
 
 
 def _require_columns(columns: Columns, sources: Sequence[Source]) -> None:
-    known = {"did", "document", "rank", "score", *COLUMNS}
+    known = {*NAMES, "rank", "score"}
     if unknown := [name for name in columns if name not in known]:
         raise InputError(f"columns: unknown name {unknown[0]!r}{nearest(unknown[0], known)}")
     if any(not isinstance(source, Rows) and known_format(source) is None for source in sources):

@@ -15,7 +15,14 @@ NAMES: Final[Mapping[str, Sequence[str]]] = {
     "agent": ("system", "run_id", "model", "agent_name", "system_name"),
     "answer": ("response", "output", "actual_output", "prediction", "answer_text", "completion", "generated_answer"),
     "passages": ("contexts", "retrieved_contexts", "retrieval_context", "retrieved_documents"),
-    "reference": ("reference_answer", "expected_output", "expected_answer", "ground_truth", "gold_answer"),
+    "reference": (
+        "reference_answer",
+        "expected_output",
+        "expected_answer",
+        "ground_truth",
+        "ground_truths",
+        "gold_answer",
+    ),
     "did": ("_id", "pid", "docid", "doc_id", "document_id", "id"),
     "document": ("segment", "passage", "contents", "text", "body", "document_text", "content", "page_content", "chunk"),
 }

@@ -139,6 +139,11 @@ def test_the_demos_configuration_is_one(tmp_path: Path) -> None:
             "  documents: one.csv\n",
             "data: say where the queries are with 'queries', or the answers with 'answers'",
         ),
+        (
+            "  queries: queries.csv\n",
+            "  queries: q.csv\n  columns: {answr: x}\n",
+            "data.columns: unknown name 'answr'; did",
+        ),
         ("store: stores/docs.db", "store: a\nstore: b", ":4: key 'store' stands twice"),
         ("second: {provider: anth", "strong: {provider: anth", ":10: key 'strong' stands twice"),
         ("provider: openai, model: gpt-x,", "provider: openai,", "judges.strong: provider 'openai' needs a 'model'"),
