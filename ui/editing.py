@@ -7,15 +7,18 @@ where somebody pressed a button of it, never by its address, and only through ``
 from __future__ import annotations
 
 import getpass
+import hashlib
 import json
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 import streamlit as st
 
+from arena.boards import cache
 from arena.boards.bank import history_table
 from arena.config.whole import Config, load_config
 from arena.data import safe_files
@@ -169,14 +172,55 @@ def draft(
     """
     known: AnyDraft | None = st.session_state.get(key)
     digest = safe_files.digest(path)
-    if known is None or known.path != path or (not known.is_changed and known.digest != digest):
+    if known is None:
+        known = st.session_state[key] = begin(path, digest, read())
+        _resume(key, known)
+    if known.path != path or (not known.is_changed and known.digest != digest):
         known = st.session_state[key] = begin(path, digest, read())
     elif known.digest != digest:
         st.warning("**The file was changed by somebody else** since you began to edit it.", icon=":material/warning:")
         with st.container(horizontal=True):
             st.button("Put my edits on their version", on_click=attempt, args=(_rebase, known, digest, read))
-            st.button("Drop my edits", on_click=st.session_state.pop, args=(key, None))
+            st.button("Drop my edits", on_click=_drop, args=(key, known))
+    _keep(key, known)
     return known
+
+
+def _kept(key: str, known: Draft[Any]) -> Path | None:
+    """The file, beside earlier versions, of a draft of this person, or of this browser where nobody signs in."""
+    from streamlit.web.server.starlette.starlette_app_utils import decode_xsrf_token_string
+
+    person, cookie = viewer(), st.context.cookies.get("_streamlit_xsrf", "")
+    who = decode_xsrf_token_string(cookie)[0] if person is None else person.name.encode()
+    if not who:
+        return None
+    name = hashlib.sha256(key.encode() + b" " + who).hexdigest()[:32]
+    return safe_files.history_folder(known.path) / f"draft-{name}"
+
+
+def _resume(key: str, known: Draft[Any]) -> None:
+    """Give a new draft what was kept of it before the page was loaded anew, or the server started anew."""
+    if (file := _kept(key, known)) is not None and file.is_file():
+        with suppress(OSError, ValueError):
+            vars(known).update(cache.read(file.read_bytes()))
+
+
+def _keep(key: str, known: Draft[Any], *, dropped: bool = False) -> None:
+    """Keep a draft as long as it is changed, readable for the server alone; where that cannot be written, in memory."""
+    if (file := _kept(key, known)) is None:
+        return
+    with suppress(OSError):
+        if known.is_changed and not dropped:
+            file.parent.mkdir(exist_ok=True)
+            file.touch(mode=0o600)
+            file.write_bytes(cache.written({name: own for name, own in vars(known).items() if name != "path"}))
+        else:
+            file.unlink(missing_ok=True)
+
+
+def _drop(key: str, known: Draft[Any]) -> None:
+    st.session_state.pop(key, None)
+    _keep(key, known, dropped=True)
 
 
 def _rebase(known: Draft[Any], digest: str | None, read: Callable[[], Any]) -> None:
@@ -200,12 +244,12 @@ def show_save(key: str, known: Draft[Any], save: Callable[[str], None]) -> None:
 
     def saved() -> None:
         save(str(st.session_state[field]).strip() if person is None else person.name)
-        st.session_state.pop(key)
+        _drop(key, known)
 
     with st.container(horizontal=True):
         same = not known.is_changed
         st.button("Save", type="primary", disabled=same, on_click=attempt, args=(saved,), key=f"{key}-save")
-        st.button("Drop my changes", disabled=same, on_click=st.session_state.pop, args=(key, None))
+        st.button("Drop my changes", disabled=same, on_click=_drop, args=(key, known))
 
 
 def offer_file(own: Session, name: str, section: str, endings: tuple[str, ...], save: Callable[[Path], object]) -> None:

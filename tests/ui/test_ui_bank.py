@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
+from playwright.sync_api import BrowserContext, Page
 from streamlit.testing.v1 import AppTest
 
 from arena.config.whole import Config
@@ -20,6 +21,7 @@ from arena.data.safe_files import history, history_folder
 from arena.store import Store
 from judges.types import Query
 from retrieval_eval.exam.bank_files import read_bank
+from tests.support.browser import chromium, reader, served, settle
 from tests.support.exams import (
     ITEMS,
     LAYERS,
@@ -137,6 +139,35 @@ def test_an_edit_can_be_taken_back(here: Here, text: str | None) -> None:
     assert list(table(run, "Change")["Change"]) == ["retired" if text is None else "edited"]
     run = press(run, "Drop my changes")
     assert "Take back the last edit" not in shown(run)
+
+
+def test_edits_outlast_a_reload_and_a_new_server_in_the_same_browser_until_they_are_dropped(here: Here) -> None:
+    changes = "h3:has-text('What your edits change')"
+
+    def opened(context: BrowserContext, address: str) -> Page:
+        page = context.new_page()
+        page.goto(f"{address}/workbench?view=bank")
+        settle(page)
+        return page
+
+    with chromium() as browser:
+        mine, other = reader(browser), reader(browser)
+        with served(here.config.store, here.folder / "t.yaml") as address:
+            page = opened(mine, address)
+            page.locator("textarea").first.fill(NEW)
+            page.get_by_role("button", name="Keep this change").click()
+            page.wait_for_selector(changes)
+            page.reload()
+            page.wait_for_selector(changes)
+            assert opened(other, address).locator(changes).count() == 0
+        with served(here.config.store, here.folder / "t.yaml") as address:
+            page = opened(mine, address)
+            page.wait_for_selector(changes)
+            page.get_by_role("button", name="Drop my changes").click()
+            page.wait_for_selector(changes, state="detached")
+            page.reload()
+            settle(page)
+            assert page.locator(changes).count() == 0
 
 
 def test_each_item_stands_beside_what_it_does_to_the_scores(here: Here) -> None:
