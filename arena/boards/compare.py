@@ -41,7 +41,6 @@ MOST_CHOSEN: Final = 4
 """Agents whose differences are drawn together."""
 _LEFT_OUT: Final = ("elo",)
 """No other opinion than Bradley and Terry's: the same games rated."""
-_SHORT: Final = {RATING: "Rating", "v_strict": "Nuggets, V strict"}
 _SAID: Final[Mapping[str, str]] = {"v_strict": "nuggets", "criteria": "criteria", "people": "people's votes"} | {
     "criteria, people": "people's grades"
 }
@@ -80,7 +79,7 @@ class Way:
     @property
     def title(self) -> str:
         """For people, in headings."""
-        return _SHORT.get(self.name, way_of(self.name)[0])
+        return "Rating" if self.name == RATING else way_of(self.name)[0]
 
     @property
     def said(self) -> str:
@@ -216,11 +215,11 @@ class CompareBoard(Board):
 
     def agreement(self) -> Matrix:
         """Kendall's tau of every two ways."""
-        return tau_matrix(self.methods)
+        return tau_matrix(self.methods, self.title)
 
     def correlations(self) -> Table:
         """The same, pair by pair."""
-        return method_pairs(self.methods)
+        return method_pairs(self.methods, self.title)
 
     def scatter(self, across: str, up: str, link: Link = nowhere) -> Chart:
         """Agents by two ways, with their intervals."""
@@ -230,7 +229,9 @@ class CompareBoard(Board):
             own = ways[way].scores[agent]
             return None if own.low is None or own.high is None else (own.low, own.high)
 
-        return method_chart(self.methods, across, up, ends, lambda agent: link(agent=agent))
+        return method_chart(
+            self.methods, across, up, ends=ends, link=lambda agent: link(agent=agent), title_of=self.title
+        )
 
     def deltas(self, way: str, agents: Sequence[str], groups: Mapping[str, Collection[str]]) -> Whiskers:
         """By group of queries, how far agents lie from the first of them in one way of scoring.

@@ -233,10 +233,9 @@ class QueryBoard(Board):
             return ""
         against = sum((one.separation or 0) < 0 for one in known)
         flat = sum(one.spread == 0 for one in known)
-        return (
-            f"{known[0].query_id} separates the agents most. Of {counted(len(known), 'query', 'queries')}, "
-            f"{against:,} turn the order of the others round, and nobody can be told apart on {flat:,}."
-        )
+        said = f"{known[0].query_id} separates the agents most. Of {counted(len(known), 'query', 'queries')}, "
+        said += f"{against:,} {'turns' if against == 1 else 'turn'} the order of the others round"
+        return f"{said}, and on {flat:,} all agents score the same." if flat else f"{said}."
 
     @property
     def missing(self) -> str:

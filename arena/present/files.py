@@ -32,8 +32,6 @@ _STATUSES: Final[Mapping[Status, tuple[str, str]]] = {
 }
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
 """How a cell begins that some spreadsheet takes for a formula (OWASP, "CSV Injection")."""
-_LONG: Final = 200
-"""Characters of a row's name from which on it is cut after a few lines, and whole where the pointer rests."""
 _PLOTS: Final = (".svg", ".png", ".html")
 _NUMBERS: Final = re.compile(r"-?[\d.,]+( to -?[\d.,]+)?")
 """A number or an interval, which may begin with a minus."""
@@ -282,13 +280,20 @@ def _escaped(text: str) -> str:
     return html.escape(printable(text))
 
 
+def _cut(name: str, cell: str) -> str:
+    """A cell that is cut after a few lines where it holds a long name, which is whole where the pointer rests."""
+    return f'<span class="clamped" title="{_escaped(name)}">{cell}</span>' if len(name) > markup.LONG else cell
+
+
 def _name(column: Shown, row: int) -> str:
-    cell, name = _cell(column, row, None), column.cells[row]
-    return f'<span class="clamped" title="{_escaped(name)}">{cell}</span>' if len(name) > _LONG else cell
+    cell = _cell(column, row, None)
+    return cell if column.links else _cut(column.cells[row], cell)
 
 
 def _cell(column: Shown, row: int, scale: markup.Scale | None) -> str:
-    cell = markup.linked(_escaped(column.cells[row]), column.links[row] if column.links else "")
+    cell = _escaped(column.cells[row])
+    if column.links:
+        cell = markup.linked(_cut(column.cells[row], cell), column.links[row])
     return f"{markup.in_cell(column.drawn[row], scale)}{cell}" if column.drawn else cell
 
 

@@ -38,6 +38,8 @@ _DENSE_MATRIX: Final = 14
 """With more lines or columns they stand closer to each other, and cells hold their figures alone."""
 _LONG: Final = 5
 """Characters of a column's name from which on names are turned."""
+LONG: Final = 60
+"""Characters of a name from which on it is cut after a few lines, and whole where the pointer rests."""
 _MOST_STEPS: Final = 5.5
 """From the least to the largest value."""
 _MOST_STEPS_OF_STRIP: Final = 3.5
@@ -107,6 +109,7 @@ def _whiskers(picture: Whiskers) -> str:
         heads = (
             f'<div class="line head" aria-hidden="true">{first}<span>{name}</span><i></i><span>{figure}</span></div>'
         )
+    axis = "" if picture.axis.casefold() == picture.title.casefold() else _text(picture.axis)
     kind = " ".join(
         ["lines", f"ticks-{len(scale.ticks) - 1}"]
         + ["ranked"] * ranked
@@ -114,7 +117,7 @@ def _whiskers(picture: Whiskers) -> str:
     )
     return (
         f'{legend}<div class="{kind}" role="list" aria-label="{_text(picture.words)}">{heads}{rows}'
-        f'<div class="foot" aria-hidden="true">{_ticks(scale)}{_text(picture.axis)}</div></div>'
+        f'<div class="foot" aria-hidden="true">{_ticks(scale)}{axis}</div></div>'
     )
 
 
@@ -126,7 +129,7 @@ def _line(line: Line, form: Number, scale: Scale, zero: str, *, ranked: bool) ->
     tag_of_field = f'a tabindex="-1" href="{escape(line.link)}"' if safe(line.link) else "div"
     field = f'<{tag_of_field} class="field" aria-hidden="true">{zero}{bars}</{tag_of_field.partition(" ")[0]}>'
     return (
-        f'<div class="line" role="listitem">{rank}<span class="who"><span>{linked(_text(line.name), line.link)}</span>'
+        f'<div class="line" role="listitem">{rank}<span class="who">{linked(_clamped(line.name), line.link)}'
         f'{tag}</span>{field}<div class="shown">{figures}</div></div>'
     )
 
@@ -156,7 +159,7 @@ def _figure(mark: Mark, form: Number) -> str:
 def _matrix(picture: Matrix) -> str:
     dense = len(picture.columns) > _DENSE_MATRIX
     kind = "cells" + " dense" * dense + " turned" * any(len(name) >= _LONG for name in picture.columns)
-    names = {name: linked(_text(name), picture.links.get(name, "")) for name in (*picture.rows, *picture.columns)}
+    names = {name: linked(_clamped(name), picture.links.get(name, "")) for name in (*picture.rows, *picture.columns)}
     across = "".join(f'<th scope="col"><span>{names[name]}</span></th>' for name in picture.columns)
     rows = "".join(
         f'<tr><th scope="row">{names[row]}</th>'
@@ -206,7 +209,7 @@ def _aligned(picture: Aligned) -> str:
             scales.append(scale)
     rows = ""
     for place, row in enumerate(picture.rows, 1):
-        name = linked(f"<span>{_text(row)}</span>", picture.links.get(row, ""))
+        name = linked(_clamped(row), picture.links.get(row, ""))
         rows += f'<tr><th scope="row"><span class="rank">{place}</span> {name}</th>'
         for panel, own in zip(picture.panels, scales, strict=True):
             if isinstance(panel, Grid):
@@ -263,6 +266,11 @@ def _ticks(scale: Scale) -> str:
 def linked(markup: str, link: str) -> str:
     """Markup that leads to an address, if that is given and runs nothing."""
     return f'<a href="{escape(link)}">{markup}</a>' if safe(link) else markup
+
+
+def _clamped(name: str) -> str:
+    """A name; a long one in a box that cuts it off, whole where the pointer rests on it."""
+    return f'<span class="clamped" title="{_text(name)}">{_text(name)}</span>' if len(name) > LONG else _text(name)
 
 
 def _text(text: str) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from arena.boards.agreement import WIDE, correlation_columns
 from arena.boards.calibration.people import slug
 from arena.boards.findings import least_and_most_alike
 from arena.calibration.comparison import Comparison
 from arena.calibration.consensus import OrderHealth
-from arena.calibration.methods import MethodComparison, MethodPair
+from arena.calibration.methods import MethodComparison
 from arena.calibration.style import StyleEffect
 from arena.present.blocks import Block, Remarks
 from arena.present.numbers import (
@@ -23,18 +23,18 @@ from arena.present.numbers import (
     POINTS,
     SIGNED,
     Number,
-    listed,
     with_interval,
 )
 from arena.present.picture import Cell, Chart, Dot, Matrix, of_table
 from arena.present.plain import flat
 from arena.present.table import Column, Table
 
+Title: TypeAlias = Callable[[str], str]
 _METHODS: Final[Mapping[str, tuple[str, Number]]] = {
     "elo": ("Elo", POINTS),
     "bradley_terry": ("Bradley-Terry", POINTS),
     "cover": ("EXAM-Cover", FIGURE),
-    "v_strict": ("Vital strict", FIGURE),
+    "v_strict": ("Nuggets, V strict", FIGURE),
     "people": ("People's votes", POINTS),
     "criteria": ("Criteria", FIGURE),
     "criteria, people": ("People's grades", FIGURE),
@@ -108,9 +108,14 @@ def method_blocks(found: MethodComparison | None) -> list[Block]:
     return [_scores(found), Remarks([_alike(found)]), tau_matrix(found), method_pairs(found), *charts]
 
 
-def method_pairs(found: MethodComparison) -> Table:
+def method_title(method: str) -> str:
+    """How people call a way of scoring."""
+    return way_of(method)[0]
+
+
+def method_pairs(found: MethodComparison, title_of: Title = method_title) -> Table:
     """A line for every two ways of scoring."""
-    rows = [flat(pair) | dict(zip(("first_name", "second_name"), _of(pair), strict=True)) for pair in found.pairs]
+    rows = [flat(one) | {f"{at}_name": title_of(getattr(one, at)) for at in ("first", "second")} for one in found.pairs]
     agents = max((pair.agents for pair in found.pairs), default=0)
     note = (
         "1 is the same order of agents, 0 none in common, -1 the reverse; intervals by scoring every way anew on the "
@@ -136,8 +141,10 @@ def method_chart(
     found: MethodComparison,
     across: str,
     up: str,
+    *,
     ends: Callable[[str, str], tuple[float, float] | None] = lambda way, agent: None,  # noqa: ARG005
     link: Callable[[str], str] = lambda agent: "",  # noqa: ARG005
+    title_of: Title = method_title,
 ) -> Chart:
     """Agents by two ways of scoring; those whose places differ most are named first.
 
@@ -147,12 +154,13 @@ def method_chart(
         up: another.
         ends: the interval of a way's score of an agent.
         link: the address that an agent's dot leads to.
+        title_of: how a way of scoring is called.
     """
     ways = {way.method: way for way in found.methods}
     x, y = ways[across], ways[up]
     both = sorted(x.scores.keys() & y.scores.keys(), key=lambda agent: (-abs(x.ranks[agent] - y.ranks[agent]), agent))
     tau = next((pair.kendall.value for pair in found.pairs if {pair.first, pair.second} == {across, up}), None)
-    first, second = _names(across, up)
+    first, second = title_of(across), title_of(up)
     return Chart(
         slug(across, up),
         f"{first} and {second}: Kendall's tau {FIGURE.write(tau)}",
@@ -174,12 +182,12 @@ def method_chart(
     )
 
 
-def tau_matrix(found: MethodComparison) -> Matrix:
+def tau_matrix(found: MethodComparison, title_of: Title = method_title) -> Matrix:
     """Kendall's tau of every two ways of scoring."""
-    names = _names(*(way.method for way in found.methods))
+    names = [title_of(way.method) for way in found.methods]
     cells: dict[tuple[str, str], Cell] = {}
     for pair in found.pairs:
-        tau, (first, second) = pair.kendall, _of(pair)
+        tau, first, second = pair.kendall, title_of(pair.first), title_of(pair.second)
         if tau.value is not None:
             below = "" if tau.low is None else FIGURE.between(tau.low, tau.high)
             told = f"{first} and {second}: tau {with_interval(tau)}, Spearman's rho {with_interval(pair.spearman)}"
@@ -220,20 +228,15 @@ def way_of(method: str) -> tuple[str, Number]:
     return _METHODS.get(method, (method if measure == method else f"{measure} by people", FIGURE))
 
 
-def _names(*methods: str) -> list[str]:
-    return [way_of(method)[0] for method in methods]
-
-
-def _of(pair: MethodPair) -> list[str]:
-    return _names(pair.first, pair.second)
-
-
 def _alike(found: MethodComparison) -> str:
     """Which two ways of scoring agree most, and which least, by Kendall's tau."""
     ends = least_and_most_alike(found)
     if ends is None:
         return "No two ways of scoring tell agents apart."
-    least, most = (f"{listed(_of(pair))} (tau {FIGURE.write(pair.kendall.value)})" for pair in ends)
+    least, most = (
+        f"{method_title(pair.first)} and {method_title(pair.second)} (tau {FIGURE.write(pair.kendall.value)})"
+        for pair in ends
+    )
     return f"Most alike are {most}." if least == most else f"Most alike are {most}, least {least}."
 
 
@@ -263,6 +266,8 @@ def style_blocks(styles: Sequence[StyleEffect]) -> list[Block]:
         return []
     rows = [flat(effect) | {"quality": _QUALITIES.get(effect.name, effect.name)} for effect in styles]
     table = Table("style", "What judges like besides strength", _STYLES, rows)
-    words, caption = "What each quality is worth to each judge.", "An interval on one side of 0 is an effect."
-    picture = of_table(table, {"blue": "points"}, "rating points", words, caption=caption, names=2, zero=True)
+    words = "What each quality of an answer is worth to each judge, in rating points, between equally good agents."
+    caption = f"{words} Right of 0 the judge favours it; an interval that holds 0 may be chance."
+    axis = "points for a quality"
+    picture = of_table(table, {"blue": "points"}, axis, words, caption=caption, names=2, zero=True)
     return [*picture, table]
