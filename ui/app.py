@@ -31,13 +31,11 @@ class Page:
 
     Attributes:
         title: in the menu.
-        purpose: a sentence.
         views: what draws each of its parts, by what the address calls it; the first is opened.
         grouped: whether it can show one group of queries.
     """
 
     title: str
-    purpose: str
     views: Mapping[str, Callable[[data.Source], None]]
     grouped: bool = False
 
@@ -142,27 +140,11 @@ def _choice(label: str, options: Sequence[tuple[str, str]], chosen: str) -> str:
 
 
 PAGES: Final = (
-    Page(
-        "Leaderboard",
-        "Who leads, how sure that is, and whether the judge can be trusted.",
-        {"leaderboard": leaderboard.show},
-        grouped=True,
-    ),
-    Page(
-        "Compare",
-        "Every way of scoring side by side, and whether they agree.",
-        {"compare": compare.show},
-        grouped=True,
-    ),
-    Page(
-        "Queries",
-        "Which queries separate the agents, and every game on them.",
-        {"queries": queries.show, "games": games.show},
-        grouped=True,
-    ),
+    Page("Leaderboard", {"leaderboard": leaderboard.show}, grouped=True),
+    Page("Compare", {"compare": compare.show}, grouped=True),
+    Page("Queries", {"queries": queries.show, "games": games.show}, grouped=True),
     Page(
         "Trust",
-        "Whether the judge can be trusted, and the answer if it is biased.",
         {
             "checks": trust.checks,
             "people": trust.people,
@@ -171,14 +153,9 @@ PAGES: Final = (
             "disagreements": trust.disagreements,
         },
     ),
-    Page(
-        "Review",
-        "People judge answers and documents, without knowing whose they are.",
-        {"vote": review.vote, "label": review.label, "grade": review.grade, "assess": review.assess},
-    ),
+    Page("Review", {"vote": review.vote, "label": review.label, "grade": review.grade, "assess": review.assess}),
     Page(
         "Workbench",
-        "Runs, the exam bank and nuggets with what they do to the scores, and ratings over time.",
         {
             "runs": workbench.show_runs,
             "bank": items.show_bank,

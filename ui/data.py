@@ -162,8 +162,7 @@ queries = judged(Store.queries, "Reading the queries …")
 """The queries alone, in their order."""
 games = judged(cached_games, "Reading the games …")
 """All games wanted, played or not, in the order of the plan, without their texts."""
-labels = judged(labels_of, "Reading the labels …")
-"""What the relevance judges together said about each retrieved document."""
+_labelled = judged(labels_of, "Reading the labels …")
 labels_of_query = judged(labels_of, "Reading the labels …", _ONE_BY_ONE)
 """The same of one query, by its id."""
 labels_by_judge = judged(samples.labels_by_judge, "Reading the labels …", _ONE_BY_ONE)
@@ -258,6 +257,16 @@ def _show_progress(work: Work) -> None:
 
 
 @derived()
+def labels(source: Source) -> Labels:
+    """What the relevance judges together called each retrieved document, by query and document."""
+    found: dict[str, dict[str, int]] = {}
+    for (query_id, doc_id), result in _labelled(source).items():
+        if isinstance(result, Judgment):
+            found.setdefault(query_id, {})[doc_id] = label_of(result.outcome)
+    return found
+
+
+@derived()
 def scores(source: Source) -> Floats:
     """The score of each game's first agent, NaN without a verdict."""
     return games(source).scores(settings(source).win_and_tie)
@@ -333,16 +342,12 @@ def exam_labels(source: Source) -> Mapping[Whose, Labels]:
     found = study(source)
     if found is None:
         return {}
-    passages = {query_id: set(grid.passages) for query_id, grid in found.grids.grids.items()}
-    judged: dict[str, dict[str, int]] = {}
-    for (query_id, doc_id), result in labels(source).items():
-        if (label := label_in(result)) is not None:
-            judged.setdefault(query_id, {})[doc_id] = label
-    given: Mapping[Whose, Labels] = {"people": dataset(source).qrels, "judge": judged}
+    given: Mapping[Whose, Labels] = {"people": dataset(source).qrels, "judge": labels(source)}
     own: dict[Whose, Labels] = {
         whose: {
-            query_id: {passage: label for passage, label in of_query.items() if passage in passages.get(query_id, ())}
-            for query_id, of_query in some.items()
+            query_id: {passage: some[query_id][passage] for passage in grid.passages if passage in some[query_id]}
+            for query_id, grid in found.grids.grids.items()
+            if query_id in some
         }
         for whose, some in given.items()
     }
@@ -354,8 +359,3 @@ def exam_depth(source: Source) -> int:
     exam = settings(source).exam
     assert exam is not None
     return exam.section.depth
-
-
-def label_in(result: Any) -> int | None:
-    """The label of a relevance result, if it is one."""
-    return label_of(result.outcome) if isinstance(result, Judgment) else None

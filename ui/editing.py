@@ -26,7 +26,7 @@ from arena.present.blocks import Block
 from arena.present.table import Table
 from judges.errors import InputError, RagleagueError
 from ui import data, text
-from ui.access import allowed, viewer
+from ui.access import Action, allowed, viewer
 from ui.address import unfold
 from ui.show import show_block, show_table
 from ui.text import problem
@@ -65,20 +65,20 @@ def session() -> Session | None:
     return Session(Path(given), load_config(Path(given))) if given and allowed("edit") else None
 
 
-def check_editor() -> None:
-    """For what a button calls, which was drawn before: whether the viewer may still edit.
+def check(may: Action = "edit") -> None:
+    """For what a button calls, which was drawn before: whether the viewer may still do so.
 
     Raises:
         InputError: they may not.
     """
-    if not allowed("edit"):
-        raise InputError("your role does not allow edits any more")
+    if not allowed(may):
+        raise InputError(f"your role does not allow to {may} any more")
 
 
-def attempt(action: Callable[..., None], *given: object) -> None:
-    """Do what an editor's button says, or let ``say_refused`` say with the next drawing why not."""
+def attempt(action: Callable[..., None], *given: object, may: Action = "edit") -> None:
+    """Do what a button says, or let ``say_refused`` say with the next drawing why not."""
     try:
-        check_editor()
+        check(may)
         action(*given)
     except (RagleagueError, ValueError) as error:
         st.session_state[_REFUSED] = str(error)

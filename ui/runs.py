@@ -24,7 +24,7 @@ from arena.store import Store
 from arena.store.runs import Run, Runs
 from arena.store.wants import Progress, progress
 from judges.errors import DataError, InputError
-from ui.editing import Session, check_editor
+from ui.editing import Session, check
 
 _TAIL: Final = 16_384
 """Bytes of the end of a log that are shown."""
@@ -122,7 +122,7 @@ def start(session: Session, *, retry_failed: bool = False) -> None:
         InputError: not allowed, or a run of it is at work.
         DataError: its log cannot be written.
     """
-    check_editor()
+    check()
     with _started().lock:
         runs = latest(session.config.store, session.config.name, 1)
         if begins(session) or (runs and runs[0].state == "running"):
@@ -153,7 +153,7 @@ def stop(session: Session, run: Run | None) -> None:
     Raises:
         InputError: not allowed, or it is at work on another machine.
     """
-    check_editor()
+    check()
     process = _started().processes.get(session.path)
     if process is not None and process.poll() is None:
         process.send_signal(signal.SIGINT)

@@ -138,25 +138,37 @@ def _choosable(table: Table, places: list[int], choose: Callable[[int], None], c
     return {"key": key, "on_select": pick, "selection_mode": "single-row"}
 
 
+def offer(name: str, kind: str, content: Callable[[], bytes], about: str | None = None) -> None:
+    """Draw a button that saves a file, made when it is asked for.
+
+    Args:
+        name: of the file; its ending names the button.
+        kind: its media type.
+        content: makes it.
+        about: what the button says of it.
+    """
+    st.download_button(
+        name.rpartition(".")[2].upper(),
+        content,
+        file_name=name,
+        mime=kind,
+        key=f"download-{name}",
+        type="tertiary",
+        icon=":material/download:",
+        on_click="ignore",
+        help=about,
+    )
+
+
 def _download(name: str, shown: Callable[[], Table]) -> None:
-    """A button that saves a table as CSV, made when it is asked for."""
+    """A button that saves a table as CSV."""
 
     def content() -> bytes:
         found, _ = frame(shown())
         rows = found.astype(object).where(found.notna(), "").itertuples(index=False, name=None)
         return spreadsheet([str(heading) for heading in found], rows).encode()
 
-    st.download_button(
-        "CSV",
-        content,
-        file_name=f"{name}.csv",
-        mime="text/csv",
-        key=f"download-{name}",
-        type="tertiary",
-        icon=":material/download:",
-        on_click="ignore",
-        help="Save this table, as it is filtered now, as a CSV file.",
-    )
+    offer(f"{name}.csv", "text/csv", content, "Save this table, as it is filtered now, as a CSV file.")
 
 
 def _filtered(table: Table) -> list[int]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -14,7 +13,7 @@ from arena.present.files import html_block
 from arena.present.picture import Aligned
 from ui import data, text
 from ui.address import link, pick, say_what_is_unknown, switch, unfold
-from ui.show import show_block, show_section, show_table
+from ui.show import offer, show_block, show_section, show_table
 from ui.text import incomplete, nothing
 
 _YAML: Final = "exam:\n  judge: YOUR_JUDGE\nnuggets:\n  judge: YOUR_JUDGE"
@@ -70,22 +69,9 @@ def _figure(source: data.Source, carried: str) -> tuple[Aligned, str]:  # noqa: 
 def _export(figure: Aligned) -> None:
     from arena.present import charts
 
-    forms: dict[str, tuple[str, Callable[[], bytes]]] = {
-        "SVG": ("image/svg+xml", lambda: charts.svg(figure).encode()),
-        "PNG": ("image/png", lambda: charts.png(figure)),
-    }
     with st.container(horizontal=True, gap="small"):
-        for name, (kind, drawn) in forms.items():
-            st.download_button(
-                name,
-                drawn,
-                file_name=f"compare.{name.lower()}",
-                mime=kind,
-                key=f"figure-{name}",
-                type="tertiary",
-                icon=":material/download:",
-                on_click="ignore",
-            )
+        offer("compare.svg", "image/svg+xml", lambda: charts.svg(figure).encode())
+        offer("compare.png", "image/png", lambda: charts.png(figure))
 
 
 def _show_agreement(source: data.Source, board: CompareBoard) -> None:  # noqa: ARG001

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
+from functools import partial
 from typing import Final
 
 import streamlit as st
@@ -22,18 +23,17 @@ from arena.data.dataset import SHARED
 from arena.data.games import GameKey
 from arena.store import Store
 from arena.store.annotations import Annotations, annotator_name
-from judges.errors import CAUSES, InputError, RagleagueError
+from judges.errors import CAUSES
 from judges.types import JudgeFailure, Judgment, details_of, label_of
 from ui import data, text
 from ui.access import allowed, viewer
 from ui.address import link, unfold
+from ui.editing import attempt, say_refused
 from ui.show import show_block
 from ui.text import Line, nothing, problem
 
 _DOCUMENTS: Final = 10
 """Documents drawn at first."""
-_REFUSED: Final = "flag-refused"
-
 
 flags = data.stored(flags_of)
 """What people flagged."""
@@ -177,8 +177,7 @@ def _show_flags(source: data.Source, key: GameKey) -> None:
     found = flags(source).get(key, ())
     for one in found:
         text.lines(Line("body", f"{one.annotator}: {one.value['comment']}", [("flagged", "bad")]))
-    if refused := st.session_state.pop(_REFUSED, None):
-        problem("Not saved.", refused)
+    say_refused("Not saved.")
     if not allowed("vote"):
         return
     with unfold("Flag this game", "flag") as opened:
@@ -188,26 +187,17 @@ def _show_flags(source: data.Source, key: GameKey) -> None:
             st.text_input("Your name or initials", key="annotator", bind="query-params", max_chars=80, width=320)
         st.text_area("What is odd about it?", key="comment", max_chars=2000)
         with st.container(horizontal=True):
-            st.button("Flag", on_click=_attempt(source, key, comment=True), type="primary")
+            st.button("Flag", on_click=partial(attempt, _flag, source, key, True, may="vote"), type="primary")
             if found:
-                st.button("Take my flag back", on_click=_attempt(source, key, comment=False))
+                st.button("Take my flag back", on_click=partial(attempt, _flag, source, key, False, may="vote"))
 
 
-def _attempt(source: data.Source, key: GameKey, *, comment: bool) -> Callable[[], None]:
+def _flag(source: data.Source, key: GameKey, comment: bool) -> None:
     """Flag a game with what the viewer wrote, or take their flag back."""
-
-    def save() -> None:
-        try:
-            if not allowed("vote"):
-                raise InputError("Your role is to read.")
-            person = viewer()
-            who = annotator_name(st.session_state.get("annotator", "") if person is None else person.name)
-            said = st.session_state["comment"].strip() if comment else None
-            with closing(Store.open(source.location)) as store:
-                dataset = store.dataset(source.tournament, key.query_id)
-                Annotations(store, source.tournament).add([flag(key, dataset, who, said)])
-            st.session_state["comment"] = ""
-        except RagleagueError as error:
-            st.session_state[_REFUSED] = str(error)
-
-    return save
+    person = viewer()
+    who = annotator_name(st.session_state.get("annotator", "") if person is None else person.name)
+    said = st.session_state["comment"].strip() if comment else None
+    with closing(Store.open(source.location)) as store:
+        dataset = store.dataset(source.tournament, key.query_id)
+        Annotations(store, source.tournament).add([flag(key, dataset, who, said)])
+    st.session_state["comment"] = ""

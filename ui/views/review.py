@@ -25,10 +25,11 @@ from arena.stages.samples import outcomes
 from arena.store import Store
 from arena.store.annotations import Annotation, Annotations, Kind, annotator_name, texts_digest
 from judges.errors import InputError, RagleagueError
-from judges.types import Judgment, Task, Verdict, label_of
+from judges.types import Judgment, Task, Verdict
 from retrieval_eval.nuggets.types import Support
 from ui import data, text
 from ui.access import allowed, viewer
+from ui.editing import check
 from ui.text import nothing, problem
 
 
@@ -271,8 +272,7 @@ class Review:
         state.undone = [own for own in state.undone if own != task.task_id]
 
     def _keep(self, task: AnnotationTask, values: Sequence[Any] | None) -> None:
-        if not allowed("vote"):
-            raise InputError("Your role is to read.")
+        check("vote")
         seconds = time.monotonic() - self._state.begun.get(task.task_id, time.monotonic())
         with closing(Store.open(self.source.location)) as store:
             said = task.annotations(self.who, values, seconds)
@@ -373,15 +373,9 @@ def _annotator() -> str | None:
         return None
 
 
-def _labels(source: data.Source) -> dict[tuple[str, str], int]:
-    return {
-        names: label_of(result.outcome) for names, result in data.labels(source).items() if isinstance(result, Judgment)
-    }
-
-
 @data.derived()
 def _scale(source: data.Source) -> Sequence[Choice]:
-    scale = scale_of(data.settings(source), _labels(source).values())
+    scale = scale_of(data.settings(source), [label for own in data.labels(source).values() for label in own.values()])
     ends = {scale[0][0]: "not relevant at all", scale[-1][0]: "all one could wish for"}
     return [
         Choice(label, f"Label {label}", _digit(label), ends.get(label, "") if word == str(label) else word)
@@ -443,7 +437,11 @@ _FORMS: Final = (
         "How relevant is the document?",
         *("document", "documents", "labelled"),
         *("No document has a label yet.", "retrieval:\n  judge: JUDGE"),
-        lambda source, who: tasks.documents(_labels(source), data.dataset(source), who),
+        lambda source, who: tasks.documents(
+            [(query_id, doc_id) for query_id, own in data.labels(source).items() for doc_id in own],
+            data.dataset(source),
+            who,
+        ),
         _scale,
     ),
     Form(
