@@ -24,6 +24,7 @@ from typing import Any, Final
 from playwright.sync_api import Page
 
 from arena.boards.cache import cached_leaderboard
+from arena.boards.compare import compare_board
 from arena.store import Store
 from benchmarks import page_store
 from tests.support.browser import chromium, reader, served
@@ -40,6 +41,10 @@ BARS_S: Final = {
 """Processor seconds of the server."""
 SEEN_S: Final = 1.0
 """Until a person sees a warm page."""
+COLD_S: Final = 3.0
+"""Until a person sees the first page of a server that was just started."""
+VOTED_S, AFTER_S = 0.5, 1.5
+"""Until a vote is said to be saved, and until the leaderboard after it is seen."""
 MEMORY_MB: Final = 1000
 REPEATS: Final = 11
 FILTERS: Final = {
@@ -91,7 +96,8 @@ def rate(store: Path) -> None:
     with closing(Store.open(str(store))) as opened:
         begun = time.process_time()
         cached_leaderboard(opened, page_store.NAME)
-        print(f"rating the games, or reading their ratings: {time.process_time() - begun:.2f} s processor")
+        compare_board(opened, page_store.NAME)
+        print(f"rating and comparing, or reading what was kept of it: {time.process_time() - begun:.2f} s processor")
 
 
 def measured(small: Path, large: Path) -> dict[str, Any]:
@@ -152,21 +158,39 @@ def timed(run: Any) -> tuple[float, float]:
 
 
 def in_browser(store: Path) -> None:
-    """Seconds from an address to a page that is drawn."""
-    with served(store) as ours, chromium() as browser:
+    """Seconds from an address to a page that is drawn: with a new server, and with one that drew it before."""
+    with chromium() as browser:
         page = reader(browser).new_page()
         page.set_default_timeout(120_000)
-        addresses = {"leaderboard": ours, **{name: f"{ours}/{name}" for name in OTHERS}}
-        for address in addresses.values():
-            opened(page, address)
-        seconds: dict[str, list[float]] = {name: [] for name in addresses}
-        for _ in range(REPEATS):
-            for name, address in addresses.items():
-                seconds[name].append(opened(page, address))
-        for name, found in seconds.items():
-            median, span = statistics.median(found), f"{min(found):.2f} to {max(found):.2f}"
-            print(f"Chromium, warm {name:18} {median:6.2f} s ({span}){verdict(median, SEEN_S)}")
-        show_memory("the server", peak_mb(pid_of(store)))
+        for name in ("leaderboard", *OTHERS):
+            with served(store) as ours:
+                seconds = opened(page, ours if name == "leaderboard" else f"{ours}/{name}")
+                print(f"Chromium, cold {name:18} {seconds:6.2f} s{verdict(seconds, COLD_S)}", flush=True)
+        with served(store) as ours:
+            _warm(page, ours)
+            show_memory("the server", peak_mb(pid_of(store)))
+
+
+def _warm(page: Page, ours: str) -> None:
+    addresses = {"leaderboard": ours, **{name: f"{ours}/{name}" for name in OTHERS}}
+    for address in addresses.values():
+        opened(page, address)
+    seconds: dict[str, list[float]] = {name: [] for name in addresses}
+    for _ in range(REPEATS):
+        for name, address in addresses.items():
+            seconds[name].append(opened(page, address))
+    for voter in range(REPEATS):
+        opened(page, f"{ours}/review?view=vote&annotator=v{voter}-{time.time_ns()}")
+        page.wait_for_timeout(600)  # a press so soon after the last is taken for the same
+        begun = time.perf_counter()
+        page.keyboard.press("1")
+        page.wait_for_selector("p[role=status]:has-text('Saved')")
+        seconds.setdefault("a vote", []).append(time.perf_counter() - begun)
+        seconds.setdefault("leaderboard after it", []).append(opened(page, ours))
+    bars = {"a vote": VOTED_S, "leaderboard after it": AFTER_S}
+    for name, found in seconds.items():
+        median, span = statistics.median(found), f"{min(found):.2f} to {max(found):.2f}"
+        print(f"Chromium, warm {name:20} {median:6.2f} s ({span}){verdict(median, bars.get(name, SEEN_S))}")
 
 
 def opened(page: Page, address: str) -> float:

@@ -142,9 +142,10 @@ def _ask(
 
 
 def _keep(config: Config, run_id: str) -> None:
-    """Keep the leaderboard, where its agents stand after this run, and what takes long to compute of people."""
-    from arena.boards.cache import cached_leaderboard
-    from arena.people.calibrate import keep_slow_figures
+    """Keep the leaderboard, where its agents stand after this run, and what takes long of a large tournament."""
+    from arena.boards.cache import cached_games, cached_leaderboard
+    from arena.boards.compare import compare_board
+    from arena.people.calibrate import WORTH_KEEPING, keep_slow_figures
     from arena.run.recorder import standings_of
     from arena.store import Store
     from arena.store.runs import Runs
@@ -153,3 +154,5 @@ def _keep(config: Config, run_id: str) -> None:
         board = cached_leaderboard(store, config.name)
         Runs(store, config.name).keep_standings(run_id, standings_of(board))
         keep_slow_figures(store, config.name)
+        if len(cached_games(store, config.name)) >= WORTH_KEEPING:
+            compare_board(store, config.name)
