@@ -34,7 +34,7 @@ _METHODS: Final[Mapping[str, tuple[str, Number]]] = {
     "elo": ("Elo", POINTS),
     "bradley_terry": ("Bradley-Terry", POINTS),
     "cover": ("EXAM-Cover", FIGURE),
-    "v_strict": ("Nuggets, V strict", FIGURE),
+    "v_strict": ("Nuggets V strict", FIGURE),
     "people": ("People's votes", POINTS),
     "criteria": ("Criteria", FIGURE),
     "criteria, people": ("People's grades", FIGURE),
