@@ -13,13 +13,13 @@ import numpy as np
 from arena.data.verdicts import ImportedVerdicts, read_verdicts
 from arena.data.win_matrix import read_win_matrix
 from arena.ratings.covariates import Controlled, controlled_ratings, standardised_difference
-from arena.ratings.games import Floats, VerdictTable, as_games, tabulate
+from arena.ratings.games import Floats, as_games
 from arena.ratings.health import judge_health
 from arena.ratings.judges import of_judge
 from arena.ratings.pairs import from_win_matrix
 from arena.ratings.rate import Ratings, RatingSettings, rate, rate_games
 from judges.errors import DataError, InputError
-from retrieval_eval.data.rows import Row
+from retrieval_eval.data.columns import Texts, in_order
 from retrieval_eval.stats.estimate import Estimate
 
 BY_QUERY = "qid"
@@ -107,21 +107,18 @@ def rate_table(file: Path, settings: RatingSettings, options: TableOptions) -> R
         skip_self_play=options.skip_self_play,
         preferences=settings.preferences == "soft",
     )
-    if not read.verdicts:
+    if not len(read.table):
         raise DataError(file, "no row is left to rate")
     if settings.position and read.order_unknown:
-        raise _error(
-            file, read, read.order_known.index(False), "position needs the order of every row, and it is empty"
-        )
+        raise read.error(int(read.order_known.argmin()), "position needs the order of every row, and it is empty")
     clusters = _clusters(file, read, options.cluster_column) if options.cluster_column else None
-    verdicts = tabulate(read.verdicts)
     return RatedTable(
-        _with_known_order(rate(verdicts, settings, clusters=clusters), read, settings),
-        _by_judge(file, read, verdicts, settings, clusters) if options.by_judge else {},
-        _controlled(file, read, verdicts, settings, options) if options.covariates else None,
+        _with_known_order(rate(read.table, settings, clusters=clusters), read, settings),
+        _by_judge(file, read, settings, clusters) if options.by_judge else {},
+        _controlled(file, read, settings, options) if options.covariates else None,
         {
             "rows": read.rows,
-            "verdicts": len(read.verdicts),
+            "verdicts": len(read.table),
             "skipped": read.skipped,
             "self_play": read.self_play,
             "duplicates": read.duplicates,
@@ -152,14 +149,14 @@ def column_names(given: Sequence[str], option: str = "--column") -> dict[str, st
 def _by_judge(
     file: Path,
     read: ImportedVerdicts,
-    verdicts: VerdictTable,
     settings: RatingSettings,
     clusters: Mapping[str, str] | None,
 ) -> dict[str, Ratings]:
-    nameless = next((place for place, verdict in enumerate(read.verdicts) if not verdict.judge.strip()), None)
-    if nameless is not None:
+    verdicts = read.table
+    nameless = np.array([not judge.strip() for judge in verdicts.judges], np.bool_)[verdicts.judge]
+    if nameless.any():
         problem = "--by judge needs a judge in every row; name their column with --column judge=COLUMN"
-        raise _error(file, read, nameless, problem)
+        raise read.error(int(nameless.argmax()), problem)
     found = {}
     for judge in verdicts.judges:
         try:
@@ -176,40 +173,40 @@ def _with_known_order(
     """Health of places from the verdicts alone whose order is given; an order taken for granted says nothing of it."""
     if not read.order_unknown or ratings.judge_health is None:
         return ratings
-    told = [
-        verdict
-        for verdict, known in zip(read.verdicts, read.order_known, strict=True)
-        if known and judge in {None, verdict.judge}
-    ]
-    of_told = judge_health(told, ties=settings.ties, scale=settings.scale) if told else None
+    told = read.order_known.copy()
+    if judge is not None:
+        told &= read.table.judge == read.table.judges.index(judge)
+    of_told = judge_health(read.table.of(told), ties=settings.ties, scale=settings.scale) if told.any() else None
     values: dict[str, Any] = {name: getattr(of_told, name, unknown) for name, unknown in _OF_ORDER.items()}
     return replace(ratings, judge_health=replace(ratings.judge_health, **values), beyond_place=None)
 
 
 def _clusters(file: Path, read: ImportedVerdicts, column: str) -> dict[str, str]:
     """For each query the value of another column, by which verdicts are resampled."""
-    found: dict[str, str] = {}
-    for place, (verdict, value) in enumerate(zip(read.verdicts, _extra(file, read, column), strict=True)):
-        if verdict.query_id is None:
-            raise InputError(f"{file}: --cluster {column} needs a 'qid' column; name it with --column qid=COLUMN")
-        if not value.strip():
-            raise _error(file, read, place, f"--cluster {column}: this row has no value there")
-        if found.setdefault(verdict.query_id, value) != value:
-            before = found[verdict.query_id]
-            problem = f"--cluster {column}: query {verdict.query_id!r} has the value {before!r} above and another here"
-            raise _error(file, read, place, problem, value)
-    return found
+    queries, query, (names, value) = read.table.queries, read.table.query, _extra(file, read, column)
+    if queries is None or query is None:
+        raise InputError(f"{file}: --cluster {column} needs a 'qid' column; name it with --column qid=COLUMN")
+    empty = np.array([not str(name).strip() for name in names], np.bool_)[value]
+    if empty.any():
+        raise read.error(int(empty.argmax()), f"--cluster {column}: this row has no value there")
+    _, first = np.unique(query, return_index=True)
+    of_query = value[first]
+    other = value != of_query[query]
+    if other.any():
+        at = int(other.argmax())
+        before = names[of_query[query[at]]]
+        problem = f"--cluster {column}: query {queries[query[at]]!r} has the value {before!r} above and another here"
+        raise read.error(at, problem, names[value[at]])
+    return {name: str(names[code]) for name, code in zip(queries, of_query, strict=True)}
 
 
-def _controlled(
-    file: Path, read: ImportedVerdicts, verdicts: VerdictTable, settings: RatingSettings, options: TableOptions
-) -> Controlled:
+def _controlled(file: Path, read: ImportedVerdicts, settings: RatingSettings, options: TableOptions) -> Controlled:
     """Controlled ratings take every verdict as a game, since its two answers have their own covariates."""
     covariates = {name: _difference(file, read, name) for name in options.covariates}
-    games = as_games(verdicts, soft=settings.preferences == "soft")
+    games = as_games(read.table, soft=settings.preferences == "soft")
     if options.cluster_column:
-        values = np.array(_extra(file, read, options.cluster_column))
-        games = replace(games, cluster=np.unique(values, return_inverse=True)[1].astype(np.int32))
+        _, (cluster,) = in_order(_extra(file, read, options.cluster_column))
+        games = replace(games, cluster=cluster)
     try:
         return controlled_ratings(games, covariates, settings.bradley_terry, by_query=settings.cluster)
     except ValueError as error:
@@ -219,37 +216,39 @@ def _controlled(
 def _difference(file: Path, read: ImportedVerdicts, name: str) -> Floats:
     """The covariate of the answer shown first minus that of the second, in standard deviations."""
     plain, log = name.removeprefix(LOG), name.startswith(LOG)
-    if name.startswith(_LOG_NAME) and f"{name}_a" not in read.extras:  # as a tournament names it: log_length
+    if name.startswith(_LOG_NAME) and f"{name}_a" not in read.further:  # as a tournament names it: log_length
         plain, log = name.removeprefix(_LOG_NAME), True
     first, separator, second = plain.partition(":")
     columns = (first, second) if separator else (f"{plain}_a", f"{plain}_b")
     of_a, of_b = (_numbers(file, read, column, log=log) for column in columns)
-    swapped = np.asarray(read.swapped, np.bool_)
-    shown_first, shown_second = np.where(swapped, of_b, of_a), np.where(swapped, of_a, of_b)
+    shown_first, shown_second = np.where(read.swapped, of_b, of_a), np.where(read.swapped, of_a, of_b)
     return standardised_difference(shown_first, shown_second, log=log)
 
 
 def _numbers(file: Path, read: ImportedVerdicts, column: str, *, log: bool) -> Floats:
     texts = _extra(file, read, column)
-    numbers = np.empty(len(texts))
-    for place, text in enumerate(texts):
-        try:
-            numbers[place] = float(text)
-        except ValueError:
-            numbers[place] = math.nan
-        if not math.isfinite(numbers[place]):
-            raise _error(file, read, place, f"{column!r} is to be controlled for and is no number", text)
-        if log and numbers[place] < 0:
-            raise _error(file, read, place, f"{column!r} is negative and has no logarithm", text)
+    numbers = np.array([_finite(str(name)) for name in texts.names])[texts.codes]
+    for wrong, problem in (
+        (np.isnan(numbers), f"{column!r} is to be controlled for and is no number"),
+        (numbers < 0 if log else np.isnan(numbers), f"{column!r} is negative and has no logarithm"),
+    ):
+        if wrong.any():
+            at = int(wrong.argmax())
+            raise read.error(at, problem, texts.names[texts.codes[at]])
     return numbers
 
 
-def _extra(file: Path, read: ImportedVerdicts, column: str) -> Sequence[str]:
-    if column not in read.extras:
-        known = ", ".join(sorted(read.extras)) or "none"
+def _finite(text: str) -> float:
+    """A number, NaN where it is none."""
+    try:
+        number = float(text)
+    except ValueError:
+        return math.nan
+    return number if math.isfinite(number) else math.nan
+
+
+def _extra(file: Path, read: ImportedVerdicts, column: str) -> Texts:
+    if column not in read.further:
+        known = ", ".join(sorted(read.further)) or "none"
         raise InputError(f"{file}: no further column {column!r}; there are: {known}")
-    return read.extras[column]
-
-
-def _error(file: Path, read: ImportedVerdicts, place: int, problem: str, value: str | None = None) -> DataError:
-    return Row(file, read.lines[place], {}).error(problem, value)
+    return read.further[column]

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
+from pydantic import Field
 
 from arena.cli.console import INCOMPLETE
 from arena.cli.options import Details, Form, Grouped, Samples, Set, Source, Tournament, read_set
 from judges.errors import InputError
-from judges.sections import Count, Section
+from judges.sections import Section
 
 if TYPE_CHECKING:
     from arena.ratings.rate import Ratings
@@ -101,7 +102,7 @@ class _Fine(Section):
     initial: float = 1000.0
     scale: float = 400.0
     k: float = 32.0
-    tournaments: Count = 500
+    tournaments: Annotated[int, Field(ge=0)] = 500
 
 
 def rate(
@@ -151,7 +152,7 @@ def rate(
     --set: ties=davidson, rao-kupper or half (how Bradley-Terry counts a tie); preferences=soft (games scored by columns
     p_a, p_b, p_tie); position=true (what being shown first is worth); intervals=sandwich (a formula, quicker);
     anchor=AGENT (whose Bradley-Terry rating is 'initial'); initial=1000 and scale=400 (points per factor of ten in the
-    odds); k=32 and tournaments=500 (Elo's step, and the random orders it is averaged over).
+    odds); k=32 and tournaments=500 (Elo's step, and the random orders it is averaged over; 0: no Elo).
     """
     from arena.boards.rated_tables import TableOptions, rate_table, rate_win_matrix
     from arena.boards.ratings import RatedBoard

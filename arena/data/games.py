@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 
 from arena.boards.coverage import Coverage
 from arena.config.stored import StoredSettings
-from arena.ratings.games import Floats, Games, GameVerdict, Ints, Tally, VerdictTable, WinAndTie, counted, fold
+from arena.ratings.games import Floats, Games, GameVerdict, Ints, Tally, VerdictTable, WinAndTie, counted, fold, used
 from arena.ratings.rate import RatingSettings, games_to_rate
 from arena.store import Store
-from arena.store.bulk import Columns, in_order
+from arena.store.bulk import Columns
 from judges.types import Judgment, Verdict
+from retrieval_eval.data.columns import in_order
 
 if TYPE_CHECKING:
     from arena.stages.samples import Consistency
@@ -152,7 +153,7 @@ class GameTable:
         """The rated games, in the order of the table: what ``reconcile`` makes of ``verdicts``, without a sort."""
         rows = self.played
         outcome, tally = self._folded(rows, win_and_tie)
-        agents, both = _used(self.agents, np.concatenate([self.a[rows], self.b[rows]]))
+        agents, both = used(self.agents, np.concatenate([self.a[rows], self.b[rows]]))
         size = outcome.size
         return Games(agents, both[:size], both[size:], (outcome + 1) / 2, self.query[rows], tally=tally)
 
@@ -168,9 +169,9 @@ class GameTable:
         said = self.said[rows, ordered]
         first, second = np.where(swapped, self.b[rows], self.a[rows]), np.where(swapped, self.a[rows], self.b[rows])
         outcome = np.where(swapped, -said, said).astype(np.int8)
-        agents, both = _used(self.agents, np.concatenate([first, second]))
-        queries, query = _used(self.queries, self.query[rows])
-        judges, judge = _used(self.judges, self.judge[rows])
+        agents, both = used(self.agents, np.concatenate([first, second]))
+        queries, query = used(self.queries, self.query[rows])
+        judges, judge = used(self.judges, self.judge[rows])
         preference = None
         if len(self.preference):
             of_a = self.preference[rows, ordered]
@@ -212,13 +213,6 @@ class GameTable:
         """Verdicts there and wanted on each query that has games."""
         judged, wanted = self.judged.sum(axis=1), (self.said != NOT_WANTED).sum(axis=1)
         return _sums(self.queries, [self.query], judged, wanted)
-
-
-def _used(names: tuple[str, ...], codes: NDArray[np.integer]) -> tuple[tuple[str, ...], Ints]:
-    """The names that occur, and the codes counted anew."""
-    seen = np.zeros(len(names), np.bool_)
-    seen[codes] = True
-    return tuple(names[code] for code in np.flatnonzero(seen)), (np.cumsum(seen, dtype=np.int32) - 1)[codes]
 
 
 def _place(names: Sequence[str], name: str) -> int:

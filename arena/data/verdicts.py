@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from sys import intern
-from typing import Final
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from arena.ratings.games import GameVerdict
+import numpy as np
+from numpy.typing import NDArray
+
+from arena.ratings.games import OUTCOME, Floats, GameVerdict, Ints, VerdictTable
 from judges.errors import DataError
 from judges.types import Verdict
-from retrieval_eval.data.rows import Cell, Row, missing_column, table_format
-from retrieval_eval.data.tables import read_rows, write_rows
+from retrieval_eval.data.columns import Texts, TextTable, in_order, joined, read_text_columns, row_at
+from retrieval_eval.data.rows import EMPTY, Cell, missing_column, name_problem, table_format
+from retrieval_eval.data.tables import write_rows
+
+Bools: TypeAlias = NDArray[np.bool_]
 
 ALIASES: Final[Mapping[str, Sequence[str]]] = {
     "qid": ("query_id", "question_id", "prompt_id", "prompt", "iid"),
@@ -39,46 +45,65 @@ _LETTERS: Final = {"a": Verdict.A, "b": Verdict.B, "1": Verdict.A, "2": Verdict.
 _COLUMN_WORDS: Final = {"agent_a": Verdict.A, "agent_b": Verdict.B, "model_a": Verdict.A, "model_b": Verdict.B}
 _PLACE_WORDS: Final = {"left": Verdict.A, "right": Verdict.B, "first": Verdict.A, "second": Verdict.B}
 _TIES: Final = {"tie", "draw", "c", "n", "tie (bothbad)", "tie (inconsistent)", "inconsistent"}
-_BIT: Final = {verdict: 1 << place for place, verdict in enumerate(Verdict)}
-"""A set of verdicts as a number: there may be as many sets as games."""
 _OWN: Final = frozenset(Verdict)
+_NONE: Final = 9
+"""Where a column has no verdict."""
 _ROUNDING: Final = 0.01
 """By which rounded probabilities may miss 1."""
 _NO_VERDICT: Final = {"", "error", "nan"}
 _SHOWN_SWAPPED: Final = {"ab": False, "ba": True, "1": False, "2": True, "first": False, "second": True}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ImportedVerdicts:
     """The games of a file, and what was noticed on the way.
 
     Attributes:
-        verdicts: one per game as it was shown, in the order of the file.
-        extras: further columns (``reason`` among them) as text, aligned with ``verdicts``; ``""`` where absent.
+        path: the file.
+        table: a verdict per game as it was shown, in the order of the file.
+        further: other columns (``reason`` among them) as text, aligned with the verdicts; ``""`` where absent.
         rows: rows of the file.
+        places: for each verdict, the row of the file it stands on, from 0.
+        swapped: for each verdict, whether the file's agent_b was shown first.
+        order_known: for each verdict, whether its ``order`` is given, or the file has no such column.
         skipped: games left out because the file gives no verdict.
         self_play: games left out because an agent plays itself.
         duplicates: verdicts that repeat an earlier one in every column, reasons aside.
         conflicts: games, the same in every column but verdict and reason, that have different verdicts.
-        order_unknown: verdicts whose ``order`` is empty; agent_a is taken to have been shown first.
-        order_assumed: verdicts of rows without a column of the order; the same is taken for granted.
-        swapped: for each verdict, whether the file's agent_b was shown first.
-        order_known: for each verdict, whether its ``order`` is given, or the file has no such column.
-        lines: for each verdict, the line of the file it stands on; in Parquet the row.
+        order_assumed: verdicts of rows without a column of the order; agent_a is taken to have been shown first.
     """
 
-    verdicts: Sequence[GameVerdict]
-    extras: Mapping[str, Sequence[str]]
+    path: Path
+    table: VerdictTable
+    further: Mapping[str, Texts]
     rows: int
+    places: NDArray[np.int64]
+    swapped: Bools
+    order_known: Bools
     skipped: int = 0
     self_play: int = 0
     duplicates: int = 0
     conflicts: int = 0
-    order_unknown: int = 0
     order_assumed: int = 0
-    swapped: Sequence[bool] = ()
-    order_known: Sequence[bool] = ()
-    lines: Sequence[int] = ()
+
+    @property
+    def order_unknown(self) -> int:
+        """Verdicts whose ``order`` is empty; agent_a is taken to have been shown first."""
+        return int((~self.order_known).sum())
+
+    @cached_property
+    def verdicts(self) -> list[GameVerdict]:
+        """The verdicts one by one."""
+        return list(self.table.each())
+
+    @cached_property
+    def extras(self) -> Mapping[str, list[str]]:
+        """The texts of ``further``, one for each verdict."""
+        return {name: column.each() for name, column in self.further.items()}
+
+    def error(self, verdict: int, problem: str, value: str | None = None) -> DataError:
+        """The error that says what is wrong with the row of a verdict, for the caller to raise."""
+        return row_at(self.path, int(self.places[verdict])).error(problem, value)
 
 
 def read_verdicts(
@@ -121,53 +146,41 @@ def read_verdicts(
         DataError: the file cannot be read, a column is missing, an agent has no name or plays itself, or a verdict or
             order is none of the above.
     """
-    verdicts: list[GameVerdict] = []
-    extras: dict[str, list[str]] = {}
-    swapped: list[bool] = []
-    order_known: list[bool] = []
-    lines: list[int] = []
-    seen: defaultdict[tuple[str | None, ...], int] = defaultdict(int)
-    layouts: dict[tuple[str, ...], _Layout] = {}  # lines of JSONL may differ in their columns
-    rows = skipped = self_play = order_assumed = 0
-    for row in read_rows(path):
-        rows += 1
-        header = tuple(row.values)
-        if header not in layouts:
-            layouts[header] = _Layout.of(row, columns or {}, preferences=preferences)
-        layout = layouts[header]
-        if skip_self_play and row.identifier(layout.agent_a) == row.identifier(layout.agent_b):
-            self_play += len(layout.verdicts)
-            continue
-        further = {name: row.text(column) for name, column in layout.extras.items()}
-        distinguishing = [text for name, text in further.items() if name != "reason"]
-        for game in _games(row, layout, skip_empty=skip_empty):
-            if game is None:
-                skipped += 1
-                continue
-            for name, text in further.items():
-                _padded(extras.setdefault(name, []), len(verdicts)).append(text)
-            verdicts.append(game)
-            swapped.append(game.agent_a != row.identifier(layout.agent_a))
-            order_known.append(layout.order is None or bool(row.text(layout.order).strip()))
-            order_assumed += layout.order is None and len(layout.verdicts) == 1
-            lines.append(row.line)
-            seen[game.query_id, game.agent_a, game.agent_b, game.judge, *distinguishing] |= _BIT[game.verdict]
-    duplicates = len(verdicts) - sum(found.bit_count() for found in seen.values())
-    conflicts = sum(found.bit_count() > 1 for found in seen.values())
-    aligned = {name: _padded(column, len(verdicts)) for name, column in extras.items()}
+    path = Path(path)
+    if unknown := (columns or {}).keys() - ALIASES.keys():
+        raise DataError(path, f"no such column to map; choose from {', '.join(ALIASES)}", value=min(unknown))
+    read, faults, size = [], _Faults(), 0
+    for rows in read_text_columns(path):
+        layout = _Layout.of(path, rows, columns or {}, preferences=preferences)
+        read.append(_games(rows, layout, faults, skip_empty=skip_empty, skip_self_play=skip_self_play))
+        size += rows.places.size
+    faults.raise_first(path)
+    games = _together(read)
+    with_query = [part.query is not None for part in read]
+    without = sum(len(part.places) for part, has in zip(read, with_query, strict=True) if not has)
+    if any(with_query) and without:
+        raise DataError(path, f"{without:,} of {games.places.size:,} verdicts name no query: give all or none")
+    agents, (first, second) = in_order(games.first, games.second)
+    judges, (judge,) = in_order(games.judge)
+    queries, query = None, None
+    if games.query is not None:
+        queries, (query,) = in_order(games.query)
+    preference = None if np.isnan(games.preference).all() else games.preference
+    table = VerdictTable(agents, first, second, games.outcome, queries, query, judges, judge, preference)
+    duplicates, conflicts = _repeats(table, [column for name, column in games.further.items() if name != "reason"])
     return ImportedVerdicts(
-        verdicts,
-        aligned,
-        rows,
-        skipped=skipped,
-        self_play=self_play,
+        path,
+        table,
+        games.further,
+        size,
+        games.places,
+        games.swapped,
+        games.order_known,
+        skipped=sum(part.skipped for part in read),
+        self_play=sum(part.self_play for part in read),
         duplicates=duplicates,
         conflicts=conflicts,
-        order_unknown=order_known.count(False),
-        order_assumed=order_assumed,
-        swapped=swapped,
-        order_known=order_known,
-        lines=lines,
+        order_assumed=sum(part.order_assumed for part in read),
     )
 
 
@@ -212,32 +225,25 @@ class _Layout:
     """Where the probabilities of p_a, p_b and p_tie stand, empty where they are not read."""
 
     @staticmethod
-    def of(row: Row, columns: Mapping[str, str], *, preferences: bool) -> _Layout:
-        if unknown := columns.keys() - ALIASES.keys():
-            raise DataError(row.path, f"no such column to map; choose from {', '.join(ALIASES)}", value=min(unknown))
-        header, line = list(row.values), row.line if table_format(row.path) == "jsonl" else None
+    def of(path: Path, rows: TextTable, columns: Mapping[str, str], *, preferences: bool) -> _Layout:
+        header, line = list(rows.columns), rows.line if table_format(path) == "jsonl" else None
         for column in columns.values():
             if column not in header:
-                raise missing_column(row.path, column, header, line)
+                raise missing_column(path, column, header, line)
         found = {name: _find(name, header, columns) for name in ALIASES}
         shares = [found[name] for name in ("p_a", "p_b", "p_tie")] if preferences else []
         if preferences and found["p_a"] is None and found["verdict"] != "preference":
-            raise missing_column(row.path, "p_a", header, line)
+            raise missing_column(path, "p_a", header, line)
         both = found["verdict"] is None and set(BOTH_ORDERS) <= set(header) and not preferences
         for name in ("agent_a", "agent_b", "verdict"):
             if found[name] is None and not ((both or any(shares)) and name == "verdict"):
-                raise missing_column(row.path, name, header, line)
+                raise missing_column(path, name, header, line)
         verdicts = BOTH_ORDERS if both else (found["verdict"] or str(found["p_a"]),)
         order = None if both else found["order"]
         used = {found[name] for name in ("qid", "agent_a", "agent_b", "judge")} | {*verdicts, order}
         extras = {"reason" if column == found["reason"] else column: column for column in header if column not in used}
         sides = str(found["agent_a"]), str(found["agent_b"])
         return _Layout(*sides, verdicts, found["qid"], found["judge"], order, extras, shares)
-
-
-def _padded(column: list[str], length: int) -> list[str]:
-    column.extend([""] * (length - len(column)))
-    return column
 
 
 def _find(name: str, header: Sequence[str], columns: Mapping[str, str]) -> str | None:
@@ -247,99 +253,266 @@ def _find(name: str, header: Sequence[str], columns: Mapping[str, str]) -> str |
     return next((column for column in (name, *ALIASES[name]) if column in header and column not in taken), None)
 
 
-def _games(row: Row, layout: _Layout, *, skip_empty: bool) -> Iterator[GameVerdict | None]:
-    """The one or two games of a row, as shown; ``None`` for one without a verdict."""
-    agent_a, agent_b = intern(row.identifier(layout.agent_a)), intern(row.identifier(layout.agent_b))
-    if agent_a == agent_b:
-        raise row.error("an agent plays against itself: remove the row, or have such rows skipped", agent_a)
-    query_id = intern(row.identifier(layout.qid)) if layout.qid is not None else None
-    judge = intern(row.text(layout.judge)) if layout.judge is not None else ""
-    for column in layout.verdicts:
-        swapped = column == BOTH_ORDERS[1] or _shown_swapped(row, layout.order)
-        text = row.text(column).strip()
-        if text.casefold() in _NO_VERDICT:
-            if not skip_empty:
-                raise row.error(f"no verdict in {column!r}: remove the row, or have such rows skipped", text)
-            yield None
-            continue
-        preference = _preference(row, layout, column, text)
-        if column in layout.shares and preference is not None:
-            verdict = _nearest(preference).swapped() if swapped else _nearest(preference)
+class _Faults:
+    """What is wrong with rows; the first row counts, and of it what was found first."""
+
+    def __init__(self) -> None:
+        self._found: list[tuple[int, int, str, str | None]] = []
+
+    def add(self, faulty: Bools, places: NDArray[np.int64], problem: str, shown: Texts | None = None) -> None:
+        """Rows that have a problem: which, the places of all, and the text that shows it."""
+        if faulty.any():
+            row = int(faulty.argmax())
+            value = None if shown is None else shown.names[shown.codes[row]]
+            self._found.append((int(places[row]), len(self._found), problem, value))
+
+    def names(self, column: str, texts: Texts, places: NDArray[np.int64]) -> None:
+        """Cells of a column of names that name nothing."""
+        found = [name_problem(str(name)) for name in texts.names]
+        for problem in {each for each in found if each is not None}:
+            faulty = np.array([each == problem for each in found], np.bool_)[texts.codes]
+            self.add(faulty, places, f"{column!r} {problem}", None if problem == EMPTY else texts)
+
+    def raise_first(self, path: Path) -> None:
+        """Raise what is wrong, if anything is."""
+        if self._found:
+            place, _, problem, value = min(self._found)
+            raise row_at(path, place).error(problem, value)
+
+
+class _Games(NamedTuple):
+    """The games of rows as they were shown, with what was left out."""
+
+    first: Texts
+    second: Texts
+    outcome: NDArray[np.int8]
+    query: Texts | None
+    judge: Texts
+    preference: Floats
+    places: NDArray[np.int64]
+    swapped: Bools
+    order_known: Bools
+    further: Mapping[str, Texts]
+    skipped: int
+    self_play: int
+    order_assumed: int
+
+
+def _games(rows: TextTable, layout: _Layout, faults: _Faults, *, skip_empty: bool, skip_self_play: bool) -> _Games:
+    """The games of rows, one or two of each."""
+    agent_a, agent_b = rows.columns[layout.agent_a], rows.columns[layout.agent_b]
+    faults.names(layout.agent_a, agent_a, rows.places)
+    faults.names(layout.agent_b, agent_b, rows.places)
+    names, (a, b) = in_order(agent_a, agent_b)
+    itself, self_play = a == b, 0
+    if itself.any() and skip_self_play:
+        kept = np.flatnonzero(~itself)
+        rows = TextTable({name: column.of(kept) for name, column in rows.columns.items()}, rows.places[kept], rows.line)
+        a, b, self_play = a[kept], b[kept], len(layout.verdicts) * int(itself.sum())
+    elif itself.any():
+        problem = "an agent plays against itself: remove the row, or have such rows skipped"
+        faults.add(itself, rows.places, problem, agent_a)
+    query = None if layout.qid is None else rows.columns[layout.qid]
+    if layout.qid is not None and query is not None:
+        faults.names(layout.qid, query, rows.places)
+    size = rows.places.size
+    judge = Texts([""], np.zeros(size, np.int32)) if layout.judge is None else rows.columns[layout.judge]
+    order = Texts([""], np.zeros(size, np.int32)) if layout.order is None else rows.columns[layout.order]
+    swapped, order_known = _orders(order, layout, rows, faults)
+    cells = _Cells(rows, layout, faults, names, a, b)
+    each = [cells.said(column, swapped) for column in layout.verdicts]
+    said = np.stack([one.outcome for one in each], axis=1)
+    empty = said == _NONE
+    if empty.any() and not skip_empty:
+        for column, of_column in zip(layout.verdicts, empty.T, strict=True):
+            problem = f"no verdict in {column!r}: remove the row, or have such rows skipped"
+            faults.add(of_column, rows.places, problem, _stripped(rows.columns[column]))
+    row, number = np.nonzero(~empty)
+    turned = np.stack([one.swapped for one in each], axis=1)[row, number]
+    a, b = a[row], b[row]
+    return _Games(
+        Texts(names, np.where(turned, b, a)),
+        Texts(names, np.where(turned, a, b)),
+        said[row, number],
+        None if query is None else query.of(row),
+        judge.of(row),
+        np.stack([one.preference for one in each], axis=1)[row, number],
+        rows.places[row],
+        turned,
+        order_known[row],
+        {name: rows.columns[column].of(row) for name, column in layout.extras.items()},
+        skipped=int(empty.sum()),
+        self_play=self_play,
+        order_assumed=row.size if layout.order is None and len(layout.verdicts) == 1 else 0,
+    )
+
+
+def _together(parts: Sequence[_Games]) -> _Games:
+    """The games of several parts of a file, in its order; further columns are empty where a part has none."""
+    if len(parts) == 1:
+        return parts[0]
+    places = np.concatenate([part.places for part in parts])
+    order = np.argsort(places, kind="stable")
+
+    def texts(columns: Sequence[Texts]) -> Texts:
+        return joined(columns).of(order)
+
+    def numbers(name: str) -> NDArray[Any]:
+        return np.concatenate([getattr(part, name) for part in parts])[order]
+
+    queries = [part.query for part in parts if part.query is not None]
+    absent = [Texts([""], np.zeros(part.places.size, np.int32)) for part in parts]
+    further = dict.fromkeys(name for part in parts for name in part.further)
+    return _Games(
+        texts([part.first for part in parts]),
+        texts([part.second for part in parts]),
+        numbers("outcome"),
+        texts(queries) if len(queries) == len(parts) else None,
+        texts([part.judge for part in parts]),
+        numbers("preference"),
+        places[order],
+        numbers("swapped"),
+        numbers("order_known"),
+        {
+            name: texts([part.further.get(name, none) for part, none in zip(parts, absent, strict=True)])
+            for name in further
+        },
+        *(sum(getattr(part, name) for part in parts) for name in ("skipped", "self_play", "order_assumed")),
+    )
+
+
+def _repeats(table: VerdictTable, further: Sequence[Texts]) -> tuple[int, int]:
+    """How many verdicts repeat an earlier one, and how many games have several, by all columns given."""
+    key, limit = np.zeros(len(table), np.int64), 1
+    parts = [(table.a, len(table.agents)), (table.b, len(table.agents)), (table.judge, len(table.judges))]
+    if table.query is not None and table.queries is not None:
+        parts.append((table.query, len(table.queries)))
+    for codes, size in [*parts, *((column.codes, len(column.names)) for column in further)]:
+        if limit * size > 2**60:
+            found, key = np.unique(key, return_inverse=True)
+            limit = found.size
+        key = key * size + codes
+        limit *= size
+    with_verdict = np.sort(3 * key + table.outcome + 1)
+    fresh = with_verdict[np.flatnonzero(np.diff(with_verdict, prepend=-1))]
+    _, verdicts = np.unique(fresh // 3, return_counts=True)
+    return len(table) - fresh.size, int((verdicts > 1).sum())
+
+
+def _orders(order: Texts, layout: _Layout, rows: TextTable, faults: _Faults) -> tuple[Bools, Bools]:
+    """Whether each row's agent_b was shown first, and whether that is known."""
+    words = [str(name).strip().casefold() for name in order.names]
+    unknown = np.array([bool(word) and word not in _SHOWN_SWAPPED for word in words], np.bool_)
+    if unknown.any():
+        problem = f"{layout.order!r} must be one of {', '.join(_SHOWN_SWAPPED)}"
+        faults.add(unknown[order.codes], rows.places, problem, _stripped(order))
+    swapped = np.array([_SHOWN_SWAPPED.get(word, False) for word in words], np.bool_)[order.codes]
+    given = np.array([bool(word) for word in words], np.bool_)[order.codes]
+    return swapped, given | (layout.order is None)
+
+
+class _Said(NamedTuple):
+    """What a column says of each row's game: for the answer shown first, and whether that is agent_b's."""
+
+    outcome: NDArray[np.int8]
+    swapped: Bools
+    preference: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """Rows whose cells say verdicts; ``a`` and ``b`` index ``agents``."""
+
+    rows: TextTable
+    layout: _Layout
+    faults: _Faults
+    agents: Sequence[str]
+    a: Ints
+    b: Ints
+
+    def said(self, column: str, swapped: Bools) -> _Said:
+        """The verdicts of a column, ``_NONE`` where it has none."""
+        if column == BOTH_ORDERS[1]:
+            swapped = np.ones_like(swapped)
+        texts = _stripped(self.rows.columns[column])
+        given = ~np.array([str(name).casefold() in _NO_VERDICT for name in texts.names], np.bool_)[texts.codes]
+        preference = self._preferences(column, texts, given)
+        if column in self.layout.shares:
+            meant = np.where(given, np.nan_to_num(np.sign(preference - 0.5)), _NONE).astype(np.int8)
         else:
-            verdict = _verdict_as_shown(row, column, text, (agent_a, agent_b), swapped=swapped)
-        first, second = (agent_b, agent_a) if swapped else (agent_a, agent_b)
-        if preference is not None and swapped:
-            preference = 1 - preference
-        yield GameVerdict(query_id, first, second, verdict, judge, preference)
+            meant = self._meant(column, texts, given, swapped)
+        shown = np.where(swapped & given, -meant, meant).astype(np.int8)
+        return _Said(shown, swapped, np.where(swapped, 1 - preference, preference))
+
+    def _meant(self, column: str, texts: Texts, given: Bools, swapped: Bools) -> NDArray[np.int8]:
+        """1 where agent_a is preferred, -1 for agent_b, 0 for a tie, ``_NONE`` without a verdict."""
+        number = {name: at for at, name in enumerate(self.agents)}
+        of_words = [[_side(str(text), column, swapped=turned) for text in texts.names] for turned in (False, True)]
+        by_word = np.array(of_words, np.int8)[swapped.astype(np.int8), texts.codes]
+        named = np.array([number.get(str(text), -1) for text in texts.names], np.int32)[texts.codes]
+        by_name = np.select([named == self.a, named == self.b], [1, -1], _NONE)
+        # In our own tables A, B and TIE keep their meaning even where agents are called so.
+        own = np.array([column == "verdict" and text in _OWN for text in texts.names], np.bool_)[texts.codes]
+        torn = given & (by_word != _NONE) & (by_name != _NONE) & (by_word != by_name) & ~own
+        problem = "the winner is the name of one agent and a word for something else"
+        self.faults.add(torn, self.rows.places, problem, texts)
+        meant = np.where(by_word == _NONE, by_name, by_word)
+        problem = f"{column!r} must be A, B, TIE, or the name of one of the two agents"
+        self.faults.add(given & (meant == _NONE), self.rows.places, problem, texts)
+        return np.where(given, meant, _NONE).astype(np.int8)
+
+    def _preferences(self, column: str, said: Texts, given: Bools) -> Floats:
+        """Probability that agent_a's answer is the better one; NaN where the row has none, or it is not read."""
+        none = np.full(given.size, np.nan)
+        if not self.layout.shares:
+            return none
+        if self.layout.shares[0] is None:
+            if column != "preference":
+                return none
+            numbers = np.array([_number(str(text)) for text in said.names])
+            likely = np.where(numbers == 0, 0.5, np.clip(2 - numbers, 0.0, 1.0))[said.codes]
+            return np.where(given, likely, np.nan)
+        of_a, of_b, of_tie = (self._shares(share, given) for share in self.layout.shares)
+        known = ~np.isnan(of_b)
+        total = of_a + np.nan_to_num(of_tie) + np.nan_to_num(of_b)
+        wrong = (total > 1 + _ROUNDING) | (known & (total < 1 - _ROUNDING))
+        if wrong.any():
+            problem = f"probabilities of one verdict must sum to 1, and these to {total[wrong.argmax()]:.6g}"
+            self.faults.add(wrong, self.rows.places, problem, self.rows.columns.get("p_a"))
+        return np.asarray((of_a + np.nan_to_num(of_tie) / 2) / np.where(known, total, np.maximum(1.0, total)))
+
+    def _shares(self, column: str | None, given: Bools) -> Floats:
+        """A column of probabilities, NaN where a row has none."""
+        if column is None:
+            return np.full(given.size, np.nan)
+        texts = _stripped(self.rows.columns[column])
+        numbers = np.array([_number(str(text)) for text in texts.names])
+        wrong = np.array([bool(text) for text in texts.names], np.bool_) & ~((numbers >= 0) & (numbers <= 1))
+        problem = f"{column!r} must be a probability from 0 to 1"
+        self.faults.add(given & wrong[texts.codes], self.rows.places, problem, texts)
+        return np.where(given, numbers[texts.codes], np.nan)
 
 
-def _preference(row: Row, layout: _Layout, verdict: str, said: str) -> float | None:
-    """Probability that agent_a's answer is the better one; ``None`` where the row has none, or it is not read."""
-    if not layout.shares:
-        return None
-    if layout.shares[0] is None:
-        number = _number(said)
-        if verdict != "preference" or number is None:
-            return None
-        return 0.5 if number == 0 else min(max(2 - number, 0.0), 1.0)
-    found = [None if column is None else _share(row, column) for column in layout.shares]
-    of_a, of_b, of_tie = found
-    if of_a is None:
-        return None
-    total = of_a + (of_tie or 0.0) + (of_b or 0.0)
-    if total > 1 + _ROUNDING or (of_b is not None and total < 1 - _ROUNDING):
-        raise row.error(f"probabilities of one verdict must sum to 1, and these to {total:.6g}", row.text("p_a"))
-    return (of_a + (of_tie or 0.0) / 2) / (total if of_b is not None else max(1.0, total))
+def _stripped(column: Texts) -> Texts:
+    return Texts([str(name).strip() for name in column.names], column.codes)
 
 
-def _share(row: Row, column: str) -> float | None:
-    text = row.text(column).strip()
-    if not text:
-        return None
-    share = _number(text)
-    if share is None or not 0 <= share <= 1:
-        raise row.error(f"{column!r} must be a probability from 0 to 1", text)
-    return share
-
-
-def _nearest(preference: float) -> Verdict:
-    """What a preference for agent_a comes to as a verdict."""
-    return Verdict.TIE if preference == 0.5 else Verdict.A if preference > 0.5 else Verdict.B
-
-
-def _number(text: str) -> float | None:
+def _number(text: str) -> float:
+    """A number, NaN where it is none."""
     try:
         return float(text)
     except ValueError:
-        return None
+        return math.nan
 
 
-def _shown_swapped(row: Row, column: str | None) -> bool:
-    text = row.text(column).strip() if column is not None else ""
-    if not text:
-        return False
-    if text.casefold() not in _SHOWN_SWAPPED:
-        raise row.error(f"{column!r} must be one of {', '.join(_SHOWN_SWAPPED)}", text)
-    return _SHOWN_SWAPPED[text.casefold()]
-
-
-def _verdict_as_shown(row: Row, column: str, text: str, agents: tuple[str, str], *, swapped: bool) -> Verdict:
-    """A for the answer shown first, B for the second."""
+def _side(text: str, column: str, *, swapped: bool) -> int:
+    """Which column's agent a word means, 1 for agent_a; ``swapped`` if agent_b was shown first."""
     meant = _preferred(text) if column == "preference" else None
     meant = meant or _side_of_word(text.casefold(), letters_are_places=column in BOTH_ORDERS, swapped=swapped)
-    named = {agents[0]: Verdict.A, agents[1]: Verdict.B}.get(text)
-    # In our own tables A, B and TIE keep their meaning even where agents are called so.
-    own = column == "verdict" and text in _OWN
-    if meant is not None and named not in {None, meant} and not own:
-        raise row.error("the winner is the name of one agent and a word for something else", text)
-    meant = meant or named
-    if meant is None:
-        raise row.error(f"{column!r} must be A, B, TIE, or the name of one of the two agents", text)
-    return meant.swapped() if swapped else meant
+    return _NONE if meant is None else OUTCOME[meant]
 
 
 def _side_of_word(word: str, *, letters_are_places: bool, swapped: bool) -> Verdict | None:
-    """Which column's agent a word for a side means; ``swapped`` if agent_b was shown first."""
     if word in _TIES:
         return Verdict.TIE
     side = _PLACE_WORDS.get(word) or _LETTERS.get(word) or _COLUMN_WORDS.get(word)
@@ -349,8 +522,6 @@ def _side_of_word(word: str, *, letters_are_places: bool, swapped: bool) -> Verd
 
 def _preferred(text: str) -> Verdict | None:
     preference = _number(text)
-    if preference is None:
-        return None
     if preference in {0.0, 1.5}:
         return Verdict.TIE
     if not 1 <= preference <= 2:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+
 from arena.calibration.votes import Item, Level, Opinion
 from arena.data.verdicts import ALIASES as VERDICT_ALIASES
 from arena.data.verdicts import BOTH_ORDERS, ImportedVerdicts, read_verdicts
@@ -124,7 +126,7 @@ def _verdicts(path: Path, how: Reading) -> OpinionTable:
     further = zip(*(read.extras[column] for column in how.item), strict=True) if how.item else None
     groups = read.extras[how.by] if how.by else [""] * len(read.verdicts)
     found: dict[str, list[Opinion]] = {}
-    placed = _places_known(path, read, how)
+    placed, order_known = _places_known(path, read, how), read.order_known.tolist()
     for place, (verdict, group) in enumerate(zip(read.verdicts, groups, strict=True)):
         if verdict.query_id is None:
             raise missing_column(path, "qid", read_columns(path))
@@ -134,11 +136,9 @@ def _verdicts(path: Path, how: Reading) -> OpinionTable:
         item: Item = (*(next(further) if further is not None else ()), a, b)
         rater = verdict.judge.strip() or rater_of_file(path)
         if how.by and not group.strip():
-            raise Row(path, read.lines[place], {}).error(f"{how.by!r} is empty")
+            raise read.error(place, f"{how.by!r} is empty")
         found.setdefault(group, []).append(
-            Opinion(
-                verdict.query_id, item, rater, -value if swapped else value, swapped, placed and read.order_known[place]
-            )
+            Opinion(verdict.query_id, item, rater, -value if swapped else value, swapped, placed and order_known[place])
         )
     notes = {
         "without a verdict left out": read.skipped,
@@ -162,8 +162,12 @@ def _places_known(path: Path, read: ImportedVerdicts, how: Reading) -> bool:
         return True
     if {"left", "right"} <= names and not {"agent_a", "model_a", "system_a"} & names:
         return True
-    shown = {(one.query_id, one.agent_a, one.agent_b) for one in read.verdicts}
-    return any((query_id, b, a) in shown for query_id, a, b in shown)
+    table, size = read.table, len(read.table.agents)
+    if table.query is None:
+        return False
+    query = table.query.astype(np.int64) * size
+    shown, other = ((query + one) * size + two for one, two in ((table.a, table.b), (table.b, table.a)))
+    return bool(np.isin(other, shown).any())
 
 
 def _graded(path: Path, level: Level, how: Reading) -> OpinionTable:

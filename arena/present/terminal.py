@@ -7,8 +7,10 @@ import re
 import textwrap
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table as Grid
@@ -96,48 +98,50 @@ def _figure(figure: Figure) -> str:
 
 
 def _grid(console: Console, columns: Sequence[Shown]) -> None:
-    width = console.width
-    grid = _made(columns)
-    needed = _needed(console, grid)
+    width, how = console.width, _How()
+    needed = _needed(console, columns, how)
     if needed > width:
-        grid = _made(columns, gap=1)
-        needed = _needed(console, grid)
+        how = _How(gap=1)
+        needed = _needed(console, columns, how)
     if needed > width:
         words = [max(map(len, map(printable, one.cells)), default=0) for one in columns if not one.numeric]
         most = max(words, default=0)
-        folds: list[tuple[int | None, int]] = [
-            (None, _WORD),
-            *((fewer, _WORD) for fewer in range(most - 1, _NARROWEST - 1, -1)),
-        ]
-        folds += [(min(most, _NARROWEST), word) for word in range(_WORD - 1, _NARROWEST - 1, -1)]
-
-        def folded(fold: tuple[int | None, int]) -> Grid:
-            return _made(columns, gap=1, stacked=True, most=fold[0], word=fold[1])
-
-        fitting = bisect_left(folds, True, key=lambda fold: _needed(console, folded(fold)) <= width)
-        grid = folded(folds[min(fitting, len(folds) - 1)])
-        needed = _needed(console, grid)
+        folds = [_How(1, True), *(_How(1, True, fewer) for fewer in range(most - 1, _NARROWEST - 1, -1))]
+        folds += [_How(1, True, min(most, _NARROWEST), word) for word in range(_WORD - 1, _NARROWEST - 1, -1)]
+        fitting = bisect_left(folds, True, key=lambda fold: _needed(console, columns, fold) <= width)
+        how = folds[min(fitting, len(folds) - 1)]
+        needed = _needed(console, columns, how)
     console.width = max(width, needed)
-    console.print(grid)
+    console.print(_made(columns, how))
     console.width = width
 
 
-def _needed(console: Console, grid: Grid) -> int:
+def _needed(console: Console, columns: Sequence[Shown], how: _How) -> int:
+    """Characters that the table takes, which its widest cells say."""
+    grid = _made(columns, how, widest=True)
     return Measurement.get(console, console.options.update(width=WIDE), grid).maximum
 
 
-def _made(
-    columns: Sequence[Shown], *, gap: int = 2, stacked: bool = False, most: int | None = None, word: int = _WORD
-) -> Grid:
-    """The table.
+@dataclass(frozen=True, slots=True)
+class _How:
+    """How a table is made to fit.
 
-    Args:
-        columns: of the table.
-        gap: spaces between them.
+    Attributes:
+        gap: spaces between columns.
         stacked: whether headings are.
         most: characters on a line of words, ``None`` for all they have.
         word: characters up to which a word stays whole nevertheless.
     """
+
+    gap: int = 2
+    stacked: bool = False
+    most: int | None = None
+    word: int = _WORD
+
+
+def _made(columns: Sequence[Shown], how: _How, *, widest: bool = False) -> Grid:
+    """The table, of the widest cell of each column alone if that is wanted."""
+    gap, stacked, most, word = how.gap, how.stacked, how.most, how.word
     grid = Grid(box=None, pad_edge=False, padding=(0, gap, 0, 0))
     for place, one in enumerate(columns):
         heading = printable(one.heading)
@@ -146,11 +150,21 @@ def _made(
             grid.add_column(Text(heading), justify="right", no_wrap=True)
         else:
             longest = max((len(own) for text in (heading, *one.cells) for own in printable(text).split()), default=0)
-            widest = None if most is None else max(most, min(longest, word))
-            if widest is not None:  # a heading no wider than what is below it, or than its longest word
-                below = min(widest, max((len(printable(cell)) for cell in one.cells), default=0))
+            limit = None if most is None else max(most, min(longest, word))
+            if limit is not None:  # a heading no wider than what is below it, or than its longest word
+                below = min(limit, max((len(printable(cell)) for cell in one.cells), default=0))
                 heading = "\n".join(textwrap.wrap(heading, max(below, *map(len, heading.split()), 1)))
-            grid.add_column(Text(heading), overflow="fold", max_width=widest)
-    for cells in zip(*(one.cells for one in columns), strict=True):
-        grid.add_row(*(Text(printable(cell if len(cell) <= _LONGEST else clipped(cell, _LONGEST))) for cell in cells))
+            grid.add_column(Text(heading), overflow="fold", max_width=limit)
+    written = [
+        [printable(cell if len(cell) <= _LONGEST else clipped(cell, _LONGEST)) for cell in one.cells] for one in columns
+    ]
+    if widest:
+        written = [[max(cells, key=_width)] for cells in written]
+    for cells in zip(*written, strict=True):
+        grid.add_row(*map(Text, cells))
     return grid
+
+
+def _width(text: str) -> int:
+    """Characters of its longest line."""
+    return max(map(cell_len, text.split("\n")))

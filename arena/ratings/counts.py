@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from arena.ratings.games import Floats, Games, Ints
+from arena.ratings.games import Floats, Games, Ints, distinct
 
 _OUTCOMES = np.array([1, 2, 0, 0, 2, 1])
 """Which of the blocks (wins of the first, wins of the second, ties) twice the score of a belongs to, and from 3 on
@@ -100,7 +99,7 @@ def game_cells(games: Games, counts: PairCounts, *, ordered: bool) -> NDArray[np
     """
     code, outcome = _oriented(games, ordered)
     known = counts.a.astype(np.int64) * counts.agents + counts.b
-    if counts.agents**2 <= _spacious(code.size):
+    if counts.agents**2 <= 2 * code.size + 1_000_000:
         place = np.zeros(counts.agents**2, np.int64)
         place[known] = np.arange(known.size)
         pair = place[code]
@@ -153,18 +152,3 @@ def _oriented(games: Games, ordered: bool) -> tuple[NDArray[np.int64], NDArray[n
         return games.a * np.int64(size) + games.b, _OUTCOMES[twice]
     twice += np.int8(3) * (games.a > games.b)
     return np.minimum(games.a, games.b) * np.int64(size) + np.maximum(games.a, games.b), _OUTCOMES[twice]
-
-
-def distinct(numbers: NDArray[Any], limit: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Sorted distinct numbers below ``limit`` and the place of each number among them; by a table where it is small."""
-    if limit > _spacious(numbers.size):
-        found, place = np.unique(numbers, return_inverse=True)
-        return found.astype(np.int64), place.astype(np.int64)
-    seen = np.zeros(limit, np.bool_)
-    seen[numbers] = True
-    return np.flatnonzero(seen), (np.cumsum(seen) - 1)[numbers]
-
-
-def _spacious(games: int) -> int:
-    """Size up to which a table is cheaper than sorting."""
-    return 2 * games + 1_000_000

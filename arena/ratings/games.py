@@ -12,9 +12,12 @@ Journal of Applied Econometrics 11).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+import itertools
+import math
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple, TypeAlias
+from functools import cached_property
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +32,9 @@ Floats: TypeAlias = NDArray[np.float64]
 NO_SPREAD: Final = 1e-3
 """A standard error below so many points is the noise of fitting: the games never vary."""
 
-_OUTCOME: dict[Hashable, int] = {Verdict.A: 1, Verdict.TIE: 0, Verdict.B: -1}
+OUTCOME: dict[Hashable, int] = {Verdict.A: 1, Verdict.TIE: 0, Verdict.B: -1}
+"""For the answer shown first."""
+_VERDICTS = {value: verdict for verdict, value in OUTCOME.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +57,7 @@ class GameVerdict:
     preference: float | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class VerdictTable:
     """Verdicts as columns of equal length; names are sorted, so equal sets of verdicts get equal numbers.
 
@@ -76,6 +81,51 @@ class VerdictTable:
 
     def __len__(self) -> int:
         return self.a.size
+
+    @cached_property
+    def pairs(self) -> Pairs:
+        """Which verdicts are of one query, judge and unordered pair.
+
+        Raises:
+            InputError: the verdicts do not name their query.
+        """
+        if self.query is None:
+            raise InputError("reconciling the two orders needs a query_id for every verdict: add it or rate as games")
+        low, high, size = np.minimum(self.a, self.b), np.maximum(self.a, self.b), len(self.agents)
+        limit = len(self.queries or ()) * len(self.judges) * size**2
+        found, game = distinct(_key(self, self.query, low, high), limit)
+        first = np.empty(found.size, np.intp)
+        first[game[::-1]] = np.arange(len(self) - 1, -1, -1)
+        return Pairs(first, game, low[first], high[first])
+
+    @cached_property
+    def by_order(self) -> ByOrder:
+        """What most verdicts on each order of each of ``pairs`` say."""
+        lower_second, groups = self.a > self.b, self.pairs.first.size
+        slot = 2 * self.pairs.game + lower_second
+        outcome = np.where(lower_second, -self.outcome, self.outcome)
+        wins, ties, losses = (np.bincount(slot[outcome == value], minlength=2 * groups) for value in (1, 0, -1))
+        majority = (wins > np.maximum(ties, losses)).astype(np.int8) - (losses > np.maximum(ties, wins))
+        present = (wins + ties + losses > 0).reshape(groups, 2)
+        return ByOrder(majority.astype(np.int8).reshape(groups, 2), present)
+
+    def each(self) -> Iterator[GameVerdict]:
+        """The verdicts one by one."""
+        queries = itertools.repeat(None) if self.query is None else map((self.queries or ()).__getitem__, self.query)
+        preferences = itertools.repeat(None) if self.preference is None else self.preference.tolist()
+        sides = (map(self.agents.__getitem__, side.tolist()) for side in (self.a, self.b))
+        outcomes, judges = map(_VERDICTS.__getitem__, self.outcome.tolist()), map(self.judges.__getitem__, self.judge)
+        for query_id, a, b, verdict, judge, sure in zip(queries, *sides, outcomes, judges, preferences, strict=False):
+            yield GameVerdict(query_id, a, b, verdict, judge, None if sure is None or math.isnan(sure) else sure)
+
+    def of(self, rows: NDArray[np.bool_]) -> VerdictTable:
+        """Some of the verdicts, with the agents they name; queries keep their numbers."""
+        agents, codes = used(self.agents, np.concatenate([self.a[rows], self.b[rows]]))
+        judges, judge = used(self.judges, self.judge[rows])
+        a, b = np.split(codes, 2)
+        query = None if self.query is None else self.query[rows]
+        preference = None if self.preference is None else self.preference[rows]
+        return VerdictTable(agents, a, b, self.outcome[rows], self.queries, query, judges, judge, preference)
 
     def preferences(self) -> Floats:
         """Of the first shown: 1, 0.5 or 0 by the verdict where the judge gives none, shape (n,)."""
@@ -188,6 +238,13 @@ class Games:
         return counted.astype(np.float64)
 
 
+def used(names: tuple[str, ...], codes: NDArray[np.integer]) -> tuple[tuple[str, ...], Ints]:
+    """The names that occur, and the codes counted anew."""
+    seen = np.zeros(len(names), np.bool_)
+    seen[codes] = True
+    return tuple(names[code] for code in np.flatnonzero(seen)), (np.cumsum(seen, dtype=np.int32) - 1)[codes]
+
+
 def tabulate(verdicts: Iterable[GameVerdict] | VerdictTable) -> VerdictTable:
     """Check verdicts and turn them into columns, in the order given; a table stays as it is.
 
@@ -205,7 +262,7 @@ def tabulate(verdicts: Iterable[GameVerdict] | VerdictTable) -> VerdictTable:
     agents, codes = _numbered([row.agent_a for row in rows] + [row.agent_b for row in rows])
     judges, judge = _numbered([row.judge for row in rows])
     queries, query = _query_column(rows)
-    outcome = np.fromiter((_OUTCOME[row.verdict] for row in rows), np.int8, len(rows))
+    outcome = np.fromiter((OUTCOME[row.verdict] for row in rows), np.int8, len(rows))
     preference = None
     if any(row.preference is not None for row in rows):
         preference = np.array([np.nan if row.preference is None else row.preference for row in rows])
@@ -223,7 +280,8 @@ def as_games(verdicts: Iterable[GameVerdict] | VerdictTable, *, soft: bool = Fal
     table = tabulate(verdicts)
     repeated = 0
     if table.query is not None:
-        repeated = len(table) - _number_distinct(_key(table, table.query, table.a, table.b))
+        limit = len(table.queries or ()) * len(table.judges) * len(table.agents) ** 2
+        repeated = len(table) - number_distinct(_key(table, table.query, table.a, table.b), limit)
     tally = Tally(verdicts=len(table), games=len(table), repeated=repeated)
     score = table.preferences() if soft else _score(table.outcome)
     return Games(table.agents, table.a, table.b, score, table.query, a_shown_first=True, tally=tally, soft=soft)
@@ -243,8 +301,8 @@ def reconcile(verdicts: Iterable[GameVerdict] | VerdictTable, *, win_and_tie: Wi
         InputError: the verdicts do not name their query, so orders of one game cannot be told from other games.
     """
     table = tabulate(verdicts)
-    pairs = pairs_of(table)
-    outcome, tally = fold_pairs(table, pairs, win_and_tie)
+    pairs = table.pairs
+    outcome, tally = fold_pairs(table, win_and_tie)
     query = None if table.query is None else table.query[pairs.first]
     return Games(table.agents, pairs.low, pairs.high, _score(outcome), query, tally=tally)
 
@@ -258,29 +316,22 @@ class Pairs(NamedTuple):
     high: Ints
 
 
-def pairs_of(table: VerdictTable) -> Pairs:
-    """Which verdicts are of one query, judge and unordered pair.
+class ByOrder(NamedTuple):
+    """Verdicts on the two orders of games, the lower-numbered agent shown first in the one and second in the other.
 
-    Raises:
-        InputError: the verdicts do not name their query.
+    Attributes:
+        outcome: for the lower-numbered agent: 1, 0 or -1, and 0 where an order is missing, shape (games, 2).
+        present: whether an order has a verdict, shape (games, 2).
     """
-    if table.query is None:
-        raise InputError("reconciling the two orders needs a query_id for every verdict: add it or rate as games")
-    low, high = np.minimum(table.a, table.b), np.maximum(table.a, table.b)
-    _, first, game = np.unique(_key(table, table.query, low, high), return_index=True, return_inverse=True)
-    return Pairs(first, game, low[first], high[first])
+
+    outcome: NDArray[np.int8]
+    present: NDArray[np.bool_]
 
 
-def fold_pairs(table: VerdictTable, pairs: Pairs, win_and_tie: WinAndTie) -> tuple[NDArray[np.int8], Tally]:
-    """The outcome of each of ``pairs`` for its lower-numbered agent: 1, 0 or -1, and how verdicts became games."""
-    lower_second, groups = table.a > table.b, pairs.first.size
-    slot = 2 * pairs.game + lower_second
-    outcome = np.where(lower_second, -table.outcome, table.outcome)
-    wins, ties, losses = (np.bincount(slot[outcome == value], minlength=2 * groups) for value in (1, 0, -1))
-    majority = (wins > np.maximum(ties, losses)).astype(np.int8) - (losses > np.maximum(ties, wins))
-    present = (wins + ties + losses > 0).reshape(groups, 2)
-    by_order = majority.astype(np.int8).reshape(groups, 2)
-    return fold(by_order, present[:, 0] & present[:, 1], win_and_tie, repeated=len(table) - int(present.sum()))
+def fold_pairs(table: VerdictTable, win_and_tie: WinAndTie) -> tuple[NDArray[np.int8], Tally]:
+    """The outcome of each of a table's ``pairs`` for its lower-numbered agent, and how verdicts became games."""
+    outcome, present = table.by_order
+    return fold(outcome, present[:, 0] & present[:, 1], win_and_tie, repeated=len(table) - int(present.sum()))
 
 
 def fold(
@@ -322,14 +373,31 @@ def _key(table: VerdictTable, query: Ints, left: Ints, right: Ints) -> NDArray[n
     return ((query.astype(np.int64) * len(table.judges) + table.judge) * size + left) * size + right
 
 
-def _number_distinct(keys: NDArray[np.int64]) -> int:
-    """How many different keys; ticked off in a table where that is small, which spares sorting millions."""
-    limit = int(keys.max(initial=-1)) + 1
-    if limit > 16 * keys.size + 1_000_000:
-        return np.unique(keys).size
+def distinct(numbers: NDArray[Any], limit: int) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+    """Sorted distinct numbers below ``limit`` and the place of each number among them; by a table where it is small."""
+    if limit > _spacious(numbers.size):
+        found, place = np.unique(numbers, return_inverse=True)
+        return found.astype(np.int64), place
+    seen = _seen(numbers, limit)
+    return np.flatnonzero(seen), (np.cumsum(seen, dtype=np.int32) - 1)[numbers].astype(np.intp)
+
+
+def number_distinct(numbers: NDArray[Any], limit: int) -> int:
+    """How many different numbers below ``limit``."""
+    if limit > _spacious(numbers.size):
+        return int(np.count_nonzero(np.diff(np.sort(numbers), prepend=-1)))
+    return int(np.count_nonzero(_seen(numbers, limit)))
+
+
+def _seen(numbers: NDArray[Any], limit: int) -> NDArray[np.bool_]:
     seen = np.zeros(limit, np.bool_)
-    seen[keys] = True
-    return int(np.count_nonzero(seen))
+    seen[numbers] = True
+    return seen
+
+
+def _spacious(games: int) -> int:
+    """Size up to which a table is cheaper than sorting."""
+    return 8 * games + 1_000_000
 
 
 def _score(outcome: NDArray[np.int8]) -> Floats:
@@ -342,7 +410,7 @@ def _check(row: GameVerdict, number: int) -> None:
             raise InputError(f"verdict {number}: an agent's name is empty or missing ({name!r}): name both agents")
     if row.agent_a == row.agent_b:
         raise InputError(f"verdict {number}: agent {row.agent_a!r} plays itself: a game needs two agents")
-    if row.verdict not in _OUTCOME:
+    if row.verdict not in OUTCOME:
         raise InputError(f"verdict {number}: {row.verdict!r} is not A, B or TIE")
     if row.preference is not None and not 0 <= row.preference <= 1:
         raise InputError(f"verdict {number}: the preference {row.preference!r} is no probability: give 0 to 1")
@@ -378,7 +446,7 @@ def average(table: VerdictTable) -> Games:
     Raises:
         InputError: the verdicts do not name their query.
     """
-    pairs = pairs_of(table)
+    pairs = table.pairs
     lower_second = table.a > table.b
     score = np.where(lower_second, 1 - table.preferences(), table.preferences())
     slot, slots = 2 * pairs.game + lower_second, 2 * pairs.first.size

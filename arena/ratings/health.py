@@ -12,8 +12,17 @@ from numpy.typing import NDArray
 from arena.ratings.bradley_terry import BradleyTerry, BradleyTerrySettings, bradley_terry, sandwich
 from arena.ratings.counts import pair_counts
 from arena.ratings.existence import position_identified
-from arena.ratings.games import NO_SPREAD, Games, GameVerdict, Ints, VerdictTable, as_games, reconcile, tabulate
-from arena.ratings.judges import judged_games
+from arena.ratings.games import (
+    NO_SPREAD,
+    Games,
+    GameVerdict,
+    Ints,
+    VerdictTable,
+    as_games,
+    number_distinct,
+    reconcile,
+    tabulate,
+)
 from arena.ratings.likelihood import TieModel
 from arena.ratings.pairs import win_matrix
 from retrieval_eval.stats.bootstrap import share_estimate, student
@@ -102,7 +111,7 @@ def judge_health(
         longer_effect=_longer_effect(shown, longer, ties=ties, scale=scale),
         triples=triples,
         intransitive_triples=circles,
-        queries=None if table.query is None else np.unique(table.query).size,
+        queries=None if table.query is None else number_distinct(table.query, len(table.queries or ())),
         coverage=_coverage(table),
     )
 
@@ -161,9 +170,9 @@ def outcomes_by_order(table: VerdictTable) -> tuple[NDArray[np.int8], NDArray[np
     """For every game judged in both orders, the outcome of each for the same agent (1, 0 or -1), and its query."""
     if table.query is None:
         return np.zeros(0, np.int8), np.zeros(0, np.int8), np.zeros(0, np.int32)
-    forward, backward = (judged_games(table, rows) for rows in (table.a < table.b, table.a > table.b))
-    _, one, other = np.intersect1d(forward.key, backward.key, assume_unique=True, return_indices=True)
-    return forward.outcome[one], backward.outcome[other], forward.query[one]
+    outcome, present = table.by_order
+    both = present.all(axis=1)
+    return outcome[both, 0], outcome[both, 1], table.query[table.pairs.first[both]]
 
 
 def _longer(table: VerdictTable, lengths: Lengths) -> NDArray[np.int8]:
@@ -204,10 +213,9 @@ def _longer_effect(shown: Games, longer: NDArray[np.int8], *, ties: TieModel, sc
 def _coverage(table: VerdictTable) -> float | None:
     if table.query is None:
         return None
-    size = len(table.agents)
-    low, high = np.minimum(table.a, table.b), np.maximum(table.a, table.b)
-    cells = np.unique((table.query.astype(np.int64) * size + low) * size + high).size
-    return cells / (len(table.queries or ()) * size * (size - 1) / 2)
+    queries, size, pairs = len(table.queries or ()), len(table.agents), table.pairs
+    cells = (table.query[pairs.first].astype(np.int64) * size + pairs.low) * size + pairs.high
+    return number_distinct(cells, queries * size**2) / (queries * size * (size - 1) / 2)
 
 
 def _triples(games: Games) -> tuple[int, int]:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from arena.ratings.games import Floats, GameVerdict, Ints, VerdictTable, WinAndTie, fold_pairs, pairs_of, tabulate
+from arena.ratings.games import Floats, GameVerdict, Ints, VerdictTable, WinAndTie, fold_pairs, tabulate
 from retrieval_eval.stats.bootstrap import jackknife_estimate
 from retrieval_eval.stats.estimate import Estimate
 
@@ -100,44 +100,19 @@ def of_judge(table: VerdictTable, judge: str) -> VerdictTable:
     """
     if judge not in table.judges:
         raise ValueError(f"there is no judge {judge!r}, only {', '.join(table.judges)}")
-    rows = table.judge == table.judges.index(judge)
-    played, codes = np.unique(np.concatenate([table.a[rows], table.b[rows]]), return_inverse=True)
-    a, b = np.split(codes.astype(np.int32), 2)
-    return VerdictTable(
-        agents=tuple(table.agents[agent] for agent in played),
-        a=a,
-        b=b,
-        outcome=table.outcome[rows],
-        queries=table.queries,
-        query=None if table.query is None else table.query[rows],
-        judges=(judge,),
-        judge=np.zeros(a.size, np.int32),
-        preference=None if table.preference is None else table.preference[rows],
-    )
+    return table.of(table.judge == table.judges.index(judge))
 
 
-def judged_games(
-    table: VerdictTable, rows: NDArray[np.bool_] | None = None, *, win_and_tie: WinAndTie = "tie"
-) -> JudgedGames:
-    """Reconcile each judge's verdicts, of the marked rows only if any are marked.
+def judged_games(table: VerdictTable, *, win_and_tie: WinAndTie = "tie") -> JudgedGames:
+    """Reconcile each judge's verdicts.
 
     Raises:
         InputError: the verdicts do not name their query.
     """
-    part = table
-    if rows is not None:
-        part = replace(
-            table,
-            a=table.a[rows],
-            b=table.b[rows],
-            outcome=table.outcome[rows],
-            query=None if table.query is None else table.query[rows],
-            judge=table.judge[rows],
-        )
-    pairs = pairs_of(part)
-    outcome, _ = fold_pairs(part, pairs, win_and_tie)
-    assert part.query is not None
-    query, judge, size = part.query[pairs.first], part.judge[pairs.first], len(table.agents)
+    pairs = table.pairs
+    outcome, _ = fold_pairs(table, win_and_tie)
+    assert table.query is not None
+    query, judge, size = table.query[pairs.first], table.judge[pairs.first], len(table.agents)
     pair = pairs.low.astype(np.int64) * size + pairs.high
     key = (query.astype(np.int64) * len(table.judges) + judge) * size**2 + pair
     return JudgedGames(query, judge, pairs.low, pairs.high, outcome, query.astype(np.int64) * size**2 + pair, key)

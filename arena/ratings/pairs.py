@@ -15,8 +15,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from arena.ratings.counts import distinct, pair_counts
-from arena.ratings.games import Floats, Games
+from arena.ratings.counts import pair_counts
+from arena.ratings.games import Floats, Games, distinct
 from arena.ratings.results import DirectGames
 from retrieval_eval.stats.bootstrap import share_interval, wilson
 from retrieval_eval.stats.significance import holm

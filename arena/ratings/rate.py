@@ -13,7 +13,18 @@ from arena.ratings.bootstrap import Bootstrap, bootstrap
 from arena.ratings.bradley_terry import BradleyTerry, bradley_terry
 from arena.ratings.elo import EloRatings, elo
 from arena.ratings.fragility import fragilities
-from arena.ratings.games import Games, GameVerdict, Tally, VerdictTable, as_games, average, counted, reconcile, tabulate
+from arena.ratings.games import (
+    Games,
+    GameVerdict,
+    Tally,
+    VerdictTable,
+    as_games,
+    average,
+    counted,
+    number_distinct,
+    reconcile,
+    tabulate,
+)
 from arena.ratings.health import JudgeHealth, Lengths, both_orders, fitted_position, judge_health
 from arena.ratings.judges import JudgeAgreement, judge_agreement, of_judge
 from arena.ratings.notes import ONE_ORDER, notes, position_note, preference_note
@@ -207,7 +218,7 @@ def rate_games(
     by_elo = elo(games, settings.elo) if games.are_whole and settings.tournaments else None
     samples = settings.bootstrap if settings.intervals == "bootstrap" else 0
     unit: Unit = "query" if settings.cluster and games.cluster is not None else "game"
-    units = round(float(games.weights.sum())) if unit == "game" else np.unique(np.asarray(games.cluster)).size
+    units = round(float(games.weights.sum())) if unit == "game" else _clusters(games)
     resampled = bootstrap(parts, fitted, samples, settings.seed, by_query=by_query)
     if resampled is not None:
         resampled = replace(resampled, by=unit)
@@ -245,6 +256,11 @@ def rate_games(
         unit=unit,
         units=units,
     )
+
+
+def _clusters(games: Games) -> int:
+    cluster = np.asarray(games.cluster)
+    return number_distinct(cluster, int(cluster.max(initial=-1)) + 1)
 
 
 def _regrouped(

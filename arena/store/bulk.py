@@ -28,6 +28,7 @@ from sqlalchemy.exc import DatabaseError
 from sqlmodel import SQLModel
 
 from arena.store.rows import table
+from retrieval_eval.data.columns import Texts
 
 CHUNK: Final = 500
 """Rows that one statement takes."""
@@ -117,22 +118,6 @@ def stream(connection: Connection, chosen: Select[Any], size: int) -> Iterator[l
         with cursor.copy(f"COPY ({written}) TO STDOUT") as copy:
             copy.set_types(kinds)
             yield from chunks(copy.rows(), size)
-
-
-class Texts(NamedTuple):
-    """A column of texts: each one once, as it first came, and which of them each row has."""
-
-    names: Sequence[str | None]
-    codes: NDArray[np.int32]
-
-
-def in_order(*columns: Texts) -> tuple[tuple[str, ...], tuple[NDArray[np.int32], ...]]:
-    """The texts of some columns in their order, none of them missing, and which each row has in each column."""
-    names = tuple(sorted({str(name) for column in columns for name in column.names}))
-    place = {name: at for at, name in enumerate(names)}
-    return names, tuple(
-        np.array([place[str(name)] for name in column.names], np.int32)[column.codes] for column in columns
-    )
 
 
 class Columns(NamedTuple):

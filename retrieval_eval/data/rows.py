@@ -27,6 +27,7 @@ FORMATS = {
     ".parquet": "parquet",
 }
 _MISSING_NAMES = frozenset({"nan", "<na>"})
+EMPTY = "is empty"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +55,8 @@ class Row:
             DataError: the name is empty, only white space, or the word for a missing value (nan).
         """
         name = self.text(column)
-        if not name or name.isspace():
-            raise self.error(f"{column!r} is empty")
-        if name.casefold() in _MISSING_NAMES:
-            raise self.error(f"{column!r} is a missing value, not a name", name)
+        if (problem := name_problem(name)) is not None:
+            raise self.error(f"{column!r} {problem}", None if problem == EMPTY else name)
         return name
 
     @property
@@ -74,6 +73,13 @@ class Row:
         if self._counts_rows:
             return DataError(self.path, f"row {self.line}: {problem}", value=value)
         return DataError(self.path, problem, line=self.line, value=value)
+
+
+def name_problem(text: str) -> str | None:
+    """Why a text names nothing, if so."""
+    if not text or text.isspace():
+        return EMPTY
+    return "is a missing value, not a name" if text.casefold() in _MISSING_NAMES else None
 
 
 def cell_text(value: Cell) -> str:

@@ -77,7 +77,7 @@ def read_rows(
     elif kind == "json":
         rows = _read_json(path, naming, only)
     else:
-        rows = _read_delimited(path, _DELIMITERS[kind], naming, only)
+        rows = _read_delimited(path, naming, only)
     return _at_least_one(path, rows) if only is None else rows
 
 
@@ -103,8 +103,10 @@ class _Naming:
 
 def read_columns(path: Path | str) -> list[str]:
     """The column names of a table as the file spells them; of JSONL those of its first record."""
-    first = next(iter(read_rows(path)))
-    return list(first.values)
+    if table_format(path) == "parquet":
+        with open_parquet(Path(path)) as table:
+            return list(table.schema_arrow.names)
+    return list(next(read_rows(path)).values)
 
 
 def write_rows(path: Path | str, columns: Sequence[str], rows: Iterable[Mapping[str, Cell]]) -> None:
@@ -144,13 +146,11 @@ def _at_least_one(path: Path, rows: Iterator[Row]) -> Iterator[Row]:
     yield from rows
 
 
-def _read_delimited(path: Path, delimiter: str, naming: _Naming, only: Only | None) -> Iterator[Row]:
+def _read_delimited(path: Path, naming: _Naming, only: Only | None) -> Iterator[Row]:
     header: list[str] = []
-    for start, fields in _records(path, _sniffed(path) if delimiter == "," else delimiter):
+    for start, fields in csv_records(path, csv_delimiter(path)):
         if not header:
-            found = [name.strip() for name in fields]
-            if repeated := _repeated(name for name in found if name):
-                raise DataError(path, "the header names a column twice", line=start, value=repeated[0])
+            found = _header(path, start, fields)
             renamed = naming.of(start, found)
             header = [renamed[name] for name in found]
             place = header.index(only.column) if only is not None else 0
@@ -166,13 +166,33 @@ def _read_delimited(path: Path, delimiter: str, naming: _Naming, only: Only | No
         raise DataError(path, "the file is empty")
 
 
-def _sniffed(path: Path) -> str:
+def csv_delimiter(path: Path) -> str:
     """What splits the header into most columns; some spreadsheets write semicolons."""
+    if table_format(path) == "tsv":
+        return _DELIMITERS["tsv"]
     header = next((line for _, line in read_lines(path) if not line.isspace()), "")
     return max(_DELIMITERS_OF_CSV, key=lambda delimiter: len(next(csv.reader([header], delimiter=delimiter), ())))
 
 
-def _records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def csv_header(path: Path, delimiter: str) -> tuple[int, list[str]]:
+    """The line on which the header of CSV starts, and the names in it.
+
+    Raises:
+        DataError: the file cannot be read or is empty, or a name repeats.
+    """
+    for start, fields in csv_records(path, delimiter):
+        return start, _header(path, start, fields)
+    raise DataError(path, "the file is empty")
+
+
+def _header(path: Path, line: int, fields: Sequence[str]) -> list[str]:
+    found = [name.strip() for name in fields]
+    if repeated := _repeated(name for name in found if name):
+        raise DataError(path, "the header names a column twice", line=line, value=repeated[0])
+    return found
+
+
+def csv_records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """The records of CSV, each with the line on which it starts; blank lines are passed over."""
     if csv.field_size_limit() < _FIELD_LIMIT:  # the default, 128 KiB, is shorter than some retrieved documents
         csv.field_size_limit(_FIELD_LIMIT)
@@ -256,23 +276,40 @@ def _read_json(path: Path, naming: _Naming, only: Only | None) -> Iterator[Row]:
 
 def _read_parquet(path: Path, naming: _Naming, only: Only | None) -> Iterator[Row]:
     import pyarrow as pa
-    from pyarrow import parquet
 
     before = 0
+    with open_parquet(path) as table:
+        renamed = naming.of(None, table.schema_arrow.names)
+        for batch in table.iter_batches(batch_size=4096):
+            wanted = _wanted_places(batch, renamed, only)
+            for place, record in zip(wanted, batch.take(pa.array(wanted, pa.int64())).to_pylist(), strict=True):
+                cells = {name: plain(cell) for key, cell in record.items() if (name := renamed[key])}
+                row = Row(path, before + place + 1, cells)
+                if (problem := unstorable(row.values)) is not None:
+                    raise row.error(problem)
+                yield row
+            before += len(batch)
+
+
+@contextmanager
+def open_parquet(path: Path, *, encoded: bool = False) -> Iterator[Any]:
+    """A file of Parquet, whose texts come as dictionaries if ``encoded``.
+
+    Raises:
+        DataError: it cannot be read or is none; also while it is read.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
     try:
         with open_binary(path) as raw:
             # Parquet is read from its end, and a gzip stream has no cheap way there.
-            table = parquet.ParquetFile(io.BytesIO(raw.read()) if is_gzip(path) else raw)
-            renamed = naming.of(None, table.schema_arrow.names)
-            for batch in table.iter_batches(batch_size=4096):
-                wanted = _wanted_places(batch, renamed, only)
-                for place, record in zip(wanted, batch.take(pa.array(wanted, pa.int64())).to_pylist(), strict=True):
-                    cells = {name: _plain(cell) for key, cell in record.items() if (name := renamed[key])}
-                    row = Row(path, before + place + 1, cells)
-                    if (problem := unstorable(row.values)) is not None:
-                        raise row.error(problem)
-                    yield row
-                before += len(batch)
+            source = io.BytesIO(raw.read()) if is_gzip(path) else raw
+            file = parquet.ParquetFile(source)
+            if encoded:
+                texts = [field.name for field in file.schema_arrow if pa.types.is_string(field.type)]
+                file = parquet.ParquetFile(source, read_dictionary=texts)
+            yield file
     except (pa.ArrowException, UnicodeDecodeError) as error:
         raise DataError(path, f"not a whole Parquet file: {str(error).splitlines()[0]}") from error
 
@@ -281,7 +318,7 @@ def _wanted_places(batch: Any, renamed: Mapping[str, str], only: Only | None) ->
     if only is None:
         return list(range(len(batch)))
     cells = next(batch[name] for name, canonical in renamed.items() if canonical == only.column).to_pylist()
-    return [place for place, cell in enumerate(cells) if cell_text(_plain(cell)) in only.values]
+    return [place for place, cell in enumerate(cells) if cell_text(plain(cell)) in only.values]
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -303,7 +340,7 @@ def _repeated(names: Iterable[str]) -> list[str]:
     return [name for name in names if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
 
 
-def _plain(value: Any) -> Cell:
+def plain(value: Any) -> Cell:
     """Parquet's dates, decimals and bytes as text; what JSON knows as it is."""
     return value if value is None or isinstance(value, str | int | float | list | dict) else str(value)
 
