@@ -101,6 +101,7 @@ def estimates(
 Interval: TypeAlias = tuple[float, float]
 
 
+@lru_cache(maxsize=4096)  # asked for every pair of agents
 def student(level: float, units: float) -> float:
     """Two-sided quantile of Student's t for ``units`` independent clusters."""
     return float(scipy.special.stdtrit(units - 1, (1 + level) / 2))
