@@ -7,8 +7,8 @@ is averaged with its mirror image (winner and loser exchanged) before a coeffici
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -141,21 +141,28 @@ def judge_agreement(verdicts: Iterable[GameVerdict] | VerdictTable) -> JudgeAgre
         games=int(pairs.any(axis=(1, 2)).sum()),
         alpha=_alpha(totals, "nominal"),
         alpha_ordinal=_alpha(totals, "ordinal"),
-        pairs=tuple(
-            _judge_pair(table.judges[i], table.judges[j], ratings[i], ratings[j], query)
-            for i, j in combinations(range(len(table.judges)), 2)
-        ),
+        pairs=tuple(_judge_pairs(table.judges, ratings, query)),
     )
+
+
+def _judge_pairs(judges: Sequence[str], ratings: Floats, query: Ints) -> Iterator[JudgePair]:
+    """Every two judges; of hundreds of people most share no game, and those are all alike."""
+    given = ~np.isnan(ratings)
+    shared = (given.astype(np.float32) @ given.T.astype(np.float32) > 0).tolist()
+    apart = _judge_pair("", "", ratings[0, :0], ratings[0, :0], query[:0])
+    for i, j in combinations(range(len(judges)), 2):
+        if shared[i][j]:
+            both = np.flatnonzero(given[i] & given[j])
+            yield _judge_pair(judges[i], judges[j], ratings[i, both], ratings[j, both], query[both])
+        else:
+            yield replace(apart, first=judges[i], second=judges[j])
 
 
 def _judge_pair(first: str, second: str, one: Floats, other: Floats, query: Ints) -> JudgePair:
     from retrieval_eval.stats.agreement import cohen_kappas
 
-    both = ~(np.isnan(one) | np.isnan(other))
-    tables = (one[both, np.newaxis] == _OUTCOMES)[:, :, np.newaxis] & (other[both, np.newaxis] == _OUTCOMES)[
-        :, np.newaxis
-    ]
-    totals = _per_query(tables.astype(np.float64), query[both])
+    tables = (one[:, np.newaxis] == _OUTCOMES)[:, :, np.newaxis] & (other[:, np.newaxis] == _OUTCOMES)[:, np.newaxis]
+    totals = _per_query(tables.astype(np.float64), query)
     counts = tables.sum(axis=0)
     games = int(counts.sum())
     return JudgePair(
