@@ -121,7 +121,10 @@ def _of_delimited(path: Path) -> dict[str, Texts] | None:
             if b"\0" in block:
                 return None
     if quoted:  # Arrow takes quotes that are none, such as of a field that never ends
-        deque(csv_records(path, delimiter), maxlen=0)
+        try:
+            deque(csv_records(path, delimiter), maxlen=0)
+        except DataError:
+            return None
     numbers = [str(number) for number in range(len(header))]
     try:
         with open_binary(path) as raw:
