@@ -33,8 +33,6 @@ class Used:
 
 
 COMMAND = "from arena.cli.main import main; main()"
-WITHOUT_EXTRAS = f"import sys; sys.modules['numba'] = None; {COMMAND}"
-"""The same in an environment that has what is installed by default alone, so far as ratings are concerned."""
 
 
 def run(*words: str, python: str = COMMAND) -> Used:
