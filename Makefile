@@ -29,9 +29,9 @@ pytest: .venv/dev  ## the tests alone; more workers than two cores, since tests 
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest --collect-only >/dev/null  # rewrites assertions once, not once a worker
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
-frameworks: .venv/dev requirements/frameworks.txt  ## the agents of LangChain, LlamaIndex and Haystack, with the real packages
-	$(UV) --require-hashes -r requirements/frameworks.txt
-	$(BIN)/pytest tests/retrieval_eval/agents/test_agents_of_frameworks.py
+frameworks: .venv/dev requirements/frameworks.txt  ## agents and data of other tools, with the real packages
+	$(UV) --no-deps --require-hashes -r requirements/frameworks.txt
+	$(BIN)/pytest -rA tests/retrieval_eval/agents/test_agents_of_frameworks.py tests/ragleague/test_loading.py
 
 release: .venv/dev  ## build wheel and sdist into dist/, check them, run the demo from the wheel in an empty environment
 	rm -rf dist

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -40,9 +40,11 @@ def open(store: str | Path, tournament: str | None = None) -> Board:  # noqa: A0
     return Board(location, tournament or name)
 
 
-Tables: TypeAlias = "str | Path | pd.DataFrame | Sequence[Any] | Mapping[str, Any]"
-"""A file or a pattern such as ``answers/*.jsonl``, a frame, or a list of dictionaries, files or frames; or for each
-agent, by its name, a frame or a list of dictionaries."""
+Tables: TypeAlias = "str | Path | pd.DataFrame | Iterable[Any] | Mapping[str, Any]"
+"""A file or a pattern such as ``answers/*.jsonl``; a frame; a ``Dataset`` of Hugging Face; an ``EvaluationDataset`` of
+ragas; a list of dictionaries, of samples of ragas, of test cases of DeepEval, or of other objects with such fields.
+
+Also a list of tables; or for each agent, by its name, a table in memory."""
 
 
 def load(
@@ -83,19 +85,35 @@ def _tables(rows: Any, name: str) -> Any:
 
     if isinstance(rows, str | Path):
         return rows
-    if hasattr(rows, "to_dict"):
+    if hasattr(rows, "iterrows"):
         return Table(name, rows.to_dict("records"))
     if isinstance(rows, Mapping):
         tables = [_tables(table, str(agent)) for agent, table in rows.items()]
         if any(not isinstance(table, Table) for table in tables):
-            raise InputError(f"{name}: for each agent a frame or a list of dictionaries is asked for")
+            raise InputError(f"{name}: for each agent a table in memory is asked for, such as a frame or a list")
         return tables
-    listed = list(rows) if isinstance(rows, Iterable) else [rows]
-    if all(isinstance(row, Mapping) for row in listed):
-        return Table(name, listed)
-    if any(not isinstance(one, str | Path) and not hasattr(one, "to_dict") for one in listed):
-        raise InputError(f"{name}: give files, frames or dictionaries, and not {type(listed[0]).__name__}")
+    listed = list(rows) if isinstance(rows, Iterable) and _row(rows) is None else [rows]
+    read = [_row(one) for one in listed]
+    if None not in read:
+        return Table(name, [row for row in read if row is not None])
+    if wrong := next((one for one in listed if not isinstance(one, str | Path | Iterable)), None):
+        raise InputError(f"{name}: give files, frames, dictionaries or samples, and not {type(wrong).__name__}")
     return [_tables(one, f"{name} {number}") for number, one in enumerate(listed, start=1)]
+
+
+def _row(one: Any) -> Mapping[str, Any] | None:
+    """The fields of a dictionary or an object, such as a sample of ragas or a test case of DeepEval.
+
+    ``None``: it is no row, though it may hold some.
+    """
+    if isinstance(one, Mapping):
+        return one
+    if hasattr(one, "model_dump"):  # of pydantic; a field that says nothing is no column
+        fields: Mapping[str, Any] = one.model_dump(exclude_defaults=True)
+        return fields
+    if isinstance(one, str | Path | Iterable) or not hasattr(one, "__dict__"):
+        return None
+    return {name: value for name, value in vars(one).items() if not name.startswith("_")}
 
 
 def run(

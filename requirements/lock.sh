@@ -12,5 +12,6 @@ compile pyproject.toml --extra documents --extra login --extra postgres --constr
   --output-file requirements/server.txt
 compile pyproject.toml requirements/local.in --extra documents --group dev --constraint requirements/server.txt \
   --output-file requirements/dev.txt
-# Frameworks whose pipelines docs/agents.md shows as agents; beside the versions that the tests have.
-compile --group pyproject.toml:frameworks --constraint requirements/dev.txt --output-file requirements/frameworks.txt
+# Frameworks whose pipelines and data are tested. DeepEval and ragas ask for an older rich than the tests have, and what
+# is tested of them works with ours: so the tests' versions override what they ask for.
+compile --group pyproject.toml:frameworks --overrides requirements/dev.txt --output-file requirements/frameworks.txt

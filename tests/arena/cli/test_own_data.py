@@ -136,8 +136,8 @@ def test_what_python_is_given_wrong_is_one_line(folder: Path) -> None:
         (lambda: rl.run(data), "run: loaded data need a judge, such as judge='openai/gpt-4.1-mini'"),
         (lambda: rl.run(data, judge="lexical", limit=1), "run: limit loaded data with load(..., limit=N)"),
         (lambda: rl.run("own.yaml", judge="lexical"), "run: own.yaml names its judge and its store itself"),
-        (lambda: rl.load([3]), "answers: give files, frames or dictionaries, and not int"),
-        (lambda: rl.load({"a": 3}), "a: give files, frames or dictionaries, and not int"),
+        (lambda: rl.load([3]), "answers: give files, frames, dictionaries or samples, and not int"),
+        (lambda: rl.load({"a": 3}), "a: give files, frames, dictionaries or samples, and not int"),
         (lambda: rl.load([]), "answers: the table has no rows"),
     ):
         with pytest.raises(rl.InputError) as raised:
