@@ -43,6 +43,10 @@ _SAME: Final = 1e-9
 _STANDINGS: Final = {PASSED: "Passed", FAILED_GATE: "Failed", UNDECIDED: "Undecided"}
 
 
+_FARTHEST: Final = 0.5
+"""How far a share of games won can lie from even."""
+
+
 @dataclass(frozen=True, slots=True)
 class Compared:
     """Two agents by one score.
@@ -291,6 +295,7 @@ def compare(
     check_agents(new, old, agents)
     data = cache(partial(store.dataset, tournament))
     asked = [on] if isinstance(on, str) else list(on)
+    check_margin(margin, asked)
     played = [PAIRWISE] if len(games) or settings.pairwise is not None else []
     means: dict[str, Means] = {}
     if asked != [PAIRWISE]:
@@ -310,6 +315,19 @@ def compare(
         raise InputError("nothing is judged yet, so there is nothing to compare; run the tournament first")
     words = PAIRWISE in (own.on for own in scores) and settings.judges_of_words
     return Comparison(tournament, new, old, margin, tuple(scores), (f"{NO_MODEL}.",) if words else ())
+
+
+def check_margin(margin: float, on: Sequence[str]) -> None:
+    """See that a margin lets not everything pass.
+
+    Raises:
+        InputError: it is no number, negative, or as large as the farthest that games can lie from even.
+    """
+    if not margin >= 0 or (PAIRWISE in on and margin >= _FARTHEST):
+        raise InputError(
+            f"--margin {margin:g}: everything would pass; a share of games won lies at most {_FARTHEST:g} from even, "
+            "so give less, such as 0.05"
+        )
 
 
 def check_agents(new: str, old: str, agents: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from importlib import import_module, metadata
 from typing import Annotated, Any, Final
@@ -17,6 +18,18 @@ _TYPER: Final[Mapping[str, Any]] = {
     "pretty_exceptions_enable": False,
     "rich_markup_mode": None,
 }
+
+
+_OUR_WORDS: Final = {
+    r"^Value error, ": "",
+    r"^Input should be greater than or equal to ": "must be at least ",
+    r"^Input should be greater than ": "must be more than ",
+    r"^Input should be less than or equal to ": "must be at most ",
+    r"^Input should be less than ": "must be less than ",
+    r"^Input should be a valid integer.*": "must be a whole number",
+    r"^Input should be a valid number.*": "must be a number",
+}
+"""By what the library says of an option's value."""
 
 
 class _LateCommands(TyperGroup):
@@ -38,6 +51,17 @@ class _LateCommands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         return super().resolve_command(ctx, args if ctx.resilient_parsing else renewed(args))
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; what is wrong with an option is said in our words, not in those of the library that checks."""
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            if hasattr(error, "param_hint") and isinstance(said := getattr(error, "message", None), str):
+                for theirs, ours in _OUR_WORDS.items():
+                    said = re.sub(theirs, ours, said)
+                error.message = said  # type: ignore[attr-defined]
+            raise
 
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - the interface's
         formatter.write(overview())

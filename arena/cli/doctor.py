@@ -6,17 +6,15 @@ import os
 import platform
 from importlib import metadata, util
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from arena.config.whole import Config, load_config
 from arena.data.notes import notes_of
 from arena.present.numbers import listed
-from arena.run.tournament import load_data
-from arena.stages.tournament import TournamentStages
-from judges.errors import DISTRIBUTION, InputError, how_to_install
-from judges.providers import open_provider
+from arena.run.preflight import Preflight, preflight
+from judges.errors import DISTRIBUTION, InputError, RagleagueError, how_to_install
+from judges.providers.http_answers import shown
 from judges.types import NUGGET_TASKS
-from retrieval_eval.data.recordings import read_recordings
 from retrieval_eval.data.runs import read_runs
 
 Finding: TypeAlias = tuple[str, bool, str]
@@ -33,6 +31,8 @@ _EXTRAS = {
     "mlflow": ("mlflow",),
 }
 _PACKAGES = ("arena", "judges", "retrieval_eval", "ui")
+_NAMES: Final = {"data": "config"}
+"""What the checks of data and settings are called."""
 _KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
 
 
@@ -67,15 +67,22 @@ def _packages() -> Finding:
 def _examine_config(path: Path) -> list[Finding]:
     try:
         config = load_config(path)
-        data = load_data(config)
-        stages = TournamentStages(config, data, assume=True)
-        stages.check(complete=not config.agents)
-        wanted = sum(want.task not in NUGGET_TASKS for want in stages.wants())  # theirs come about step by step
-        exam_last = sorted(stages.stages, key=lambda stage: stage.key == "exam")
-        templates = [template for stage in exam_last for template in stage.templates.values()]
-        prompts = ", ".join(template.name for template in templates) or "none"
     except InputError as error:
         return [("config", False, str(error))]
+    checked = preflight(config)
+    judges = [_of_judge(config, name, checked.faults.pop(f"judge {name}", None)) for name in config.judges_in_use()]
+    wrong = [(_NAMES.get(at, f"config {at}"), False, str(fault)) for at, fault in checked.faults.items()]
+    return [*wrong, *_of_data(config, path, checked), *judges]
+
+
+def _of_data(config: Config, path: Path, checked: Preflight) -> list[Finding]:
+    """What there is to judge, where it can be read and used."""
+    data, stages = checked.data, checked.stages
+    if data is None or stages is None or "data" in checked.faults:
+        return []
+    wanted = sum(want.task not in NUGGET_TASKS for want in stages.wants())  # theirs come about step by step
+    exam_last = sorted(stages.stages, key=lambda stage: stage.key == "exam")
+    prompts = ", ".join(template.name for stage in exam_last for template in stage.templates.values()) or "none"
     counts = {"queries": data.queries, "agents": data.agents, "answers": data.answers, "documents": data.documents}
     shape = ", ".join(f"{len(found)} {name}" for name, found in counts.items())
     findings: list[Finding] = [
@@ -85,12 +92,10 @@ def _examine_config(path: Path) -> list[Finding]:
     for run in read_runs(config.data.runs):
         findings += [("config data", True, f"run {run.name}: {note.text}") for note in run.notes]
     findings += [("data", False, note) for note in notes_of(data)]
-    return findings + [_examine_judge(config, name) for name in config.judges_in_use()]
+    return findings
 
 
-def _examine_judge(config: Config, name: str) -> Finding:
-    try:
-        open_provider(config.judges[name], read_recordings)
-    except InputError as error:
-        return (f"config judge {name}", False, str(error))
-    return (f"config judge {name}", True, config.judges[name].provider)
+def _of_judge(config: Config, name: str, fault: RagleagueError | None) -> Finding:
+    spec = config.judges[name]
+    where = f" at {shown(spec.address)}" if fault is None and spec.address else ""
+    return (f"config judge {name}", fault is None, str(fault) if fault is not None else spec.provider + where)

@@ -70,6 +70,10 @@ def gate(
 
     Exit status 0: better, or not worse by more than the margin. 1: worse. 3: undecided.
     """
+    for out in filter(None, (junit, report)):
+        from arena.run.preflight import require_writable
+
+        require_writable(out)
     if tournament is None and source.endswith((".yaml", ".yml")):
         found = _decided(Path(source), new, old, on or ["pairwise"], margin, retry_failed, log_json)
     else:

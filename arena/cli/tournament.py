@@ -72,6 +72,7 @@ def plan(
     from arena.cli.show import show
     from arena.run.plan import plan as make_plan
     from arena.run.plan import plan_queries
+    from arena.run.preflight import preflight
     from arena.stages.queries.config import SynthConfig, load_either
 
     if judge is None and limit is None and not are_answers(sources, judge):
@@ -79,7 +80,13 @@ def plan(
         if isinstance(loaded, SynthConfig):
             show(PlanBoard(plan_queries(loaded)), form)
             return
-    show(PlanBoard(make_plan(given(sources, judge, limit, column, save).config)), form)
+    told = given(sources, judge, limit, column, save)
+    config = told.config
+    checked = preflight(config, told.data)
+    if not checked.only_judges:
+        checked.require()
+    show(PlanBoard(make_plan(config)), form)
+    checked.require()  # a key that is missing is said below what a run would cost
 
 
 def run(

@@ -23,7 +23,7 @@ from arena.config.ratings import RatingsSection
 from arena.config.synth import SynthSection
 from arena.stages import FURTHER, STAGES
 from judges.errors import ConfigError, InputError
-from judges.mistakes import describe, mistake, nearest
+from judges.mistakes import describe, line_in, mistake, nearest
 from judges.sections import Count, Paths, Section, TournamentName, as_list, beside_file, load_section, matching
 from judges.spec import JudgeSpec
 from retrieval_eval.agents.spec import AgentSpec, judges_of_agents, needs_corpus, uses_corpus
@@ -249,8 +249,11 @@ class Config(Section):
         return self.model_copy(update={"data": self.data.model_copy(update={"limit": limit})})
 
     def at(self, key: str) -> str:
-        """A key as errors name it: behind the file, where the configuration was read from one."""
-        return key if self._file is None else f"{self._file}: {key}"
+        """A key as errors name it: behind the file and its line, where the configuration was read from one."""
+        if self._file is None:
+            return key
+        line = line_in(self._file.read_text(encoding="utf-8"))(tuple(key.split("."))) if self._file.is_file() else None
+        return f"{self._file}{'' if line is None else f':{line}'}: {key}"
 
     @property
     def query_files(self) -> list[Path]:

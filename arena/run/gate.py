@@ -7,14 +7,16 @@ from contextlib import AbstractContextManager, closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from arena.boards.gate import MARGIN, PAIRWISE, Comparison, check_agents, compare
+from arena.boards.gate import MARGIN, PAIRWISE, Comparison, check_agents, check_margin, compare
 from arena.data.dataset import SHARED, Dataset
 from arena.run.play import Part, play
 from arena.run.tournament import load_data, run
 from arena.stages.schedule import AdaptiveGames, adaptive_settings
 from arena.store import Store
 from judges.errors import InputError
+from judges.mistakes import nearest
 from judges.types import CallTrace
+from retrieval_eval.metrics import parse_measures
 
 if TYPE_CHECKING:
     from arena.config.whole import Config
@@ -53,6 +55,7 @@ def decide(
         InputError: no such agent or score, or the configuration cannot be used. Nothing is sent for an unknown name.
         StoreError: the store cannot be written.
     """
+    check_margin(margin, on)
     stages = list(dict.fromkeys(stage for name in on for stage in _stages(config, name)))
     before = [stage for stage in ("synth", "agents") if getattr(config, stage)]
     if not config.agents:
@@ -78,6 +81,12 @@ def decide(
 
 def _stages(config: Config, name: str) -> Sequence[str]:
     """The stages that a score takes, in their order."""
+    scores = {"exam", "nuggets", PAIRWISE, "criteria", *(config.criteria.names if config.criteria is not None else ())}
+    if name not in scores:
+        try:
+            parse_measures([name])
+        except InputError as error:
+            raise InputError(f"--on {name}: no score is called so{nearest(name, scores)}") from error
     section = name if name in ("exam", "nuggets", PAIRWISE, "criteria") else "retrieval"
     if config.criteria is not None and name in config.criteria.names:
         section = "criteria"

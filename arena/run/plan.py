@@ -15,8 +15,10 @@ from arena.stages.queries.config import SynthConfig, of_tournament
 from arena.stages.queries.stage import plan_synth
 from arena.stages.tournament import TournamentStages
 from arena.store import Store, missing
+from judges.providers.http_answers import shown
 from judges.spec import JudgeSpec
 from judges.types import Answer, Task
+from retrieval_eval.agents.spec import judges_of_agents
 
 _ASSUMED = (
     f"tokens are estimated at {CHARACTERS_PER_TOKEN:g} characters each, time at {SECONDS_PER_CALL:g} s per call",
@@ -96,6 +98,7 @@ def _plan_tournament(config: Config) -> Plan:
         *planner.notes,
         *_spread(config),
         *agent_notes(config, agents),
+        *_addresses(config),
     ]
     if to_come := _to_come(config, data):
         notes.append(
@@ -121,6 +124,17 @@ def _to_come(config: Config, data: Dataset) -> tuple[int, int] | None:
         for each in (replace(data, answers={**data.answers, **owed}), data)
     )
     return len(owed), whole - now
+
+
+def _addresses(config: Config) -> list[str]:
+    """Where calls go, and what says so where the configuration does not."""
+    asked = [*config.judges_in_use(), *judges_of_agents(config.agents.values())]
+    told = {name: config.judges[name] for name in asked if config.judges[name].address}
+    said = [
+        f"{name} {shown(spec.address)}" + (f" ({spec.address_from})" if spec.address_from != "'base_url'" else "")
+        for name, spec in told.items()
+    ]
+    return [f"calls go to: {', '.join(said)}"] if said else []
 
 
 def _spread(config: Config) -> list[str]:

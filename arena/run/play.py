@@ -72,12 +72,17 @@ def play(
         InputError: the configuration has no such stage, or its data, prompts or judges cannot be used.
         StoreError: the store cannot be written.
     """
+    from arena.run.preflight import preflight
     from arena.run.recorder import recorded
 
     for stage in stages:
         section = "retrieval" if stage == "relevance" else stage
         if not (config.section(section) if section in FURTHER else getattr(config, section)):
             raise InputError(f"--stage {stage}: the configuration has no section {section!r}")
+    checked = preflight(config, data)
+    checked.require()
+    if config.synth is None and not config.agents:
+        data = checked.data
     with recorded(config.store, config.name) as recorder:
         whole, summary = _ask(
             config, progress, say, recorder, stages=stages, retry_failed=retry_failed, wait=wait, trace=trace, data=data
@@ -101,12 +106,10 @@ def _ask(
     data: Dataset | None,
 ) -> tuple[bool, RunSummary | None]:
     """Whether the parts before the judging are complete, and what became of it, if it came to that."""
-    from arena.data.files import load_files
     from arena.run import tournament
     from arena.stages.answers.asking import run_agents
     from arena.stages.queries.config import of_tournament
     from arena.stages.queries.run import synthesise
-    from arena.stages.tournament import TournamentStages
 
     whole, answering = True, None
     if config.synth is not None and (not stages or "synth" in stages):
@@ -115,7 +118,6 @@ def _ask(
         say(made)
         whole = made.complete
     if config.agents and (not stages or "agents" in stages):
-        TournamentStages(config, load_files(config), assume=True).check(complete=False)  # before agents are paid for
         with progress() as told:
             answering = run_agents(config, told, retry_failed=retry_failed, trace=trace, part_of=recorder)
         say(answering)

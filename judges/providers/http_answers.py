@@ -19,7 +19,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from judges.errors import JudgeStoppedError, ProviderError, RejectedError, TransientError
+from judges.errors import JudgeStoppedError, NoServiceError, ProviderError, RejectedError, TransientError
 from judges.masking import one_line
 from judges.types import Allowance
 
@@ -89,7 +89,10 @@ def error_in_body(body: object, model: str) -> ProviderError:
     """The error of an answer with status 200 that is no reply: gateways send their failures so."""
     error = _error_object(body)
     message = one_line(f"{model}: {error.get('message') or 'the answer holds no reply'}")
-    return RejectedError("content_filter", message) if _is_filtered(error) else TransientError("server_error", message)
+    if _is_filtered(error):
+        return RejectedError("content_filter", message)
+    kind = TransientError if error.get("message") else NoServiceError  # what says nothing of itself is none of such
+    return kind("server_error", message)
 
 
 def _is_filtered(error: Mapping[str, Any]) -> bool:

@@ -244,7 +244,7 @@ def test_doctor_says_what_a_configuration_lacks(cli: Any, folder: Path, tmp_path
     config = replaced(folder / "tournament.yaml", "prompt: reasoner ", "prompt: resoner ")
     broken = cli("doctor", config)
     assert broken.status == 2
-    assert "wrong    config: no prompt named 'resoner'" in broken.out
+    assert "retrieval.prompt: no prompt named 'resoner'" in broken.out
     assert cli("doctor").status == 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -164,7 +165,7 @@ def test_what_cannot_be_rated_is_refused_before_anything_is_asked(
         ended = cli(command, config)
         line = next(line for line in (ended.out + ended.err).splitlines() if what in line)
         assert ended.status == 2
-        assert f"{config}: ratings.bradley_terry.{where}: " in line
+        assert re.search(rf"{re.escape(str(config))}:\d+: ratings\.bradley_terry\.{where}: ", line)
     assert not (tmp_path / "store.db").exists()
 
 
@@ -178,7 +179,7 @@ def test_an_anchor_that_plays_no_game_is_refused_with_those_that_do(cli: CLI, tm
     config.write_text(yaml.safe_dump(content), encoding="utf-8")
     ended = cli("plan", config)
     assert (ended.status, ended.err) == (
-        2, f"error: {config}: ratings.bradley_terry.anchor: 'z' has no game; choose one of x, y\n"
+        2, f"error: {config}:16: ratings.bradley_terry.anchor: 'z' has no game; choose one of x, y\n"
     )  # fmt: skip
 
 

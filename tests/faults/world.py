@@ -1,0 +1,147 @@
+"""A small tournament, one fault in it, and what the command says."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+from arena.cli import console
+from arena.cli.main import main
+from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
+
+Change: TypeAlias = "tuple[str, str] | str | bytes | None"
+"""What becomes of a file: a text in place of another, or all of it; ``None`` removes it."""
+
+FILES: Mapping[str, str] = {
+    "t.yaml": """name: t
+store: t.db
+data: {queries: queries.csv, documents: documents.csv, answers: answers.csv}
+judges:
+  j: {provider: openai, model: m, base_url: URL}
+retrieval: {judge: j, depth: 3}
+pairwise: {judges: j, both_orders: true}
+criteria: {judge: j, scale: [0, 2]}
+ratings: {seed: 0}
+""",
+    "queries.csv": "qid,query\n" + "".join(f"q{number},what is {number}?\n" for number in range(1, 9)),
+    "documents.csv": "qid,did,document,agent\n"
+    + "".join(f"q{number},d{number},it is {number},{agent}\n" for number in range(1, 9) for agent in "xy"),
+    "answers.csv": "qid,agent,answer\n"
+    + "".join(f"q{number},{agent},{agent} says {number}\n" for number in range(1, 9) for agent in "xy"),
+    "verdicts.csv": "qid,agent_a,agent_b,verdict\n1,x,y,A\n2,y,x,A\n",
+    "ours.py": "def raises(prompt):\n    raise KeyError('label')\n\n\ndef number(prompt):\n    return 0.5\n",
+    "broken.py": "import no_such_module\n",
+}
+
+REPLIES: Mapping[str, Reply] = {
+    **{str(status): Reply("the server's words", status=status) for status in (400, 401, 402, 403, 404, 500)},
+    "302": Reply("moved", status=302, headers={"Location": "https://elsewhere.example/v1?token=1"}),
+    "429": Reply("slower", status=429, headers={"Retry-After": "3600"}),
+    "html": Reply(fault="garbage"),
+    "empty": Reply(body={}),
+    "list": Reply(raw=lambda _: b"[]"),
+    "prose": Reply("I like the first one."),
+    "blank": Reply(""),
+    "cut": Reply('{"reason": "so', ending="length"),
+    "refusal": Reply("no", ending="refusal"),
+}
+"""What a server does, by a fault's ``server``."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One faulty input.
+
+    Attributes:
+        group: settings, data, commands or servers.
+        what: is wrong, in a few words.
+        says: what the command must say; ``FOLDER`` and ``SERVER`` stand for both.
+        change: by file.
+        command: its words.
+        server: what a server does with every call; it replies well otherwise.
+        before: whether it must be found before any call.
+    """
+
+    group: str
+    what: str
+    says: str
+    change: Mapping[str, Change] = field(default_factory=dict)
+    command: Sequence[str] = ("run", "t.yaml")
+    server: str = ""
+    before: bool = True
+
+
+@dataclass(frozen=True)
+class Met:
+    """What came of it: exit status, all that was printed, the line that tells, and calls made."""
+
+    status: int
+    out: str
+    err: str
+    says: str
+    calls: int
+
+
+def meet(fault: Fault, folder: Path, command: Sequence[str] | None = None) -> Met:
+    """Make the tournament with the fault in a folder, and run the command."""
+    lost = {"refused": _unused(), "unresolved": "http://judge.invalid/v1"}
+
+    def reply(call: Call) -> Reply:
+        return REPLIES[fault.server] if fault.server in REPLIES else steady_judge(call)
+
+    with LLMServer(reply) as server:
+        url = lost.get(fault.server, server.openai_url)
+        write(fault, folder, url)
+        status, out, err = _run(command or fault.command, folder)
+        calls = len(server.calls)
+    out, err = (text.replace(str(folder), "FOLDER").replace(url, "SERVER") for text in (out, err))
+    lines = err.strip().splitlines()
+    telling = [line for line in lines if line.startswith(("error: ", "judge 'j' stopped", "Error: "))]
+    return Met(status, out, err, (telling or lines or [""])[-1], calls)
+
+
+def write(fault: Fault, folder: Path, url: str) -> None:
+    """The files, with what is wrong in them."""
+    for name in FILES.keys() | fault.change.keys():
+        change = fault.change.get(name, FILES.get(name))
+        if isinstance(change, tuple):
+            old, new = change
+            assert old in FILES[name], old
+            change = FILES[name].replace(old, new, 1)
+        if isinstance(change, bytes):
+            (folder / name).write_bytes(change)
+        elif change is not None:
+            (folder / name).write_text(change.replace("URL", url), encoding="utf-8")
+
+
+def _unused() -> str:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+
+
+def _run(command: Sequence[str], folder: Path) -> tuple[int, str, str]:
+    """Exit status, output and standard error of a command in this process, in that folder and without keys."""
+    before, argv, out, err = Path.cwd(), sys.argv, io.StringIO(), io.StringIO()
+    kept = {name: os.environ.pop(name) for name in list(os.environ) if re.match("(OPENAI|ANTHROPIC)_", name)}
+    sys.argv = ["ragleague", *command]
+    os.chdir(folder)
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            try:
+                main()
+            except SystemExit as ending:
+                return int(ending.code or 0), out.getvalue(), err.getvalue()
+    finally:
+        os.chdir(before)
+        sys.argv = argv
+        os.environ.update(kept)
+    raise AssertionError(f"{console.program()} did not end")
