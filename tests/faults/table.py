@@ -200,7 +200,12 @@ FAULTS = [
         "error: gone.yaml: cannot be read: No such file or directory",
         command=("run", "gone.yaml"),
     ),
-    Fault("settings", "a folder for a file", "error: .: cannot be read: Is a directory", command=("run", ".")),
+    Fault(
+        "settings",
+        "a folder for a file",
+        "error: .: a folder; name the YAML file in it, or files of answers: './*.jsonl'",
+        command=("run", "."),
+    ),
     Fault(
         "settings",
         "an unknown provider",
@@ -811,10 +816,10 @@ FAULTS = [
     Fault(
         "commands",
         "an unknown option",
-        "Error: No such option: --stge (Possible options: --stage)",
+        "Error: No such option: --stge (Possible options: ...)",
         command=("run", "t.yaml", "--stge", "criteria"),
     ),
-    Fault("commands", "no configuration", "Error: Missing argument 'CONFIG'.", command=("run",)),
+    Fault("commands", "no configuration", "Error: Missing argument 'CONFIG...'.", command=("run",)),
     Fault(
         "commands",
         "a stage that is none",
