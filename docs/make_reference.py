@@ -13,7 +13,7 @@ import re
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, get_args, get_origin
 
 from typer import Context
 from typer.core import TyperGroup as Group
@@ -27,6 +27,7 @@ from retrieval_eval.data.names import NAMES
 
 DOCS = Path(__file__).parent
 QUOTE = '"'
+TABLE: Final = ("key | default | meaning", "---|---|---")
 
 
 def sections(model: type[Section], path: str = "") -> Iterator[tuple[str, type[Section]]]:
@@ -43,6 +44,14 @@ def sections_in(annotation: Any) -> list[type[Section]]:
     if isinstance(annotation, type) and issubclass(annotation, Section):
         return [annotation]
     return [section for part in getattr(annotation, "__args__", ()) for section in sections_in(part)]
+
+
+def only_sections(annotation: Any) -> bool:
+    """Whether a field holds sections and nothing else: what it is for then stands above their table."""
+    kinds = [kind for kind in get_args(annotation) if kind is not type(None)]
+    if kinds and get_origin(annotation) is not dict:
+        return all(only_sections(kind) for kind in kinds)
+    return bool(sections_in(kinds[1] if kinds else annotation)) and annotation is not str
 
 
 def meanings(model: type[Section]) -> dict[str, str]:
@@ -79,17 +88,33 @@ def default(field: Any) -> str:
 
 
 def keys() -> str:
-    """A table for each section; sections of one kind share theirs."""
+    """A table for each section below what it is for; sections of one kind share theirs."""
     places: dict[type[Section], list[str]] = {}
+    purposes: dict[str, str] = {}
     for path, model in sections(Config):
         places.setdefault(model, []).append(path)
+        for name, field in model.model_fields.items():
+            if only_sections(field.annotation):
+                purposes[f"{path}.{name}".lstrip(".")] = meanings(model)[name]
     parts = []
     for model, paths in places.items():
         texts = meanings(model)
-        rows = [f"`{name}` | {default(field)} | {texts[name]}" for name, field in model.model_fields.items()]
+        rows = [
+            f"`{name}` | {default(field)} | {texts[name]}"
+            for name, field in model.model_fields.items()
+            if not (only_sections(field.annotation) or field.exclude)
+        ]
         heading = ", ".join(f"`{path}`" for path in paths) if paths != [""] else "The whole file"
-        parts.append("\n".join([f"## {heading}", "", "key | default | meaning", "---|---|---", *rows]))
+        parts.append("\n".join([f"## {heading}", "", *above(paths, purposes), *TABLE, *rows]))
     return "\n\n".join(parts)
+
+
+def above(paths: list[str], purposes: dict[str, str]) -> list[str]:
+    """What sections of one kind are for, as lines that end with an empty one; none where nothing says so."""
+    said = {path: purposes[path.removesuffix(".NAME")] for path in paths if path.removesuffix(".NAME") in purposes}
+    each = [f"`{path}`: {purpose}" for path, purpose in said.items()]
+    text = " ".join(each if len({*said.values()}) > 1 else dict.fromkeys(said.values()))
+    return [*textwrap.wrap(text, 120, break_on_hyphens=False), ""] if text else []
 
 
 def commands() -> str:

@@ -81,80 +81,78 @@ class Price(Section):
     output: Annotated[float, Field(ge=0)]
     """Dollars per million output tokens."""
     cached_input: Annotated[float, Field(ge=0)] | None = None
-    """Per million input tokens from the server's cache; ``input`` when left out."""
+    """The same from the server's cache; ``input`` when left out."""
 
 
 class JudgeSpec(Section):
     """One entry under ``judges:``. Keys never stand here, only the name of the variable that holds one."""
 
     provider: Literal["openai", "anthropic", "transformers", "extractive_qa", "lexical", "replay", "python"]
-    """``openai``, ``anthropic``, ``transformers``, ``extractive_qa``, ``lexical``, ``replay`` or ``python``."""
+    """A [provider](judges.md): ``openai``, ``anthropic``, ``transformers``, ``extractive_qa``, ``lexical``, ``replay``,
+    ``python``."""
     model: str = ""
     """The model's name; ``openai`` and ``anthropic`` need it."""
     base_url: Address | None = None
-    """``openai``, ``anthropic``: the server's address; when left out that in ``OPENAI_BASE_URL`` or
-    ``ANTHROPIC_BASE_URL``, else the vendor's own."""
+    """The server's address. Else ``OPENAI_BASE_URL`` or ``ANTHROPIC_BASE_URL``, else the vendor's own."""
     api_key_env: Variable | None = None
-    """The environment variable that holds the key; ``OPENAI_API_KEY`` or ``ANTHROPIC_API_KEY`` when left out."""
+    """The environment variable that holds the key. Default: ``OPENAI_API_KEY`` or ``ANTHROPIC_API_KEY``."""
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
-    """0 to 2; when left out it is not sent, and a local model decodes greedily."""
+    """0 to 2. When left out it is not sent; a local model decodes greedily."""
     seed: int | None = None
-    """``openai``, ``transformers``: for servers that honour it; each further sample sends the next number."""
+    """``openai``, ``transformers``: each further sample sends the next number."""
     max_tokens: Count = 1024
     """Longest reply; reasoning models need more. ``extractive_qa``: longest span, 30 when left out."""
     structured_output: bool | Literal["object"] = True
-    """Hold the server to a JSON schema; ``object`` (``openai``): only to some JSON object; ``false`` if it refuses
-    both."""
+    """``true``: a JSON schema; ``object`` (``openai``): some JSON object; ``false`` if the server takes neither."""
     system_role: bool = True
-    """``openai``: ``false`` puts the system message before the user's, for models without that role."""
+    """``openai``: ``false`` puts the system message before the user's."""
     extra_body: dict[str, Any] = Field(default_factory=dict)
     """``openai``, ``anthropic``: further fields of each request."""
     token_limit_field: Literal["max_tokens", "max_completion_tokens"] | None = None
-    """``openai``: ``max_tokens`` or ``max_completion_tokens``; by default the second at OpenAI, the first elsewhere."""
+    """``openai``: ``max_completion_tokens`` (default at OpenAI) or ``max_tokens`` (elsewhere)."""
     family: str | None = None
     """Whose model it is, such as ``qwen``; see ``families``."""
     samples: Count = 1
-    """How often each thing is judged; each time is a judgment of its own."""
+    """How often each thing is judged."""
     combine: Literal["majority", "median", "mean"] = "majority"
-    """What several samples come to: ``majority`` (when equally frequent, a tie or the lowest label), ``median`` (the
-    lower one) or ``mean``."""
+    """One outcome of several samples: ``majority`` (if none, a tie or the lowest label), ``median`` (the lower) or
+    ``mean``."""
     concurrency: Count = 16
-    """Calls at once, fewer after an answer 429; for a local model, prompts to form batches from."""
+    """Calls at once. For a local model: prompts to form batches from."""
     mode: Literal["direct", "batch"] = "direct"
-    """``openai``, ``anthropic``: ``batch`` asks in batches, for half the price and within a day."""
+    """``openai``, ``anthropic``: ``batch`` asks in [batches](running.md#half-the-price-batches)."""
     batch_requests: Count = _BATCH_REQUESTS
-    """``mode: batch``: most requests that wait at once, in place of ``concurrency``."""
+    """``batch``: most requests that wait at once."""
     requests_per_minute: Count | None = None
     """Most calls in any sixty seconds."""
     tokens_per_minute: Count | None = None
-    """Most tokens, sent and received, in any sixty seconds; estimated before a call, corrected after it."""
+    """Most tokens, sent and received, in any sixty seconds."""
     timeout_s: Positive = 120.0
-    """Seconds one attempt may take; ``transformers`` and ``extractive_qa`` ignore it."""
+    """Seconds one attempt may take; local models ignore it."""
     max_attempts: Count = 6
-    """Attempts of one call, with growing pauses, while the cause may pass."""
+    """Attempts of one call, with growing pauses."""
     max_retry_s: Positive = 600.0
-    """Longest time for all attempts at one reply, and longest wait that a server may ask for; beyond it the judge
-    stops."""
+    """Longest time for all attempts at one reply. If a server asks for a longer wait, the judge stops."""
     max_cost_usd: Positive | None = None
-    """Dollars of one run after which nothing more is sent."""
+    """Dollars after which a run sends nothing more."""
     price: Price | None = None
-    """Dollars per million tokens; the packaged list's when left out."""
+    """Dollars per million tokens; from a packaged list when left out."""
     path: RelativePath | None = None
     """``replay``: the recorded file; ``transformers``, ``extractive_qa``: a model folder."""
     function: Named | None = None
-    """``python``: ``module:function`` or ``file.py:function``, called with the prompt; it returns the reply."""
+    """``python``: ``module:function`` or ``file.py:function``; it gets the prompt and returns the reply."""
     labels: Literal["written", "likeliest"] = "written"
-    """``transformers``: ``likeliest`` scores the allowed labels in place of writing a reply."""
+    """``transformers``: ``likeliest`` [scores the allowed labels](judges.md#local-models)."""
     batch_size: Count | None = None
-    """``transformers``, ``extractive_qa``: most prompts in one pass; ``concurrency`` when left out."""
+    """Local: most prompts in one pass; ``concurrency`` when left out."""
     device: str | None = None
-    """``transformers``, ``extractive_qa``: ``cpu``, ``cuda``, ``cuda:1``; chosen automatically when left out."""
+    """Local: ``cpu``, ``cuda``, ``cuda:1``; chosen automatically when left out."""
     device_map: str | dict[str, int | str] | None = None
-    """``transformers``: which parts of the model go to which device (``auto``), in place of ``device``."""
+    """``transformers``: in place of ``device``, ``auto`` spreads the model."""
     attention: str | None = None
-    """``transformers``: ``sdpa``, ``flash_attention_2`` or ``eager``; transformers' choice when left out."""
+    """``transformers``: ``sdpa``, ``flash_attention_2`` or ``eager``."""
     chat_template_kwargs: dict[str, Any] = Field(default_factory=dict)
-    """``transformers``: what the chat template gets besides the messages, such as ``{enable_thinking: false}``."""
+    """``transformers``: for the chat template, such as ``{enable_thinking: false}``."""
 
     @property
     def other_address(self) -> str | None:

@@ -38,21 +38,22 @@ class ScheduleSection(Section):
     """Which pairs of agents meet on a query."""
 
     kind: Literal["all", "random", "baseline", "adaptive"] = "all"
-    """``all`` pairs, ``random`` pairs, everybody against one ``baseline``, or ``adaptive``."""
+    """``all`` pairs, ``random`` pairs, everybody against one ``baseline``, or
+    [``adaptive``](running.md#fewer-games-the-adaptive-schedule)."""
     games_per_query: Count | None = None
     """``random``: pairs to draw on each query."""
     baseline: str | None = None
     """``baseline``: the agent that everybody meets."""
     seed: Seed = 0
-    """Of the draws; a new query changes no other query's games."""
+    """Seed of the draws."""
     decide: Literal["order", "top"] | None = None
     """``adaptive``: stop once the whole ``order`` (default) or the ``top`` is decided."""
     confidence: Annotated[float, Field(gt=0, lt=1)] | None = None
-    """``adaptive``: that no decided place is wrong; 0.95 when left out."""
+    """``adaptive``: that no decided place is wrong. 0.95 when left out."""
     batch: Count | None = None
-    """``adaptive``: games to choose at a time; 60 when left out."""
+    """``adaptive``: games to choose at a time. 60 when left out."""
     max_games: Count | None = None
-    """``adaptive``: most games, decided or not; a game is one pair on one query."""
+    """``adaptive``: most games; one is a pair on a query."""
 
     @model_validator(mode="after")
     def _fits_kind(self) -> ScheduleSection:
@@ -83,15 +84,14 @@ class RetrievalSection(Section):
     prompt: PromptName = "reasoner"
     """A packaged prompt, or the path of your own."""
     depth: Count | None = None
-    """Label only documents up to this rank of each agent; all when left out."""
+    """Label each agent's documents down to this rank; all when left out."""
     combine: Literal["majority", "median", "mean"] = "majority"
-    """What several judges' labels of a document come to: ``majority`` (when equally frequent, the lowest), ``median``
-    (the lower one) or ``mean`` (the nearest label, a half downwards)."""
+    """One label from several judges: ``majority``, ``median`` or ``mean``. Ties and halves go to the lower label."""
     measures: Annotated[list[str], BeforeValidator(as_list), Field(min_length=1), AfterValidator(_known_measures)] | (
         None
     ) = None
-    """Measures of retrieval by ir_measures' names, the first with its interval; when left out ``nDCG@10``, reciprocal
-    rank at 5 from label 1 and from the upper half of the scale, and ``Judged@10``, which is always there."""
+    """Measures by ir_measures' names; the first gets an interval. Default: ``nDCG@10``, reciprocal rank at 5 from label
+    1 and from the upper half of the scale, ``Judged@10``."""
 
 
 class ReferencesSection(Section):
@@ -100,9 +100,9 @@ class ReferencesSection(Section):
     include: bool = True
     """Show documents that the agents retrieved."""
     annotations: bool = True
-    """With the relevance judge's reason."""
+    """Show the relevance judge's reasons."""
     threshold: int = 2
-    """Lowest label that is shown; without a ``retrieval`` stage all documents are."""
+    """Lowest label to show. Without ``retrieval`` all documents are shown."""
 
     def options(self) -> ReferenceOptions:
         """The same for the judges."""
@@ -113,21 +113,21 @@ class PairwiseSection(Section):
     """The answer judges and their games."""
 
     judges: JudgeNames
-    """One or more judges; each judges every game."""
+    """One or more; each judges every game."""
     prompt: PromptName = "pairwise"
     """A packaged prompt, or the path of your own."""
     schedule: ScheduleSection = ScheduleSection()
     """Which agents meet."""
     both_orders: bool = True
-    """Show each pair in both orders; else in one order drawn at random."""
+    """``false`` shows each pair in one order, drawn at random."""
     documents: ReferencesSection = ReferencesSection()
     """Which documents the judges see."""
     citations: bool = False
-    """Answers cite documents by number, and the judge checks the citations."""
+    """The judge checks the numbers by which answers cite documents."""
     factors: str = ""
     """What to weigh, in your words; the prompt has a default."""
     win_and_tie: Literal["tie", "win"] = "tie"
-    """What a win in one order and a tie in the other count as: ``tie`` or ``win``."""
+    """What a win in one order and a tie in the other come to: ``tie`` or ``win``."""
 
 
 class CriterionSection(Section):
@@ -136,10 +136,9 @@ class CriterionSection(Section):
     description: str = ""
     """What the judge reads besides the name."""
     levels: dict[int, str] = Field(default_factory=dict)
-    """What each grade of the scale means, one line each: ``{0: it is rude, 1: it is curt, 2: it is friendly}``."""
+    """What each grade means: ``{0: it is rude, 1: it is curt, 2: it is friendly}``."""
     needs: Annotated[list[Need], BeforeValidator(as_list), AfterValidator(each_once)] = Field(default_factory=list)
-    """What answers are held against: ``documents``, those that the agent itself retrieved, or ``reference``. Answers
-    without it are not graded by this criterion."""
+    """What answers are checked against: the ``documents`` that the agent itself retrieved, or the ``reference``."""
 
 
 _DESCRIBED: Final[dict[str, str | CriterionSection]] = {each.name: each.description for each in DEFAULT_CRITERIA}
@@ -190,13 +189,11 @@ class CriteriaSection(Section):
     names: Annotated[list[str] | dict[str, str | CriterionSection], BeforeValidator(_named)] = Field(
         default_factory=lambda: dict(_DESCRIBED)
     )
-    """The criteria, by default relevance, accuracy, completeness and precision: a list of names; names with
-    descriptions; names with the meaning of each grade; the path of a YAML file that holds the same; or ``anchored``,
-    the default ones with such meanings. ``faithfulness``, ``answer_relevance``, ``completeness``, ``citation_quality``
-    and ``correctness`` bring their meaning along."""
+    """The [criteria](prompts.md#criteria): a list of names, names with descriptions or levels, a YAML file that holds
+    the same, or ``anchored``. Default: relevance, accuracy, completeness, precision."""
     documents: ReferencesSection = ReferencesSection()
-    """Which documents the judge sees: those of all agents, so that every answer is graded against the same ones. If a
-    criterion needs ``documents``, those that the answer's own agent retrieved, all of them, in their order."""
+    """Which documents the judge sees: those of all agents. If a criterion needs ``documents``: all that the answer's
+    own agent retrieved."""
 
     @model_validator(mode="after")
     def _usable(self) -> CriteriaSection:
@@ -239,50 +236,51 @@ class GenerateSection(Section):
     """The test bank is written by a judge."""
 
     judge: str | None = None
-    """Who writes; the exam's judge when left out."""
+    """Who writes; the exam's judge by default."""
     kind: ItemType = "question"
     """``question`` or ``nugget``."""
     per_query: Count = 10
     """Items for each query or subtopic."""
     subtopics: RelativePath | None = None
-    """A table ``qid, facet, subtopic``; items for other queries are about the whole query."""
+    """A table ``qid, facet, subtopic``."""
     prompt: PromptName | None = None
-    """A packaged prompt, or the path of your own; by ``kind`` and ``subtopics`` when left out."""
+    """A packaged prompt, or the path of your own."""
     secret: Annotated[float, Field(ge=0, le=1)] = 0.0
-    """Share of the items of each query or subtopic that are secret; 0 to 1."""
+    """Share of the items that are secret; 0 to 1."""
     seed: Seed = 0
-    """Of the draw of secret items."""
+    """Seed of the draw of secret items."""
 
 
 class ExamSection(Section):
     """Passages of the answers, or the retrieved documents, are graded against a test bank of questions or nuggets."""
 
     judge: str
-    """The judge that grades; several ``samples`` apply to ratings only."""
+    """The judge that grades."""
     bank: RelativePath | None = None
     """The file of the test bank; this or ``generate``."""
     generate: GenerateSection | None = None
-    """Have the bank written."""
+    """Has a judge write the bank."""
     grading: Literal["self_rating", "extraction_words", "extraction_llm", "extraction_only"] = "self_rating"
-    """``self_rating``, ``extraction_words``, ``extraction_llm`` or ``extraction_only``."""
+    """[How passages are graded](exam.md#a-judge-that-grades): ``self_rating``, ``extraction_words``, ``extraction_llm``
+    or ``extraction_only``."""
     prompt: PromptName | None = None
-    """How texts are rated or answers extracted; the packaged prompt when left out."""
+    """A packaged prompt, or the path of your own."""
     check_judge: str | None = None
-    """``extraction_llm``: who checks the extracted answers; ``judge`` when left out."""
+    """``extraction_llm``: who checks; ``judge`` when left out."""
     check_prompt: PromptName = "answer_check"
-    """``extraction_llm``: how it is asked."""
+    """``extraction_llm``: the prompt for checking."""
     texts: Literal["answers", "documents"] = "answers"
-    """Grade the agents' ``answers``, or the ``documents`` that they retrieved."""
+    """Grade ``answers``, or the ``documents`` that agents retrieved."""
     passage_words: Count = 400
-    """Longest passage that a text is cut into."""
+    """Longest passage, in words."""
     items_per_call: Count = 1
     """``self_rating``: items to rate in one call."""
     depth: Count = 20
-    """Passages of each answer, or documents of each agent and query, to grade: the k of EXAM-Cover@k."""
+    """Passages of each answer, or documents of each agent, to grade: the k of EXAM-Cover@k."""
     min_grade: Annotated[int, Field(ge=1, le=5)] = 4
-    """Rating from which an item counts as covered; 1 to 5."""
+    """Lowest grade that covers an item; 1 to 5."""
     compat: Literal["workbench"] | None = None
-    """``workbench``: read and count as the Rubric-Grading Workbench does."""
+    """``workbench``: read and count [as the Rubric-Grading Workbench does](exam.md#the-workbench)."""
 
     @model_validator(mode="after")
     def _usable(self) -> ExamSection:
@@ -307,9 +305,9 @@ class NuggetCreationSection(Section):
     """How nuggets are made of relevant documents."""
 
     from_label: int = 1
-    """Lowest label of the documents that are read."""
+    """Lowest label of documents to read."""
     window: Count = WINDOW
-    """Documents to read in one turn."""
+    """Documents in one turn."""
     most: Count = MOST
     """Longest list of nuggets."""
     prompt: PromptName = "nugget_create"
@@ -329,15 +327,15 @@ class NuggetAssignmentSection(Section):
     ] = ["answers"]
     """``answers``, ``documents`` or both."""
     depth: Count | None = None
-    """With ``documents``: how many of each agent's ranking count; 20 when left out."""
+    """``documents``: how many of each agent's ranking; 20 when left out."""
     batch: Count = BATCH
     """Nuggets in one call."""
     grades: Literal[2, 3] = 3
     """``3`` with ``partial_support``, ``2`` without."""
     prompt: PromptName | None = None
-    """For answers: ``nugget_assign`` or ``nugget_assign_two_grades`` when left out, or the path of your own."""
+    """For answers: a packaged prompt, or the path of your own."""
     passage_prompt: PromptName | None = None
-    """For documents: ``nugget_assign_passage`` or ``nugget_assign_passage_two_grades``, or the path of your own."""
+    """The same for documents."""
 
     @model_validator(mode="after")
     def _fits(self) -> NuggetAssignmentSection:
@@ -360,13 +358,13 @@ class NuggetsSection(Section):
     """The nugget judge. It makes each query's nuggets of its relevant documents, unless a bank of them is given."""
 
     judge: str
-    """The judge; one with ``samples`` is refused."""
+    """The judge, without ``samples``."""
     create: NuggetCreationSection | None = None
-    """How nuggets are made from documents; with its defaults when left out, unless there is a ``bank``."""
+    """How nuggets are made from documents, if there is no ``bank``."""
     keep: Count = KEPT
     """Nuggets to keep of those made, vital ones first."""
     bank: RelativePath | None = None
-    """A file of nuggets in nuggetizer's form, in place of ``create``; all of them count."""
+    """A file of nuggets, in place of ``create``."""
     assign: NuggetAssignmentSection = NuggetAssignmentSection()
     """How answers and documents are checked against nuggets."""
 

@@ -16,7 +16,7 @@ class EloSection(Section):
     k: Annotated[float, Field(gt=0)] = 32.0
     """The step after one game."""
     initial: float = 1000.0
-    """First rating; also the mean of the Bradley-Terry ratings."""
+    """First rating, and the mean of the Bradley-Terry ratings."""
     tournaments: Count = 500
     """Random orders of all games to average over."""
 
@@ -36,11 +36,11 @@ class BradleyTerrySection(Section):
     """Bradley-Terry by maximum likelihood."""
 
     ties: Literal["davidson", "rao-kupper", "half"] = "davidson"
-    """``davidson`` and ``rao-kupper`` model ties with a parameter; ``half`` counts a tie as half a win each."""
+    """[How ties count](rate.md#ties): ``davidson``, ``rao-kupper`` or ``half``."""
     position: bool = False
-    """Estimate the advantage of being shown first; every verdict is then a game of its own."""
+    """Estimate the advantage of being shown first. Every verdict is then a game."""
     covariates: Annotated[list[str], AfterValidator(_known), AfterValidator(each_once)] = Field(default_factory=list)
-    """Qualities of answers for which further ratings are controlled."""
+    """[Qualities](#covariates) that further ratings are controlled for."""
     anchor: str | None = None
     """The agent whose rating is ``elo.initial``, in place of the mean."""
 
@@ -49,27 +49,25 @@ class BootstrapSection(Section):
     """Intervals by resampling whole queries, or single games."""
 
     by: Literal["query", "game"] = "query"
-    """Resample whole queries (``query``) or single games (``game``)."""
+    """What is resampled: ``query`` or ``game``."""
     samples: Count = 1000
-    """Number of samples; calibration draws as many."""
+    """Samples, also for calibration."""
 
 
 class RatingsSection(Section):
     """How games become ratings."""
 
     elo: EloSection = EloSection()
-    """Elo."""
+    """Mean Elo over random orders of the games."""
     bradley_terry: BradleyTerrySection = BradleyTerrySection()
-    """Bradley-Terry."""
+    """One strength for each agent, by maximum likelihood."""
     bootstrap: BootstrapSection = BootstrapSection()
-    """Intervals."""
+    """Intervals from resampled queries or games."""
     intervals: Literal["bootstrap", "sandwich"] = "bootstrap"
-    """``bootstrap`` (resampled queries), or ``sandwich`` (a formula with queries as clusters: quicker on many
-    games)."""
+    """``bootstrap`` (resampled queries) or ``sandwich`` (a formula, quicker on many games)."""
     preferences: Literal["hard", "soft"] = "hard"
-    """``hard``: score a game by its verdict; ``soft``: by the probability that a judge with ``labels: likeliest`` gives
-    each verdict."""
+    """``hard``: score a game by its verdict. ``soft``: [by how sure the judge is](rate.md#preferences)."""
     min_coverage: Annotated[float, Field(ge=0, le=1)] = 0.8
-    """Share of the wanted verdicts of every judge and agent below which no ratings are shown; 0 to 1."""
+    """Share of its verdicts that every judge and agent needs before ratings are shown."""
     seed: Seed = 0
-    """Of Elo's orders, of the bootstrap and of calibration."""
+    """Seed of Elo's orders, the bootstrap and calibration."""

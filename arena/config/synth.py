@@ -24,18 +24,18 @@ class SampleSection(Section):
     passages: Count | None = None
     """Passages to ask about; all when left out."""
     seed: Seed = 0
-    """For passages, examples and queries."""
+    """Seed for passages, examples and queries."""
 
 
 class FiltersSection(Section):
     """Which queries are dropped. Equal ones always are, and those that repeat an example."""
 
     near_duplicates: Annotated[float, Field(gt=0, le=1)] | None = 0.9
-    """Of two queries that share this share of their words, the later one is dropped; ``null`` keeps both."""
+    """Drop the later of two queries that share so many of their words; ``null`` keeps both."""
     mentions_source: bool = True
-    """Drop queries that speak of "the passage", which a user does not see."""
+    """Drop queries that speak of "the passage"."""
     answerable: str | None = None
-    """The judge that says whether the passage answers the query; nobody is asked when left out."""
+    """The judge that says whether the passage answers the query."""
     prompt: PromptName = "answerable"
     """How that judge is asked."""
 
@@ -46,19 +46,19 @@ class SynthSection(Section):
     documents: Annotated[Paths, Field(min_length=1)]
     """Folders and files: PDF, HTML, Markdown, DOCX, text."""
     passages: PassagesSection = PassagesSection(by="pages")
-    """What a model sees at a time; by ``pages`` when left out."""
+    """What a model sees at a time, by default by ``pages``."""
     limits: Limits = Limits()
-    """How much one file may take."""
+    """What reading one file may take."""
     models: JudgeNames
     """Judges that write queries."""
     per_passage: Count = PER_PASSAGE
     """Most queries that a model may write about a passage."""
     examples: RelativePath | None = None
-    """A file of experts' queries, some of which are shown with every passage."""
+    """A file of experts' queries to show as examples."""
     shots: Count = SHOTS
-    """How many of them, drawn anew for each passage."""
+    """Examples to show, drawn anew for each passage."""
     prompt: PromptName = "synthetic_queries"
-    """How models are asked."""
+    """A packaged prompt, or the path of your own."""
     sample: SampleSection = SampleSection()
     """What is drawn by seed."""
     quotas: dict[str, Count] = Field(default_factory=dict)
@@ -66,11 +66,11 @@ class SynthSection(Section):
     filters: FiltersSection = FiltersSection()
     """Which queries are dropped."""
     out: RelativePath
-    """The file of queries to write, which the tournament then reads."""
+    """The file of queries to write."""
     review: RelativePath | None = None
-    """A file with all queries, for people to accept, edit and reject."""
+    """A file to write for people to accept, edit and reject queries."""
     reviewed: RelativePath | None = None
-    """That file with decisions: only accepted and edited queries are used, and nobody is asked."""
+    """That file with decisions: only accepted and edited queries are used."""
 
     @model_validator(mode="after")
     def _quotas_are_of_models(self) -> SynthSection:

@@ -51,29 +51,28 @@ class DataSection(Section):
     """Files of queries, documents and answers, TREC runs, the corpus of runs and agents, qrels; one or a list each."""
 
     queries: Sources = Field(default_factory=list)
-    """Tables of queries, TREC topics, or ``irds:NAME``; when left out, the file that ``synth`` writes, else the queries
-    in ``answers``."""
+    """Tables of queries, TREC topics, or ``irds:NAME``. When left out: what ``synth`` writes, else the queries in
+    ``answers``."""
     documents: Paths = Field(default_factory=list)
     """Tables of retrieved documents."""
     answers: Paths = Field(default_factory=list)
-    """Tables of answers, one for all agents or one for each; also patterns such as ``answers/*.jsonl``."""
+    """Tables of answers, one for all agents or one for each, or patterns such as ``answers/*.jsonl``."""
     columns: dict[str, str | None] = Field(default_factory=dict)
-    """For ``qid``, ``query``, ``agent``, ``answer``, ``passages``, ``reference``, ``did`` or ``document`` the column of
-    your tables: ``{qid: id, answer: output}``; ``null``: none of them is it."""
+    """What your tables call [our columns](your-data.md#columns): ``{qid: id, answer: output}``. ``null``: no column is
+    it."""
     limit: Count | None = None
-    """Only so many queries, the first ones; all when left out."""
+    """Take only the first N queries."""
     runs: Paths = Field(default_factory=list)
-    """TREC runs, one for each agent that it is named after, or one that all agents were given; read down to
-    ``retrieval.depth``."""
+    """TREC runs, one for each agent, or one for all; read down to ``retrieval.depth``."""
     corpus: Sources = Field(default_factory=list)
-    """Texts for ``runs``, and for agents to search: JSONL, TSV, CSV, Parquet or ``irds:NAME``; for agents also folders
-    and files of PDF, HTML, Markdown and DOCX, and text files in folders."""
+    """Texts for ``runs``, and for agents to search: tables or ``irds:NAME``. For agents also folders, PDF, HTML,
+    Markdown and DOCX."""
     passages: PassagesSection = PassagesSection(by="paragraph")
-    """How folders and documents are cut; by paragraph when left out."""
+    """How documents are cut for agents to search, by default by ``paragraph``."""
     limits: Limits = Limits()
-    """How much one document may take."""
+    """What reading one file may take."""
     qrels: Sources = Field(default_factory=list)
-    """People's relevance labels, to compare the judges' with, or ``irds:NAME``."""
+    """People's relevance labels, or ``irds:NAME``."""
 
     @field_validator("columns")
     @classmethod
@@ -106,16 +105,16 @@ class ExecutorSection(Section):
     kind: Literal["local", "ray"] = "local"
     """``local``: this process; ``ray``: workers on a Ray cluster."""
     address: str | None = None
-    """``auto``, ``HOST:PORT`` or ``ray://HOST:PORT`` of a running cluster; else ``RAY_ADDRESS``; without both, the run
-    starts a Ray of its own."""
+    """A running cluster: ``auto``, ``HOST:PORT`` or ``ray://HOST:PORT``. Else ``RAY_ADDRESS``; without both, the run
+    starts its own Ray."""
     workers: Count = 2
     """Processes of each judge, each with the judge's ``concurrency``."""
     gpus: Annotated[float, Field(ge=0)] = 0
-    """For each worker of a local model; may be a fraction."""
+    """GPUs for each worker of a local model; may be a fraction."""
     wait_s: Annotated[float, Field(ge=0)] = 300
-    """Seconds to wait for machines of an autoscaling cluster, or for a model to load."""
+    """Seconds to wait for machines, or for a model to load."""
     runtime_env: dict[str, Any] | None = None
-    """What Ray brings to the workers: ``pip``, ``working_dir``, ``env_vars`` and others; a key in it is refused."""
+    """What Ray brings to the workers: ``pip``, ``working_dir``, ``env_vars`` and others. Keep keys out of it."""
 
     @field_validator("runtime_env")
     @classmethod
@@ -152,9 +151,9 @@ class Config(Section):
     """A whole tournament. Every stage is optional, data is not."""
 
     name: TournamentName
-    """The tournament's name in its store: letters, digits, space, ``_``, ``.`` and ``-``; at most 80 characters."""
+    """The tournament's name in its store: letters, digits, space, ``_``, ``.``, ``-``."""
     store: StoreName
-    """Where everything is kept: an SQLite file, which the first run makes, or a PostgreSQL address."""
+    """An SQLite file, which the first run makes, or a PostgreSQL address."""
     data: DataSection
     """The files of queries, documents and answers."""
     executor: ExecutorSection = ExecutorSection()
@@ -162,7 +161,7 @@ class Config(Section):
     judges: dict[str, JudgeSpec] = Field(default_factory=dict)
     """The judges, by names of your choice."""
     agents: dict[AgentName, AgentSpec] = Field(default_factory=dict)
-    """Systems that are asked for answers, by names of your choice; answers in files need none."""
+    """Systems to ask for answers, by names of your choice. Answers in files need none."""
     synth: SynthSection | None = None
     """Makes queries from documents."""
     retrieval: RetrievalSection | None = None
@@ -178,7 +177,8 @@ class Config(Section):
     ratings: RatingsSection = RatingsSection()
     """How games become ratings."""
     families: dict[str, str] = Field(default_factory=dict)
-    """For each agent, whose model wrote its answers; shows whether judges favour their own family."""
+    """Whose model wrote each agent's answers. Shows whether judges favour their own
+    [family](calibration.md#a-tournament)."""
     further: dict[str, Any] = Field(default_factory=dict, exclude=True)
     """By key, the sections of stages that bring them along; a file has them beside the others."""
     _file: Path | None = PrivateAttr(default=None)

@@ -37,8 +37,8 @@ class EmbeddingsSpec(Section):
     """What turns texts into vectors."""
 
     provider: Literal["auto", "openai", "transformers", "minilm", "hashed"] = "auto"
-    """``openai`` (any server with OpenAI's embeddings), ``transformers`` (a local model), ``minilm`` (the ``dense``
-    extra), ``hashed`` (hashed words, which know no meaning), or ``auto``: ``minilm`` if installed, else ``hashed``."""
+    """``openai`` (any server with OpenAI's embeddings), ``transformers``, ``minilm`` (the extra ``dense``), ``hashed``
+    (words without their meaning), or ``auto``: ``minilm`` if installed, else ``hashed``."""
     model: str = ""
     """``openai``, ``transformers``: the model's name."""
     path: RelativePath | None = None
@@ -48,9 +48,9 @@ class EmbeddingsSpec(Section):
     api_key_env: str | None = None
     """``openai``: the environment variable that holds the key."""
     dimensions: Count | None = None
-    """``openai``: for models that can shorten their vectors."""
+    """``openai``: length of the vectors, where the model can shorten them."""
     query_prefix: str = ""
-    """Put before each query, if the model was trained so."""
+    """Put before each query."""
     document_prefix: str = ""
     """Put before each document."""
     batch: Count = 64
@@ -112,7 +112,7 @@ class MappingSpec(Section):
     documents: str | None = None
     """A list of documents, best first."""
     doc_id: str = "id"
-    """A document's id; without one, the hash of its text is its name."""
+    """A document's id; without one, the hash of its text."""
     text: str = "text"
     """A document's text."""
     score: str = "score"
@@ -120,7 +120,7 @@ class MappingSpec(Section):
     title: str = "title"
     """A document's title."""
     citations: str | None = None
-    """Ids, or numbers of the documents from 1; when left out, the ``[1]`` in the answer."""
+    """Ids, or numbers from 1; when left out, the ``[1]`` in the answer."""
     input_tokens: str | None = None
     """Tokens sent to a model."""
     output_tokens: str | None = None
@@ -148,16 +148,14 @@ class AgentSpec(Section):
     """One entry under ``agents:``, a system to compare."""
 
     kind: Kind
-    """``rag``, ``fusion`` (RAG-Fusion), ``baseline`` (a model without documents), ``endpoint`` (an OpenAI-compatible
-    address), ``http``, ``python`` or ``file``."""
+    """``rag``, ``fusion``, ``baseline``, ``endpoint``, ``http``, ``python`` or ``file``: see [agents](agents.md)."""
     version: str = ""
-    """Any text. Change it when the system changes behind its address: it is then asked again."""
+    """Change it when the system changes behind its address: it is then asked again."""
 
     generator: str | None = None
-    """``rag``, ``fusion``: the judge that writes answers, or ``extractive`` (default), which picks sentences;
-    ``baseline``: the judge."""
+    """The judge that writes answers. ``rag``, ``fusion``: by default ``extractive``, which picks sentences."""
     prompt: PromptName | None = None
-    """``rag``, ``fusion``, ``baseline``: how the answer is asked for; the packaged prompt when left out."""
+    """``rag``, ``fusion``, ``baseline``: a packaged prompt, or the path of your own."""
     retriever: Literal["bm25", "dense", "hybrid"] = "bm25"
     """``bm25``, ``dense``, or ``hybrid``, which merges both by reciprocal rank."""
     embeddings: EmbeddingsSpec = EmbeddingsSpec()
@@ -171,7 +169,7 @@ class AgentSpec(Section):
     queries: Count = 4
     """``fusion``: number of further queries."""
     queries_prompt: PromptName = "fusion_queries"
-    """``fusion``: how a judge is asked for them."""
+    """``fusion``: the prompt that asks for them."""
 
     ask: Literal["article", "page", "answer"] | None = None
     """``baseline``: for an ``article``, a ``page`` or an ``answer``."""
@@ -187,15 +185,15 @@ class AgentSpec(Section):
     headers_env: dict[str, str] = Field(default_factory=dict)
     """Headers, and the environment variables that hold their values."""
     request: dict[str, Any] | None = None
-    """``http``: the JSON to send, with ``{query}`` and ``{query_id}`` in its texts; ``endpoint``: further fields."""
+    """``http``: the JSON to send, with ``{query}`` and ``{query_id}``. ``endpoint``: further fields."""
     mapping: MappingSpec | None = None
-    """Where the reply holds the answer, documents and costs: JMESPath expressions over its JSON."""
+    """Where the reply holds each thing, as JMESPath expressions over its JSON."""
     price: Price | None = None
-    """Price of the tokens that the mapping finds, where it finds no ``cost_usd``."""
+    """Dollars per million tokens, where a reply names no ``cost_usd``."""
     timeout_s: Positive = 120.0
     """Seconds one attempt may take."""
     max_attempts: Count = 3
-    """Attempts of one request, while the cause may pass."""
+    """Attempts of one request."""
     concurrency: Count = 4
     """Requests at once."""
 

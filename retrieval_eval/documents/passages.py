@@ -109,17 +109,15 @@ class PassagesSection(Section):
     """How documents are cut."""
 
     by: By
-    """``paragraph``, ``tokens``, ``sentences`` or ``pages`` (long passages, to ask questions about)."""
+    """[``paragraph``, ``tokens``, ``sentences`` or ``pages``](from-documents.md#documents-as-a-corpus)."""
     size: Whole | None = None
-    """At most so many words of a paragraph (400), tokens (256), sentences (10), or tokens of a passage by pages
-    (2000)."""
+    """Most words of a paragraph (400), tokens (256), sentences (10), or tokens by pages (2000)."""
     overlap: Annotated[int, Field(ge=0)] | None = None
-    """``tokens``, ``sentences``: what two neighbouring passages share; 0 and 5 when left out."""
+    """``tokens``, ``sentences``: what two neighbours share; 0 and 5 when left out."""
     pages: Whole = 10
     """``pages``: how many pages of a PDF a passage may span."""
     near_duplicates: Annotated[float, Field(gt=0, le=1)] | None = 0.8
-    """Passages this similar to an earlier one (Jaccard index of five-word shingles) are left out; ``null`` keeps
-    all."""
+    """Leave out passages this similar to an earlier one (Jaccard index of five-word shingles); ``null`` keeps all."""
 
     @model_validator(mode="after")
     def _usable(self) -> PassagesSection:

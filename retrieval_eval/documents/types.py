@@ -84,13 +84,13 @@ class Limits(Section):
     """How much one file may be and take: files come from anywhere, and some are made to use up a machine."""
 
     megabytes: Whole = 100
-    """Largest file; a DOCX may be four times as large when unpacked."""
+    """Largest file; a DOCX may unpack to four times as much."""
     pages: Whole = 5000
     """Longest PDF."""
     seconds: Annotated[float, Field(gt=0)] = 120.0
-    """Longest time to read one file."""
+    """Seconds to read one file."""
     memory_megabytes: Annotated[int, Field(ge=256)] = 2048
-    """Most memory to read one file; not enforced on Windows."""
+    """Memory to read one file; not enforced on Windows."""
 
     @property
     def characters(self) -> int:
