@@ -87,7 +87,7 @@ def _source(function: Callable[..., Any]) -> bytes:
     try:
         return inspect.getsource(shown).encode()
     except (OSError, TypeError):  # typed at a prompt, or not written in Python
-        code = getattr(function, "__code__", None)
+        code = getattr(function, "__code__", getattr(getattr(shown, "__call__", None), "__code__", None))  # noqa: B004
         return name_of(function).encode() if code is None else code.co_code + repr(code.co_consts).encode()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -123,13 +123,15 @@ def load_section(path: Path, model: type[Model], error: type[InputError]) -> Mod
     return parse_section(text, str(path), model, error, folder=path.resolve().parent)
 
 
-def parse_section(text: str, source: str, model: type[Model], error: type[InputError], *, folder: Path | None) -> Model:
-    """Like ``load_section`` for a text already at hand; ``source`` names it in errors."""
+def parse_section(
+    text: str | Mapping[str, Any], source: str, model: type[Model], error: type[InputError], *, folder: Path | None
+) -> Model:
+    """Like ``load_section`` for a text, or what it would say, already at hand; ``source`` names it in errors."""
     try:
-        content = yaml.load(text, Loader=UniqueKeys)  # noqa: S506 - a SafeLoader
+        content = yaml.load(text, Loader=UniqueKeys) if isinstance(text, str) else text  # noqa: S506 - a SafeLoader
         return model.model_validate(content, context={"folder": folder})
     except ValidationError as problem:
-        said = describe(problem, line_in(text))
+        said = describe(problem, line_in(text if isinstance(text, str) else ""))
         raise error(f"{source}{'' if said.startswith(':') else ': '}{said}") from problem
     except yaml.MarkedYAMLError as problem:
         line = f":{problem.problem_mark.line + 1}" if problem.problem_mark else ""

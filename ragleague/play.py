@@ -119,7 +119,7 @@ def _row(one: Any) -> Mapping[str, Any] | None:
 def run(
     config: str | Path | Dataset,
     *,
-    judge: str | None = None,
+    judge: str | Callable[..., Any] | None = None,
     store: str | Path | None = None,
     limit: int | None = None,
     progress: bool = True,
@@ -131,7 +131,7 @@ def run(
 
     Args:
         config: the tournament's YAML file; or what ``load`` gives: then every pair of agents meets on every query.
-        judge: of loaded data, such as ``openai/gpt-4.1-mini``.
+        judge: of loaded data: a name such as ``openai/gpt-4.1-mini``, or a function or class of your own.
         store: of loaded data where results are kept; ``ragleague.db`` when left out.
         limit: the first queries of a YAML file's data only.
         progress: show bars while agents and judges are asked.
@@ -141,7 +141,7 @@ def run(
         InputError: configuration, data, prompts or judges cannot be used. Nothing was sent then.
         StoreError: the store cannot be written.
     """
-    from arena.config.assumed import STORE, assumed, assumed_yaml
+    from arena.config.assumed import STORE, assumed, assumed_content
     from arena.config.whole import load_config
 
     if isinstance(config, str | Path):
@@ -156,7 +156,7 @@ def run(
             raise InputError("run: limit loaded data with load(..., limit=N)")
         kept = str(store or STORE)
         data = config
-        loaded = assumed(assumed_yaml(["(loaded)"], data.agents, judge, columns={}, limit=None, store=kept))
+        loaded = assumed(assumed_content(["(loaded)"], data.agents, judge, columns={}, limit=None, store=kept))
     _outside_loops(lambda: _play(loaded, data, progress=progress, retry_failed=retry_failed))
     return Board(loaded.store, loaded.name)
 
@@ -201,6 +201,7 @@ class _Line:
     def begin(self, task: str, wanted: int) -> None:
         """A stage begins."""
         self._wanted[task], self._settled[task], self._failed[task] = wanted, 0, 0
+        self._written_at = 0.0  # each stage is named, however short it is
 
     def more(self, task: str, wanted: int) -> None:
         """More wants than were known when it began."""

@@ -94,7 +94,7 @@ def are_answers(sources: Sequence[str], judge: str | None = None) -> bool:
 
 def _assumed(sources: Sequence[str], judge: str, limit: int | None, columns: Sequence[str], save: Path | None) -> Given:
     from arena.cli.console import errors, say
-    from arena.config.assumed import STORE, assumed, assumed_yaml, judge_named
+    from arena.config.assumed import STORE, assumed, assumed_content, assumed_yaml, judge_named
     from arena.config.whole import load_config
     from arena.data.files import load_dataset
     from arena.present.numbers import counted, listed
@@ -105,11 +105,11 @@ def _assumed(sources: Sequence[str], judge: str, limit: int | None, columns: Seq
         raise InputError(f"{save}: is there already; name another file with --save")
     data = load_dataset(answers=sources, columns=named, limit=limit)
     folder = None if save is None else save.resolve().parent
-    text = assumed_yaml(sources, data.agents, judge, columns=named, limit=limit, folder=folder)
+    content = assumed_content(sources, data.agents, judge, columns=named, limit=limit, folder=folder)
     if save is None:
-        config = assumed(text)
+        config = assumed(content)
     else:
-        _write(save, text)
+        _write(save, assumed_yaml(content))
         config = load_config(save)
     shown = config.store if save is not None else STORE
     documents = f", {counted(len(data.documents), 'document')}" if data.documents else ""

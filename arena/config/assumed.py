@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -30,12 +30,14 @@ _JUDGES: Final = {
 _SETTING: Final = {"python": "judge.py:judge", "replay": "recorded.jsonl"}
 
 
-def judge_named(named: str) -> dict[str, str]:
-    """The declaration of a judge that is named as ``openai/gpt-4.1-mini``.
+def judge_named(named: str | Callable[..., Any]) -> dict[str, Any]:
+    """The declaration of a judge that is named as ``openai/gpt-4.1-mini``, or is a function.
 
     Raises:
         InputError: it is not named so.
     """
+    if not isinstance(named, str):
+        return {"provider": "python", "function": named}
     provider, _, name = named.partition("/")
     if named == "lexical":
         return {"provider": "lexical"}
@@ -47,17 +49,17 @@ def judge_named(named: str) -> dict[str, str]:
     return {"provider": provider, _JUDGES[provider]: name}
 
 
-def assumed_yaml(
+def assumed_content(
     answers: Sequence[Path | str],
     agents: Sequence[str],
-    judge: str,
+    judge: str | Callable[..., Any],
     *,
     columns: Columns,
     limit: int | None,
     store: str = STORE,
     folder: Path | None = None,
-) -> str:
-    """The configuration of games between all agents, each pair in both orders on every query.
+) -> dict[str, Any]:
+    """What a configuration says of games between all agents, each pair in both orders on every query.
 
     Args:
         answers: files of answers or patterns, as the working directory has them.
@@ -66,7 +68,7 @@ def assumed_yaml(
         columns: for a name of ours the column of the files.
         limit: of the queries, if any.
         store: where results are kept.
-        folder: where the text is to be saved, so that its paths start there; ``None``: in the working directory.
+        folder: where it is to be saved, so that its paths start there; ``None``: in the working directory.
 
     Raises:
         InputError: the judge is not named as judges are.
@@ -80,22 +82,27 @@ def assumed_yaml(
     data |= {"columns": dict(columns)} if columns else {}
     data |= {} if limit is None else {"limit": limit}
     declared = judge_named(judge)
-    called = Path(declared.get("model", "judge" if len(declared) > 1 else judge)).name
-    for key in {"path", "function"} & declared.keys():
-        declared[key] = path(declared[key]) if key == "path" or ".py:" in declared[key] else declared[key]
-    whole = {
+    called = Path(declared.get("model", "judge" if len(declared) > 1 else declared["provider"])).name
+    for key, named in declared.items():
+        if key == "path" or (key == "function" and isinstance(named, str) and ".py:" in named):
+            declared[key] = path(named)
+    return {
         "name": _name(agents),
         "store": path(store),
         "data": data,
         "judges": {called: declared},
         "pairwise": {"judges": called},
     }
-    return yaml.safe_dump(whole, sort_keys=False, allow_unicode=True, width=120)
 
 
-def assumed(text: str) -> Config:
-    """The configuration that a text of ``assumed_yaml`` for the working directory says."""
-    return parse_section(text, "assumed", Config, ConfigError, folder=Path.cwd())
+def assumed_yaml(content: Mapping[str, Any]) -> str:
+    """The YAML file that says the same as ``assumed_content``."""
+    return yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True, width=120)
+
+
+def assumed(content: Mapping[str, Any]) -> Config:
+    """The configuration that ``assumed_content`` of the working directory says."""
+    return parse_section(content, "assumed", Config, ConfigError, folder=Path.cwd())
 
 
 def _name(agents: Sequence[str]) -> str:

@@ -212,7 +212,8 @@ def sandwich(games: Games, fitted: BradleyTerry, *, by_query: bool = True) -> Sa
     of_parameters = bread @ (scores.T @ scores) @ bread * units / (units - 1)
     position_sd = None
     if fitted.form.position:
-        position_sd = float(fitted.settings.points * np.sqrt(of_parameters[fitted.form.agents, fitted.form.agents]))
+        variance = max(0.0, of_parameters[fitted.form.agents, fitted.form.agents])  # none, but for rounding
+        position_sd = float(fitted.settings.points * np.sqrt(variance))
     return Sandwich(fitted.in_points(of_parameters), position_sd, units)
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from nbclient import NotebookClient
@@ -17,17 +20,60 @@ CELLS = (
     "rl.rate([], sed=1)",
 )
 
+SIX_LINES = (
+    'import ragleague as rl\ndata = rl.load("answers/*.jsonl")',
+    "def judge(prompt):\n"
+    "    first, second = prompt.asked.inputs.answers\n"
+    '    return "A" if len(first.text) > len(second.text) else "B"\n'
+    "board = rl.run(data, judge=judge)",
+    "board",
+    "board.to_frame(); board.games(); board.plot('compare')",
+    'board.report("board.html")',
+    "rl.rate(board.games(), bootstrap=50)",
+    'board.compare("new", "old")',
+    "class Judge:\n    def __call__(self, prompt):\n        return 'TIE'\nrl.run(data, judge=Judge)",
+    "class Judge:\n    def __call__(self, prompt):\n        return 'A'\nrl.run(data, judge=Judge)",
+)
+
+
+def run_notebook(cells: Sequence[str], folder: Path) -> list[Any]:
+    """The cells with what they gave, after a kernel ran them in a folder."""
+    notebook = new_notebook(cells=[new_code_cell(source) for source in cells])
+    settings = {"timeout": 300, "kernel_name": "python3", "allow_errors": True}
+    NotebookClient(notebook, resources={"metadata": {"path": str(folder)}}, **settings).execute()
+    cells_run: list[Any] = notebook.cells
+    return cells_run
+
+
+def streamed(cell: Any) -> str:
+    """What a cell printed."""
+    return "".join(output["text"] for output in cell.outputs if output.output_type == "stream")
+
+
+@pytest.mark.filterwarnings("default")  # of the kernel's own libraries
+def test_a_judge_written_in_a_cell_judges_answers_from_files(tmp_path: Path) -> None:
+    (tmp_path / "answers").mkdir()
+    for agent, more in (("new", " Really."), ("old", "")):
+        rows = [{"question": f"Why {n}?", "answer": f"Because of {n}.{more}"} for n in range(12)]
+        (tmp_path / "answers" / f"{agent}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    cells = run_notebook(SIX_LINES, tmp_path)
+    assert not [output for cell in cells for output in cell.outputs if output.output_type == "error"]
+    assert "pairwise: 1 of 24" in streamed(cells[1])
+    assert "pairwise: 24 judged, 0 known" in streamed(cells[1])
+    assert "new" in cells[2].outputs[0]["data"]["text/html"]
+    assert (tmp_path / "board.html").exists()
+    assert "new is better than old" in cells[6].outputs[0]["data"]["text/markdown"]
+    assert all("24 judged, 0 known" in streamed(cell) for cell in cells[7:])  # another class, though of the same name
+
 
 @pytest.mark.filterwarnings("default")  # of the kernel's own libraries
 def test_cells_of_a_notebook_show_boards_and_pictures(played_demo: Path, tmp_path: Path) -> None:
     shutil.copytree(played_demo, tmp_path / "demo")
-    notebook = new_notebook(cells=[new_code_cell(source) for source in CELLS])
-    settings = {"timeout": 300, "kernel_name": "python3", "allow_errors": True}
-    NotebookClient(notebook, resources={"metadata": {"path": str(tmp_path)}}, **settings).execute()
-    told = "".join(output["text"] for output in notebook.cells[0].outputs if output.output_type == "stream")
+    cells = run_notebook(CELLS, tmp_path)
+    told = streamed(cells[0])
     assert "of 1,092" in told
     assert "pairwise: 0 judged, 1092 known" in told
-    shown = [output for cell in notebook.cells[:4] for output in cell.outputs if output.output_type != "stream"]
+    shown = [output for cell in cells[:4] for output in cell.outputs if output.output_type != "stream"]
     assert [output.output_type for output in shown] == ["execute_result"] * 4, shown
     board, compare, frame, ratings = (output["data"] for output in shown)
     assert "No language model judged these games" in board["text/html"]
@@ -36,5 +82,5 @@ def test_cells_of_a_notebook_show_boards_and_pictures(played_demo: Path, tmp_pat
     assert "7 rows" in frame["text/html"]
     assert "weak-baseline" in ratings["text/html"]
     assert (tmp_path / "ratings.svg").exists()
-    (wrong,) = notebook.cells[4].outputs
+    (wrong,) = cells[4].outputs
     assert (wrong.ename, wrong.evalue) == ("InputError", "rate: unknown setting 'sed'; did you mean 'seed'?")
