@@ -141,10 +141,13 @@ def _of_bootstrap(resampled: Bootstrap) -> list[str]:
 def _of_tally(tally: Tally) -> list[str]:
     said = []
     if tally.both_orders and tally.single_order:
-        said.append(f"{tally.single_order} of {tally.games} games were judged in one order only; that verdict stands.")
+        said.append(
+            f"{tally.single_order:,} of {tally.games:,} games were judged in one order only; that verdict stands."
+        )
     if tally.contradictions:
         said.append(
-            f"{tally.contradictions} of {tally.both_orders} games judged in both orders contradict themselves: ties."
+            f"{tally.contradictions:,} of {tally.both_orders:,} games judged in both orders contradict themselves: "
+            "ties."
         )
     if tally.repeated and tally.games < tally.verdicts:
         said.append(f"{tally.repeated} verdicts repeat a query, judge and order; the majority of each order counts.")

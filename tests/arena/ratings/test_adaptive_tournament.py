@@ -191,8 +191,8 @@ def test_a_document_without_a_label_ends_the_games_and_not_the_patience(tmp_path
 
 
 def test_a_run_stopped_between_two_batches_is_not_complete(tmp_path: Path, server: LLMServer) -> None:
-    """The money ends with the last reply of a batch: the games that would come next are left."""
-    price = {"price": {"input": 0, "output": 1e6}, "max_cost_usd": 1, "concurrency": 64}
+    """The money ends with the last reply of a batch, of 10 dollars each: the games that would come next are left."""
+    price = {"price": {"input": 0, "output": 1e6}, "max_cost_usd": 239, "concurrency": 64}
     config = adaptive(tmp_path, server, price)
     summary = play(config)
     stage = summary.stages[Task.PAIRWISE]
