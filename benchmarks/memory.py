@@ -98,7 +98,7 @@ def child(folder: Path, base_url: str, seconds: float, stage: str) -> dict[str, 
     judged = 0
     if seconds == 0:
         import openai  # noqa: F401 - the libraries of a run are no part of what it needs for its judgments
-        import sqlmodel  # noqa: F401
+        import sqlalchemy  # noqa: F401
 
         data = tournament.load_data(config)
         assert data.answers

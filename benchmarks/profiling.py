@@ -12,7 +12,7 @@ _GROUPS = {
     r"/(openai|anthropic)/": "SDK",
     r"/(httpx2?|httpcore2?|h11|aiohttp|anyio|yarl|multidict|ssl\.py|frozenlist)": "HTTP transport",
     r"/(asyncio|selectors\.py)|_asyncio|select\.|_socket": "asyncio",
-    r"/(arena/store|sqlalchemy|sqlmodel|sqlite3)|sqlite3": "store",
+    r"/(arena/store|sqlalchemy|sqlite3)|sqlite3": "store",
     r"/(arena/prompting|arena/feed|judges/prompts|judges/pairwise|judges/criteria|jinja2)": "prompts",
     r"/(judges|arena|retrieval_eval)/": "the rest of ragleague",
     r"/pydantic": "pydantic",

@@ -24,7 +24,7 @@ from arena.config.ratings import RatingsSection
 from arena.data.dataset import Dataset
 from arena.store import Store, missing
 from arena.store.bulk import load
-from arena.store.rows import JudgmentRow, WantedRow, checksum, table
+from arena.store.rows import JUDGMENT_ROWS, WANTED_ROWS, checksum
 from benchmarks.used import run, server_used
 from judges.types import Query, Task
 from tests.support.postgres import postgres_server
@@ -52,9 +52,9 @@ def fill(location: str, verdicts: int) -> None:
         if connection.dialect.name == "sqlite":
             connection.exec_driver_sql("PRAGMA cache_size = -400000")
         connection.exec_driver_sql("DROP INDEX ix_wanted_judgment_id")
-        load(connection, table(WantedRow), _wants(queries, idents))
+        load(connection, WANTED_ROWS, _wants(queries, idents))
         connection.exec_driver_sql("CREATE INDEX ix_wanted_judgment_id ON wanted (judgment_id)")
-        load(connection, table(JudgmentRow), _judgments(idents, outcomes))
+        load(connection, JUDGMENT_ROWS, _judgments(idents, outcomes))
         if connection.dialect.name != "sqlite":
             connection.exec_driver_sql("ANALYZE")
     store.close()

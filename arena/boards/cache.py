@@ -66,11 +66,21 @@ class Cache:
         return made
 
 
-def cached_leaderboard(store: Store, tournament: str, group: Group | None = None) -> Leaderboard:
+def cached_leaderboard(
+    store: Store, tournament: str, group: Group | None = None, *, below_coverage: bool = False
+) -> Leaderboard:
     """The same as ``leaderboard``, from what is kept in the store if that is fresh; else it is made and kept.
 
-    A store that cannot be written keeps nothing, and each reader makes its own.
+    A store that cannot be written keeps nothing, and each reader makes its own. Nor are ratings kept that are made of
+    too little: only whoever asks for them with ``below_coverage`` is shown them.
     """
+    board = _as_rated(store, tournament, group)
+    if board.withheld and below_coverage:
+        return leaderboard(store, tournament, below_coverage=True, group=group)
+    return board
+
+
+def _as_rated(store: Store, tournament: str, group: Group | None) -> Leaderboard:
     cache = Cache(store, tournament)
     if group is not None:
         return cache.made(f"{_BOARD} of {'='.join(group)}", lambda: leaderboard(store, tournament, group=group))

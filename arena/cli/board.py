@@ -57,6 +57,7 @@ def leaderboard(
 
     Exit status 3: too little is judged to rate on, and the output says what is missing.
     """
+    from arena.boards.cache import cached_leaderboard
     from arena.boards.results import leaderboard as make_leaderboard
     from arena.boards.results import of_group
     from arena.cli.sources import open_tournament
@@ -68,7 +69,10 @@ def leaderboard(
         raise InputError(f"--group {group!r}: COLUMN=VALUE, such as kind=factual")
     chosen = None if group is None else (column.strip(), value.strip())
     with open_tournament(source, tournament) as (store, name):
-        board = make_leaderboard(store, name, below_coverage=below_coverage, quick=quick, group=chosen)
+        if quick:
+            board = make_leaderboard(store, name, below_coverage=below_coverage, quick=True, group=chosen)
+        else:
+            board = cached_leaderboard(store, name, chosen, below_coverage=below_coverage)
         pairs = None
         if matrix and board.ratings is not None:
             from arena.boards.wins import Wins, as_declared, tournament_pairs

@@ -15,8 +15,7 @@ from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
-from sqlalchemy import Connection, Engine, func, inspect
-from sqlmodel import insert, select, update
+from sqlalchemy import Connection, Engine, func, insert, inspect, select, update
 
 from arena.config.stored import StoredSettings
 from arena.data.dataset import Dataset
@@ -39,20 +38,19 @@ from arena.store.engine import (
     writing,
 )
 from arena.store.rows import (
+    ANNOTATION_ROWS,
     IDENTICAL,
+    JUDGMENT_ROWS,
+    LABEL_ROWS,
     NOT_BEGUN,
     SCHEMA_VERSION,
-    AnnotationRow,
+    STATE_ROWS,
+    TOURNAMENT_ROWS,
+    WANTED_ROWS,
     Damage,
-    JudgmentRow,
-    LabelRow,
     Result,
-    StateRow,
-    TournamentRow,
     Wanted,
-    WantedRow,
     encoded,
-    table,
     tournament_number,
 )
 from judges.errors import InputError, StoreError
@@ -68,11 +66,11 @@ Value = TypeVar("Value")
 
 _LAST_READ: Final = 3
 """The one earlier version whose stores can be read as they are."""
-_LATER: Final = (LabelRow,)
+_LATER: Final = (LABEL_ROWS,)
 """Tables that stores of earlier versions may lack. Without one of the others a store would seem to have been asked
 nothing yet."""
 _NEEDED: Final = [
-    table(row).name for row in (TournamentRow, WantedRow, JudgmentRow, *datasets.DATA) if row not in _LATER
+    row.name for row in (TOURNAMENT_ROWS, WANTED_ROWS, JUDGMENT_ROWS, *datasets.DATA) if row not in _LATER
 ]
 
 
@@ -168,12 +166,12 @@ class Store:
         judged_for(self.location)
         digest = data.digest()
         with self._write(alone=True) as connection:
-            row = connection.execute(select(table(TournamentRow)).where(TournamentRow.name == name)).first()
+            row = connection.execute(select(TOURNAMENT_ROWS).where(TOURNAMENT_ROWS.c.name == name)).first()
             values = {"name": name, "settings": encoded(settings), "data_digest": digest}
             if row is None:
-                connection.execute(insert(TournamentRow), values)
+                connection.execute(insert(TOURNAMENT_ROWS), values)
             else:
-                here = table(TournamentRow)
+                here = TOURNAMENT_ROWS
                 connection.execute(update(here).where(here.c.name == name).values(**values))
             number = tournament_number(connection, name)
             if row is None or row.data_digest != digest:
@@ -188,8 +186,8 @@ class Store:
         """Let runs of a tournament be kept that has not begun: its agents are asked before its data are whole."""
         judged_for(self.location)
         with self._write(alone=True, judged=False) as connection:
-            if connection.execute(select(TournamentRow.name).where(TournamentRow.name == name)).first() is None:
-                connection.execute(insert(TournamentRow), {"name": name, "settings": "{}", "data_digest": NOT_BEGUN})
+            if connection.execute(select(TOURNAMENT_ROWS.c.name).where(TOURNAMENT_ROWS.c.name == name)).first() is None:
+                connection.execute(insert(TOURNAMENT_ROWS), {"name": name, "settings": "{}", "data_digest": NOT_BEGUN})
 
     @patient
     def extend(self, name: str, wanted: Iterable[Wanted]) -> None:
@@ -319,7 +317,7 @@ class Store:
     def tournaments(self) -> list[str]:
         """Names of the tournaments that have begun, oldest first."""
         with self._read() as connection:
-            here = table(TournamentRow).c
+            here = TOURNAMENT_ROWS.c
             begun = select(here.name).where(here.data_digest != NOT_BEGUN).order_by(here.tournament_id)
             return [str(name) for name in connection.execute(begun).scalars()]
 
@@ -344,7 +342,7 @@ class Store:
     def settings(self, name: str) -> StoredSettings:
         """The settings a tournament was last begun with."""
         with self._read() as connection:
-            here = table(TournamentRow).c
+            here = TOURNAMENT_ROWS.c
             begun = select(here.settings).where(here.name == name, here.data_digest != NOT_BEGUN)
             stored = connection.execute(begun).scalar()
             settings = None if stored is None else StoredSettings(json.loads(stored))
@@ -388,15 +386,15 @@ class Store:
     def version(self) -> tuple[int, int]:
         """Two such numbers: one for what judges said and all that they judge, one for what people said."""
         with self._read() as connection:
-            said = connection.execute(select(func.max(table(AnnotationRow).c.annotation_id))).scalar()
-            return int(connection.execute(select(StateRow.changes)).scalar_one()), int(said or 0)
+            said = connection.execute(select(func.max(ANNOTATION_ROWS.c.annotation_id))).scalar()
+            return int(connection.execute(select(STATE_ROWS.c.changes)).scalar_one()), int(said or 0)
 
     @patient
     def judged(self, name: str) -> tuple[int, str]:
         """What changes with everything but what people say: a number that grows, and the digest of the data."""
         with self._read() as connection:
-            digest = select(TournamentRow.data_digest).where(TournamentRow.name == name)
-            changes = connection.execute(select(StateRow.changes)).scalar_one()
+            digest = select(TOURNAMENT_ROWS.c.data_digest).where(TOURNAMENT_ROWS.c.name == name)
+            changes = connection.execute(select(STATE_ROWS.c.changes)).scalar_one()
             return int(changes), str(connection.execute(digest).scalar() or "")
 
     @patient
@@ -418,7 +416,7 @@ class Store:
         Raises:
             StoreError: another run has begun it anew meanwhile.
         """
-        here = table(TournamentRow).c
+        here = TOURNAMENT_ROWS.c
         chosen = select(here.tournament_id, here.settings, here.data_digest).where(here.name == name)
         if (row := connection.execute(chosen).first()) is None:
             raise InputError(f"no tournament named {name!r} in this store")
@@ -435,7 +433,7 @@ class Store:
             there = inspect(connection).get_table_names()
             if to_write and not there:
                 return
-            found = connection.execute(select(StateRow.schema_version)).scalar()
+            found = connection.execute(select(STATE_ROWS.c.schema_version)).scalar()
         older = isinstance(found, int) and 0 < found < SCHEMA_VERSION
         if found == _LAST_READ and not to_write:
             read_earlier(self._engine)
@@ -488,5 +486,5 @@ def _changed(connection: Connection) -> None:
     from arena.store.figures import forget
 
     forget(connection)
-    state = table(StateRow)
+    state = STATE_ROWS
     connection.execute(update(state).values(changes=state.c.changes + 1))

@@ -9,14 +9,13 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import Connection
-from sqlmodel import Field, SQLModel, select
+from sqlalchemy import Column, Connection, Float, String, Table, select
 
 from arena.store import runners, runs
 from arena.store.bulk import CHUNK, among, chunks, insert_rows, replacing
 from arena.store.check import keep_checksums, require_as_written
 from arena.store.engine import outlasting, patient
-from arena.store.rows import ReplyRow, has_table, table
+from arena.store.rows import METADATA, REPLY_ROWS, has_table
 from arena.store.runners import Runner
 from judges.masking import storable
 from judges.types import Query, Usage
@@ -29,17 +28,18 @@ ANSWERED = "answered"
 """The outcome of a query that the agent answered; of any other it is a cause of ``AGENT_CAUSES``."""
 
 
-class AttemptsRow(SQLModel, table=True):
-    """Seconds of all attempts at a reply together; ``null`` where nobody knows them."""
+ATTEMPTS_ROWS: Final = Table(
+    "agent_attempts",
+    METADATA,
+    Column("reply_id", String, primary_key=True),
+    Column("tried_s", Float),
+)
+"""Seconds of all attempts at a reply together; ``null`` where nobody knows them."""
 
-    __tablename__ = "agent_attempts"
-    reply_id: str = Field(primary_key=True)
-    tried_s: float | None
 
-
-_IF_THERE: Final = replacing(ReplyRow, "reply_id", where="agent_reply.answer IS NULL")
+_IF_THERE: Final = replacing(REPLY_ROWS, "reply_id", where="agent_reply.answer IS NULL")
 _ANSWERED: Final = "(SELECT 1 FROM agent_reply WHERE reply_id = agent_attempts.reply_id AND answer IS NOT NULL)"
-_IF_TRIED: Final = replacing(AttemptsRow, "reply_id", where=f"NOT EXISTS {_ANSWERED}")
+_IF_TRIED: Final = replacing(ATTEMPTS_ROWS, "reply_id", where=f"NOT EXISTS {_ANSWERED}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class AgentReplies:
         """The replies and failures that the store holds."""
         with self._store._read() as connection:
             idents = [each.reply_id for each in asked]
-            rows = {row.reply_id: row for row in _rows(connection, idents, table(ReplyRow))}
+            rows = {row.reply_id: row for row in _rows(connection, idents, REPLY_ROWS)}
             require_as_written(connection, "agent_reply", rows)
             tried = _tried(connection, idents)
             replies = {ident: _reply(row, tried.get(ident)) for ident, row in rows.items()}
@@ -131,10 +131,10 @@ class AgentReplies:
 
         def save(again: bool) -> None:
             with self._store._write() as connection:
-                insert_rows(connection, AttemptsRow, [tried[ident] for ident in sorted(tried)], _IF_TRIED)
-                insert_rows(connection, ReplyRow, [rows[ident] for ident in sorted(rows)], _IF_THERE)
+                insert_rows(connection, ATTEMPTS_ROWS, [tried[ident] for ident in sorted(tried)], _IF_TRIED)
+                insert_rows(connection, REPLY_ROWS, [rows[ident] for ident in sorted(rows)], _IF_THERE)
                 # An answer that was there stays as it is, with its checksum: it may be damaged.
-                there = _rows(connection, rows, table(ReplyRow))
+                there = _rows(connection, rows, REPLY_ROWS)
                 written = {row.reply_id: row for row in there if dict(row._mapping) == rows[row.reply_id]}
                 keep_checksums(connection, "agent_reply", written)
                 if runner is not None:
@@ -147,19 +147,19 @@ class AgentReplies:
 
 
 def _outcomes(connection: Connection, idents: Sequence[str]) -> dict[str, str]:
-    columns = table(ReplyRow).c
+    columns = REPLY_ROWS.c
     return {row.reply_id: row.cause or ANSWERED for row in _rows(connection, idents, columns.reply_id, columns.cause)}
 
 
 def _rows(connection: Connection, idents: Iterable[str], *columns: Any) -> Iterator[Any]:
     for chunk in chunks(dict.fromkeys(idents), CHUNK):
-        yield from connection.execute(select(*columns).where(among(connection, table(ReplyRow).c.reply_id, chunk)))
+        yield from connection.execute(select(*columns).where(among(connection, REPLY_ROWS.c.reply_id, chunk)))
 
 
 def _tried(connection: Connection, idents: Sequence[str]) -> dict[str, float | None]:
-    if not has_table(connection, AttemptsRow):
+    if not has_table(connection, ATTEMPTS_ROWS):
         return {}
-    rows = table(AttemptsRow)
+    rows = ATTEMPTS_ROWS
     chosen = (select(rows).where(among(connection, rows.c.reply_id, chunk)) for chunk in chunks(idents, CHUNK))
     return {row.reply_id: row.tried_s for each in chosen for row in connection.execute(each)}
 

@@ -15,12 +15,11 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, func
-from sqlmodel import insert, select
+from sqlalchemy import Connection, func, insert, select
 
 from arena.store.bulk import CHUNK, chunks
 from arena.store.check import keep_checksums, require_as_written
-from arena.store.rows import AnnotationRow, table, tournament_number
+from arena.store.rows import ANNOTATION_ROWS, tournament_number
 from judges.errors import InputError
 
 if TYPE_CHECKING:
@@ -102,7 +101,7 @@ class Annotations:
             if check is not None:
                 check([one for name in {row["annotator"] for row in rows} for one in self._now(connection, None, name)])
             last = _last(connection, number, rows)
-            before = connection.execute(select(func.max(table(AnnotationRow).c.annotation_id))).scalar() or 0
+            before = connection.execute(select(func.max(ANNOTATION_ROWS.c.annotation_id))).scalar() or 0
             new = []
             for row in rows:
                 thing = tuple(row[name] for name in _THING)
@@ -110,8 +109,8 @@ class Annotations:
                     last[thing] = row["value"]
                     new.append(row)
             if new:
-                connection.execute(insert(table(AnnotationRow)), new)
-                added = select(table(AnnotationRow)).where(table(AnnotationRow).c.annotation_id > before)
+                connection.execute(insert(ANNOTATION_ROWS), new)
+                added = select(ANNOTATION_ROWS).where(ANNOTATION_ROWS.c.annotation_id > before)
                 keep_checksums(connection, "annotation", {str(row[0]): row for row in connection.execute(added)})
         return len(new)
 
@@ -139,18 +138,18 @@ class Annotations:
         return dict(sorted(found.items()))
 
     def _now(self, connection: Connection, kind: Kind | None, annotator: str | None) -> list[Annotation]:
-        here = table(AnnotationRow)
+        here = ANNOTATION_ROWS
         last = select(func.max(here.c.annotation_id)).where(*self._chosen(kind, annotator))
         of_things = last.group_by(*(here.c[name] for name in _THING))
         return self._found(connection, [here.c.annotation_id.in_(of_things)])
 
     def _chosen(self, kind: Kind | None, annotator: str | None) -> list[Any]:
-        here = table(AnnotationRow).c
+        here = ANNOTATION_ROWS.c
         of_kind = [] if kind is None else [here.kind == kind.value]
         return of_kind + ([] if annotator is None else [here.annotator == annotator])
 
     def _found(self, connection: Connection, conditions: Sequence[Any]) -> list[Annotation]:
-        here = table(AnnotationRow)
+        here = ANNOTATION_ROWS
         number = tournament_number(connection, self._tournament)
         chosen = select(here).where(here.c.tournament_id == number, *conditions).order_by(here.c.annotation_id)
         rows = connection.execute(chosen).all()
@@ -179,10 +178,10 @@ def texts_digest(*texts: str) -> str:
 
 def _last(connection: Connection, number: int, rows: Sequence[dict[str, Any]]) -> dict[tuple[str, ...], str]:
     """What these annotators say already on the queries of these rows."""
-    here, found = table(AnnotationRow).c, {}
+    here, found = ANNOTATION_ROWS.c, {}
     mine = here.tournament_id == number, here.annotator.in_({row["annotator"] for row in rows})
     for query_ids in chunks(sorted({row["query_id"] for row in rows}), CHUNK):
-        chosen = select(table(AnnotationRow)).where(*mine, here.query_id.in_(query_ids))
+        chosen = select(ANNOTATION_ROWS).where(*mine, here.query_id.in_(query_ids))
         for row in connection.execute(chosen.order_by(here.annotation_id)):
             found[tuple(getattr(row, name) for name in _THING)] = row.value
     return found

@@ -4,40 +4,52 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import Connection, func
-from sqlmodel import Field, SQLModel, delete, select, update
+from sqlalchemy import (
+    Column,
+    Connection,
+    Float,
+    Integer,
+    String,
+    Table,
+    delete,
+    func,
+    select,
+    update,
+)
 
 from arena.store.bulk import CHUNK, among, chunks, insert_rows
 from arena.store.engine import patient
-from arena.store.rows import has_table, table
+from arena.store.rows import METADATA, has_table
 
 if TYPE_CHECKING:
     from arena.store import Store
     from judges.batches import Batch
 
 
-class BatchRow(SQLModel, table=True):
-    """A batch that was handed in, or was about to be where ``remote_id`` is null; ``made_at`` in seconds since 1970."""
+BATCH_ROWS: Final = Table(
+    "batch",
+    METADATA,
+    Column("marker", String, primary_key=True),
+    Column("made_at", Float, nullable=False),
+    Column("requests", Integer, nullable=False),
+    Column("remote_id", String),
+    Column("judge", String, nullable=False),
+    Column("provider", String, nullable=False),
+    Column("model", String, nullable=False),
+)
+"""A batch that was handed in, or was about to be where ``remote_id`` is null; ``made_at`` in seconds since 1970."""
 
-    __tablename__ = "batch"
-    marker: str = Field(primary_key=True)
-    made_at: float
-    requests: int
-    remote_id: str | None
-    judge: str
-    provider: str
-    model: str
 
-
-class BatchLineRow(SQLModel, table=True):
-    """A request in a batch whose judgment is not in the store yet."""
-
-    __tablename__ = "batch_line"
-    custom_id: str = Field(primary_key=True)
-    judgment_id: str = Field(index=True)
-    marker: str = Field(index=True)
+BATCH_LINE_ROWS: Final = Table(
+    "batch_line",
+    METADATA,
+    Column("custom_id", String, primary_key=True),
+    Column("judgment_id", String, index=True, nullable=False),
+    Column("marker", String, index=True, nullable=False),
+)
+"""A request in a batch whose judgment is not in the store yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,29 +87,29 @@ class StoredBook:
         """Remember a batch with those of its requests that are in no other one; returns the batch of each."""
         row = {"judge": self.judge, "provider": self.provider, "model": self.model, **asdict(batch)}
         with self.store._write(judged=False) as connection:
-            insert_rows(connection, BatchRow, [row], "DO NOTHING")
+            insert_rows(connection, BATCH_ROWS, [row], "DO NOTHING")
             rows = [
                 {"custom_id": custom_id, "judgment_id": ident, "marker": batch.marker}
                 for custom_id, ident in sorted(lines.items())
             ]
-            insert_rows(connection, BatchLineRow, rows, "DO NOTHING")
+            insert_rows(connection, BATCH_LINE_ROWS, rows, "DO NOTHING")
             placed = _placed(connection, list(lines))
             _count(connection, batch.marker, sum(marker == batch.marker for marker in placed.values()))
-            found = {row.marker: _batch(row) for row in connection.execute(select(BatchRow))}
+            found = {row.marker: _batch(row) for row in connection.execute(select(BATCH_ROWS))}
             _forget_empty(connection)
         return {custom_id: found[marker] for custom_id, marker in placed.items()}
 
     @patient
     def custom_ids(self, marker: str) -> set[str]:
         """The requests of a batch."""
-        here = table(BatchLineRow).c
+        here = BATCH_LINE_ROWS.c
         with self.store._read() as connection:
             return set(connection.execute(select(here.custom_id).where(here.marker == marker)).scalars())
 
     @patient
     def submitted(self, marker: str, remote_id: str) -> None:
         """The server has taken a batch."""
-        here = table(BatchRow)
+        here = BATCH_ROWS
         with self.store._write(judged=False) as connection:
             connection.execute(update(here).where(here.c.marker == marker).values(remote_id=remote_id))
 
@@ -106,8 +118,8 @@ class StoredBook:
         """These requests may go into another batch."""
         with self.store._write(judged=False) as connection:
             for chunk in chunks(custom_ids, CHUNK):
-                chosen = among(connection, table(BatchLineRow).c.custom_id, chunk)
-                connection.execute(delete(BatchLineRow).where(chosen))
+                chosen = among(connection, BATCH_LINE_ROWS.c.custom_id, chunk)
+                connection.execute(delete(BATCH_LINE_ROWS).where(chosen))
             _forget_empty(connection)
 
     def drop(self, marker: str) -> None:
@@ -118,9 +130,9 @@ class StoredBook:
 @patient
 def open_batches(store: Store) -> list[OpenBatch]:
     """The batches whose replies are not all in the store, oldest first."""
-    batches, lines = table(BatchRow), table(BatchLineRow)
+    batches, lines = BATCH_ROWS, BATCH_LINE_ROWS
     with store._read() as connection:
-        if not has_table(connection, BatchRow):
+        if not has_table(connection, BATCH_ROWS):
             return []
         statement = (
             select(batches, func.count(lines.c.custom_id))
@@ -136,10 +148,10 @@ def open_batches(store: Store) -> list[OpenBatch]:
 @patient
 def waiting(store: Store, judgment_ids: Sequence[str]) -> set[str]:
     """Those of these judgments that have a request in a batch."""
-    ident = table(BatchLineRow).c.judgment_id
+    ident = BATCH_LINE_ROWS.c.judgment_id
     found: set[str] = set()
     with store._read() as connection:
-        if has_table(connection, BatchLineRow):
+        if has_table(connection, BATCH_LINE_ROWS):
             for chunk in chunks(judgment_ids, CHUNK):
                 found.update(connection.execute(select(ident).where(among(connection, ident, chunk))).scalars())
     return found
@@ -149,21 +161,21 @@ def waiting(store: Store, judgment_ids: Sequence[str]) -> set[str]:
 def drop(store: Store, marker: str) -> None:
     """Forget a batch, whatever the server does with it."""
     with store._write(judged=False) as connection:
-        connection.execute(delete(BatchLineRow).where(table(BatchLineRow).c.marker == marker))
-        connection.execute(delete(BatchRow).where(table(BatchRow).c.marker == marker))
+        connection.execute(delete(BATCH_LINE_ROWS).where(BATCH_LINE_ROWS.c.marker == marker))
+        connection.execute(delete(BATCH_ROWS).where(BATCH_ROWS.c.marker == marker))
 
 
 def settle(connection: Connection, judgment_ids: Sequence[str]) -> None:
     """These judgments have their results: nobody looks for their requests any more."""
-    ident = table(BatchLineRow).c.judgment_id
-    settled = (delete(BatchLineRow).where(among(connection, ident, chunk)) for chunk in chunks(judgment_ids, CHUNK))
+    ident = BATCH_LINE_ROWS.c.judgment_id
+    settled = (delete(BATCH_LINE_ROWS).where(among(connection, ident, chunk)) for chunk in chunks(judgment_ids, CHUNK))
     if sum(connection.execute(gone).rowcount for gone in settled):
         _forget_empty(connection)
 
 
 def _placed(connection: Connection, custom_ids: Sequence[str]) -> dict[str, str]:
     """The marker of the batch that each request is in."""
-    here = table(BatchLineRow).c
+    here = BATCH_LINE_ROWS.c
     placed: dict[str, str] = {}
     for chunk in chunks(custom_ids, CHUNK):
         rows = connection.execute(select(here.custom_id, here.marker).where(among(connection, here.custom_id, chunk)))
@@ -173,14 +185,14 @@ def _placed(connection: Connection, custom_ids: Sequence[str]) -> dict[str, str]
 
 def _count(connection: Connection, marker: str, requests: int) -> None:
     """A batch holds only what was in no other one."""
-    here = table(BatchRow)
+    here = BATCH_ROWS
     connection.execute(update(here).where(here.c.marker == marker).values(requests=requests))
 
 
 def _forget_empty(connection: Connection) -> None:
     """Batches without a request are done with."""
-    batches, lines = table(BatchRow), table(BatchLineRow)
-    connection.execute(delete(BatchRow).where(batches.c.marker.not_in(select(lines.c.marker))))
+    batches, lines = BATCH_ROWS, BATCH_LINE_ROWS
+    connection.execute(delete(BATCH_ROWS).where(batches.c.marker.not_in(select(lines.c.marker))))
 
 
 def _batch(row: Any) -> Batch:

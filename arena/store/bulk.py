@@ -25,9 +25,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import DatabaseError
-from sqlmodel import SQLModel
 
-from arena.store.rows import table
 from retrieval_eval.data.columns import Texts
 
 CHUNK: Final = 500
@@ -54,9 +52,7 @@ def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
         yield chunk
 
 
-def insert_rows(
-    connection: Connection, kind: type[SQLModel], rows: Sequence[Mapping[str, Any]], if_there: str = ""
-) -> int:
+def insert_rows(connection: Connection, kind: Table, rows: Sequence[Mapping[str, Any]], if_there: str = "") -> int:
     """Insert rows; no two of them may have the same key.
 
     Args:
@@ -181,37 +177,37 @@ def among(connection: Connection, column: Any, values: Sequence[str]) -> ColumnE
     return chosen
 
 
-def replacing(kind: type[SQLModel], key: str, *, where: str) -> str:
+def replacing(kind: Table, key: str, *, where: str) -> str:
     """What to do with a row that is there: put the new one in its place, if it is ``where``."""
     changed = ", ".join(f'"{name}" = excluded."{name}"' for name in _names(kind) if name != key)
     return f"({key}) DO UPDATE SET {changed} WHERE {where}"
 
 
-def by_column(kind: type[SQLModel], rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+def by_column(kind: Table, rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     """The rows' values by column, each column's of one type: arrays for a statement with ``arrays``."""
     columns = {name: [row[name] for row in rows] for name in rows[0]}
     for name, values in columns.items():
-        if isinstance(table(kind).columns[name].type, Float):  # some may be whole, and an array is of one type
+        if isinstance(kind.columns[name].type, Float):  # some may be whole, and an array is of one type
             columns[name] = [None if value is None else float(value) for value in values]
     return columns
 
 
-def arrays(kind: type[SQLModel], names: Sequence[str]) -> str:
+def arrays(kind: Table, names: Sequence[str]) -> str:
     """SQL of PostgreSQL for a table of some columns, each an array that is given under the column's name."""
     dialect: Any = postgresql.dialect()  # type: ignore[no-untyped-call]
-    columns = [table(kind).columns[name] for name in names]
+    columns = [kind.columns[name] for name in names]
     return f"unnest({', '.join(f'CAST(:{each.name} AS {each.type.compile(dialect)}[])' for each in columns)})"
 
 
 @lru_cache
-def _insert(kind: type[SQLModel], if_there: str, *, in_columns: bool) -> TextClause:
+def _insert(kind: Table, if_there: str, *, in_columns: bool) -> TextClause:
     names = _names(kind)
     source = f"VALUES ({', '.join(f':{name}' for name in names)})"
     if in_columns:
         source = f"SELECT * FROM {arrays(kind, names)}"  # noqa: S608 - names of our tables, here and below
     columns = ", ".join(f'"{name}"' for name in names)
-    return text(f"INSERT INTO {table(kind).name} ({columns}) {source}{if_there and f' ON CONFLICT {if_there}'}")
+    return text(f"INSERT INTO {kind.name} ({columns}) {source}{if_there and f' ON CONFLICT {if_there}'}")
 
 
-def _names(kind: type[SQLModel]) -> list[str]:
-    return [column.name for column in table(kind).columns]
+def _names(kind: Table) -> list[str]:
+    return [column.name for column in kind.columns]

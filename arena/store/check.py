@@ -10,28 +10,26 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from sqlalchemy import Connection, String, cast, func, update
-from sqlmodel import delete, select
+from sqlalchemy import Connection, String, Table, cast, delete, func, select, update
 
 from arena.data.dataset import Dataset
 from arena.store.bulk import CHUNK, among, chunks, insert_rows, stream
 from arena.store.data import dataset
 from arena.store.rows import (
+    ANNOTATION_ROWS,
+    ANSWER_ROWS,
+    CHECKSUM_ROWS,
+    DOCUMENT_ROWS,
+    JUDGMENT_ROWS,
     NOT_BEGUN,
-    AnnotationRow,
-    AnswerRow,
-    ChecksumRow,
+    QUERY_ROWS,
+    REPLY_ROWS,
+    RETRIEVED_ROWS,
+    TOURNAMENT_ROWS,
+    WANTED_ROWS,
     Damage,
-    DocumentRow,
-    JudgmentRow,
-    QueryRow,
-    ReplyRow,
-    RetrievedRow,
-    TournamentRow,
-    WantedRow,
     checksum,
     has_table,
-    table,
     tournament_number,
     wanted_of,
 )
@@ -40,7 +38,7 @@ if TYPE_CHECKING:
     from arena.store import Store
 
 Covered: TypeAlias = Literal["settings", "dataset", "annotation", "agent_reply"]
-_SAID: Final[Sequence[tuple[Covered, Any]]] = (("annotation", AnnotationRow), ("agent_reply", ReplyRow))
+_SAID: Final[Sequence[tuple[Covered, Any]]] = (("annotation", ANNOTATION_ROWS), ("agent_reply", REPLY_ROWS))
 """Tables whose rows have their checksums in another one."""
 _FETCHED: Final = 5_000
 """Rows that are in memory at once."""
@@ -91,7 +89,7 @@ def verify(connection: Connection, name: str, data: Dataset | None = None) -> No
     for problem in _wrong_in_tournament(connection, number, name, data):
         raise Damage(problem)
     damaged = list(_damaged_judgments(connection))
-    here = table(WantedRow).c
+    here = WANTED_ROWS.c
     for chunk in chunks(damaged, CHUNK):
         mine = here.tournament_id == number, among(connection, here.judgment_id, chunk)
         if (ident := connection.execute(select(here.judgment_id).where(*mine).limit(1)).scalar()) is not None:
@@ -107,7 +105,7 @@ def check(store: Store) -> Checked:
     with store._read() as connection:
         problems = [f"the database finds: {each}" for each in _found_by_database(connection)]
         tournaments = []
-        for row in connection.execute(select(table(TournamentRow))).all():
+        for row in connection.execute(select(TOURNAMENT_ROWS)).all():
             wrong = list(_wrong_in_tournament(connection, row.tournament_id, row.name))
             problems += wrong
             tournaments += [row.tournament_id] if wrong else []
@@ -117,7 +115,7 @@ def check(store: Store) -> Checked:
         problems += [f"judgment {ident} ({_wanted_for(connection, ident)})" for ident in damaged]
         problems += _wrong_elsewhere(connection)
         problems += _dangling(connection)
-        judged, wants = table(JudgmentRow).c, table(WantedRow).c
+        judged, wants = JUDGMENT_ROWS.c, WANTED_ROWS.c
         uncovered = [select(func.count()).where(here.checksum.is_(None)) for here in (judged, wants)]
         return Checked(
             int(connection.execute(select(func.count(judged.judgment_id))).scalar_one()),
@@ -135,12 +133,12 @@ def discard(store: Store, checked: Checked) -> None:
     """
     with store._write(alone=True) as connection:
         for chunk in chunks(checked.damaged, CHUNK):
-            connection.execute(delete(JudgmentRow).where(among(connection, table(JudgmentRow).c.judgment_id, chunk)))
-        here = table(TournamentRow)
+            connection.execute(delete(JUDGMENT_ROWS).where(among(connection, JUDGMENT_ROWS.c.judgment_id, chunk)))
+        here = TOURNAMENT_ROWS
         for number in checked.tournaments:
             connection.execute(update(here).where(here.c.tournament_id == number).values(data_digest=_DAMAGED))
         for kind, row in _SAID:
-            rows, named = _others(connection)[kind], table(row).primary_key.columns[0]
+            rows, named = _others(connection)[kind], row.primary_key.columns[0]
             for name in list(_wrong_of(connection, kind, rows)):
                 connection.execute(delete(row).where(cast(named, String) == name))
                 drop_checksum(connection, kind, name)
@@ -153,13 +151,12 @@ def discard(store: Store, checked: Checked) -> None:
 def add(store: Store) -> None:
     """Give a checksum to all that has none: what is there now counts as what was written."""
     with store._write(alone=True, judged=False) as connection:
-        for kind, key in ((JudgmentRow, ("judgment_id",)), (WantedRow, _WANT)):
-            here = table(kind)
-            chosen = select(here).where(here.c.checksum.is_(None))
+        for kind, key in ((JUDGMENT_ROWS, ("judgment_id",)), (WANTED_ROWS, _WANT)):
+            chosen = select(kind).where(kind.c.checksum.is_(None))
             while rows := connection.execute(chosen.limit(_FETCHED)).all():
                 for row in rows:
-                    same = [here.c[name] == getattr(row, name) for name in key]
-                    connection.execute(update(here).where(*same).values(checksum=_summed(kind, tuple(row))))
+                    same = [kind.c[name] == getattr(row, name) for name in key]
+                    connection.execute(update(kind).where(*same).values(checksum=_summed(kind, tuple(row))))
         for number in _numbers(connection):
             cover(connection, number, data=False)
         for other, others in _others(connection).items():
@@ -167,24 +164,24 @@ def add(store: Store) -> None:
             keep_checksums(connection, other, {name: others[name] for name in missing})
 
 
-_WANT: Final = tuple(column.name for column in table(WantedRow).primary_key)
+_WANT: Final = tuple(column.name for column in WANTED_ROWS.primary_key)
 
 
-def _summed(kind: type[Any], row: tuple[Any, ...]) -> int:
+def _summed(kind: Table, row: tuple[Any, ...]) -> int:
     """The checksum that a row is to have; columns in the table's order."""
-    if kind is JudgmentRow:
+    if kind is JUDGMENT_ROWS:
         return checksum(row[:-1])
     number, *key, position, ident, _ = row
     return checksum((number, *key, ident)) + int(position)
 
 
 def _numbers(connection: Connection) -> list[int]:
-    here = table(TournamentRow).c
+    here = TOURNAMENT_ROWS.c
     return list(connection.execute(select(here.tournament_id).where(here.data_digest != NOT_BEGUN)).scalars())
 
 
 def _settings(connection: Connection, number: int) -> tuple[Any, ...]:
-    here = table(TournamentRow)
+    here = TOURNAMENT_ROWS
     return tuple(connection.execute(select(here).where(here.c.tournament_id == number)).one())
 
 
@@ -227,25 +224,25 @@ def _wrong_in_tournament(connection: Connection, number: int, name: str, data: D
     given = data is not None and not any(not_as_written(connection, "dataset", {mine: _data(data)}))
     if not given and any(not_as_written(connection, "dataset", {mine: _data(dataset(connection, number))})):
         yield f"the data of tournament {name!r}"
-    here = table(WantedRow)
+    here = WANTED_ROWS
     for rows in stream(
         connection, select(here).where(here.c.tournament_id == number, here.c.checksum.is_not(None)), _FETCHED
     ):
         for row in rows:
-            if row[-1] != _summed(WantedRow, row):
+            if row[-1] != _summed(WANTED_ROWS, row):
                 yield f"what tournament {name!r} wants ({', '.join(map(str, row[1:8]))})"
 
 
 def _damaged_judgments(connection: Connection) -> Iterator[str]:
-    here = table(JudgmentRow)
+    here = JUDGMENT_ROWS
     for rows in stream(connection, select(here).where(here.c.checksum.is_not(None)), _FETCHED):
         yield from (row[0] for row in rows if row[-1] != checksum(row[:-1]))
 
 
 def _wanted_for(connection: Connection, ident: str) -> str:
     """What a judgment is of, as far as that is known."""
-    here, named = table(WantedRow), table(TournamentRow).c
-    of = select(here, named.name).join(table(TournamentRow), named.tournament_id == here.c.tournament_id)
+    here, named = WANTED_ROWS, TOURNAMENT_ROWS.c
+    of = select(here, named.name).join(TOURNAMENT_ROWS, named.tournament_id == here.c.tournament_id)
     found = connection.execute(of.where(here.c.judgment_id == ident).limit(1)).first()
     if found is None:
         return "no tournament wants it"
@@ -258,7 +255,7 @@ def _others(connection: Connection) -> dict[Covered, dict[str, tuple[Any, ...]]]
     """What people say and agents reply, by name."""
     found: dict[Covered, dict[str, tuple[Any, ...]]] = {}
     for kind, row in _SAID:
-        rows = connection.execute(select(table(row))).all() if has_table(connection, row) else []
+        rows = connection.execute(select(row)).all() if has_table(connection, row) else []
         found[kind] = {str(each[0]): tuple(each) for each in rows}
     return found
 
@@ -278,14 +275,14 @@ def _wrong_of(connection: Connection, kind: Covered, rows: Mapping[str, Iterable
 
 def _dangling(connection: Connection) -> Iterator[str]:
     """References to what is not there."""
-    asked, tournaments = table(QueryRow), table(TournamentRow)
-    for here in (table(WantedRow), table(AnswerRow), table(RetrievedRow)):
+    asked, tournaments = QUERY_ROWS, TOURNAMENT_ROWS
+    for here in (WANTED_ROWS, ANSWER_ROWS, RETRIEVED_ROWS):
         same = asked.c.tournament_id == here.c.tournament_id, asked.c.query_id == here.c.query_id
         yield from _lost(connection, here, ~select(asked.c.query_id).where(*same).exists(), "a query")
-    retrieved, documents = table(RetrievedRow), table(DocumentRow)
+    retrieved, documents = RETRIEVED_ROWS, DOCUMENT_ROWS
     same = documents.c.tournament_id == retrieved.c.tournament_id, documents.c.doc_id == retrieved.c.doc_id
     yield from _lost(connection, retrieved, ~select(documents.c.doc_id).where(*same).exists(), "a document")
-    for here in (table(WantedRow), asked):
+    for here in (WANTED_ROWS, asked):
         there = select(tournaments.c.name).where(tournaments.c.tournament_id == here.c.tournament_id).exists()
         yield from _lost(connection, here, ~there, "a tournament")
 
@@ -301,16 +298,16 @@ _IN_PLACE: Final = "(kind, name) DO UPDATE SET checksum = excluded.checksum"
 
 def keep_checksums(connection: Connection, kind: Covered, rows: Mapping[str, Iterable[Any]]) -> None:
     """Remember what was written, by name; a store of an earlier version has no place for it until a run writes it."""
-    if rows and has_table(connection, ChecksumRow):
+    if rows and has_table(connection, CHECKSUM_ROWS):
         summed = [{"kind": kind, "name": name, "checksum": checksum(row)} for name, row in sorted(rows.items())]
         for chunk in chunks(summed, CHUNK):
-            insert_rows(connection, ChecksumRow, chunk, _IN_PLACE)
+            insert_rows(connection, CHECKSUM_ROWS, chunk, _IN_PLACE)
 
 
 def drop_checksum(connection: Connection, kind: Covered, name: str) -> None:
     """Remember nothing of it."""
-    here = table(ChecksumRow).c
-    connection.execute(delete(ChecksumRow).where(here.kind == kind, here.name == name))
+    here = CHECKSUM_ROWS.c
+    connection.execute(delete(CHECKSUM_ROWS).where(here.kind == kind, here.name == name))
 
 
 def not_as_written(connection: Connection, kind: Covered, rows: Mapping[str, Iterable[Any]]) -> Iterator[str]:
@@ -331,8 +328,8 @@ def require_as_written(connection: Connection, kind: Covered, rows: Mapping[str,
 
 def kept_checksums(connection: Connection, kind: Covered, names: Sequence[str] | None = None) -> dict[str, int]:
     """The checksums of these, or of all."""
-    here = table(ChecksumRow).c
-    if not has_table(connection, ChecksumRow):
+    here = CHECKSUM_ROWS.c
+    if not has_table(connection, CHECKSUM_ROWS):
         return {}
     chosen = select(here.name, here.checksum).where(here.kind == kind)
     if names is None:

@@ -7,40 +7,39 @@ from collections.abc import Iterable
 from operator import attrgetter
 from typing import Any, Final
 
-from sqlalchemy import Connection
-from sqlmodel import SQLModel, delete, select
+from sqlalchemy import Connection, Table, delete, select
 
 from arena.data.dataset import SHARED, Dataset
 from arena.store.bulk import CHUNK, chunks, insert_rows
-from arena.store.rows import AnswerRow, DocumentRow, LabelRow, QueryRow, RetrievedRow, encoded, has_table, table
+from arena.store.rows import ANSWER_ROWS, DOCUMENT_ROWS, LABEL_ROWS, QUERY_ROWS, RETRIEVED_ROWS, encoded, has_table
 from judges.types import Answer, Document, Query, Retrieved
 
-DATA: Final = (QueryRow, DocumentRow, RetrievedRow, AnswerRow, LabelRow)
+DATA: Final = (QUERY_ROWS, DOCUMENT_ROWS, RETRIEVED_ROWS, ANSWER_ROWS, LABEL_ROWS)
 
 
 def dataset(connection: Connection, number: int, query_id: str | None = None) -> Dataset:
     """The data that a tournament was last begun with; of one query with the documents retrieved for it, if given."""
 
-    def rows(kind: type[SQLModel], *order: str) -> list[Any]:
-        here = table(kind).c
-        chosen = select(table(kind)).where(here.tournament_id == number)
+    def rows(kind: Table, *order: str) -> list[Any]:
+        here = kind.c
+        chosen = select(kind).where(here.tournament_id == number)
         if query_id is not None:
             chosen = chosen.where(_of_query(kind, number, query_id))
         return sorted(connection.execute(chosen), key=attrgetter(*order))  # databases differ in how they order text
 
     retrieved: dict[str, list[Retrieved]] = {}
-    for row in rows(RetrievedRow, "query_id", "agent", "rank"):
+    for row in rows(RETRIEVED_ROWS, "query_id", "agent", "rank"):
         entry = Retrieved(row.query_id, row.doc_id, row.agent, row.rank, row.score)
         retrieved.setdefault(row.query_id, []).append(entry)
     labels: dict[str, dict[str, int]] = {}
-    for row in rows(LabelRow, "query_id", "doc_id"):
+    for row in rows(LABEL_ROWS, "query_id", "doc_id"):
         labels.setdefault(row.query_id, {})[row.doc_id] = row.label
     return Dataset(
-        {row.query_id: Query.of(row.query_id, row.text, json.loads(row.extra)) for row in rows(QueryRow, "position")},
-        {row.doc_id: Document(row.doc_id, row.text, json.loads(row.extra)) for row in rows(DocumentRow, "doc_id")},
+        {row.query_id: Query.of(row.query_id, row.text, json.loads(row.extra)) for row in rows(QUERY_ROWS, "position")},
+        {row.doc_id: Document(row.doc_id, row.text, json.loads(row.extra)) for row in rows(DOCUMENT_ROWS, "doc_id")},
         {
             (row.query_id, row.agent): Answer(row.query_id, row.agent, row.text, json.loads(row.extra))
-            for row in rows(AnswerRow, "query_id", "agent")
+            for row in rows(ANSWER_ROWS, "query_id", "agent")
         },
         {query_id: tuple(entries) for query_id, entries in retrieved.items()},
         labels,
@@ -49,51 +48,51 @@ def dataset(connection: Connection, number: int, query_id: str | None = None) ->
 
 def queries(connection: Connection, number: int) -> dict[str, Query]:
     """The queries alone, in their order."""
-    here = table(QueryRow)
+    here = QUERY_ROWS
     rows = connection.execute(select(here).where(here.c.tournament_id == number).order_by(here.c.position))
     return {row.query_id: Query.of(row.query_id, row.text, json.loads(row.extra)) for row in rows}
 
 
 def answered(connection: Connection, number: int) -> tuple[frozenset[tuple[str, str]], tuple[str, ...]]:
     """Query and agent of every answer; and all agents, sorted, also those that only retrieved."""
-    here, found = table(AnswerRow).c, table(RetrievedRow).c
+    here, found = ANSWER_ROWS.c, RETRIEVED_ROWS.c
     rows = connection.execute(select(here.query_id, here.agent).where(here.tournament_id == number))
     answers = frozenset((row.query_id, row.agent) for row in rows)
     retrieving = connection.execute(select(found.agent).where(found.tournament_id == number).distinct()).scalars()
     return answers, tuple(sorted({*(agent for _, agent in answers), *retrieving} - {SHARED}))
 
 
-def _of_query(kind: type[SQLModel], number: int, query_id: str) -> Any:
-    here = table(kind).c
-    if kind is not DocumentRow:
+def _of_query(kind: Table, number: int, query_id: str) -> Any:
+    here = kind.c
+    if kind is not DOCUMENT_ROWS:
         return here.query_id == query_id
-    found = table(RetrievedRow).c
+    found = RETRIEVED_ROWS.c
     return here.doc_id.in_(select(found.doc_id).where(found.tournament_id == number, found.query_id == query_id))
 
 
 def replace(connection: Connection, number: int, data: Dataset) -> None:
     """Put these data in place of those that are there."""
     for kind in DATA:
-        connection.execute(delete(kind).where(table(kind).c.tournament_id == number))
+        connection.execute(delete(kind).where(kind.c.tournament_id == number))
     here = {"tournament_id": number}
-    rows: dict[type[SQLModel], Iterable[dict[str, Any]]] = {
-        QueryRow: (
+    rows: dict[Table, Iterable[dict[str, Any]]] = {
+        QUERY_ROWS: (
             {**here, "position": position, "query_id": q.query_id, "text": q.text, "extra": encoded(q.columns)}
             for position, q in enumerate(data.queries.values())
         ),
-        DocumentRow: (
+        DOCUMENT_ROWS: (
             {**here, "doc_id": d.doc_id, "text": d.text, "extra": encoded(d.metadata)} for d in data.documents.values()
         ),
-        RetrievedRow: (
+        RETRIEVED_ROWS: (
             {**here, "query_id": r.query_id, "agent": r.agent, "rank": r.rank, "doc_id": r.doc_id, "score": r.score}
             for entries in data.retrieved.values()
             for r in entries
         ),
-        AnswerRow: (
+        ANSWER_ROWS: (
             {**here, "query_id": a.query_id, "agent": a.agent, "text": a.text, "extra": encoded(a.metadata)}
             for a in data.answers.values()
         ),
-        LabelRow: (
+        LABEL_ROWS: (
             {**here, "query_id": query_id, "doc_id": doc_id, "label": label}
             for query_id, labels in data.qrels.items()
             for doc_id, label in labels.items()
@@ -106,7 +105,7 @@ def replace(connection: Connection, number: int, data: Dataset) -> None:
 
 def is_labelled(connection: Connection, number: int) -> bool:
     """Whether any person's label came with the data."""
-    here = table(LabelRow)
-    if not has_table(connection, LabelRow):
+    here = LABEL_ROWS
+    if not has_table(connection, LABEL_ROWS):
         return False
     return connection.execute(select(here.c.doc_id).where(here.c.tournament_id == number).limit(1)).first() is not None

@@ -16,9 +16,8 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
 
-from sqlalchemy import URL, Connection, Engine, event, inspect, make_url, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, OperationalError
-from sqlmodel import create_engine
 
 from judges.errors import InputError, MissingExtraError, StoreError, StoreGoneError
 

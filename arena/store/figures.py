@@ -5,11 +5,21 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import Connection
-from sqlmodel import Field, SQLModel, delete, insert, select
+from sqlalchemy import (
+    Column,
+    Connection,
+    ForeignKey,
+    Integer,
+    LargeBinary,
+    String,
+    Table,
+    delete,
+    insert,
+    select,
+)
 
 from arena.store.engine import patient
-from arena.store.rows import StateRow, has_table, table, tournament_number
+from arena.store.rows import METADATA, STATE_ROWS, has_table, tournament_number
 
 if TYPE_CHECKING:
     from arena.store import Store
@@ -18,14 +28,15 @@ if TYPE_CHECKING:
 _DIGEST_BYTES: Final = 16
 
 
-class FiguresRow(SQLModel, table=True):
-    """Figures of one kind of a tournament; whatever is judged or begun anew takes all rows away."""
-
-    __tablename__ = "figures"
-    tournament_id: int = Field(primary_key=True, foreign_key="tournament.tournament_id")
-    kind: str = Field(primary_key=True)
-    made_by: str
-    content: bytes
+FIGURES_ROWS: Final = Table(
+    "figures",
+    METADATA,
+    Column("tournament_id", Integer, ForeignKey("tournament.tournament_id"), primary_key=True),
+    Column("kind", String, primary_key=True),
+    Column("made_by", String, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+)
+"""Figures of one kind of a tournament; whatever is judged or begun anew takes all rows away."""
 
 
 class Figures:
@@ -47,9 +58,9 @@ class Figures:
     @patient
     def get(self, kind: str) -> bytes | None:
         """The figures, if they are kept and hold for the store as it is."""
-        here = table(FiguresRow).c
+        here = FIGURES_ROWS.c
         with self._store._read() as connection:
-            if not has_table(connection, FiguresRow):
+            if not has_table(connection, FIGURES_ROWS):
                 return None
             number = tournament_number(connection, self._tournament)
             mine = here.tournament_id == number, here.kind == kind, here.made_by == self._made_by
@@ -71,10 +82,10 @@ class Figures:
         Raises:
             StoreError: the store cannot be written.
         """
-        here = table(FiguresRow)
+        here = FIGURES_ROWS
         with self._store._write(alone=True, judged=False) as connection:
-            changes = connection.execute(select(StateRow.changes)).scalar_one()
-            if changes != seen or not has_table(connection, FiguresRow):
+            changes = connection.execute(select(STATE_ROWS.c.changes)).scalar_one()
+            if changes != seen or not has_table(connection, FIGURES_ROWS):
                 return False
             number = tournament_number(connection, self._tournament)
             connection.execute(delete(here).where(here.c.tournament_id == number, here.c.kind.in_(figures)))
@@ -91,4 +102,4 @@ def _digest(content: bytes) -> bytes:
 
 def forget(connection: Connection) -> None:
     """Take all figures away, in the transaction that makes them old."""
-    connection.execute(delete(table(FiguresRow)))
+    connection.execute(delete(FIGURES_ROWS))

@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from sqlalchemy import Column, Connection, Table, func, inspect, select, text
-from sqlmodel import SQLModel
 
 from arena.store import Store, shown
 from arena.store.bulk import load
-from arena.store.figures import FiguresRow
-from arena.store.rows import LeaseRow, RunnerRow, StateRow, table
+from arena.store.figures import FIGURES_ROWS
+from arena.store.rows import LEASE_ROWS, METADATA, RUNNER_ROWS, STATE_ROWS
 from judges.errors import InputError, StoreError
 
-_OF_THE_MOMENT: Final = {table(row).name for row in (RunnerRow, LeaseRow, StateRow, FiguresRow)}
+_OF_THE_MOMENT: Final = {row.name for row in (RUNNER_ROWS, LEASE_ROWS, STATE_ROWS, FIGURES_ROWS)}
 """What says who judges now, what every store has of its own, and what is made of the rest."""
 _FETCHED: Final = 2_000
 """Rows that are in memory at once."""
@@ -86,7 +85,7 @@ def _copied(source: Store, target: Store, name: str) -> dict[str, Content]:
 
 def _tables() -> list[Table]:
     """All tables that hold something to keep, each after those that it refers to."""
-    return [each for each in SQLModel.metadata.sorted_tables if each.name not in _OF_THE_MOMENT]
+    return [each for each in METADATA.sorted_tables if each.name not in _OF_THE_MOMENT]
 
 
 class _Summing:

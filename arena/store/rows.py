@@ -9,8 +9,19 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from sqlalchemy import BigInteger, Connection, Index
-from sqlmodel import Field, SQLModel, select
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    select,
+)
 
 from judges.errors import InputError
 from judges.types import JudgeFailure, Judgment, Task, Usage
@@ -25,6 +36,9 @@ SCHEMA_VERSION: Final = 4
 
 NOT_BEGUN: Final = ""
 """In place of a digest: the tournament has runs, and no data yet."""
+
+METADATA: Final = MetaData()
+"""Of all tables of a store."""
 
 _UNKNOWN_USAGE = Usage()
 
@@ -51,193 +65,202 @@ class Wanted:
     sample: int = 0
 
 
-class TournamentRow(SQLModel, table=True):
-    """A tournament's settings, and the digest of the data it was last begun with."""
-
-    __tablename__ = "tournament"
-    tournament_id: int | None = Field(default=None, primary_key=True)
-    name: str = Field(unique=True)
-    settings: str
-    data_digest: str
-
-
-class QueryRow(SQLModel, table=True):
-    """A query of a tournament's data; ``extra`` is its ``columns`` as JSON."""
-
-    __tablename__ = "query"
-    tournament_id: int = Field(primary_key=True, foreign_key="tournament.tournament_id")
-    position: int = Field(primary_key=True)
-    query_id: str
-    text: str
-    extra: str
+TOURNAMENT_ROWS: Final = Table(
+    "tournament",
+    METADATA,
+    Column("tournament_id", Integer, primary_key=True),
+    Column("name", String, unique=True, nullable=False),
+    Column("settings", String, nullable=False),
+    Column("data_digest", String, nullable=False),
+)
+"""A tournament's settings, and the digest of the data it was last begun with."""
 
 
-class DocumentRow(SQLModel, table=True):
-    """A document text, once however often it was retrieved."""
-
-    __tablename__ = "document"
-    tournament_id: int = Field(primary_key=True, foreign_key="tournament.tournament_id")
-    doc_id: str = Field(primary_key=True)
-    text: str
-    extra: str
-
-
-class RetrievedRow(SQLModel, table=True):
-    """One agent's retrieval of one document."""
-
-    __tablename__ = "retrieved"
-    tournament_id: int = Field(primary_key=True, foreign_key="tournament.tournament_id")
-    query_id: str = Field(primary_key=True)
-    agent: str = Field(primary_key=True)
-    rank: int = Field(primary_key=True)
-    doc_id: str = Field(primary_key=True)
-    score: float | None
+QUERY_ROWS: Final = Table(
+    "query",
+    METADATA,
+    Column("tournament_id", Integer, ForeignKey("tournament.tournament_id"), primary_key=True),
+    Column("position", Integer, primary_key=True),
+    Column("query_id", String, nullable=False),
+    Column("text", String, nullable=False),
+    Column("extra", String, nullable=False),
+)
+"""A query of a tournament's data; ``extra`` is its ``columns`` as JSON."""
 
 
-class AnswerRow(SQLModel, table=True):
-    """One agent's answer to one query."""
-
-    __tablename__ = "answer"
-    tournament_id: int = Field(primary_key=True, foreign_key="tournament.tournament_id")
-    query_id: str = Field(primary_key=True)
-    agent: str = Field(primary_key=True)
-    text: str
-    extra: str
-
-
-class LabelRow(SQLModel, table=True):
-    """A person's relevance label of one document for one query."""
-
-    __tablename__ = "label"
-    tournament_id: int = Field(primary_key=True, foreign_key="tournament.tournament_id")
-    query_id: str = Field(primary_key=True)
-    doc_id: str = Field(primary_key=True)
-    label: int
+DOCUMENT_ROWS: Final = Table(
+    "document",
+    METADATA,
+    Column("tournament_id", Integer, ForeignKey("tournament.tournament_id"), primary_key=True),
+    Column("doc_id", String, primary_key=True),
+    Column("text", String, nullable=False),
+    Column("extra", String, nullable=False),
+)
+"""A document text, once however often it was retrieved."""
 
 
-class WantedRow(SQLModel, table=True):
-    """One judgment a tournament needs, and which judgment answers it once that is known."""
-
-    __tablename__ = "wanted"
-    tournament_id: int = Field(primary_key=True, foreign_key="tournament.tournament_id")
-    task: str = Field(primary_key=True)
-    judge: str = Field(primary_key=True)
-    query_id: str = Field(primary_key=True)
-    item: str = Field(primary_key=True)
-    other: str = Field(primary_key=True)
-    order: str = Field(primary_key=True)
-    sample: int = Field(primary_key=True)
-    position: int
-    judgment_id: str | None = Field(default=None, index=True)
-    checksum: int | None = Field(default=None, sa_type=BigInteger)
-    """``want_checksum`` and the position, added up; null in rows of earlier versions."""
+RETRIEVED_ROWS: Final = Table(
+    "retrieved",
+    METADATA,
+    Column("tournament_id", Integer, ForeignKey("tournament.tournament_id"), primary_key=True),
+    Column("query_id", String, primary_key=True),
+    Column("agent", String, primary_key=True),
+    Column("rank", Integer, primary_key=True),
+    Column("doc_id", String, primary_key=True),
+    Column("score", Float),
+)
+"""One agent's retrieval of one document."""
 
 
-class JudgmentRow(SQLModel, table=True):
-    """A judgment, or a failure where ``outcome`` is null; ``reason`` then holds the failure's message."""
-
-    __tablename__ = "judgment"
-    judgment_id: str = Field(primary_key=True)
-    task: str
-    prompt: str
-    model: str
-    outcome: str | None
-    cause: str | None
-    reason: str
-    reply: str | None
-    rejected: str
-    input_tokens: int | None
-    cached_input_tokens: int | None
-    output_tokens: int | None
-    calls: int
-    latency_s: float
-    cost_usd: float | None
-    checksum: int | None = Field(default=None, sa_type=BigInteger)
-    """``checksum`` of the other columns; null in rows of earlier versions."""
+ANSWER_ROWS: Final = Table(
+    "answer",
+    METADATA,
+    Column("tournament_id", Integer, ForeignKey("tournament.tournament_id"), primary_key=True),
+    Column("query_id", String, primary_key=True),
+    Column("agent", String, primary_key=True),
+    Column("text", String, nullable=False),
+    Column("extra", String, nullable=False),
+)
+"""One agent's answer to one query."""
 
 
-class ChecksumRow(SQLModel, table=True):
-    """A ``checksum`` of what has no column for one: a tournament's settings or data, or what somebody said."""
-
-    __tablename__ = "checksum"
-    kind: str = Field(primary_key=True)
-    name: str = Field(primary_key=True)
-    checksum: int = Field(sa_type=BigInteger)
-
-
-class AnnotationRow(SQLModel, table=True):
-    """One saying; none is ever changed. ``value`` is JSON."""
-
-    __tablename__ = "annotation"
-    annotation_id: int | None = Field(default=None, primary_key=True)
-    tournament_id: int = Field(foreign_key="tournament.tournament_id")
-    kind: str
-    annotator: str
-    query_id: str
-    item: str
-    other: str
-    texts: str
-    value: str
-    seconds: float | None
-    at: str
-    __table_args__ = (Index("ix_annotation_thing", "tournament_id", "kind", "annotator", "query_id", "item", "other"),)
+LABEL_ROWS: Final = Table(
+    "label",
+    METADATA,
+    Column("tournament_id", Integer, ForeignKey("tournament.tournament_id"), primary_key=True),
+    Column("query_id", String, primary_key=True),
+    Column("doc_id", String, primary_key=True),
+    Column("label", Integer, nullable=False),
+)
+"""A person's relevance label of one document for one query."""
 
 
-class ReplyRow(SQLModel, table=True):
-    """An agent's reply, or a failure where ``answer`` is null; documents and citations are JSON."""
-
-    __tablename__ = "agent_reply"
-    reply_id: str = Field(primary_key=True)
-    identity: str
-    query: str
-    answer: str | None
-    documents: str
-    citations: str
-    cause: str | None
-    message: str
-    input_tokens: int | None
-    cached_input_tokens: int | None
-    output_tokens: int | None
-    calls: int
-    latency_s: float | None
-    cost_usd: float | None
-
-
-class RunnerRow(SQLModel, table=True):
-    """A process that judges for this store now; ``beat`` is when it last said so, in seconds since 1970."""
-
-    __tablename__ = "runner"
-    runner_id: str = Field(primary_key=True)
-    host: str
-    pid: int
-    beat: float
+WANTED_ROWS: Final = Table(
+    "wanted",
+    METADATA,
+    Column("tournament_id", Integer, ForeignKey("tournament.tournament_id"), primary_key=True),
+    Column("task", String, primary_key=True),
+    Column("judge", String, primary_key=True),
+    Column("query_id", String, primary_key=True),
+    Column("item", String, primary_key=True),
+    Column("other", String, primary_key=True),
+    Column("order", String, primary_key=True),
+    Column("sample", Integer, primary_key=True),
+    Column("position", Integer, nullable=False),
+    Column("judgment_id", String, index=True),
+    # ``want_checksum`` and the position, added up; null in rows of earlier versions.
+    Column("checksum", BigInteger),
+)
+"""One judgment a tournament needs, and which judgment answers it once that is known."""
 
 
-class LeaseRow(SQLModel, table=True):
-    """A judgment that a runner is about to ask for, so that no other one does."""
+JUDGMENT_ROWS: Final = Table(
+    "judgment",
+    METADATA,
+    Column("judgment_id", String, primary_key=True),
+    Column("task", String, nullable=False),
+    Column("prompt", String, nullable=False),
+    Column("model", String, nullable=False),
+    Column("outcome", String),
+    Column("cause", String),
+    Column("reason", String, nullable=False),
+    Column("reply", String),
+    Column("rejected", String, nullable=False),
+    Column("input_tokens", Integer),
+    Column("cached_input_tokens", Integer),
+    Column("output_tokens", Integer),
+    Column("calls", Integer, nullable=False),
+    Column("latency_s", Float, nullable=False),
+    Column("cost_usd", Float),
+    # ``checksum`` of the other columns; null in rows of earlier versions.
+    Column("checksum", BigInteger),
+)
+"""A judgment, or a failure where ``outcome`` is null; ``reason`` then holds the failure's message."""
 
-    __tablename__ = "lease"
-    judgment_id: str = Field(primary_key=True)
-    runner_id: str = Field(index=True)
+
+CHECKSUM_ROWS: Final = Table(
+    "checksum",
+    METADATA,
+    Column("kind", String, primary_key=True),
+    Column("name", String, primary_key=True),
+    Column("checksum", BigInteger, nullable=False),
+)
+"""A ``checksum`` of what has no column for one: a tournament's settings or data, or what somebody said."""
 
 
-class StateRow(SQLModel, table=True):
-    """One row: the schema's version and a counter that every change increments, for readers that cache."""
+ANNOTATION_ROWS: Final = Table(
+    "annotation",
+    METADATA,
+    Column("annotation_id", Integer, primary_key=True),
+    Column("tournament_id", Integer, ForeignKey("tournament.tournament_id"), nullable=False),
+    Column("kind", String, nullable=False),
+    Column("annotator", String, nullable=False),
+    Column("query_id", String, nullable=False),
+    Column("item", String, nullable=False),
+    Column("other", String, nullable=False),
+    Column("texts", String, nullable=False),
+    Column("value", String, nullable=False),
+    Column("seconds", Float),
+    Column("at", String, nullable=False),
+    Index("ix_annotation_thing", "tournament_id", "kind", "annotator", "query_id", "item", "other"),
+)
+"""One saying; none is ever changed. ``value`` is JSON."""
 
-    __tablename__ = "state"
-    only: int = Field(default=1, primary_key=True)
-    schema_version: int
-    changes: int
+
+REPLY_ROWS: Final = Table(
+    "agent_reply",
+    METADATA,
+    Column("reply_id", String, primary_key=True),
+    Column("identity", String, nullable=False),
+    Column("query", String, nullable=False),
+    Column("answer", String),
+    Column("documents", String, nullable=False),
+    Column("citations", String, nullable=False),
+    Column("cause", String),
+    Column("message", String, nullable=False),
+    Column("input_tokens", Integer),
+    Column("cached_input_tokens", Integer),
+    Column("output_tokens", Integer),
+    Column("calls", Integer, nullable=False),
+    Column("latency_s", Float),
+    Column("cost_usd", Float),
+)
+"""An agent's reply, or a failure where ``answer`` is null; documents and citations are JSON."""
 
 
-def table(row: type[SQLModel]) -> Any:
-    """The SQLAlchemy table of a row class."""
-    return row.__table__  # type: ignore[attr-defined]
+RUNNER_ROWS: Final = Table(
+    "runner",
+    METADATA,
+    Column("runner_id", String, primary_key=True),
+    Column("host", String, nullable=False),
+    Column("pid", Integer, nullable=False),
+    Column("beat", Float, nullable=False),
+)
+"""A process that judges for this store now; ``beat`` is when it last said so, in seconds since 1970."""
 
 
-def has_table(connection: Connection, row: type[SQLModel]) -> bool:
+LEASE_ROWS: Final = Table(
+    "lease",
+    METADATA,
+    Column("judgment_id", String, primary_key=True),
+    Column("runner_id", String, index=True, nullable=False),
+)
+"""A judgment that a runner is about to ask for, so that no other one does."""
+
+
+STATE_ROWS: Final = Table(
+    "state",
+    METADATA,
+    Column("only", Integer, primary_key=True, autoincrement=False),
+    Column("schema_version", Integer, nullable=False),
+    Column("changes", Integer, nullable=False),
+)
+"""One row: the schema's version and a counter that every change increments, for readers that cache."""
+
+
+def has_table(connection: Connection, row: Table) -> bool:
     """Whether a store has the table of a row class, which one of an earlier version may lack until it is written to."""
-    return connection.dialect.has_table(connection, table(row).name)
+    return connection.dialect.has_table(connection, row.name)
 
 
 def tournament_number(connection: Connection, name: str) -> int:
@@ -246,7 +269,7 @@ def tournament_number(connection: Connection, name: str) -> int:
     Raises:
         InputError: no such tournament.
     """
-    number = connection.execute(select(TournamentRow.tournament_id).where(TournamentRow.name == name)).scalar()
+    number = connection.execute(select(TOURNAMENT_ROWS.c.tournament_id).where(TOURNAMENT_ROWS.c.name == name)).scalar()
     if number is None:
         raise InputError(f"no tournament named {name!r} in this store")
     return int(number)

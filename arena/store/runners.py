@@ -12,11 +12,10 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, text
-from sqlmodel import SQLModel, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Table, delete, insert, select, text, update
 
 from arena.store.bulk import CHUNK, among, chunks, insert_rows
-from arena.store.rows import LeaseRow, RunnerRow, table
+from arena.store.rows import LEASE_ROWS, RUNNER_ROWS
 
 Known = TypeVar("Known")
 
@@ -62,34 +61,34 @@ class Watch:
 
 def beat(connection: Connection, runner: Runner, watch: Watch) -> None:
     """Say that the runner is there; what dead ones were about to ask is free again."""
-    runners, leases = table(RunnerRow), table(LeaseRow)
+    runners, leases = RUNNER_ROWS, LEASE_ROWS
     time = now(connection)
     there = update(runners).where(runners.c.runner_id == runner.runner_id).values(beat=time)
     if not connection.execute(there).rowcount:
         row = {"runner_id": runner.runner_id, "host": runner.host, "pid": runner.pid, "beat": time}
-        connection.execute(insert(RunnerRow), row)
+        connection.execute(insert(RUNNER_ROWS), row)
     others = connection.execute(select(runners).where(runners.c.runner_id != runner.runner_id)).all()
     silent_s = {row.runner_id: watch.silent_s(row.runner_id, row.beat) for row in others}
     dead = [row.runner_id for row in others if not alive(row.host, row.pid, silent_s[row.runner_id], runner)]
-    _delete_unlocked(connection, RunnerRow, runners.c.runner_id.in_(dead))
-    _delete_unlocked(connection, LeaseRow, leases.c.runner_id.not_in(select(runners.c.runner_id)))
+    _delete_unlocked(connection, RUNNER_ROWS, runners.c.runner_id.in_(dead))
+    _delete_unlocked(connection, LEASE_ROWS, leases.c.runner_id.not_in(select(runners.c.runner_id)))
 
 
 def leave(connection: Connection, runner: Runner) -> None:
     """The runner ends; what it did not ask is free for others."""
-    connection.execute(delete(LeaseRow).where(table(LeaseRow).c.runner_id == runner.runner_id))
-    connection.execute(delete(RunnerRow).where(table(RunnerRow).c.runner_id == runner.runner_id))
+    connection.execute(delete(LEASE_ROWS).where(LEASE_ROWS.c.runner_id == runner.runner_id))
+    connection.execute(delete(RUNNER_ROWS).where(RUNNER_ROWS.c.runner_id == runner.runner_id))
 
 
 def taken(connection: Connection, runner: Runner, judgment_ids: Sequence[str]) -> set[str]:
     """Those of these judgments that the runner has taken, and has neither saved nor given back."""
-    return _leased(connection, judgment_ids, table(LeaseRow).c.runner_id == runner.runner_id)
+    return _leased(connection, judgment_ids, LEASE_ROWS.c.runner_id == runner.runner_id)
 
 
 def lease(connection: Connection, runner: Runner, judgment_ids: Sequence[str]) -> set[str]:
     """Take these judgments for the runner, but for those that somebody else holds; returns what it then has."""
     rows = [{"judgment_id": ident, "runner_id": runner.runner_id} for ident in judgment_ids]
-    if insert_rows(connection, LeaseRow, rows, "DO NOTHING") == len(rows):
+    if insert_rows(connection, LEASE_ROWS, rows, "DO NOTHING") == len(rows):
         return set(judgment_ids)
     return taken(connection, runner, judgment_ids)
 
@@ -97,7 +96,7 @@ def lease(connection: Connection, runner: Runner, judgment_ids: Sequence[str]) -
 def release(connection: Connection, judgment_ids: Sequence[str]) -> None:
     """Nobody is about to ask for these judgments any more."""
     for chunk in chunks(judgment_ids, CHUNK):
-        connection.execute(delete(LeaseRow).where(among(connection, table(LeaseRow).c.judgment_id, chunk)))
+        connection.execute(delete(LEASE_ROWS).where(among(connection, LEASE_ROWS.c.judgment_id, chunk)))
 
 
 def claim(
@@ -126,7 +125,7 @@ def claim(
     known = dict(look_up(idents))
     asked = [ident for ident in idents if to_be_asked(known.get(ident))]
     left = {ident for ident in asked if ident in known and tried(ident)}
-    elsewhere = _leased(connection, sorted(left), table(LeaseRow).c.runner_id != runner.runner_id)
+    elsewhere = _leased(connection, sorted(left), LEASE_ROWS.c.runner_id != runner.runner_id)
     mine = lease(connection, runner, sorted(set(asked) - left))
     elsewhere |= set(asked) - left - mine
     # Another runner may have saved one between the look and the lease, and given it back with that.
@@ -137,16 +136,16 @@ def claim(
 
 def _leased(connection: Connection, judgment_ids: Sequence[str], whose: ColumnElement[bool]) -> set[str]:
     """Those of these judgments that are taken by the runners chosen."""
-    ident = table(LeaseRow).c.judgment_id
+    ident = LEASE_ROWS.c.judgment_id
     found: set[str] = set()
     for chunk in chunks(judgment_ids, CHUNK):
         found |= set(connection.execute(select(ident).where(among(connection, ident, chunk), whose)).scalars())
     return found
 
 
-def _delete_unlocked(connection: Connection, kind: type[SQLModel], which: Any) -> None:
+def _delete_unlocked(connection: Connection, kind: Table, which: Any) -> None:
     """Delete rows but those that somebody else is just deleting."""
-    (key,) = table(kind).primary_key
+    (key,) = kind.primary_key
     unlocked = select(key).where(which).with_for_update(skip_locked=True)  # SQLite has one writer and no such lock
     connection.execute(delete(kind).where(key.in_(unlocked)))
 

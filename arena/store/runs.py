@@ -13,12 +13,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from sqlalchemy import ColumnElement, Connection
-from sqlmodel import Field, SQLModel, insert, select, update
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Float,
+    ForeignKey,
+    Integer,
+    String,
+    Table,
+    insert,
+    select,
+    update,
+)
 
 from arena.store.bulk import CHUNK, among, chunks, insert_rows
 from arena.store.engine import patient
-from arena.store.rows import Result, TournamentRow, encoded, has_table, table, tournament_number
+from arena.store.rows import METADATA, TOURNAMENT_ROWS, Result, encoded, has_table, tournament_number
 from arena.store.runners import Runner, alive, now
 from judges.types import Judgment
 from retrieval_eval.agents.types import AgentReply, Reply
@@ -30,26 +41,27 @@ if TYPE_CHECKING:
 Ending: TypeAlias = Literal["complete", "incomplete", "stopped", "failed"]
 
 
-class RunRow(SQLModel, table=True):
-    """One run; ``beat`` is when its process last said that it is there, ``ending`` stays null where it is killed.
+RUN_ROWS: Final = Table(
+    "run",
+    METADATA,
+    Column("number", Integer, primary_key=True),
+    Column("run_id", String, unique=True, nullable=False),
+    Column("tournament_id", Integer, ForeignKey("tournament.tournament_id"), index=True, nullable=False),
+    Column("runner_id", String, nullable=False),
+    Column("host", String, nullable=False),
+    Column("pid", Integer, nullable=False),
+    Column("begun", Float, nullable=False),
+    Column("beat", Float, nullable=False),
+    Column("ended", Float),
+    Column("ending", String),
+    Column("subject", String, nullable=False),
+    Column("stages", String, nullable=False),
+    Column("standings", String, nullable=False),
+)
+"""One run; ``beat`` is when its process last said that it is there, ``ending`` stays null where it is killed.
 
     Times are seconds since 1970; ``subject``, ``stages`` and ``standings`` are JSON, see ``Run``.
     """
-
-    __tablename__ = "run"
-    number: int | None = Field(default=None, primary_key=True)
-    run_id: str = Field(unique=True)
-    tournament_id: int = Field(foreign_key="tournament.tournament_id", index=True)
-    runner_id: str
-    host: str
-    pid: int
-    begun: float
-    beat: float
-    ended: float | None
-    ending: str | None
-    subject: str
-    stages: str
-    standings: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +110,7 @@ class Runs:
     @patient
     def _begin(self, run_id: str, runner: Runner, subject: Mapping[str, Any]) -> None:
         with self._store._write(judged=False) as connection:
-            if connection.execute(select(RunRow.number).where(RunRow.run_id == run_id)).first() is not None:
+            if connection.execute(select(RUN_ROWS.c.number).where(RUN_ROWS.c.run_id == run_id)).first() is not None:
                 return  # an earlier attempt, whose end was not heard of
             time = now(connection)
             row = {
@@ -113,7 +125,7 @@ class Runs:
                 "stages": "{}",
                 "standings": "[]",
             }
-            connection.execute(insert(RunRow), row)
+            connection.execute(insert(RUN_ROWS), row)
 
     @patient
     def describe(self, run_id: str, subject: Mapping[str, Any]) -> None:
@@ -145,12 +157,12 @@ class Runs:
 
     def at_work(self) -> list[Run]:
         """The runs that go on now, the latest first."""
-        return [run for run in self._found(table(RunRow).c.ended.is_(None)) if run.state == "running"]
+        return [run for run in self._found(RUN_ROWS.c.ended.is_(None)) if run.state == "running"]
 
     @patient
     def others(self, runner: Runner) -> bool:
         """Whether the tournament has another run that is at work; of several that began together all but one see it."""
-        runs = table(RunRow).c
+        runs = RUN_ROWS.c
         with self._store._read() as connection:
             number, time = tournament_number(connection, self._tournament), now(connection)
             chosen = select(runs.host, runs.pid, runs.beat).where(runs.tournament_id == number, runs.ended.is_(None))
@@ -159,9 +171,9 @@ class Runs:
 
     @patient
     def _found(self, *which: ColumnElement[bool], most: int | None = None) -> list[Run]:
-        runs, tournaments = table(RunRow), table(TournamentRow)
+        runs, tournaments = RUN_ROWS, TOURNAMENT_ROWS
         with self._store._read() as connection:
-            if not has_table(connection, RunRow):
+            if not has_table(connection, RUN_ROWS):
                 return []
             joined = runs.join(tournaments, runs.c.tournament_id == tournaments.c.tournament_id)
             mine = select(runs).select_from(joined).where(tournaments.c.name == self._tournament, *which)
@@ -171,13 +183,13 @@ class Runs:
         return [_run(row, time, spent.get(row.runner_id)) for row in found]
 
     def _change(self, connection: Connection, run_id: str, **values: Any) -> None:
-        runs = table(RunRow)
+        runs = RUN_ROWS
         connection.execute(update(runs).where(runs.c.run_id == run_id).values(**values))
 
 
 def beat(connection: Connection, runner: Runner) -> None:
     """The runner is at work, and so is its run."""
-    runs = table(RunRow)
+    runs = RUN_ROWS
     mine = runs.c.runner_id == runner.runner_id, runs.c.ended.is_(None)
     connection.execute(update(runs).where(*mine).values(beat=now(connection)))
 
@@ -206,20 +218,21 @@ AGENTS: Final = "agents"
 """The stage of answers; the others are called as their task is."""
 
 
-class SpendingRow(SQLModel, table=True):
-    """One runner's results of one stage, see ``Spent``."""
-
-    __tablename__ = "spending"
-    runner_id: str = Field(primary_key=True)
-    stage: str = Field(primary_key=True)
-    judged: int
-    failed: int
-    calls: int
-    input_tokens: int
-    output_tokens: int
-    tokens_unknown: int
-    cost_usd: float
-    cost_unknown: int
+SPENDING_ROWS: Final = Table(
+    "spending",
+    METADATA,
+    Column("runner_id", String, primary_key=True),
+    Column("stage", String, primary_key=True),
+    Column("judged", Integer, nullable=False),
+    Column("failed", Integer, nullable=False),
+    Column("calls", Integer, nullable=False),
+    Column("input_tokens", Integer, nullable=False),
+    Column("output_tokens", Integer, nullable=False),
+    Column("tokens_unknown", Integer, nullable=False),
+    Column("cost_usd", Float, nullable=False),
+    Column("cost_unknown", Integer, nullable=False),
+)
+"""One runner's results of one stage, see ``Spent``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,14 +290,14 @@ def add_spending(connection: Connection, runner: Runner, results: Iterable[tuple
     for stage, result in results:
         stages[stage] = stages.get(stage, Spent()) + _spent_on(result)
     rows = [{"runner_id": runner.runner_id, "stage": stage, **asdict(own)} for stage, own in sorted(stages.items())]
-    insert_rows(connection, SpendingRow, rows, f"(runner_id, stage) DO UPDATE SET {_ADDED}")
+    insert_rows(connection, SPENDING_ROWS, rows, f"(runner_id, stage) DO UPDATE SET {_ADDED}")
 
 
 def spent_by(connection: Connection, runner_ids: Sequence[str]) -> dict[str, dict[str, Spent]]:
     """What these runners have spent by stage; none for one that has kept nothing, or did so before it was counted."""
     found: dict[str, dict[str, Spent]] = {}
-    if has_table(connection, SpendingRow):
-        accounts = table(SpendingRow)
+    if has_table(connection, SPENDING_ROWS):
+        accounts = SPENDING_ROWS
         for chunk in chunks(runner_ids, CHUNK):
             chosen = select(accounts).where(among(connection, accounts.c.runner_id, chunk)).order_by(accounts.c.stage)
             for row in connection.execute(chosen):

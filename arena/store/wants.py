@@ -27,13 +27,12 @@ from arena.store.bulk import (
 )
 from arena.store.rows import (
     IDENTICAL,
-    JudgmentRow,
+    JUDGMENT_ROWS,
+    WANTED_ROWS,
     Result,
     Wanted,
-    WantedRow,
     judgment_values,
     result_of,
-    table,
     tournament_number,
     want_checksum,
     wanted_of,
@@ -45,10 +44,8 @@ if TYPE_CHECKING:
     from arena.store import Store
 
 
-_IF_THERE: Final = replacing(JudgmentRow, "judgment_id", where="judgment.outcome IS NULL")
-_WITH_RESULTS: Final = table(WantedRow).outerjoin(
-    table(JudgmentRow), table(WantedRow).c.judgment_id == table(JudgmentRow).c.judgment_id
-)
+_IF_THERE: Final = replacing(JUDGMENT_ROWS, "judgment_id", where="judgment.outcome IS NULL")
+_WITH_RESULTS: Final = WANTED_ROWS.outerjoin(JUDGMENT_ROWS, WANTED_ROWS.c.judgment_id == JUDGMENT_ROWS.c.judgment_id)
 _FETCHED: Final = 2_000
 """Rows that a server sends at once."""
 _STREAMED: Final = 20_000
@@ -61,8 +58,8 @@ _MOVED: Final = (
 
 def wanted(connection: Connection, number: int, task: Task | None) -> list[tuple[Wanted, str | None]]:
     """Everything a tournament wants, in the order of its plan, with the judgment's id where assigned."""
-    here = table(WantedRow).c
-    statement = select(WantedRow).where(here.tournament_id == number).order_by(here.position)
+    here = WANTED_ROWS.c
+    statement = select(WANTED_ROWS).where(here.tournament_id == number).order_by(here.position)
     if task is not None:
         statement = statement.where(here.task == task.value)
     return [(wanted_of(row), row.judgment_id) for row in connection.execute(statement)]
@@ -72,7 +69,7 @@ def each_outcome(
     connection: Connection, number: int, task: Task, query_id: str | None = None
 ) -> Iterator[tuple[Wanted, Result | None]]:
     """Everything wanted of one task, or of one query of it, with its result, in one statement: there may be many."""
-    here, judged = table(WantedRow), table(JudgmentRow)
+    here, judged = WANTED_ROWS, JUDGMENT_ROWS
     columns = [here.c[key] for key in _KEYS if key != "task"]
     statement = (
         select(*columns, *judged.c)
@@ -102,7 +99,7 @@ def games(connection: Connection, number: int, *, reasons: bool) -> Columns:
     failure, ``reason`` where these are asked for; ``position`` in the plan, ``sample``, and whether the verdict is that
     of two ``identical`` answers.
     """
-    here, judged = table(WantedRow), table(JudgmentRow)
+    here, judged = WANTED_ROWS, JUDGMENT_ROWS
     asked, turned = here.c, here.c.order == "ba"
     columns: list[Any] = [
         asked.judge,
@@ -126,14 +123,14 @@ def games(connection: Connection, number: int, *, reasons: bool) -> Columns:
 
 def extend(connection: Connection, number: int, added: Iterable[Wanted]) -> None:
     """Put further wants after those that are there; one that is there already stays as it is."""
-    here = table(WantedRow).c
+    here = WANTED_ROWS.c
     last = connection.execute(select(func.max(here.position)).where(here.tournament_id == number)).scalar()
     _insert(connection, number, enumerate(added, 0 if last is None else last + 1), "DO NOTHING")
 
 
 def replace(connection: Connection, number: int, wants: Iterable[Wanted], *, keep_judgments: bool) -> None:
     """Put these wants in place of those that are there."""
-    here = table(WantedRow)
+    here = WANTED_ROWS
     mine = here.c.tournament_id == number
     wants = list(wants)
     if keep_judgments:
@@ -151,7 +148,7 @@ def replace(connection: Connection, number: int, wants: Iterable[Wanted], *, kee
 
 def _are(connection: Connection, number: int, wants: Sequence[Wanted]) -> bool:
     """Whether these are the wants that are there, so that a further runner need not write them all again."""
-    here = table(WantedRow).c
+    here = WANTED_ROWS.c
     chosen = select(*(here[key] for key in _KEYS)).where(here.tournament_id == number).order_by(here.position)
     with connection.execute(chosen.execution_options(yield_per=CHUNK)) as there:
         return all(given == tuple(row or ()) for given, row in zip_longest(map(attrgetter(*_KEYS), wants), there))
@@ -169,7 +166,7 @@ def assign(connection: Connection, number: int, judgments: Sequence[tuple[Wanted
     ]
     if connection.dialect.name == "sqlite":
         return connection.execute(_ASSIGN_EACH, [{"number": number, **row} for row in rows]).rowcount
-    return connection.execute(_ASSIGN_ALL, {"number": number, **by_column(WantedRow, rows)}).rowcount
+    return connection.execute(_ASSIGN_ALL, {"number": number, **by_column(WANTED_ROWS, rows)}).rowcount
 
 
 def _assign_all() -> TextClause:
@@ -177,7 +174,7 @@ def _assign_all() -> TextClause:
     names = ", ".join(f'"{name}"' for name in (*_KEYS, "judgment_id", "checksum"))
     keys = ", ".join(f'wanted."{key}"' for key in _KEYS)
     equal = " AND ".join(f'wanted."{key}" = given."{key}"' for key in _KEYS)
-    given = f"{arrays(WantedRow, (*_KEYS, 'judgment_id', 'checksum'))} AS given ({names})"
+    given = f"{arrays(WANTED_ROWS, (*_KEYS, 'judgment_id', 'checksum'))} AS given ({names})"
     noted = "given.judgment_id, given.checksum + wanted.position AS checksum"
     locked = (
         f"SELECT {keys}, {noted} FROM wanted JOIN {given} ON {equal} "  # noqa: S608 - names of our own table
@@ -203,10 +200,10 @@ _ASSIGN_EACH: Final = _assign_each()
 
 
 def _insert(connection: Connection, number: int, placed: Iterable[tuple[int, Wanted]], if_there: str) -> None:
-    keys = ", ".join(f'"{column.name}"' for column in table(WantedRow).primary_key)
+    keys = ", ".join(f'"{column.name}"' for column in WANTED_ROWS.primary_key)
     for chunk in chunks(placed, CHUNK):
         once = {want: wanted_values(number, position, want) for position, want in chunk}
-        insert_rows(connection, WantedRow, list(once.values()), f"({keys}) {if_there}")
+        insert_rows(connection, WANTED_ROWS, list(once.values()), f"({keys}) {if_there}")
 
 
 def save(connection: Connection, results: Sequence[tuple[Task, str, Result]]) -> None:
@@ -216,15 +213,15 @@ def save(connection: Connection, results: Sequence[tuple[Task, str, Result]]) ->
         row = judgment_values(*entry)
         if (there := rows.get(row["judgment_id"])) is None or there["outcome"] is None:
             rows[row["judgment_id"]] = row
-    insert_rows(connection, JudgmentRow, [rows[ident] for ident in sorted(rows)], _IF_THERE)
+    insert_rows(connection, JUDGMENT_ROWS, [rows[ident] for ident in sorted(rows)], _IF_THERE)
 
 
 def results(connection: Connection, judgment_ids: Sequence[str]) -> dict[str, Result]:
     """The results known for these ids."""
     found: dict[str, Result] = {}
-    ident = table(JudgmentRow).c.judgment_id
+    ident = JUDGMENT_ROWS.c.judgment_id
     for chunk in chunks(judgment_ids, CHUNK):
-        rows = connection.execute(select(JudgmentRow).where(among(connection, ident, chunk)))
+        rows = connection.execute(select(JUDGMENT_ROWS).where(among(connection, ident, chunk)))
         found.update((row.judgment_id, result_of(row)) for row in rows)
     return found
 
@@ -238,7 +235,7 @@ def verdict_rows(store: Store, tournament: str) -> Iterator[list[tuple[Any, ...]
     Raises:
         InputError: no such tournament.
     """
-    here, judged = table(WantedRow).c, table(JudgmentRow).c
+    here, judged = WANTED_ROWS.c, JUDGMENT_ROWS.c
     asked = [here[name] for name in ("query_id", "item", "other", "order", "judge", "sample")]
     with store._read() as connection:
         mine = here.tournament_id == tournament_number(connection, tournament), here.task == Task.PAIRWISE.value
@@ -258,7 +255,7 @@ def spent_by_judge(store: Store, tournament: str) -> list[tuple[str, int, int, i
     Raises:
         InputError: no such tournament.
     """
-    here, judged = table(WantedRow), table(JudgmentRow).c
+    here, judged = WANTED_ROWS, JUDGMENT_ROWS.c
     failed = and_(judged.judgment_id.is_not(None), judged.outcome.is_(None))
     unpriced = and_(judged.judgment_id.is_not(None), judged.cost_usd.is_(None))
     figures = [
@@ -327,7 +324,7 @@ def progress(store: Store, tournament: str) -> Progress:
     Raises:
         InputError: no such tournament.
     """
-    wants, judged = table(WantedRow), table(JudgmentRow)
+    wants, judged = WANTED_ROWS, JUDGMENT_ROWS
     with store._read() as connection:
         mine = wants.c.tournament_id == tournament_number(connection, tournament)
         is_judged = func.sum(case((judged.c.outcome.is_not(None), 1), else_=0))

@@ -6,10 +6,9 @@ table follows it. New tables need no revision of their own: whoever opens a stor
 
 from __future__ import annotations
 
-from sqlalchemy import Connection
-from sqlmodel import SQLModel, insert, select
+from sqlalchemy import Connection, insert, select
 
-from arena.store.rows import SCHEMA_VERSION, StateRow, has_table
+from arena.store.rows import METADATA, SCHEMA_VERSION, STATE_ROWS, has_table
 
 
 def bring_up_to_date(connection: Connection) -> None:
@@ -17,13 +16,13 @@ def bring_up_to_date(connection: Connection) -> None:
     from arena.store import agents, batches, figures, runs  # noqa: F401 - their tables
 
     found = None
-    if has_table(connection, StateRow):
-        found = connection.execute(select(StateRow.schema_version)).scalar()
+    if has_table(connection, STATE_ROWS):
+        found = connection.execute(select(STATE_ROWS.c.schema_version)).scalar()
     if found is not None and found < SCHEMA_VERSION:
         _upgrade(connection)
-    SQLModel.metadata.create_all(connection)
+    METADATA.create_all(connection)
     if found is None:
-        connection.execute(insert(StateRow), {"only": 1, "schema_version": SCHEMA_VERSION, "changes": 0})
+        connection.execute(insert(STATE_ROWS), {"only": 1, "schema_version": SCHEMA_VERSION, "changes": 0})
 
 
 def _upgrade(connection: Connection) -> None:

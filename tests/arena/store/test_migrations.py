@@ -9,11 +9,11 @@ import psycopg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlmodel import SQLModel, select
+from sqlalchemy import select
 
 from arena.store import Store, Wanted
 from arena.store.check import add, check
-from arena.store.rows import StateRow
+from arena.store.rows import METADATA, STATE_ROWS
 from judges.errors import StoreError
 from judges.types import Task
 from tests.support.postgres import PostgresServer
@@ -81,7 +81,7 @@ def test_a_store_of_the_version_before_is_read_as_it_is(store_location: str) -> 
         found = check(older)
         assert (found.judgments, found.uncovered, found.problems) == (1, 2, ())
         with older._read() as connection:
-            assert connection.execute(select(StateRow.schema_version)).scalar() == 3
+            assert connection.execute(select(STATE_ROWS.c.schema_version)).scalar() == 3
     with closing(Store.create(store_location)) as brought:
         assert brought.results([JUDGMENT.judgment_id]) == {JUDGMENT.judgment_id: JUDGMENT}
         add(brought)
@@ -108,8 +108,8 @@ def test_the_tables_are_those_that_the_code_declares(store_location: str, versio
         made_older(store_location, version)
     store = Store.create(store_location)
     with store._read() as connection:
-        found = compare_metadata(MigrationContext.configure(connection), SQLModel.metadata)
+        found = compare_metadata(MigrationContext.configure(connection), METADATA)
         key = connection.dialect.get_pk_constraint(connection, "wanted")["constrained_columns"]
     assert found == []
-    assert key == [column.name for column in SQLModel.metadata.tables["wanted"].primary_key]
+    assert key == [column.name for column in METADATA.tables["wanted"].primary_key]
     store.close()
