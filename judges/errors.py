@@ -10,8 +10,6 @@ from importlib import metadata, util
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from packaging.requirements import Requirement
-
 if TYPE_CHECKING:
     from judges.types import Allowance
 
@@ -163,6 +161,8 @@ def how_to_install(extra: str) -> str:
     It names the libraries and not us: an installation may come from a folder or a file that is not there any more, and
     what an index offers under our name may be somebody else's.
     """
+    from packaging.requirements import Requirement
+
     wanted = []
     for line in metadata.requires(DISTRIBUTION) or ():
         requirement = Requirement(line)

@@ -24,7 +24,7 @@ from judges.errors import StoreError
 
 Value = TypeVar("Value")
 
-FIGURES: Final = 3
+FIGURES: Final = 4
 """The version of the figures. Whoever changes how one is computed raises it, and the stores compute theirs anew; the
 tests of this module fail until that is done."""
 

@@ -189,9 +189,11 @@ def contradicted(
     number = {agent: at for at, agent in enumerate(agents)}
     for better, worse in above:
         beats[number[better], number[worse]] = True
-    count, labels = scipy.sparse.csgraph.connected_components(beats, connection="strong")
-    shared = np.bincount(labels, minlength=count) > 1
-    return tuple(agent for agent, label in zip(agents, labels, strict=True) if shared[label])
+    reach = beats  # over ever more steps; scipy knows it too, and takes longer to import than this to compute
+    for _ in range(len(agents).bit_length()):
+        steps = reach.astype(np.float32)
+        reach = reach | (steps @ steps > 0)
+    return tuple(agent for agent, around in zip(agents, reach.diagonal(), strict=True) if around)
 
 
 def circles(agents: Sequence[str], direct: Collection[DirectGames]) -> Circles:

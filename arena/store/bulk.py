@@ -23,7 +23,6 @@ from sqlalchemy import (
     select,
     text,
 )
-from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import DatabaseError
 
 from retrieval_eval.data.columns import Texts
@@ -173,6 +172,8 @@ def among(connection: Connection, column: Any, values: Sequence[str]) -> ColumnE
     if connection.dialect.name == "sqlite":
         chosen: ColumnElement[bool] = column.in_(values)
     else:
+        from sqlalchemy.dialects import postgresql
+
         chosen = column.in_(select(func.unnest(literal(list(values), postgresql.ARRAY(Text)))))
     return chosen
 
@@ -194,6 +195,8 @@ def by_column(kind: Table, rows: Sequence[Mapping[str, Any]]) -> dict[str, list[
 
 def arrays(kind: Table, names: Sequence[str]) -> str:
     """SQL of PostgreSQL for a table of some columns, each an array that is given under the column's name."""
+    from sqlalchemy.dialects import postgresql
+
     dialect: Any = postgresql.dialect()  # type: ignore[no-untyped-call]
     columns = [kind.columns[name] for name in names]
     return f"unnest({', '.join(f'CAST(:{each.name} AS {each.type.compile(dialect)}[])' for each in columns)})"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import zip_longest
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, Final
@@ -165,10 +166,11 @@ def assign(connection: Connection, number: int, judgments: Sequence[tuple[Wanted
         for want, ident in dict(judgments).items()
     ]
     if connection.dialect.name == "sqlite":
-        return connection.execute(_ASSIGN_EACH, [{"number": number, **row} for row in rows]).rowcount
-    return connection.execute(_ASSIGN_ALL, {"number": number, **by_column(WANTED_ROWS, rows)}).rowcount
+        return connection.execute(_assign_each(), [{"number": number, **row} for row in rows]).rowcount
+    return connection.execute(_assign_all(), {"number": number, **by_column(WANTED_ROWS, rows)}).rowcount
 
 
+@cache
 def _assign_all() -> TextClause:
     """For PostgreSQL. All who assign at once lock wants in one order: else two could wait for each other for ever."""
     names = ", ".join(f'"{name}"' for name in (*_KEYS, "judgment_id", "checksum"))
@@ -187,16 +189,13 @@ def _assign_all() -> TextClause:
     )
 
 
+@cache
 def _assign_each() -> TextClause:
     """For SQLite, which has one writer at a time and no journey to a server."""
     equal = " AND ".join(f'"{key}" = :{key}' for key in _KEYS)
     here = f"tournament_id = :number AND {equal} AND judgment_id IS NOT :judgment_id"
     noted = "judgment_id = :judgment_id, checksum = :checksum + position"
     return text(f"UPDATE wanted SET {noted} WHERE {here}")  # noqa: S608
-
-
-_ASSIGN_ALL: Final = _assign_all()
-_ASSIGN_EACH: Final = _assign_each()
 
 
 def _insert(connection: Connection, number: int, placed: Iterable[tuple[int, Wanted]], if_there: str) -> None:

@@ -15,10 +15,8 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from jinja2 import StrictUndefined, TemplateError
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 from pydantic import Field, PlainValidator, model_validator
 
 from judges.contracts import reply_rule
@@ -27,6 +25,9 @@ from judges.mistakes import nearest
 from judges.sections import Section, load_section, parse_section
 from judges.self_rating import HIGHEST_RATING, levels_of
 from judges.types import LABEL, Form, Inputs, ListRule, Prompt, ReplyContract, Task, Verdict, word_per_value
+
+if TYPE_CHECKING:
+    from jinja2 import Environment, Template
 
 QUOTING_RULE = (
     "Every text to be judged stands between an opening line <<<name mark>>> and a closing line <<<end mark>>> with the "
@@ -281,6 +282,8 @@ def load_prompt(name_or_path: str | Path, task: Task) -> PromptTemplate:
         template = load_section(Path(given), PromptTemplate, PromptError)
     else:
         template = parse_section(_packaged(given), given, PromptTemplate, PromptError, folder=None)
+    from jinja2 import TemplateError
+
     for key in ("system", "user"):
         try:
             _compiled(getattr(template, key))
@@ -331,12 +334,18 @@ def numbered(texts: Iterable[str]) -> str:
     return "\n".join(f"{number}. {' '.join(text.split())}" for number, text in enumerate(texts, start=1))
 
 
-_environment = ImmutableSandboxedEnvironment(
-    undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=False
-)
-_environment.filters |= {"fenced": fenced, "moment": moment, "numbered": numbered}
+@cache
+def _environment() -> Environment:
+    from jinja2 import StrictUndefined
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    made = ImmutableSandboxedEnvironment(
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=False
+    )
+    made.filters |= {"fenced": fenced, "moment": moment, "numbered": numbered}
+    return made
 
 
 @cache
-def _compiled(source: str) -> Any:
-    return _environment.from_string(source)
+def _compiled(source: str) -> Template:
+    return _environment().from_string(source)

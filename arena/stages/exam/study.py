@@ -224,6 +224,7 @@ class ExamScores:
         study: what is scored.
         grids: the grades that count.
         cover: of each agent, query and level.
+        covers: by agent, the first one first, the mean cover at the usual level.
         alpha: of alpha-nDCG.
         workbench: whether means are over the queries to which an agent has a response, as the workbench's code counts.
         official: places of the agents on another leaderboard, to compare with.
@@ -232,6 +233,7 @@ class ExamScores:
     study: Study
     grids: Grids
     cover: CoverScores
+    covers: Mapping[str, Mean]
     alpha: float = DEFAULT_ALPHA
     workbench: bool = False
     official: Mapping[str, float] | None = None
@@ -248,8 +250,7 @@ class ExamScores:
 
     def places(self, level: int, measure: Measure = "cover") -> dict[str, float]:
         """Each agent's place, the first one first, then by name; ties share the average."""
-        found = places({agent: mean.value for agent, mean in self.means(measure, level).items()})
-        return dict(sorted(found.items(), key=lambda own: (own[1], own[0])))
+        return _places(self.means(measure, level))
 
     def agents(self, level: int) -> dict[str, dict[str, Any]]:
         """By agent, the first one first: ``place``, the mean of each measure, and how much that rests on."""
@@ -267,12 +268,6 @@ class ExamScores:
             }
             for agent, place in self.places(level).items()
         }
-
-    @cached_property
-    def covers(self) -> dict[str, Mean]:
-        """By agent the mean cover at the usual level."""
-        means = self.means("cover", self.level)
-        return {agent: means[agent] for agent in self.places(self.level)}
 
     @cached_property
     def alpha_ndcg(self) -> Floats:
@@ -307,4 +302,12 @@ def exam_scores(
     """
     grids = make_grids(study.grades, None, study.rankings) if workbench else study.grids
     cover = cover_scores(grids, study.rankings, levels=study.levels, k=k)
-    return ExamScores(study, grids, cover, alpha, workbench, official)
+    means = cover_means(cover, cover.cover, study.usual_level, own_queries=workbench)
+    return ExamScores(
+        study, grids, cover, {agent: means[agent] for agent in _places(means)}, alpha, workbench, official
+    )
+
+
+def _places(means: Mapping[str, Mean]) -> dict[str, float]:
+    found = places({agent: mean.value for agent, mean in means.items()})
+    return dict(sorted(found.items(), key=lambda own: (own[1], own[0])))
