@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
+    from judges.types import Query
+
 CLIPPED_AT: Final = 10_000
 """Characters of a passage shown at first; the rest is one click away."""
 
@@ -114,6 +116,13 @@ def passage(
     other = encodable(against) if against is not None and alike(text, against) else None
     body = written(encodable(shown), raw=raw, against=other)
     st.html(f'<div class="passage" tabindex="0" role="region" aria-label="{named}" {style}>{body}</div>')
+
+
+def reference(query: Query, *, raw: bool) -> None:
+    """The reference answer of a query, where it has one."""
+    if query.reference is not None:
+        st.caption("Reference answer")
+        passage(query.reference, "reference", label="Reference answer", empty="", height=220, raw=raw)
 
 
 def raw_switch() -> bool:

@@ -18,8 +18,9 @@ from typing import Any, TypeAlias
 from arena.config.stored import StoredSettings
 from arena.data.dataset import Dataset
 from arena.store.annotations import Annotation, Kind, texts_digest
+from judges.prompts import load_prompt
 from judges.prompts.tasks import Criterion
-from judges.types import Answer
+from judges.types import Answer, Task
 from retrieval_eval.nuggets.types import Nugget, NuggetBank
 
 Banks: TypeAlias = Mapping[str, NuggetBank]
@@ -260,6 +261,19 @@ def _whose(annotator: str, *names: str) -> str:
     a label.
     """
     return "" if int(_drawn("shared", *names), 16) % 2 else annotator
+
+
+def judge_saw_reference(kind: Kind, settings: StoredSettings) -> bool:
+    """Whether the judges of such tasks saw a query's reference answer, so that people may see it too.
+
+    The packaged prompts of games and criteria show it. What a prompt of a user's own shows is not known.
+    """
+    if kind not in {Kind.VERDICT, Kind.CRITERIA}:
+        return False
+    task = Task.PAIRWISE if kind is Kind.VERDICT else Task.CRITERIA
+    packaged = load_prompt(task.value, task)
+    named = (settings.raw.get(task.value) or {}).get("prompt")
+    return named == f"{packaged.name}@{packaged.version}" and "query.reference" in packaged.user
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,6 +72,8 @@ def write_store(
     qrels: Mapping[str, Mapping[str, int]] | None = None,
     priced: bool = False,
     kinds: Sequence[str] = (),
+    reference: str | None = None,
+    prompt: str = "",
 ) -> Path:
     """Put a tournament into a store, which is made if it is not there.
 
@@ -89,6 +91,8 @@ def write_store(
         qrels: people's labels by query (q00, q01, ...) and document (q00-d0 of the first agent, ..., q00-common).
         priced: whether answers say what they took: the weaker an agent, the less.
         kinds: of the queries, in turn, in their column "kind".
+        reference: answer of every query.
+        prompt: by which games were judged, as NAME@VERSION.
     """
     data = replace(_data(agents, queries, wording), qrels=qrels or {})
     if kinds:
@@ -96,6 +100,9 @@ def write_store(
         data = replace(
             data, queries={own.query_id: replace(own, metadata={"kind": kinds[at % len(kinds)]}) for at, own in of_kind}
         )
+    if reference is not None:
+        queried = {query_id: replace(query, reference=reference) for query_id, query in data.queries.items()}
+        data = replace(data, queries=queried)
     if priced:
         data = replace(data, answers={key: _priced(answer, agents) for key, answer in data.answers.items()})
     relevance = [(want, _labelled(want, wording, details)) for want in _relevance_wants(data)]
@@ -105,6 +112,7 @@ def write_store(
     games[last - failed : last] = [(want, _failure(want, wording)) for want, _ in games[last - failed : last]]
     outcomes: list[tuple[Wanted, Result]] = [*relevance, *games[:last], *grades]
     settings = SETTINGS if criteria else {**SETTINGS, "criteria": None}
+    settings = {**settings, "pairwise": {**settings["pairwise"], "prompt": prompt}} if prompt else settings
     with closing(Store.create(str(path))) as store:
         store.save([(want.task, "by-hand@1", result) for want, result in outcomes])
         store.begin(name, settings, data, [want for want, _ in [*relevance, *games, *grades]])

@@ -153,6 +153,16 @@ def test_a_game_shows_equal_answers_as_a_tie_and_the_documents_that_its_judge_sa
     assert re.search(r"The judge of this game saw [1-3] of 3", other)
 
 
+def test_a_reference_answer_is_shown_beside_the_answers(here: Path) -> None:
+    write_store(here, queries=2, criteria=False, reference="Sixty days, says **the contract**.")
+    for view, address in (("games", {"game": address_of(KEY)}), ("queries", {"query": "q01"})):
+        run = page(view, **address)
+        (box,) = (own.proto.body for own in run.get("html") if 'aria-label="Reference answer"' in own.proto.body)
+        assert "Sixty days, says the contract." in re.sub("<[^>]*>", "", box)
+    write_store(here, queries=2, criteria=False)
+    assert "Reference answer" not in shown(page("queries", query="q01"))
+
+
 def test_a_game_is_flagged_by_those_who_may_and_found_by_its_flag(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_store(here, queries=2, criteria=False)
     run = page("games", game=address_of(KEY), flag="true")

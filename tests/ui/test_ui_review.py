@@ -54,6 +54,15 @@ def answers(run: AppTest) -> list[str]:
     return [text.split()[3] for text in passages if text.startswith("The answer of")]
 
 
+@pytest.mark.parametrize(
+    ("view", "prompt", "seen"),
+    [("vote", "pairwise@1", True), ("vote", "of-my-own@1", False), ("vote", "", False), ("label", "pairwise@1", False)],
+)
+def test_people_see_a_reference_answer_where_the_judge_saw_it(store: Path, view: str, prompt: str, seen: bool) -> None:
+    write_store(store, queries=4, reference="Sixty days.", prompt=prompt)
+    assert ("Sixty days." in sent(opened(view, "ana"))) is seen
+
+
 @pytest.mark.parametrize("view", ["vote", "label", "grade"])
 def test_nobody_sees_a_text_before_they_said_who_they_are(store: Path, view: str) -> None:
     assert "Enter your name" in shown(page(view))

@@ -61,6 +61,7 @@ def show_game(source: data.Source, key: GameKey) -> None:
     with st.container(horizontal=True, gap="medium"):
         raw = text.raw_switch()
         marks = text.alike(*answers) and st.toggle("Mark differences", True, key=f"marked-{game.mark}")
+    text.reference(dataset.queries[key.query_id], raw=raw)
     for column, agent, side, answer, other in zip(
         st.columns(2), agents, ("left", "right"), answers, reversed(answers) if marks else (None, None), strict=True
     ):

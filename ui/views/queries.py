@@ -136,6 +136,7 @@ def _show_query(source: data.Source, board: QueryBoard, agents: Sequence[str], q
         raw = text.raw_switch()
         if len(answering) > _ANSWERS and not st.toggle(f"All {len(answering)}", key="answers", bind="query-params"):
             answering = answering[:_ANSWERS]
+    text.reference(query, raw=raw)
     for at in range(0, len(answering), _BESIDE):
         for column, agent in zip(st.columns(min(_BESIDE, len(answering))), answering[at : at + _BESIDE], strict=False):
             with column:

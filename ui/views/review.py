@@ -168,6 +168,8 @@ class Review:
             pair = task.texts if len(task.texts) == 2 else ("", "")
             marks = text.alike(*pair) and st.toggle("Mark differences", True, key=f"marks-{self._key(task)}")
         text.lead(task.query)
+        if tasks.judge_saw_reference(task.kind, data.settings(self.source)):
+            text.reference(data.dataset(self.source).queries[task.query_id], raw=raw)
         self._show_texts(task, choices, raw=raw, marks=marks)
         with st.container(key=f"once-{self._key(task)}", horizontal=True, vertical_alignment="center", gap="small"):
             self._show_bar(task, choices, self._before(todo, said, task))

@@ -99,6 +99,30 @@ def test_each_score_must_pass(played_demo: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("on", "verdict", "turned"),
+    [
+        ("pairwise", "better", "worse"),
+        ("exam", "better", "worse"),
+        ("nuggets", "better", "worse"),
+        ("nDCG@10", "better", "worse"),
+        ("criteria", "undecided", "undecided"),
+    ],
+)
+def test_each_score_alone_decides_and_says_the_opposite_when_turned_round(
+    played_demo: Path, on: str, verdict: str, turned: str
+) -> None:
+    found = compared(played_demo / "rag-handbook.db", "rag-hybrid", "weak-baseline", on=[on])
+    back = compared(played_demo / "rag-handbook.db", "weak-baseline", "rag-hybrid", on=[on])
+    assert [own.on for own in found.scores] == [on]
+    assert (found.verdict, back.verdict) == (verdict, turned)
+    assert (found.status, back.status) == tuple(
+        {"better": 0, "worse": 1, "undecided": 3}[own] for own in (verdict, turned)
+    )
+    (own,), (other,) = found.scores, back.scores
+    assert (own.new, own.old) == (other.old, other.new)
+
+
+@pytest.mark.parametrize(
     ("options", "said"),
     [
         ({"new": "nobody"}, "no agent 'nobody'"),

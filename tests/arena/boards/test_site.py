@@ -116,3 +116,10 @@ def test_planted_names_and_texts_do_nothing_and_fit_the_window(cli: Any, tmp_pat
         assert page.locator("h2", has_text="Games").count() == 1
         assert all(url.startswith(address) for url in heard)
         assert len(asked) >= 5
+
+
+def test_reference_answers_are_not_published(tmp_path: Path) -> None:
+    path = write_store(tmp_path / "s.db", queries=2, criteria=False, reference="Sixty days, the key says.")
+    done = CliRunner().invoke(app, ["publish", str(path), str(tmp_path / "site")])
+    assert done.exit_code == 0, done.output
+    assert "the key says" not in "".join(page.read_text(encoding="utf-8") for page in tmp_path.rglob("*.html"))
