@@ -51,7 +51,7 @@ def only_sections(annotation: Any) -> bool:
     kinds = [kind for kind in get_args(annotation) if kind is not type(None)]
     if kinds and get_origin(annotation) is not dict:
         return all(only_sections(kind) for kind in kinds)
-    return bool(sections_in(kinds[1] if kinds else annotation)) and annotation is not str
+    return bool(sections_in(kinds[1] if kinds else annotation))
 
 
 def meanings(model: type[Section]) -> dict[str, str]:
@@ -81,7 +81,7 @@ def default(field: Any) -> str:
     if field.is_required():
         return "required"
     if sections_in(field.annotation):
-        return "section"
+        return "see right"
     value = field.get_default(call_default_factory=True)
     written = json.dumps(value)
     return f"`{written if value == '' else written.replace(QUOTE, '')}`"
