@@ -1,5 +1,6 @@
-"""``rate`` as its user runs it: the whole command, in a new process, from a file: ``python -m benchmarks.commands``.
+"""Commands as their user runs them, each in a new process: ``python -m benchmarks.commands``.
 
+First each command on the tournament of ``ragleague demo``, where starting is most of it; then ``rate`` from a file.
 The peer reads the same file with pandas and loops over evalica's ``elo``, once for each of a few orders; its time for
 all 500 is extrapolated from them. 100 agents, a fifth of the games tied, 1000 queries.
 """
@@ -7,9 +8,11 @@ all 500 is extrapolated from them. 100 agents, a fifth of the games tied, 1000 q
 from __future__ import annotations
 
 import argparse
+import contextlib
 import tempfile
 import time
 from pathlib import Path
+from typing import Final
 
 import pandas as pd
 
@@ -17,6 +20,11 @@ from benchmarks.ratings import AGENTS, ORDERS, QUERIES, evalica_columns, games_o
 from benchmarks.used import Used, run
 
 _PEERS_ORDERS = 3
+_ON_DEMO: Final = (
+    *(("leaderboard",), ("run",), ("plan",), ("queries",), ("failures",), ("doctor",), ("calibrate",)),
+    ("leaderboard", "--details"),
+    ("leaderboard", "--format", "json"),
+)
 
 
 def peer_s(file: Path) -> float:
@@ -32,7 +40,15 @@ def peer_s(file: Path) -> float:
 def show(what: str, used: Used, beside: float | None = None) -> None:
     """One line of the table."""
     peer = "" if beside is None else f"{beside:9.1f} {beside / used.seconds:7.1f}x"
-    print(f"{what:64} {used.seconds:8.1f} {used.cpu_s:8.1f} {used.peak_mb:6.0f}  {peer}", flush=True)
+    print(f"{what:64} {used.seconds:8.2f} {used.cpu_s:8.2f} {used.peak_mb:6.0f}  {peer}", flush=True)
+
+
+def on_demo(folder: Path) -> None:
+    """A line for each command on the demo's tournament."""
+    with contextlib.chdir(folder):
+        run("demo")
+        for command, *options in _ON_DEMO:
+            show(" ".join((command, *options)), run(command, "demo/tournament.yaml", *options))
 
 
 def main() -> None:
@@ -43,6 +59,7 @@ def main() -> None:
     print(f"{AGENTS} agents, {QUERIES} queries")
     print(f"{'command':64} {'seconds':>8} {'CPU s':>8} {'MB':>6}  {'peer s':>9} {'ratio':>8}")
     with tempfile.TemporaryDirectory() as folder:
+        on_demo(Path(folder))
         small, large = Path(folder, "small.csv"), Path(folder, "large.parquet")
         simulated(100_000, 1).rename(columns={"query_id": "qid"}).to_csv(small, index=False)
         run("rate", str(small))  # the first call of an installation compiles Elo

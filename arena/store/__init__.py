@@ -165,7 +165,7 @@ class Store:
         """
         judged_for(self.location)
         digest = data.digest()
-        with self._write(alone=True) as connection:
+        with self._write(alone=True, judged=False) as connection:
             row = connection.execute(select(TOURNAMENT_ROWS).where(TOURNAMENT_ROWS.c.name == name)).first()
             values = {"name": name, "settings": encoded(settings), "data_digest": digest}
             if row is None:
@@ -177,8 +177,10 @@ class Store:
             if row is None or row.data_digest != digest:
                 datasets.replace(connection, number, data)
             same = row is not None and (row.settings, row.data_digest) == (values["settings"], digest)
-            wishes.replace(connection, number, wanted, keep_judgments=same)
+            changed = wishes.replace(connection, number, wanted, keep_judgments=same)
             check.cover(connection, number, data=row is None or row.data_digest != digest)
+            if changed or not same:  # else what was computed of it stays
+                _changed(connection)
         self._begun[name] = values["settings"], digest
 
     @patient
@@ -192,8 +194,9 @@ class Store:
     @patient
     def extend(self, name: str, wanted: Iterable[Wanted]) -> None:
         """Put further wants after those that a tournament has; one that is there already stays as it is."""
-        with self._write(alone=True) as connection:
-            wishes.extend(connection, self._begun_id(connection, name), wanted)
+        with self._write(alone=True, judged=False) as connection:
+            if wishes.extend(connection, self._begun_id(connection, name), wanted):
+                _changed(connection)
 
     @patient
     def assign(self, name: str, judgments: Sequence[tuple[Wanted, str]]) -> None:
@@ -278,14 +281,16 @@ class Store:
         saved = sorted(result.judgment_id for _, _, result in results)
 
         def save(again: bool) -> None:
-            with self._write() as connection:
-                wishes.save(connection, results)
+            with self._write(judged=False) as connection:
+                saved_now = wishes.save(connection, results)
                 if runner is not None:
                     paid = runners.taken(connection, runner, saved) if again else set(saved)
                     spent = [(task.value, result) for task, _, result in results if result.judgment_id in paid]
                     runs.add_spending(connection, runner, spent)
                 batches.settle(connection, saved)
                 runners.release(connection, saved)
+                if saved_now:
+                    _changed(connection)
 
         if results:
             outlasting(self.location, save)

@@ -122,21 +122,21 @@ def games(connection: Connection, number: int, *, reasons: bool) -> Columns:
     return read_columns(connection, statement)
 
 
-def extend(connection: Connection, number: int, added: Iterable[Wanted]) -> None:
-    """Put further wants after those that are there; one that is there already stays as it is."""
+def extend(connection: Connection, number: int, added: Iterable[Wanted]) -> int:
+    """Put further wants after those that are there, and say how many; one that is there already stays as it is."""
     here = WANTED_ROWS.c
     last = connection.execute(select(func.max(here.position)).where(here.tournament_id == number)).scalar()
-    _insert(connection, number, enumerate(added, 0 if last is None else last + 1), "DO NOTHING")
+    return _insert(connection, number, enumerate(added, 0 if last is None else last + 1), "DO NOTHING")
 
 
-def replace(connection: Connection, number: int, wants: Iterable[Wanted], *, keep_judgments: bool) -> None:
-    """Put these wants in place of those that are there."""
+def replace(connection: Connection, number: int, wants: Iterable[Wanted], *, keep_judgments: bool) -> bool:
+    """Put these wants in place of those that are there; returns whether they are others."""
     here = WANTED_ROWS
     mine = here.c.tournament_id == number
     wants = list(wants)
     if keep_judgments:
         if _are(connection, number, wants):
-            return
+            return False
         aside = {"position": -1 - here.c.position, "checksum": here.c.checksum - 1 - 2 * here.c.position}
         connection.execute(update(here).where(mine).values(**aside))
     else:
@@ -145,6 +145,7 @@ def replace(connection: Connection, number: int, wants: Iterable[Wanted], *, kee
     connection.execute(delete(here).where(mine, here.c.position < 0))  # what is not wanted any more
     if connection.dialect.name != "sqlite":  # else a server takes the table for small, and reads all of it to assign
         connection.execute(text("ANALYZE wanted"))
+    return True
 
 
 def _are(connection: Connection, number: int, wants: Sequence[Wanted]) -> bool:
@@ -198,21 +199,23 @@ def _assign_each() -> TextClause:
     return text(f"UPDATE wanted SET {noted} WHERE {here}")  # noqa: S608
 
 
-def _insert(connection: Connection, number: int, placed: Iterable[tuple[int, Wanted]], if_there: str) -> None:
+def _insert(connection: Connection, number: int, placed: Iterable[tuple[int, Wanted]], if_there: str) -> int:
     keys = ", ".join(f'"{column.name}"' for column in WANTED_ROWS.primary_key)
+    inserted = 0
     for chunk in chunks(placed, CHUNK):
         once = {want: wanted_values(number, position, want) for position, want in chunk}
-        insert_rows(connection, WANTED_ROWS, list(once.values()), f"({keys}) {if_there}")
+        inserted += insert_rows(connection, WANTED_ROWS, list(once.values()), f"({keys}) {if_there}")
+    return inserted
 
 
-def save(connection: Connection, results: Sequence[tuple[Task, str, Result]]) -> None:
-    """Keep results; a judgment stays, a failure gives way to what comes after it."""
+def save(connection: Connection, results: Sequence[tuple[Task, str, Result]]) -> int:
+    """Keep results and say how many were not there so; a judgment stays, a failure gives way to what comes after it."""
     rows: dict[str, dict[str, Any]] = {}
     for entry in results:
         row = judgment_values(*entry)
         if (there := rows.get(row["judgment_id"])) is None or there["outcome"] is None:
             rows[row["judgment_id"]] = row
-    insert_rows(connection, JUDGMENT_ROWS, [rows[ident] for ident in sorted(rows)], _IF_THERE)
+    return insert_rows(connection, JUDGMENT_ROWS, [rows[ident] for ident in sorted(rows)], _IF_THERE)
 
 
 def results(connection: Connection, judgment_ids: Sequence[str]) -> dict[str, Result]:

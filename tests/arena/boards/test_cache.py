@@ -94,6 +94,21 @@ def test_a_store_that_cannot_be_written_is_rated_by_each_reader(
         assert file.execute("SELECT count(*) FROM figures").fetchone() == (0,)
 
 
+def test_beginning_again_with_nothing_new_leaves_it(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    fresh = repr(cached_leaderboard(store, "sample"))
+    settings, data = store.settings("sample").raw, store.dataset("sample")
+    wants = [want for want, _ in store.wanted("sample")]
+    judged = [(want.task, "p v1", own) for want, own in store.outcomes("sample", Task.PAIRWISE) if own is not None]
+    store.begin("sample", settings, data, wants)
+    store.extend("sample", wants[:3])
+    store.save([(task, prompt, own) for task, prompt, own in judged if not isinstance(own, JudgeFailure)])
+    monkeypatch.setattr(kept, "leaderboard", refuse)
+    assert repr(cached_leaderboard(store, "sample")) == fresh
+    store.begin("sample", settings, data, wants[1:])
+    with pytest.raises(AssertionError, match="rated again"):
+        cached_leaderboard(store, "sample")
+
+
 def test_figures_of_another_version_or_damaged_ones_are_made_anew(store: Store, tmp_path: Path) -> None:
     fresh = repr(cached_leaderboard(store, "sample"))
     for change in ("UPDATE figures SET made_by = 'ragleague 0'", "UPDATE figures SET content = CAST('{}' AS BLOB)"):
