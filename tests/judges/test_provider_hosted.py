@@ -292,3 +292,25 @@ def test_a_key_that_no_header_can_carry_is_refused_without_showing_it(monkeypatc
     with pytest.raises(InputError, match="OPENAI_API_KEY") as caught:
         open_provider(JudgeSpec(provider="openai", model="x"))
     assert "nted" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("vendor", "variable", "path", "asked_at"),
+    [
+        ("openai", "OPENAI_BASE_URL", "/v1", "/v1/chat/completions"),
+        ("anthropic", "ANTHROPIC_BASE_URL", "", "/v1/messages"),
+        ("anthropic", "ANTHROPIC_BASE_URL", "/v1", "/v1/messages"),
+        ("anthropic", "ANTHROPIC_BASE_URL", "/v1/", "/v1/messages"),
+    ],
+)
+async def test_the_address_in_the_environment_counts_where_the_judge_names_none(
+    monkeypatch: pytest.MonkeyPatch, vendor: str, variable: str, path: str, asked_at: str
+) -> None:
+    monkeypatch.setenv(f"{vendor.upper()}_API_KEY", "sk-test")
+    with LLMServer([Reply("{}"), Reply("{}")]) as server, LLMServer([Reply("{}")]) as named:
+        root = server.openai_url.removesuffix("/v1")
+        monkeypatch.setenv(variable, f"{root}{path}")
+        await asked(JudgeSpec.model_validate({"provider": vendor, "model": "x"}), pairwise())
+        await asked(declared(named, vendor), pairwise())
+        assert [call.path for call in server.calls] == [asked_at]
+        assert [call.path for call in named.calls] == [asked_at]

@@ -113,7 +113,8 @@ def test_retrying_asks_again_only_what_failed(cli: Any, tournament: Any) -> None
         asked = {call.sha256 for call in server.calls}
 
         before = len(server.calls)
-        assert cli("run", config).status == 3
+        idle = cli("run", config)
+        assert (idle.status, "run again with --retry-failed to ask for it anew" in idle.err) == (3, True), idle.err
         assert len(server.calls) == before, "what a judge said of the texts is not asked again by itself"
 
         server.script = steady_judge
@@ -130,3 +131,14 @@ def test_retrying_asks_again_only_what_failed(cli: Any, tournament: Any) -> None
 
         assert cli("run", config, "--retry-failed").status == 0
         assert len(server.calls) == before + len(failed)
+
+
+def test_a_stage_that_waits_for_another_says_which(cli: Any, tmp_path: Path) -> None:
+    assert cli("init", tmp_path / "mine").status == 0
+    config = tmp_path / "mine/tournament.yaml"
+    for _ in range(2):
+        waiting = cli("run", config, "--stage", "criteria")
+        assert waiting.status == 3
+        assert "what is left waits for relevance: run '--stage relevance' first, or run without --stage" in waiting.err
+    assert cli("run", config, "--stage", "relevance").status == 0
+    assert cli("run", config, "--stage", "criteria").status == 0
