@@ -160,4 +160,4 @@ def require_writable(path: Path) -> None:
         what = "is a file and no folder" if folder.exists() else "does not exist"
         raise InputError(f"{path}: the folder {folder} {what}; make it, or name another one")
     if not os.access(path if path.exists() else folder, os.W_OK):
-        raise InputError(f"{path}: may not be written; change its rights, or name another file")
+        raise InputError(f"{path}: cannot be written; mend its permissions, or name another file")

@@ -401,7 +401,7 @@ def shows(page: Page, title: str, tournament: str = "plain", **fields: str) -> N
             && document.title === `${title} · ${said.tournament} · ragleague`
             && Object.entries(said).every(([name, value]) => address.get(name) === value);
         }""",
-        arg=[title, {"tournament": tournament, **fields}],
+        arg=[title, {"tournament": tournament, "group": None, **fields}],
     )
     settle(page)
     chosen = page.locator("select.choice").evaluate_all("all => all.map(one => one.selectedOptions[0].textContent)")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,9 +45,10 @@ def test_kept_figures_are_those_made_anew_until_something_is_judged(
         assert voted["comparisons"]
         assert voted["style"] == fresh["style"]
         with closing(Store.create(str(path))) as store:
-            store.save(
-                [(Task.PAIRWISE, "by-hand@1", result) for _, result in store.outcomes("sample", Task.PAIRWISE)[:1]]
-            )
+            known = [result for _, result in store.outcomes("sample", Task.PAIRWISE)[:1] if result is not None]
+            store.save([(Task.PAIRWISE, "by-hand@1", result) for result in known])
+            assert calibrated(cli, path) == voted, "what the store had changes nothing"
+            store.save([(Task.PAIRWISE, "by-hand@1", replace(result, judgment_id="f" * 32)) for result in known])
         with pytest.raises(AssertionError, match="made anew"):
             calibrated(cli, path)
 
