@@ -211,6 +211,7 @@ _PROBLEMS: Final = {
     "the database system is": "the database server starts or stops; run again in a moment",
     "Is the server running": "no database server answers there; start it, or mend the address",
     "Connection refused": "no database server answers there; start it, or mend the address",
+    "setsockopt(": "no database server answers there; start it, or mend the address",  # refused before it was set up
 }
 """What SQLite and PostgreSQL say, and what that means."""
 
