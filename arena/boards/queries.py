@@ -16,11 +16,12 @@ from arena.boards.nuggets import support_sign
 from arena.boards.results import grades
 from arena.data.dataset import groupings
 from arena.present.blocks import Board, Figure, Figures, Remarks, Section
-from arena.present.numbers import ALIGNED, COUNT, FIGURE, PERCENT, Number, clipped, counted
+from arena.present.numbers import ALIGNED, COUNT, FIGURE, PERCENT, POINTS, Number, clipped, counted
 from arena.present.picture import Cell, Matrix
 from arena.present.plain import plain
 from arena.present.table import Column, Table
 from arena.ratings.games import Floats
+from arena.ratings.rate import Ratings
 from arena.ratings.separation import QueryFigures, Record, Standings, divided, separations, standings
 from arena.stages import samples
 from arena.stages.exam.stored import stored_scores
@@ -165,15 +166,25 @@ class QueryBoard(Board):
         rows = [total, *labels.values()]
         return Matrix("queries", "", f"{heading}, queries by agents", caption, rows, agents, cells, "Query", links)
 
-    def scores_of(self, agent: str) -> Figures:
-        """One agent by every kind of score, over all queries."""
-        at, found = self.standings.agents.index(agent), []
+    def agents(self, ratings: Ratings | None) -> list[str]:
+        """Every agent, those with a rating first, in its order."""
+        rated = [row.agent for row in ratings.agents] if ratings else []
+        return [*rated, *(agent for agent in self.standings.agents if agent not in rated)]
+
+    def scores_of(self, agent: str, ratings: Ratings | None = None) -> Figures:
+        """One agent by its rating, if it has one, and by every kind of score, over all queries."""
+        at, found = self.standings.agents.index(agent), list[Figure]()
+        for row in ratings.agents if ratings else ():
+            if row.agent == agent:
+                place = f"Rank {row.rank} of {len(ratings.agents)}." if ratings and row.rank else ""
+                found.append(Figure("Rating", row.bt, POINTS, place, row.bt_low, row.bt_high))
         for kind in self.kinds:
             points, played = self.measured(kind)
             means = divided(points.sum(axis=0), played.sum(axis=0))
             if np.isfinite(means[at]):
-                place = 1 + int((means > means[at]).sum())
-                of = f"Place {place} of {int(np.isfinite(means).sum())}, on {int((played[:, at] > 0).sum()):,} queries."
+                better = int((means > means[at]).sum())
+                scored, on = int(np.isfinite(means).sum()), int((played[:, at] > 0).sum())
+                of = f"Place {1 + better} of {scored}, on {on:,} queries."
                 name, form = _NAMES[kind][0], FIGURE if kind == GRADE else PERCENT
                 ends = (None, None) if kind == GRADE else share_interval(points[:, at], played[:, at])
                 found.append(Figure(name, float(means[at]), form, of, *(ends or (None, None))))

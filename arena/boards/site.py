@@ -17,8 +17,8 @@ from arena.boards.queries import QueryBoard, query_board
 from arena.boards.report import TournamentReport, tournament_report
 from arena.data.dataset import Dataset
 from arena.data.games import GameKey, GameTable
-from arena.present.blocks import Block, Figure, Figures, Remarks, Section
-from arena.present.numbers import COUNT, POINTS, counted
+from arena.present.blocks import Block, Remarks, Section
+from arena.present.numbers import COUNT, counted
 from arena.present.report import MARK, Report, render, style_sheet
 from arena.present.table import Column, Table, first
 from arena.ratings.games import Floats
@@ -130,15 +130,10 @@ class _Site:
         return self._page("../", [], sections)
 
     def _of_agent(self, agent: str) -> Report:
-        ratings, scores = self.report.shown.board.ratings, list(self.board.scores_of(agent).items)
-        row = next((own for own in ratings.agents if own.agent == agent), None) if ratings else None
-        if row is not None and ratings is not None:
-            place = f"Rank {row.rank} of {len(ratings.agents)}." if row.rank else ""
-            scores.insert(0, Figure("Rating", row.bt, POINTS, place, row.bt_low, row.bt_high))
         every = self.board.failures_table(agent, lambda query_id, _: self._address(query_id, ""))
         worst = first(every, _WORST, "the heat map")
         sections = [
-            Section("agent", agent, "", [Figures(scores)]),
+            Section("agent", agent, "", [self.board.scores_of(agent, self.report.shown.board.ratings)]),
             Section("queries", "Queries, the worst first", "", [_without_links_to_games(worst)]),
         ]
         if agent in self.games.agents:
@@ -189,8 +184,7 @@ def _read(store: Store, tournament: str, source: str, *, below_coverage: bool) -
     report = tournament_report(store, tournament, source, below_coverage=below_coverage)
     board, games = query_board(store, tournament), cached_games(store, tournament)
     leaders = report.shown.board
-    rated = [row.agent for row in leaders.ratings.agents] if leaders.ratings else []
-    agents = [*rated, *(agent for agent in board.standings.agents if agent not in rated)]
+    agents = board.agents(leaders.ratings)
     numbers = {("queries", name): number for number, name in enumerate(board.queries, 1)}
     numbers |= {("agents", name): number for number, name in enumerate(sorted(agents), 1)}
     return _Site(

@@ -11,9 +11,7 @@ import streamlit as st
 from arena.boards.games import address_of, documents_on, lost_table, opponents_table, verdicts_table
 from arena.boards.queries import GAMES, QueryBoard, heading_of, queries_meant, query_board
 from arena.data.games import GameKey
-from arena.present.blocks import Figure, Figures
 from arena.present.files import html_block
-from arena.present.numbers import POINTS
 from arena.present.table import first
 from ui import data, text
 from ui.address import link, switch
@@ -42,9 +40,7 @@ def show(source: data.Source) -> None:
     if not board.queries:
         nothing("This tournament has no queries yet. Name a table of them in its YAML file and run `ragleague run`.")
         return
-    ratings = data.board(source).ratings
-    rated = [row.agent for row in ratings.agents] if ratings else []
-    agents = [*rated, *(agent for agent in board.standings.agents if agent not in rated)]
+    agents = board.agents(data.board(source).ratings)
     query, agent = (st.query_params.get(name, "") for name in ("query", "agent"))
     meant = queries_meant(query, board.queries) or []
     if query or agent:
@@ -158,11 +154,7 @@ def _show_query(source: data.Source, board: QueryBoard, agents: Sequence[str], q
 def _show_agent(source: data.Source, board: QueryBoard, agent: str) -> None:
     """One agent: its scores, its worst queries, whom it lost against, and why."""
     text.lead(agent)
-    ratings, scores = data.board(source).ratings, list(board.scores_of(agent).items)
-    if (row := next((row for row in ratings.agents if row.agent == agent), None) if ratings else None) is not None:
-        place = f"Rank {row.rank} of {len(ratings.agents)}." if ratings and row.rank else ""
-        scores.insert(0, Figure("Rating", row.bt, POINTS, place, row.bt_low, row.bt_high))
-    show_block(Figures(scores))
+    show_block(board.scores_of(agent, data.board(source).ratings))
     st.subheader("Worst queries", anchor=False)
     worst = first(
         board.failures_table(
