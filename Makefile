@@ -29,9 +29,9 @@ pytest: .venv/dev  ## the tests alone; more workers than two cores, since tests 
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest --collect-only >/dev/null  # rewrites assertions once, not once a worker
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
-frameworks: .venv/dev requirements/frameworks.txt  ## agents and data of other tools, with the real packages
-	$(UV) --no-deps --require-hashes -r requirements/frameworks.txt
-	$(BIN)/pytest -rA tests/retrieval_eval/agents/test_agents_of_frameworks.py tests/ragleague/test_loading.py
+frameworks: .venv/frameworks/tested  ## agents, data and traces of other tools, with the real packages
+	.venv/frameworks/bin/python -m pytest -rA tests/retrieval_eval/agents/test_agents_of_frameworks.py \
+	  tests/ragleague/test_loading.py tests/arena/data/test_traces.py
 
 release: .venv/dev  ## build wheel and sdist into dist/, check them, run the demo from the wheel in an empty environment
 	rm -rf dist
@@ -64,6 +64,15 @@ clean:  ## remove the environment and caches
 	$(UV) --require-hashes -r requirements/dev.txt
 	$(UV) $(TORCH_FROM) torch==2.13.0
 	# Of these packages little is imported: to compile that alone takes a fifth of the time for all.
-	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -c 'import ray, torch, transformers'
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -c 'import ray; from transformers import AutoModelForCausalLM, \
+	  AutoTokenizer, BertForQuestionAnswering, LlamaForCausalLM, T5ForConditionalGeneration'
 	sh tests/support/browser.sh
+	@touch $@
+
+# An environment of its own, before the one for tests: some of these packages add plugins to pytest.
+.venv/frameworks/tested: .venv/dev requirements/frameworks.txt
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python .venv/frameworks
+	$(BIN)/uv pip install --quiet --python .venv/frameworks/bin/python --no-deps --require-hashes -r requirements/frameworks.txt
+	echo "import site; site.addsitedir('$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')')" \
+	  > $$(.venv/frameworks/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/tests.pth
 	@touch $@

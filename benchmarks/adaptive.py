@@ -88,7 +88,7 @@ def at_random(rng: np.random.Generator, drawn: World, settings: AdaptiveSettings
     order = rng.permutation(len(every))
     asked = list[Meeting]()
     for start in range(0, len(every), settings.batch):
-        asked += [fixtures.meeting(*every[place]) for place in order[start : start + settings.batch]]
+        asked += [own for place in order[start : start + settings.batch] for own in fixtures.meetings(*every[place])]
         yield asked
 
 
@@ -113,7 +113,7 @@ def repeated_tests_err(drawn: World, meetings: list[Meeting]) -> tuple[bool, boo
     robust = sandwich(games, fitted)
     if robust is None or fitted.problems:
         return False, False
-    different = paired_tests(fitted.ratings, (robust.covariance,), robust.clusters).p_holm < 0.05
+    different = paired_tests(fitted.ratings, (robust.covariance,), robust.clusters)[1] < 0.05
     better = different & (fitted.ratings[:, np.newaxis] > fitted.ratings)
     false = better & (drawn.strengths[:, np.newaxis] <= drawn.strengths)
     first = np.flatnonzero(better.sum(axis=1) == len(better) - 1)

@@ -6,7 +6,7 @@ Prints the section "Corrected estimates" of benchmarks/README.md: ``python -m be
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -149,7 +149,7 @@ def _people_score(gap: float, draws: int = 400_000) -> float:
     return float((gap + noise > 0.3).mean() + 0.5 * (np.abs(gap + noise) <= 0.3).mean())
 
 
-def _tally(rows: list[tuple[tuple[Estimate, ...] | list[Estimate], ...]], truth: Floats) -> Tally:
+def _tally(rows: Sequence[Sequence[Sequence[Estimate]]], truth: Floats) -> Tally:
     hits, widths = np.zeros((len(rows), 3)), np.zeros((len(rows), 3))
     for at, row in enumerate(rows):
         for kind, estimates in enumerate(row):
@@ -157,8 +157,9 @@ def _tally(rows: list[tuple[tuple[Estimate, ...] | list[Estimate], ...]], truth:
             high = np.array([own.high for own in estimates], np.float64)
             hits[at, kind] = ((low <= truth) & (truth <= high)).mean()
             widths[at, kind] = (high - low).mean()
-    covered, width = hits.mean(axis=0), widths.mean(axis=0)
-    return Tally(*covered.tolist(), float(width[0]), float(width[1]))
+    corrected, people, judge = map(float, hits.mean(axis=0))
+    width, width_people, _ = map(float, widths.mean(axis=0))
+    return Tally(corrected, people, judge, width, width_people)
 
 
 FIGURES: dict[str, Callable[[str, int, Study, int], Tally]] = {

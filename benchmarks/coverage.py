@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -151,7 +152,9 @@ def of_figures(simulations: int, queries: int, seed: int) -> dict[str, float]:
     for name, (exact, draw) in worlds(queries, seed).items():
         rng = np.random.default_rng(seed)
         ends = [draw(rng, number)[1] for number in range(simulations)]
-        covered[name] = float(np.mean([None not in pair and pair[0] <= exact <= pair[1] for pair in ends]))
+        covered[name] = float(
+            np.mean([low is not None and high is not None and low <= exact <= high for low, high in ends])
+        )
     return covered
 
 
@@ -160,18 +163,18 @@ def worlds(queries: int, seed: int) -> dict[str, World]:
     rng = np.random.default_rng(seed)
     many = _labels(rng, MANY)
     found: dict[str, World] = {
-        "mean of scores": (0.4, lambda rng, number: _mean(rng, queries, number)),
+        "mean of scores": (0.4, partial(_mean, queries=queries)),
         "share, bootstrap": (
             _shares(many.sum(axis=0)[np.newaxis])[0],
-            lambda rng, n: _of_tables(rng, queries, n, _shares),
+            partial(_of_tables, queries=queries, statistic=_shares),
         ),
-        "share, Wilson by query": (_shares(many.sum(axis=0)[np.newaxis])[0], lambda rng, _: _wilson(rng, queries)),
+        "share, Wilson by query": (_shares(many.sum(axis=0)[np.newaxis])[0], partial(_wilson, queries=queries)),
     }
     for how in ("none", "linear", "quadratic"):
-        statistic = lambda tables, how=how: cohen_kappas(tables, how)
+        statistic = partial(cohen_kappas, weights=how)
         found[f"kappa, weights {how}"] = (
             float(statistic(many.sum(axis=0))),
-            lambda rng, number, statistic=statistic: _of_tables(rng, queries, number, statistic),
+            partial(_of_tables, queries=queries, statistic=statistic),
         )
     for agents in (6, 10, 30):
         for name, rank in (("tau", kendall_taus), ("rho", spearmans)):
@@ -179,7 +182,7 @@ def worlds(queries: int, seed: int) -> dict[str, World]:
             exact = float(np.nanmean(rank(a.mean(axis=2), b.mean(axis=2))))
             found[f"{name} of {agents} agents"] = (
                 exact,
-                lambda rng, number, agents=agents, rank=rank: _ranked(rng, agents, queries, number, rank),
+                partial(_ranked, agents=agents, queries=queries, rank=rank),
             )
     return found
 
@@ -200,19 +203,19 @@ def _shares(tables: Floats) -> Floats:
     return same
 
 
-def _of_tables(rng: np.random.Generator, queries: int, number: int, statistic: Callable[[Floats], Floats]) -> Drawn:
+def _of_tables(rng: np.random.Generator, number: int, queries: int, statistic: Callable[[Floats], Floats]) -> Drawn:
     tables = _labels(rng, queries)
     weights = np.vstack([np.ones(queries), query_weights(queries, SAMPLES, number)])
     return _estimated(statistic(np.tensordot(weights, tables, axes=1)), queries)
 
 
-def _wilson(rng: np.random.Generator, queries: int) -> Drawn:
+def _wilson(rng: np.random.Generator, _number: int, queries: int) -> Drawn:
     tables = _labels(rng, queries)
     ends = share_interval(np.trace(tables, axis1=1, axis2=2), tables.sum(axis=(1, 2)))
     return _shares(tables.sum(axis=0)[np.newaxis])[0], ends or (None, None)
 
 
-def _mean(rng: np.random.Generator, queries: int, number: int) -> Drawn:
+def _mean(rng: np.random.Generator, number: int, queries: int) -> Drawn:
     weights = np.vstack([np.ones(queries), query_weights(queries, SAMPLES, number)])
     return _estimated(weighted_means(rng.beta(0.8, 1.2, (1, queries)), weights)[:, 0], queries)
 
@@ -227,7 +230,7 @@ def _scores(rng: np.random.Generator, agents: int, queries: int, times: int) -> 
 
 
 def _ranked(
-    rng: np.random.Generator, agents: int, queries: int, number: int, rank: Callable[[Floats, Floats], Floats]
+    rng: np.random.Generator, number: int, agents: int, queries: int, rank: Callable[[Floats, Floats], Floats]
 ) -> Drawn:
     weights = np.vstack([np.ones(queries), query_weights(queries, SAMPLES, number)])
     x, y = (weighted_means(part[0], weights) for part in _scores(rng, agents, queries, 1))

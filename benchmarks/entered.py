@@ -1,7 +1,7 @@
 """Our files and functions that ``leaderboard`` on a tournament of two queries enters.
 
 A new process computes the leaderboard of the demo's first two queries under ``sys.setprofile``, and another one runs
-the whole command, which reads arguments and shows it: with games alone, and with the demo's three stages.
+the whole command, which reads arguments and shows it: with games alone, and with labels and criteria too.
 
 A file counts if its body or anything in it ran, a function if it ran. Functions are counted twice: those that are
 written as ones (``def`` and ``lambda``), and all code objects but the bodies of files, which are comprehensions and
@@ -28,7 +28,7 @@ from typing import Any
 import yaml
 
 PACKAGES = ("judges", "retrieval_eval", "arena")
-STAGES = {"games alone": ("retrieval", "criteria"), "games, labels, criteria": ()}
+STAGES = {"games alone": ("retrieval", "criteria", "exam", "nuggets"), "games, labels, criteria": ("exam", "nuggets")}
 """What is measured, and the sections of the demo's configuration that are left out for it."""
 BAR_FILES, BAR_FUNCTIONS = 80, 450
 _COMPREHENSIONS = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}

@@ -22,8 +22,6 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from benchmarks.memory import peak_mb
-
 BAR_S, BAR_MB = 5, 1000
 AGENTS, PASSAGES, ITEMS = 10, 20, 10
 """Of each query: 2000 pairs of passage and item."""
@@ -122,7 +120,7 @@ def of_file(name: str) -> Callable[[Path], None]:
 
 def tables(study: object, folder: Path) -> None:
     """Labels and their agreement with people's, the grid of every query, and what each item does to the leaderboard."""
-    from arena.boards.exam_agreement import of_labels
+    from arena.boards.exam_oversight import of_labels
     from arena.stages.exam.study import Study
     from retrieval_eval.data.trec import read_qrels
     from retrieval_eval.exam.oversight import graded_answers, grid_rows, influences, spurious_items, uncovered_passages
@@ -170,6 +168,14 @@ WAYS = {
     "table": (rows_of_table, of_file("grades.csv")),
     "workbench": (rows_of_workbench, of_file("graded.jsonl.gz")),
 }
+
+
+def peak_mb() -> float:
+    """The largest resident size of this process so far, in MB of 10**6 bytes."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024 / 1e6
+    raise RuntimeError("/proc/self/status has no VmHWM: this needs Linux")
 
 
 def main() -> None:

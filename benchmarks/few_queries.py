@@ -16,7 +16,8 @@ import numpy as np
 from arena.ratings.bootstrap import bootstrap
 from arena.ratings.bradley_terry import bradley_terry
 from arena.ratings.games import Games
-from arena.ratings.ranks import competition_ranks, fewest_queries, joint_differences, rank_intervals
+from arena.ratings.ranks import competition_ranks, joint_differences, rank_intervals
+from arena.ratings.results import fewest_queries
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,15 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from retrieval_eval.stats.bootstrap import Floats
+from retrieval_eval.stats.bootstrap import Floats, student
 from retrieval_eval.stats.paired import STAKES, interval, paired
 
 MARGIN, LEVEL, BATCH = 0.05, 0.95, 20
 QUERIES = (20, 50, 100, 200, 500, 1000)
 OF_LOOKS = 1000
 """Queries that are there while one looks after each batch."""
+HINDSIGHT = np.r_[np.geomspace(1e-3, 0.5, 100), 1 - np.geomspace(0.5, 1e-3, 40)[1:]]
+"""Stakes among which the best in hindsight is sought."""
 TRUTHS = {"equal": 0.0, "at the margin": -MARGIN, "worse": -2 * MARGIN}
 
 
@@ -66,21 +68,32 @@ def passes_t(d: Floats) -> NDArray[np.bool_]:
     return passed
 
 
-def first_pass(d: Floats, reach: float) -> Floats:
-    """Queries at which the gate that looks after each batch passes, infinite where it never does, shape (runs,)."""
+def capital(x: Floats, null: float, stakes: Floats) -> Floats:
+    """Log capital against ``null`` of each stake after each batch, shape (queries,) to (stakes, looks)."""
+    grown: Floats = np.log1p(np.outer(stakes, x / null - 1)).cumsum(axis=1)[:, BATCH - 1 :: BATCH]
+    return grown
+
+
+def first_passes(d: Floats, reach: float) -> tuple[Floats, Floats]:
+    """Queries at which a gate first passes that looks after each batch, infinite where it never does, shape (runs,).
+
+    By the interval that allows it, and by that of one look, which does not.
+    """
     null = (1 - MARGIN / reach) / 2
     looks = np.arange(BATCH, d.shape[1] + 1, BATCH)
-    found = np.full(len(d), np.inf)
+    once = np.array([student(LEVEL, n) ** 2 / 2 for n in looks])
+    found = np.full((2, len(d)), np.inf)
     for run, own in enumerate((1 + d / reach) / 2):
-        capital = np.log1p(np.outer(STAKES, own / null - 1)).cumsum(axis=1)[:, looks - 1]
-        passed = scipy.special.logsumexp(capital, axis=0) - np.log(STAKES.size) > np.log(2 / (1 - LEVEL))
-        if passed.any():
-            found[run] = looks[passed.argmax()]
+        valid = scipy.special.logsumexp(capital(own, null, STAKES), axis=0) - np.log(STAKES.size)
+        best = (capital(own, null, HINDSIGHT) + np.log1p(-HINDSIGHT)[:, None]).max(axis=0)
+        for passed, at in ((valid > np.log(2 / (1 - LEVEL)), found[0]), (best > once, found[1])):
+            at[run] = looks[passed.argmax()] if passed.any() else np.inf
         if run < 5:  # the same as the gate itself says
-            at = int(looks[passed.argmax()]) if passed.any() else d.shape[1]
+            at = int(min(found[0, run], d.shape[1]))
             verdict = paired(d[run, :at], MARGIN, reach=reach, any_look=True).verdict
-            assert (verdict in ("better", "not worse")) == bool(passed.any())
-    return found
+            assert (verdict in ("better", "not worse")) == np.isfinite(found[0, run])
+            assert found[1, run] == next((n for n in looks if passes_once(d[run, :n], reach)), np.inf)
+    return found[0], found[1]
 
 
 def main() -> None:
@@ -92,21 +105,20 @@ def main() -> None:
         for truth, value in TRUTHS.items():
             rng = np.random.default_rng(24)
             drawn = [draw(rng, value, (runs, n)) for n in QUERIES]
-            once = [np.mean([passes_once(own, reach) for own in d]) for d in drawn]
+            once = [float(np.mean([passes_once(own, reach) for own in d])) for d in drawn]
             _line(kind, truth, "one look", once)
-            _line(kind, truth, "Student's t", [passes_t(d).mean() for d in drawn])
+            _line(kind, truth, "Student's t", [float(passes_t(d).mean()) for d in drawn])
     print("\n| | truth | passes at any look | one look again and again | median queries until it passes |")
     print("|---|---|---|---|---|")
     for kind, (draw, reach) in KINDS.items():
         for truth, value in TRUTHS.items():
             d = draw(np.random.default_rng(25), value, (runs, OF_LOOKS))
-            at = first_pass(d, reach)
-            part = d[: runs // 4]
-            again = np.mean(
-                [any(passes_once(own[:n], reach) for n in range(BATCH, OF_LOOKS + 1, BATCH)) for own in part]
-            )
+            at, again = first_passes(d, reach)
             median = f"{np.median(at):,.0f}" if np.isfinite(np.median(at)) else "-"
-            print(f"| {kind} | {truth} | {np.isfinite(at).mean():.1%} | {again:.1%} | {median} |", flush=True)
+            print(
+                f"| {kind} | {truth} | {np.isfinite(at).mean():.1%} | {np.isfinite(again).mean():.1%} | {median} |",
+                flush=True,
+            )
 
 
 def _line(kind: str, truth: str, method: str, shares: list[float]) -> None:

@@ -25,7 +25,7 @@ from judges.contracts import allowed_replies
 from judges.providers import local_model, open_provider
 from judges.providers.local import local_source
 from judges.providers.local_model import Conversation, LocalModel
-from judges.providers.local_scores import Scores, scored
+from judges.providers.transformers import Scores, scored
 from judges.spec import JudgeSpec
 from judges.types import Completion, Inputs, Prompt, Query, ReplyContract, Task
 from tests.support.tiny_models import save_random_chat_model
@@ -132,8 +132,8 @@ def dissected(model: LocalModel, asked: Sequence[Conversation], size: int) -> No
         return list(model.generate(asked, size))
 
     shares = score()
-    plain = {"_WORTH_SHARING": CONTEXT}
-    fifo = {"arranged": as_they_come}
+    plain: dict[str, Any] = {"_WORTH_SHARING": CONTEXT}
+    fifo: dict[str, Any] = {"arranged": as_they_come}
     seconds = {"scored": timed(score), "written": timed(write)}
     with mock.patch.multiple(local_model, **plain):
         seconds |= {"scored, nothing shared": timed(score), "written, nothing shared": timed(write)}

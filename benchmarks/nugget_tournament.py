@@ -13,7 +13,7 @@ from contextlib import closing
 from pathlib import Path
 
 from arena.boards.results import game_verdicts
-from arena.cli.console import Bars
+from arena.cli.trace import Bars
 from arena.config.whole import Config, load_config
 from arena.run import tournament
 from arena.store import Store

@@ -55,8 +55,11 @@ def _data(agents: int, queries: int) -> Dataset:
 
 
 def _answer(query: int, agent: int) -> str:
+    """60 to 139 words with as many list items, citations and confident words as answers of language models have."""
     length = 60 + (query * 7 + agent * 13) % 80
-    words = (f"word{(query + agent * 3 + place) % 97}" for place in range(length))
+    words = [f"word{(query + agent * 3 + place) % 97}" for place in range(length)]
+    for every, mark in ((23 + agent % 5, "\n- "), (17 + query % 7, "[1]"), (31 + (query + agent) % 11, "clearly")):
+        words[every::every] = [f"{word} {mark}" for word in words[every::every]]
     return f"Answer {agent} to {query}: {' '.join(words)}"
 
 

@@ -77,7 +77,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.way:
         started = time.perf_counter()
-        size = {"ours": ours, "plain": plain}[given.way](given.paths, given.depth)
+        size: float = {"ours": ours, "plain": plain}[given.way](given.paths, given.depth)
         seconds, memory = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         print(size, seconds, memory)
         return
@@ -88,7 +88,7 @@ def main() -> None:
         for way in ("plain", "ours"):
             command = [sys.executable, "-m", "benchmarks.pool", "--way", way, "--depth", str(given.depth)]
             said = subprocess.run([*command, *map(str, paths)], check=True, capture_output=True, text=True).stdout
-            size, seconds, memory = (float(part) for part in said.split())
+            size, seconds, memory = map(float, said.split())
             found[way] = seconds
             print(f"{way:<6} {size:8.0f}  {seconds:7.1f} {memory:4.0f}  {seconds / found['plain']:15.2f}")
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from arena.ratings.games import Games
-from arena.ratings.rate import RatingSettings, rate_games
-from arena.ratings.results import PairDifference
+from arena.ratings.rate import rate_games
+from arena.ratings.results import PairDifference, RatingSettings
 from benchmarks.few_queries import World, simulated
 
 SETTINGS = RatingSettings(tournaments=0, fragility="none")

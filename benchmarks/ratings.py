@@ -12,6 +12,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +70,7 @@ def games_of(table: pd.DataFrame) -> Games:
     """The table as games."""
     agents, sides = np.unique(np.concatenate([table.agent_a, table.agent_b]).astype(str), return_inverse=True)
     queries, query = np.unique(np.asarray(table.query_id, str), return_inverse=True)
-    outcome = table.verdict.map({"A": 1, "TIE": 0, "B": -1}).to_numpy(np.int8)
+    outcome = np.asarray(table.verdict.map({"A": 1, "TIE": 0, "B": -1}), np.int8)
     a, b = np.split(sides.astype(np.int32), 2)
     judge = np.zeros(len(table), np.int32)
     columns = VerdictTable(tuple(agents), a, b, outcome, tuple(queries), query.astype(np.int32), ("",), judge)
@@ -134,6 +135,11 @@ def orders_by_evalica(columns: dict[str, NDArray[Any]], orders: int) -> None:
         evalica.elo(**as_lists({name: column[order] for name, column in columns.items()}), k=32.0)
 
 
+def elo_of_table(table: pd.DataFrame) -> object:
+    """From names, as a peer is given them."""
+    return elo(games_of(table))
+
+
 def compare_elo(small: pd.DataFrame, large: pd.DataFrame, repeats: int) -> None:
     """Elo over 500 orders, from a table of names."""
     elo(games_of(small))  # numba loads and compiles
@@ -141,9 +147,9 @@ def compare_elo(small: pd.DataFrame, large: pd.DataFrame, repeats: int) -> None:
         games = games_of(table)
         named, numbered = evalica_columns(games, names=True), evalica_columns(games)
         jobs: dict[str, Job] = {
-            "ours": lambda t=table: elo(games_of(t)),
-            "named": lambda c=named, n=orders: orders_by_evalica(c, n),
-            "numbered": lambda c=numbered, n=orders: orders_by_evalica(c, n),
+            "ours": partial(elo_of_table, table),
+            "named": partial(orders_by_evalica, named, orders),
+            "numbered": partial(orders_by_evalica, numbered, orders),
         }
         found = take_turns(jobs, times)
         name = f"Elo, {ORDERS} orders of {len(games):,} games"

@@ -11,8 +11,8 @@ import os
 import tempfile
 from pathlib import Path
 
+from benchmarks.judging import Measured, measure, write_data
 from benchmarks.loopback import server
-from benchmarks.runtime import Measured, measure, write_data
 
 BAR = 1.6
 """How many times one worker's calls per second are asked of two."""

@@ -36,7 +36,7 @@ import sys
 from pathlib import Path
 from arena.config.whole import load_config
 from arena.run.tournament import run
-from benchmarks.runtime import Silent
+from benchmarks.judging import Silent
 assert run(load_config(Path(sys.argv[1])), Silent()).complete
 """
 

@@ -30,7 +30,7 @@ def with_words(folder: Path, table: Path) -> None:
         writer.writerows(games)
 
 
-def discriminations(table: Path) -> dict[str, tuple[float, float, float]]:
+def discriminations(table: Path) -> dict[str, tuple[float, float | None, float | None]]:
     """How well each judge tells the agents apart, with an interval."""
     panel = panel_ratings(read_verdicts(table, skip_empty=True).verdicts)
     return {judge.judge: (judge.discrimination, judge.low, judge.high) for judge in panel.judges}

@@ -18,7 +18,7 @@ import aiohttp
 import httpx2
 import openai
 
-from benchmarks.runtime import server
+from benchmarks.loopback import server
 from judges.providers.openai import OpenAIProvider
 from judges.spec import JudgeSpec
 from tests.support.prompts import pairwise

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -33,6 +32,15 @@ class Used:
 
 
 COMMAND = "from arena.cli.main import main; main()"
+_LAUNCH = """
+import os, resource, subprocess, sys, time
+started = time.perf_counter()
+status = subprocess.call(sys.argv[2:])
+used, seconds = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter() - started
+os.write(int(sys.argv[1]), f"{seconds} {used.ru_utime + used.ru_stime} {used.ru_maxrss}".encode())
+sys.exit(status != 0)
+"""
+"""Starts the command from a small process: the system counts memory of whoever starts one as its own."""
 
 
 def run(*words: str, python: str = COMMAND) -> Used:
@@ -45,17 +53,19 @@ def run(*words: str, python: str = COMMAND) -> Used:
     Raises:
         RuntimeError: it failed.
     """
-    started = time.perf_counter()
-    with tempfile.TemporaryFile("w+") as printed:
-        command = [sys.executable, "-c", python, *words]
-        process = subprocess.Popen(command, stdout=printed)
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
-            raise RuntimeError(f"{' '.join(words)}: exit status {process.returncode}")
-        printed.seek(0)
-        seconds = time.perf_counter() - started
-        return Used(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024 / 1e6, printed.read())
+    told, tell = os.pipe()
+    command = [sys.executable, "-c", python, *words]
+    launch = [sys.executable, "-I", "-S", "-c", _LAUNCH, str(tell), *command]
+    # As installed: of a checkout where Python may write no bytecode, every start would compile all that it imports.
+    around = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run(launch, stdout=subprocess.PIPE, text=True, pass_fds=(tell,), check=False, env=around)
+    os.close(tell)
+    with os.fdopen(told) as said:
+        figures = said.read().split()
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(words)}: it failed")
+    seconds, cpu_s, peak_kb = map(float, figures)
+    return Used(seconds, cpu_s, peak_kb * 1024 / 1e6, done.stdout)
 
 
 @contextmanager

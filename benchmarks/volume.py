@@ -13,7 +13,7 @@ import json
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from itertools import combinations, pairwise
 from pathlib import Path
 
@@ -58,6 +58,12 @@ def fill(location: str, verdicts: int) -> None:
         if connection.dialect.name != "sqlite":
             connection.exec_driver_sql("ANALYZE")
     store.close()
+
+
+def forget(location: str) -> None:
+    """Take kept figures away, so that the next leaderboard makes its own."""
+    with closing(Store.create(location)) as store, store._write(alone=True):
+        pass
 
 
 def _outcomes(rng: np.random.Generator) -> NDArray[np.int8]:
@@ -112,7 +118,7 @@ def main() -> None:
 def report(location: str) -> None:
     """Say what the leaderboard took, the server's part included, and whether it is right."""
     with server_used(location) as server:
-        took = run("leaderboard", location, "--quick", "--format", "json")
+        took = run("leaderboard", location, "--format", "json")
     agents = sorted(json.loads(took.output)["agents"], key=lambda row: row["agent"])
     games = sum(row["games"] for row in agents) // 2
     in_order = all(weaker["bt"] < stronger["bt"] for weaker, stronger in pairwise(agents))

@@ -21,9 +21,10 @@ from typer.main import get_group
 
 from arena.cli.app import app
 from arena.config.whole import Config
-from arena.present.glossary import TERMS
+from arena.present.table import TERMS
+from arena.stages import FURTHER
 from judges.sections import Section
-from retrieval_eval.data.names import NAMES
+from retrieval_eval.data.rows import NAMES
 
 DOCS = Path(__file__).parent
 QUOTE = '"'
@@ -37,6 +38,8 @@ def sections(model: type[Section], path: str = "") -> Iterator[tuple[str, type[S
         for inner in sections_in(field.annotation):
             below = f"{path}.{name}".lstrip(".")
             yield from sections(inner, f"{below}.NAME" if "dict" in str(field.annotation) else below)
+    for key, stage in FURTHER.items() if model is Config else ():
+        yield key, stage.load("SECTION")
 
 
 def sections_in(annotation: Any) -> list[type[Section]]:
@@ -96,6 +99,7 @@ def keys() -> str:
         for name, field in model.model_fields.items():
             if only_sections(field.annotation):
                 purposes[f"{path}.{name}".lstrip(".")] = meanings(model)[name]
+    purposes |= {key: one_line(stage.load("SECTION").__doc__) for key, stage in FURTHER.items()}
     parts = []
     for model, paths in places.items():
         texts = meanings(model)
@@ -153,6 +157,9 @@ def columns() -> str:
 _HOLDS = {
     "qid": "id of the query; without it, queries are told apart by their texts",
     "query": "text of the query; in a table of queries also `text`, `title`, `topic`, `narrative`",
+    "messages": "what was said before the query in its [conversation](conversations.md)",
+    "conversation": "of a query: the conversation that it is a turn of",
+    "turn": "of a query: its place there, from 1",
     "agent": "whose answer it is; without it, the file's name",
     "answer": "its text; it may be empty, and is judged then like any other",
     "passages": "a list of the texts that were retrieved for the answer",
@@ -170,12 +177,7 @@ def names() -> str:
     return "\n".join(["column | holds | other names", "---|---|---", *rows])
 
 
-PARTS = {
-    "configuration.md": keys,
-    "commands.md": commands,
-    "reading-the-output.md": columns,
-    "your-data.md": names,
-}
+PARTS = {"configuration.md": keys, "commands.md": commands, "reading-the-output.md": columns, "your-data.md": names}
 _PART = re.compile(r"(<!-- made by 'python -m docs.make_reference' -->\n).*?(<!-- end -->)", re.DOTALL)
 
 

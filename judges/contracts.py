@@ -78,12 +78,7 @@ def json_schema(contract: ReplyContract) -> dict[str, Any]:
         else:
             kind = "integer" if all(isinstance(word, int) for word in words) else "string"
             properties[name] = {"type": kind, "enum": list(words)}
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 def number_asked(contract: ReplyContract) -> str:

@@ -1,10 +1,16 @@
-"""One tree of errors. What a user can cause is an ``InputError`` and prints as one line, exit status 2."""
+"""One tree of errors, and when to stop asking. What a user can cause is an ``InputError``: one line, exit status 2."""
 
 from __future__ import annotations
 
+import errno
 import logging
+import math
 import shlex
+import stat
 import sys
+import time
+from collections import Counter
+from contextlib import suppress
 from functools import partial
 from importlib import metadata, util
 from pathlib import Path
@@ -34,7 +40,6 @@ class MissingExtraError(InputError):
     """A library of an optional extra is not installed."""
 
     def __init__(self, extra: str, purpose: str) -> None:
-        from judges.errors import how_to_install
 
         super().__init__(f"{purpose} needs the extra '{extra}', which is not installed: {how_to_install(extra)}")
 
@@ -47,6 +52,39 @@ class DataError(InputError):
         where = f"{path}:{line}" if line is not None else str(path)
         shown = "" if value is None else f" ({_shortened(value)!r})"
         super().__init__(f"{where}: {problem}{shown}")
+
+
+def reason(error: OSError) -> str:
+    """Why a file cannot be read or written, in the system's words, and what to do."""
+    help_ = _HELP.get(error.errno or 0)
+    return f"{error.strerror or error}{f'; {help_}' if help_ else ''}"
+
+
+def a_file(path: Path) -> Path:
+    """The path again, if what stands there ends: reading a pipe or a device may wait for ever.
+
+    Raises:
+        OSError: it is a pipe, a socket or a device.
+    """
+    with suppress(FileNotFoundError):
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            raise OSError(errno.ENXIO, "a pipe or a device stands there")
+    return path
+
+
+_HELP: Final = {
+    errno.EACCES: "allow it, or name another",
+    errno.EEXIST: "a file stands where the folder should; name another",
+    errno.EISDIR: "name a file",
+    errno.ELOOP: "the link leads to itself; name a file",
+    errno.ENAMETOOLONG: "shorten it",
+    errno.ENOENT: "make its folder, or name another",
+    errno.ENOSPC: "make room, or name another disk",
+    errno.ENOTDIR: "a file stands where its folder should",
+    errno.ENXIO: "name a file",
+    errno.EROFS: "name another place",
+}
 
 
 class StoreError(RagleagueError):
@@ -130,7 +168,7 @@ TO_DO = {
     "connection": "start the server, or mend {address}",
     "timeout": "raise 'timeout_s', or lower 'concurrency'",
     "rate_limit": "lower 'concurrency', or set 'requests_per_minute'",
-    "server_error": "look at the server, and at {address}",
+    "server_error": "check the server and {address}",
     "bad_request": "mend the setting that the server names",
     "authentication": "check the key in {key}",
     "quota": "add credit to the account of the key in {key}",
@@ -138,7 +176,7 @@ TO_DO = {
     "content_filter": "choose another 'model', or loosen the filter",
     "truncated": "raise 'max_tokens'",
     "empty": "raise 'max_tokens', or choose another 'model'",
-    "contract": "'ragleague failures' shows the replies; choose another 'model', or mend the prompt",
+    "contract": "try another 'model' or prompt (see 'ragleague failures')",
     "exception": "mend the function",
 }
 """What mends a cause that holds for every call; ``{address}`` and ``{key}`` are what the judge has them from."""
@@ -148,7 +186,7 @@ RETRIED_NEXT_RUN = frozenset(CAUSES.keys() - _OF_THE_TEXTS)
 """Causes under which nothing was said about the texts judged: the next run asks again."""
 
 
-def _shortened(value: str, limit: int = 80) -> str:
+def _shortened(value: str, limit: int = 50) -> str:
     return value if len(value) <= limit else value[: limit - 1] + "…"
 
 
@@ -177,3 +215,42 @@ def how_to_install(extra: str) -> str:
 
 PROGRESS: Final = logging.getLogger("ragleague.progress")
 """A line for each thing that takes time: a model that is loaded, a batch that is looked for."""
+
+
+FEW: Final = 5
+"""Calls, or judgments, that may fail for one cause."""
+_SAY_NOTHING: Final = frozenset({"stopped", "budget", "cancelled", "not_recorded"})
+"""Causes that tell nothing of the settings: recordings need not hold every prompt."""
+
+
+class Misses:
+    """Counts failures by their cause since the last success.
+
+    Args:
+        patience_s: how long failures may go on after a success; before any, a few are enough.
+    """
+
+    def __init__(self, patience_s: float = math.inf) -> None:
+        self._patience_s, self._counts = patience_s, Counter[str]()
+        self._since: float | None = None
+        self.over = False
+        """Whether something has succeeded."""
+
+    def hit(self) -> None:
+        """Something succeeded."""
+        self._counts.clear()
+        self._since, self.over = None, True
+
+    def miss(self, cause: str) -> bool:
+        """Count a failure; returns whether it is time to stop."""
+        if cause in _SAY_NOTHING or (self.over and cause not in RETRIED_NEXT_RUN):
+            return False
+        self._counts[cause] += 1
+        self._since = self._since or time.monotonic()
+        long = not self.over or time.monotonic() - self._since >= self._patience_s
+        return long and self._counts[cause] >= FEW
+
+    def alike(self, message: str) -> str:
+        """Why somebody is not asked any more: the last of the failures, and how many there were or for how long."""
+        how = f"nothing but failures for {self._patience_s:g} s" if self.over else f"{FEW} failures alike"
+        return f"{how}: {message}"

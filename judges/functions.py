@@ -11,16 +11,19 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from types import ModuleType
+from tokenize import TokenError
+from types import CodeType, ModuleType
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import AfterValidator, ValidationInfo
 
 from judges.errors import InputError, ProviderError
 from judges.masking import one_line
-from judges.sections import beside_file
+from judges.sections import beside_file, nearest
 
 
 def _usable(given: str | Callable[..., Any], info: ValidationInfo) -> str | Callable[..., Any]:
@@ -28,7 +31,7 @@ def _usable(given: str | Callable[..., Any], info: ValidationInfo) -> str | Call
         return given
     found = re.fullmatch(r"(?:(?P<file>.+\.py)|[A-Za-z_][\w.]*):(?P<name>[A-Za-z_][\w.]*)", given)
     if found is None:
-        raise ValueError("is written module:function or file.py:function")
+        raise ValueError(f"is written module:function or file.py:function, not {given!r}")
     return given if found["file"] is None else f"{beside_file(Path(found['file']), info)}:{found['name']}"
 
 
@@ -37,7 +40,11 @@ Named: TypeAlias = Annotated[str | Callable[..., Any], AfterValidator(_usable)]
 
 
 def load_function(named: str | Callable[..., Any]) -> tuple[Callable[..., Any], str]:
-    """A function, and a hash of the file that holds it, or of its own source where it was given itself.
+    """A function, and a hash of what decides its replies.
+
+    That is the file that holds it; of a function that was given itself its own source, with the texts and numbers that
+    are bound to it: defaults, arguments of a ``partial``, variables of the function around it. What it calls, and what
+    an object holds, is not seen.
 
     A class stands for what it makes without arguments, which must be callable.
 
@@ -50,14 +57,16 @@ def load_function(named: str | Callable[..., Any]) -> tuple[Callable[..., Any], 
     try:
         module = _from_file(Path(where)) if where.endswith(".py") else importlib.import_module(where)
     except FileNotFoundError:
-        raise InputError(f"{where}: no such file") from None
-    except Exception as error:
-        raise InputError(f"{where} cannot be imported: {one_line(f'{type(error).__name__}: {error}')}") from error
+        raise InputError(f"{where}: no such file; check its name and folder") from None
+    except (Exception, SystemExit) as error:
+        said = one_line(f"{type(error).__name__}: {error}")
+        raise InputError(f"{where}: cannot be imported: {said}; mend that first") from error
     found: Any = module
     for part in name.split("."):
         found = getattr(found, part, None)
     if not callable(found):
-        raise InputError(f"{where} has no function {name!r}")
+        own = [each for each, value in vars(module).items() if callable(value) and not each.startswith("_")]
+        raise InputError(f"{where}: no function {name!r}{nearest(name, own) if own else '; write it'}")
     source = getattr(module, "__file__", None)
     return _instance(found), _digest(Path(source).read_bytes()) if source else ""
 
@@ -66,6 +75,8 @@ def name_of(named: str | Callable[..., Any]) -> str:
     """How a function is called, without the place where it stands."""
     if isinstance(named, str):
         return named.rpartition(":")[2]
+    if isinstance(named, partial):
+        return name_of(named.func)
     return str(getattr(named, "__qualname__", type(named).__qualname__))
 
 
@@ -83,12 +94,33 @@ def _instance(found: Callable[..., Any]) -> Callable[..., Any]:
 
 def _source(function: Callable[..., Any]) -> bytes:
     """What decides what a function does, as far as it can be seen."""
+    if isinstance(function, partial):
+        return _source(function.func) + _bound([*enumerate(function.args), *sorted(function.keywords.items())])
     shown = function if hasattr(function, "__qualname__") else type(function)
+    code = getattr(function, "__code__", getattr(getattr(shown, "__call__", None), "__code__", None))  # noqa: B004
     try:
-        return inspect.getsource(shown).encode()
-    except (OSError, TypeError):  # typed at a prompt, or not written in Python
-        code = getattr(function, "__code__", getattr(getattr(shown, "__call__", None), "__code__", None))  # noqa: B004
-        return name_of(function).encode() if code is None else code.co_code + repr(code.co_consts).encode()
+        source = inspect.getsource(shown).encode()
+    except (OSError, TypeError, SyntaxError, TokenError):  # typed at a prompt, edited since, or not written in Python
+        source = name_of(function).encode() if code is None else _compiled(code)
+    if not inspect.isfunction(function):
+        return source
+    around = []
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with suppress(ValueError):  # not assigned yet
+            around.append((name, cell.cell_contents))
+    defaults = [*enumerate(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).items()]
+    return source + _bound([*defaults, *around])
+
+
+def _compiled(code: CodeType) -> bytes:
+    inner = [_compiled(each) if isinstance(each, CodeType) else repr(each).encode() for each in code.co_consts]
+    return b" ".join([code.co_code, repr(code.co_names).encode(), *inner])
+
+
+def _bound(values: Sequence[tuple[object, object]]) -> bytes:
+    """The texts and numbers among values; other objects change while they are used, or have no words of their own."""
+    told = [(name, value) for name, value in values if isinstance(value, str | int | float)]
+    return repr(told).encode() if told else b""
 
 
 def _digest(content: bytes) -> str:

@@ -12,15 +12,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from judges.errors import (
+    PROGRESS,
     ConfigError,
     JudgeStoppedError,
+    Misses,
     NoServiceError,
     ProviderError,
     ReplyError,
     StillWaitingError,
     TransientError,
 )
-from judges.misses import Misses, alike
 from judges.pace import Pace
 from judges.parse import ParsedReply, parse_reply
 from judges.providers import Provider, open_provider
@@ -144,6 +145,8 @@ MAX_REASKS = 2
 """How often a judge is told what is wrong with its reply before the judgment counts as failed."""
 
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 60.0
+_STARTING_S = 60.0
+"""Seconds beyond all attempts in which a server that has not replied yet may still be starting."""
 _CHARACTERS_PER_TOKEN = 4
 Result = Judgment | JudgeFailure
 
@@ -220,7 +223,8 @@ class Judge:
         # What waits in batches together could cost many times the budget, before the first price is known.
         left_usd = self._left_usd if spec.in_batches and spec.max_cost_usd is not None else None
         asks_elsewhere = (spec.provider in VENDORS or spec.provider == "python") and not spec.in_batches
-        self._unserved, self._failed = Misses(), Misses()
+        self._unserved, self._failed = Misses(), Misses(spec.retry_s)
+        self._failing_since: float | None = None
         if spec.in_batches:  # what has come back is paid for, and the rest has been sent
             self._unserved.hit()
             self._failed.hit()
@@ -265,7 +269,7 @@ class Judge:
         if isinstance(result, Judgment):
             self._failed.hit()
         elif result is not None and self._failed.miss(result.cause):
-            self.halt(JudgeStoppedError(result.cause, alike(result.message)))
+            self.halt(JudgeStoppedError(result.cause, self._failed.alike(result.message)))
         return result
 
     async def _judged(self, request: Request) -> Result | None:
@@ -328,14 +332,25 @@ class Judge:
                 attempts += 1
                 if attempts == 1:
                     failed_at, in_line_s = time.perf_counter(), account.in_line_s
-                wait_s = self._backoff_s(attempts, error)
+                wait_s = self._backoff_s(min(attempts, self.spec.max_attempts - 1), error)
                 trying_s = time.perf_counter() - failed_at - (account.in_line_s - in_line_s)
-                if attempts >= self.spec.max_attempts or trying_s + wait_s >= self.spec.retry_s:
+                last = attempts >= self.spec.max_attempts and not self._may_be_starting(error)
+                if last or trying_s + wait_s >= self.spec.retry_s:
                     raise
             else:
                 account.error = None
                 return completion
             await self._sleep(wait_s)
+
+    def _may_be_starting(self, error: TransientError) -> bool:
+        """Whether a server that fails, but is there, gets more attempts than by default: it has not replied yet."""
+        if self._unserved.over or isinstance(error, NoServiceError) or "max_attempts" in self.spec.model_fields_set:
+            return False
+        now = time.perf_counter()
+        if self._failing_since is None:
+            self._failing_since = now
+            PROGRESS.info("judge %s: %s; asked again for up to %.0f s", self.name, error, _STARTING_S)
+        return now - self._failing_since < _STARTING_S
 
     def _backoff_s(self, attempts: int, error: TransientError) -> float:
         """At least what the server asked for, else exponential with full jitter; batches go out at one time anyway."""
@@ -367,7 +382,7 @@ class Judge:
             account.end_call(sent, replied=False)
             self._note(account, sent, error=error)
             if isinstance(error, NoServiceError) and self._unserved.miss(error.cause):
-                error = JudgeStoppedError(error.cause, alike(str(error)))
+                error = JudgeStoppedError(error.cause, self._unserved.alike(str(error)))
             if error.cause == "rate_limit":
                 self._pace.slow_down(ticket, error.retry_after_s)
                 self._check_wait(error)
@@ -417,12 +432,7 @@ class Judge:
             self.halt()
 
     def _note(
-        self,
-        account: Account,
-        sent: float,
-        completion: Completion | None = None,
-        *,
-        error: ProviderError | None = None,
+        self, account: Account, sent: float, completion: Completion | None = None, *, error: ProviderError | None = None
     ) -> None:
         latency_s = time.perf_counter() - sent
         if completion is not None:
@@ -525,12 +535,15 @@ async def _work_off(judge: Asked, source: Source, sink: Sink) -> None:
     free = asyncio.Semaphore(judge.at_once)
 
     async def work(request: Any) -> None:
+        """Judge one request and, in the same place, those that are ready behind it: the next leaves at once."""
         try:
-            result = await judge.judge(request)
-            if result is None:
-                source.put_back(request)
-            else:
+            while request is not None:
+                result = await judge.judge(request)
+                if result is None:
+                    source.put_back(request)
+                    break
                 await sink(judge.name, request, result)
+                request = None if judge.halted.is_set() else source.take()
         finally:
             free.release()
 

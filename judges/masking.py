@@ -136,7 +136,6 @@ def _plainer(text: str) -> str:
 
 
 def _is_in(text: str) -> bool:
-    """Whether a key can be read in a text without decoding anything."""
     folded = _folded(text)
     for key in tuple(_keys.values()):
         if key.exact in text or any(needle in folded for needle in key.needles):
@@ -176,7 +175,6 @@ def _without(text: str) -> str:
 
 
 def _character(escape: re.Match[str]) -> str:
-    """What an escape stands for."""
     unicode, byte, control, percent, entity = escape.groups()
     if code := unicode or byte or percent:
         return chr(int(code, 16))
@@ -186,7 +184,6 @@ def _character(escape: re.Match[str]) -> str:
 
 
 def _hits(text: str) -> Iterator[tuple[int, int]]:
-    """Where keys stand in a text, as it is."""
     letters, places = bytearray(), array("q")
     for at, each in enumerate(text):
         if letter := _letter(each):
@@ -223,7 +220,6 @@ def _widened(folded: bytes, at: int, needle: bytes, key: bytes) -> tuple[int, in
 
 
 def _starred(text: str, key: _Key) -> Iterator[tuple[int, int]]:
-    """Where a key stands with its middle starred out: enough of the beginning, and what follows of its end."""
     for match in key.starred.finditer(text):
         rest = text[match.end() : match.end() + len(key.exact)]
         shown = next((size for size in range(len(rest), _TAIL - 1, -1) if key.exact.endswith(rest[:size])), 0)

@@ -166,7 +166,6 @@ def _entries(text: str, contract: ReplyContract, inputs: Inputs, kind: str) -> l
 
 
 def _bare_list(body: str, name: str, inputs: Inputs) -> Mapping[str, Any] | None:
-    """A reply that is nothing but the list, in JSON's or Python's spelling, as the object that was asked for."""
     given = read_relaxed(body) if body.startswith("[") else None
     if not isinstance(given, list):
         return None
@@ -217,7 +216,6 @@ class _JsonObject:
 
 
 def _objects(text: str) -> Iterator[_JsonObject]:
-    """The outermost JSON objects in a text."""
     decoder = json.JSONDecoder(object_pairs_hook=_without_repeated_keys, strict=False)  # lines may break within texts
     tried = 0
     start = _OBJECT_START.search(text)
@@ -341,6 +339,7 @@ def _ends_in_quote(lines: Sequence[str], piece: str) -> bool:
 
 def _texts(inputs: Inputs) -> Iterable[str]:
     yield inputs.query.text
+    yield from (message.text for message in inputs.query.messages)
     yield from inputs.query.columns.values()
     for entry in inputs.documents:
         yield entry.document.text
@@ -353,7 +352,7 @@ def _texts(inputs: Inputs) -> Iterable[str]:
 
 
 def _whole(inputs: Inputs) -> Iterable[str]:
-    """The texts that nobody would repeat as a whole: not a title, a name, or an entry of a list to go on with."""
+    """The texts that nobody would repeat as a whole: no title, name, earlier question, or entry of a list."""
     yield inputs.query.text
     yield from _documents(inputs)
     yield from (answer.text for answer in inputs.answers)

@@ -89,6 +89,8 @@ def letters(text: str) -> str:
 
 def may_hold_object(text: str) -> bool:
     """Whether there may be a JSON object in ``text`` once it is folded; cheap, since most texts hold none."""
+    if text.isascii() and not any(sign in text for sign in ("{", "&", "\\u0")):
+        return False
     return _MAY_HOLD_OBJECT.search(text) is not None
 
 
@@ -183,7 +185,6 @@ def value_alone(text: str) -> str:
 
 
 def _without_ends(text: str) -> str:
-    """``text`` without the marks by which a model ends its turn."""
     for _ in range(_MOST_ENDS):
         mark = next((mark for mark in _ENDS if text.endswith(mark)), None)
         if mark is None:

@@ -96,7 +96,6 @@ def _agrees(rating: int, words: str, levels: Mapping[int, str]) -> bool:
 
 
 def _words_in_common(first: str, second: str) -> int:
-    """How many words two texts begin with alike."""
     pairs = zip(_words(first), _words(second), strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 

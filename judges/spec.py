@@ -9,13 +9,14 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import resources
 from typing import Annotated, Any, Literal, NamedTuple
+from urllib.parse import parse_qsl, urlsplit
 
 import yaml
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from judges.errors import InputError
 from judges.functions import Named
-from judges.sections import Count, Positive, RelativePath, Section, matching
+from judges.sections import Count, Positive, RelativePath, Section, matching, shortened
 from judges.types import Usage
 
 _OWN_FIELDS = frozenset(
@@ -38,8 +39,39 @@ _SET_FOR_TEMPLATES = frozenset(
     | {"sanitize_control_tokens", "return_assistant_tokens_mask"}
 )
 
-_ADDRESS = re.compile(r"https?://[^/\s]")
-Address = Annotated[str, matching(_ADDRESS.pattern, "must begin with http:// or https:// and name a server")]
+SECRET = re.compile(r"api[-_ ]?key|secret|password|authorization|credential|token$|^key$", re.IGNORECASE)
+"""Names of fields that hold what belongs in the environment."""
+
+
+def usable_address(url: str) -> str:
+    """The address of a server, as it is.
+
+    Raises:
+        ValueError: it is none, or it holds a key, which belongs in the environment.
+    """
+    said = f"must be the address of a server, as http://server:8000/v1 is, not {shortened([url])!r}"
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+        (parts.hostname or "").encode("idna")
+    except ValueError as error:
+        raise ValueError(said) from error
+    if parts.username is not None or any(SECRET.search(name) for name, _ in parse_qsl(parts.query)):
+        raise ValueError("an address holds no key or password; name a variable of the environment that has it")
+    if parts.scheme not in {"http", "https"} or not parts.hostname or port == 0 or re.search(r"\s", url):
+        raise ValueError(said)
+    return url
+
+
+def _no_json(value: Any) -> object:
+    """What JSON cannot say of a value that YAML can: a date, bytes, NaN."""
+    if isinstance(value, Mapping | list):
+        return next(filter(None, map(_no_json, value.values() if isinstance(value, Mapping) else value)), None)
+    finite = not isinstance(value, float) or math.isfinite(value)
+    return None if (value is None or isinstance(value, str | int | float)) and finite else str(value)
+
+
+Address = Annotated[str, AfterValidator(usable_address)]
 Variable = Annotated[
     str,
     matching(
@@ -165,10 +197,10 @@ class JudgeSpec(Section):
             return None
         vendor = VENDORS[self.provider]
         told = os.environ.get(vendor.address_variable, "").strip() if self.base_url is None else self.base_url
-        if told and not _ADDRESS.match(told):
-            raise InputError(
-                f"{vendor.address_variable}: must begin with http:// or https://, not {told!r}; set it anew"
-            )
+        try:
+            told = told and usable_address(told)
+        except ValueError as error:
+            raise InputError(f"{vendor.address_variable}: {error}; set it anew") from error
         return (told.rstrip("/").removesuffix(vendor.path) or None) if told else None
 
     @property
@@ -230,7 +262,9 @@ class JudgeSpec(Section):
         if fixed := self.extra_body.keys() & (_OWN_FIELDS | _ONE_WHOLE_REPLY):
             raise ValueError(f"extra_body may not hold {', '.join(sorted(fixed))}, which ragleague sets itself")
         for section in ("extra_body", "chat_template_kwargs"):
-            if secret := next(filter(_SECRET.search, _names(getattr(self, section))), None):
+            if (odd := _no_json(getattr(self, section))) is not None:
+                raise ValueError(f"{section}: {odd} is no value of JSON; put quotes around it")
+            if secret := next(filter(_SECRET.search, names_in(getattr(self, section))), None):
                 raise ValueError(
                     f"{section} may not hold {secret!r}: it is kept in the store; keys stay in the environment"
                 )
@@ -271,15 +305,15 @@ class JudgeSpec(Section):
         return self
 
 
-def _names(value: Any) -> Iterator[str]:
-    """The names of all fields, however deep."""
+def names_in(value: Any) -> Iterator[str]:
+    """The names of all fields of a value as JSON has it, at any depth."""
     if isinstance(value, dict):
         for name, inner in value.items():
             yield str(name)
-            yield from _names(inner)
+            yield from names_in(inner)
     elif isinstance(value, list):
         for inner in value:
-            yield from _names(inner)
+            yield from names_in(inner)
 
 
 FREE = Price(input=0, output=0, cached_input=0)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 Outcome: TypeAlias = int | str | Mapping[str, float | str] | tuple[str, ...]
 """What counts in a reply: a label, a verdict, one value per criterion (a fraction as the mean of several samples), or a
@@ -19,33 +20,81 @@ LABEL = "label"
 """Where a relevance outcome that is a mapping holds its label, whatever the prompt calls that field."""
 
 
+Role: TypeAlias = Literal["user", "assistant"]
+ROLES: tuple[Role, ...] = get_args(Role)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What was said in a conversation before a question."""
+
+    role: Role
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class Query:
     """A question put to the agents.
 
     Attributes:
+        metadata: the further columns of its table; ``conversation`` names the conversation that it is a turn of.
         reference: the gold answer that somebody wrote to it, if there is one. Judges of answers see it, agents do not.
+        messages: what was said before it in its conversation, in order; judges and agents see it.
     """
 
     query_id: str
     text: str
     metadata: Mapping[str, str] = field(default_factory=dict)
     reference: str | None = None
+    messages: tuple[Message, ...] = ()
 
     @classmethod
     def of(cls, query_id: str, text: str, columns: Mapping[str, str]) -> Query:
-        """A query of a table's further columns: all are metadata, but for a ``reference`` that is not blank."""
-        if not columns.get("reference", "").strip():
-            return cls(query_id, text, columns)
-        metadata = {name: value for name, value in columns.items() if name != "reference"}
-        return cls(query_id, text, metadata, columns["reference"])
+        """A query of a table's further columns: metadata but for ``reference`` and ``messages``, where not blank.
+
+        Messages of another form, as a store of an earlier version may have them, are metadata.
+        """
+        messages = _messages(columns["messages"]) if columns.get("messages") else ()
+        reference = columns.get("reference", "").strip() and columns["reference"]
+        special = {"reference"} if reference else set[str]()
+        special |= {"messages"} if messages else set()
+        metadata = {name: value for name, value in columns.items() if name not in special}
+        return cls(query_id, text, metadata, reference or None, messages)
 
     @property
     def columns(self) -> Mapping[str, str]:
         """The further columns of a table, from which ``of`` makes the query again; sorted, as the store has them."""
-        if self.reference is None:
-            return self.metadata
-        return dict(sorted({**self.metadata, "reference": self.reference}.items()))
+        columns = dict(self.metadata)
+        if self.reference is not None:
+            columns["reference"] = self.reference
+        if self.messages:
+            said = [{"role": each.role, "content": each.text} for each in self.messages]
+            columns["messages"] = json.dumps(said, ensure_ascii=False)
+        return columns if columns == self.metadata else dict(sorted(columns.items()))
+
+    @property
+    def thread(self) -> str:
+        """All that was said up to it as one text, which tells queries apart; its text where nothing was before it."""
+        said = [[each.role, each.text] for each in self.messages]
+        return json.dumps([*said, ["user", self.text]], ensure_ascii=False) if said else self.text
+
+    @property
+    def cluster(self) -> str:
+        """What its verdicts and scores depend on each other within: its conversation, else the query itself."""
+        return self.metadata.get("conversation") or self.query_id
+
+
+def conversations(queries: Iterable[Query]) -> dict[str, str]:
+    """The cluster of each query that is a turn of a conversation, by its id; all others are clusters of their own."""
+    return {query.query_id: query.cluster for query in queries if query.cluster != query.query_id}
+
+
+def _messages(column: str) -> tuple[Message, ...]:
+    try:
+        said = tuple(Message(each["role"], each["content"]) for each in json.loads(column))
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return ()
+    return said if all(each.role in ROLES and isinstance(each.text, str) for each in said) else ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,14 +19,17 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from judges.errors import InputError, RagleagueError, StoreError
     from judges.providers.python import PromptText
+    from judges.types import Query
     from ragleague.board import Board
-    from ragleague.play import arun, load, open, run  # noqa: A004
+    from ragleague.play import Answer, arun, load, open, run  # noqa: A004
     from ragleague.rating import Rated, rate
 
 _HOMES: Final = {
+    "Answer": "ragleague.play",
     "Board": "ragleague.board",
     "InputError": "judges.errors",
     "PromptText": "judges.providers.python",
+    "Query": "judges.types",
     "RagleagueError": "judges.errors",
     "Rated": "ragleague.rating",
     "StoreError": "judges.errors",
@@ -39,9 +42,11 @@ _HOMES: Final = {
 """Where each public name is: imported when it is first used, so that ``import ragleague`` costs nothing."""
 
 __all__ = [
+    "Answer",
     "Board",
     "InputError",
     "PromptText",
+    "Query",
     "RagleagueError",
     "Rated",
     "StoreError",

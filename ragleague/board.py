@@ -12,6 +12,7 @@ from arena.boards.gate import MARGIN, Comparison, compare
 from arena.boards.leaderboard import TournamentBoard, judged_on, with_people
 from arena.store import Store
 from judges.errors import InputError
+from judges.sections import argument
 from ragleague.shown import drawn, fragment, frame
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from arena.boards.compare import CompareBoard
     from arena.boards.conclusion import Conclusion
     from arena.present.picture import Picture
-    from arena.ratings.rate import Ratings
+    from arena.ratings.results import Ratings
 
 Plot = Literal["compare", "ratings", "matrix"]
 """All scores side by side with the win matrix; ratings with their intervals; who won how often against whom."""
@@ -95,6 +96,8 @@ class Board:
         chosen = [name for name, shown in called.items() if of in ("", name, shown)]
         if not chosen:
             raise InputError(f"no score {of!r}; there are {', '.join(called.values()) or 'none'}")
+        if by not in {"agent", "query"}:
+            raise InputError(f"by={by!r}: there are 'agent' and 'query'")
         if by == "query":
             frames = [
                 pd.DataFrame(own.values.T, columns=list(own.agents)).assign(
@@ -139,7 +142,8 @@ class Board:
             InputError: no such agent or score.
         """
         with self._opened() as store:
-            return compare(store, self.tournament, new, old, on=on, margin=margin)
+            named = argument("on", str | list[str], on)
+            return compare(store, self.tournament, new, old, on=named, margin=argument("margin", float, margin))
 
     def plot(self, what: Plot = "compare", path: str | Path | None = None) -> Picture:
         """A picture, which a notebook shows at the end of a cell.
@@ -167,8 +171,9 @@ class Board:
         from arena.boards.report import write_report
 
         with self._opened() as store:
-            write_report(store, self.tournament, Path(path), Path(self.store).name)
-        return Path(path)
+            path = Path(argument("report", str | Path, path))
+            write_report(store, self.tournament, path, Path(self.store).name)
+        return path
 
     def to_mlflow(self) -> None:
         """Log figures as metrics (``AGENT/bt``), and tables, picture and report as artifacts of the active MLflow run.

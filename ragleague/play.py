@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext, redirect_stderr
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, Required, TypeAlias, TypedDict
 
 from judges.errors import InputError
 from ragleague.board import Board
@@ -20,8 +21,40 @@ if TYPE_CHECKING:
     from arena.config.whole import Config
     from arena.data.dataset import Dataset
     from arena.run.ledger import Kind, Progress
+    from judges.types import Query
 
 _EVERY_S: Final = 0.2
+_Given = ParamSpec("_Given")
+
+
+class Answer(TypedDict, total=False):
+    """What an agent's function returns, where it has more to tell than a text.
+
+    Attributes:
+        answer: the text; never blank.
+        documents: what was retrieved, best first: texts, or mappings with ``id``, ``text`` and ``score``.
+        citations: ids of documents, or their numbers from 1; when left out, the ``[1]`` in the answer.
+        input_tokens: sent to a model.
+        output_tokens: that it wrote.
+        cost_usd: dollars.
+    """
+
+    answer: Required[str]
+    documents: Sequence[str | Mapping[str, Any]]
+    citations: Sequence[str | int]
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float
+
+
+AskedAgent: TypeAlias = (
+    "Callable[[Query], Answer | str] | Callable[[Query], Awaitable[Answer | str]] | Mapping[str, Any]"
+)
+"""A function of a query, or a class or an object that can be called; or what would stand under ``agents`` in a YAML
+file, such as ``{"kind": "python", "function": ask, "version": "2", "concurrency": 1}``.
+
+Of a function its own source is seen, and the texts and numbers bound to it. When what it calls has changed, give it
+another ``version``."""
 
 
 def open(store: str | Path, tournament: str | None = None) -> Board:  # noqa: A001 - reads as rl.open
@@ -35,8 +68,9 @@ def open(store: str | Path, tournament: str | None = None) -> Board:  # noqa: A0
         InputError: there is no such file, store or tournament.
     """
     from arena.cli.sources import location_and_name
+    from judges.sections import argument
 
-    location, name = location_and_name(str(store))
+    location, name = location_and_name(str(argument("open", str | Path, store)))
     return Board(location, tournament or name)
 
 
@@ -48,18 +82,19 @@ Also a list of tables; or for each agent, by its name, a table in memory."""
 
 
 def load(
-    answers: Tables,
+    answers: Tables | None = None,
     *,
     queries: Tables | None = None,
     documents: Tables | None = None,
     columns: Mapping[str, str | None] | None = None,
     limit: int | None = None,
 ) -> Dataset:
-    """Read what systems answered, to be given to ``run``.
+    """Read what systems answered, or what they are to be asked, to be given to ``run``.
 
     Args:
         answers: with columns ``question, answer`` and where there are ``id, agent, contexts, reference``, or the names
             that ragas, DeepEval, promptfoo and others give them. Without a column of the agent it is the file's name.
+            May be left out where ``queries`` are given.
         queries: a table of their own; else they come with the answers.
         documents: a table of what was retrieved; else the contexts that come with the answers.
         columns: for a name of ours the tables' column: ``{"answer": "text"}``; ``None``: no column is it.
@@ -69,11 +104,16 @@ def load(
         InputError: a table cannot be read or understood; names file, line and value.
     """
     from arena.data.files import load_dataset
+    from judges.sections import argument
 
+    if answers is None and queries is None:
+        raise InputError("load: give answers, or queries for agents to answer")
+    limit = _limit(limit)
+    columns = argument("columns", dict[str, str | None], columns or {})
     return load_dataset(
         () if queries is None else _tables(queries, "queries"),
         () if documents is None else _tables(documents, "documents"),
-        _tables(answers, "answers"),
+        () if answers is None else _tables(answers, "answers"),
         columns=columns,
         limit=limit,
     )
@@ -84,10 +124,17 @@ def _tables(rows: Any, name: str) -> Any:
     from arena.data.records import Rows as Table
 
     if isinstance(rows, str | Path):
+        if not str(rows):
+            raise InputError(f"{name}: an empty name is given for a file")
         return rows
     if hasattr(rows, "iterrows"):
+        if not rows.columns.is_unique:
+            repeated = rows.columns[rows.columns.duplicated()][0]
+            raise InputError(f"{name}: column {str(repeated)!r} stands twice; rename one")
         return Table(name, rows.to_dict("records"))
     if isinstance(rows, Mapping):
+        if not rows:
+            raise InputError(f"{name}: the table has no rows; add at least one")
         tables = [_tables(table, str(agent)) for agent, table in rows.items()]
         if any(not isinstance(table, Table) for table in tables):
             raise InputError(f"{name}: for each agent a table in memory is asked for, such as a frame or a list")
@@ -96,9 +143,16 @@ def _tables(rows: Any, name: str) -> Any:
     read = [_row(one) for one in listed]
     if None not in read:
         return Table(name, [row for row in read if row is not None])
-    if wrong := next((one for one in listed if not isinstance(one, str | Path | Iterable)), None):
-        raise InputError(f"{name}: give files, frames, dictionaries or samples, and not {type(wrong).__name__}")
+    if wrong := [one for one in listed if isinstance(one, bytes) or not isinstance(one, str | Path | Iterable)]:
+        raise InputError(f"{name}: give files, frames, dictionaries or samples, and not {type(wrong[0]).__name__}")
     return [_tables(one, f"{name} {number}") for number, one in enumerate(listed, start=1)]
+
+
+def _limit(given: Any) -> int | None:
+    from judges.sections import Count, argument
+
+    limit: int | None = None if given is None else argument("limit", Count, given)
+    return limit
 
 
 def _row(one: Any) -> Mapping[str, Any] | None:
@@ -119,6 +173,7 @@ def _row(one: Any) -> Mapping[str, Any] | None:
 def run(
     config: str | Path | Dataset,
     *,
+    agents: Mapping[str, AskedAgent] | None = None,
     judge: str | Callable[..., Any] | None = None,
     store: str | Path | None = None,
     limit: int | None = None,
@@ -131,11 +186,13 @@ def run(
 
     Args:
         config: the tournament's YAML file; or what ``load`` gives: then every pair of agents meets on every query.
+        agents: of loaded data: systems to ask, by their names, beside those whose answers were loaded. An agent that
+            changed is asked again; see ``AskedAgent`` for what is seen.
         judge: of loaded data: a name such as ``openai/gpt-4.1-mini``, or a function or class of your own.
         store: of loaded data where results are kept; ``ragleague.db`` when left out.
         limit: the first queries of a YAML file's data only.
         progress: show bars while agents and judges are asked.
-        retry_failed: also ask again where the last reply was outside its contract.
+        retry_failed: ask again about all failures, also refused or unusable replies.
 
     Raises:
         InputError: configuration, data, prompts or judges cannot be used. Nothing was sent then.
@@ -143,35 +200,62 @@ def run(
     """
     from arena.config.assumed import STORE, assumed, assumed_content
     from arena.config.whole import load_config
+    from judges.sections import argument
 
     if isinstance(config, str | Path):
-        if judge is not None or store is not None:
-            raise InputError(f"run: {config} names its judge and its store itself")
+        if agents or judge is not None or store is not None:
+            raise InputError(f"run: {config} names its agents, its judge and its store itself")
         data, loaded = None, load_config(Path(config))
+        limit = _limit(limit)
         loaded = loaded if limit is None else loaded.limited(limit)
     else:
+        if not hasattr(config, "agents"):
+            raise InputError(f"run: give a YAML file, or what rl.load read, and not {type(config).__name__}")
         if judge is None:
             raise InputError("run: loaded data need a judge, such as judge='openai/gpt-4.1-mini'")
         if limit is not None:
             raise InputError("run: limit loaded data with load(..., limit=N)")
-        kept = str(store or STORE)
+        given: Any = agents or {}  # whatever it is
+        if not isinstance(given, Mapping) or not all(map(_may_be_asked, given.items())):
+            raise InputError("run: name each agent's function, such as agents={'new': my_function}")
+        kept = str(argument("store", str | Path, STORE if store is None else store))
         data = config
-        loaded = assumed(assumed_content(["(loaded)"], data.agents, judge, columns={}, limit=None, store=kept))
+        loaded = assumed(
+            assumed_content(["(loaded)"], data.agents, judge, columns={}, limit=None, store=kept, asked=agents)
+        )
     _outside_loops(lambda: _play(loaded, data, progress=progress, retry_failed=retry_failed))
     return Board(loaded.store, loaded.name)
 
 
-async def arun(*args: Any, **options: Any) -> Board:
-    """The same as ``run``, for programs with a loop of their own."""
-    return await asyncio.to_thread(run, *args, **options)
+def _twin(work: Callable[_Given, Board]) -> Callable[_Given, Coroutine[Any, Any, Board]]:
+    @wraps(work)
+    async def awaited(*args: _Given.args, **options: _Given.kwargs) -> Board:
+        return await asyncio.to_thread(work, *args, **options)
+
+    return awaited
+
+
+arun = _twin(run)
+"""The same as ``run``, for programs with a loop of their own."""
+
+
+def _may_be_asked(agent: tuple[Any, Any]) -> bool:
+    name, asked = agent
+    return isinstance(name, str) and (callable(asked) or isinstance(asked, Mapping))
 
 
 def _play(config: Config, data: Dataset | None, *, progress: bool, retry_failed: bool) -> None:
-    from arena.cli.console import Bars, errors
+    from arena.cli.console import errors
     from arena.cli.parts import print_part
+    from arena.cli.trace import Bars
     from arena.run.play import Part, play
+    from arena.stages.answers.asking import AgentsRun
+
+    silent: list[str] = []
 
     def say(part: Part) -> None:
+        if isinstance(part, AgentsRun):
+            silent.extend(part.silent)
         if progress:
             print_part(part)
 
@@ -180,7 +264,11 @@ def _play(config: Config, data: Dataset | None, *, progress: bool, retry_failed:
             return _Line()
         return Bars(shown=progress and errors.is_terminal)
 
-    play(config, told, say, retry_failed=retry_failed, data=data)
+    # A notebook paints what comes by standard error red, as if something had gone wrong.
+    with redirect_stderr(sys.stdout) if _in_notebook() else nullcontext():
+        played = play(config, told, say, retry_failed=retry_failed, data=data)
+    if played.board is None:
+        raise InputError("; ".join(["run: nothing was judged", *silent]))
 
 
 class _Line:
@@ -227,8 +315,11 @@ def _outside_loops(work: Callable[[], None]) -> None:
     """Do work that has an event loop of its own, which a thread cannot have beside another, such as a notebook's."""
     try:
         asyncio.get_running_loop()
+        runs = True
     except RuntimeError:
+        runs = False
+    if runs:
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(work).result()
+    else:
         work()
-        return
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(work).result()

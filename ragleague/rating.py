@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from arena.boards.rated_tables import RatedTable, TableOptions, rate_table
 from arena.boards.ratings import RatedBoard
 from arena.present.blocks import Board as Shown
-from arena.ratings.rate import Ratings, RatingSettings
-from judges.errors import DataError, InputError
-from judges.mistakes import nearest
+from arena.ratings.results import Ratings, RatingSettings
+from judges.errors import InputError
+from judges.sections import argument, nearest
 from ragleague.shown import as_html, as_text, drawn, frame
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def rate(
     verdicts: pd.DataFrame | Iterable[Mapping[str, Any]] | str | Path,
     *,
     columns: Mapping[str, str] | None = None,
-    cluster: str | None = "qid",
+    cluster: str | None = "auto",
     covariates: Iterable[str] = (),
     by_judge: bool = False,
     skip_empty: bool = False,
@@ -81,7 +81,8 @@ def rate(
         verdicts: columns ``agent_a, agent_b, verdict`` (A, B or TIE) and, where there are, ``qid, judge, order``: a
             frame, dictionaries, or a file as ``ragleague rate`` reads it.
         columns: the table's name for one of ours: ``{"verdict": "gold"}``.
-        cluster: the column whose values are resampled whole; ``None`` resamples single games.
+        cluster: the column whose values are resampled whole; ``None`` resamples single games, and ``auto`` the
+            conversations of a column of that name, else queries.
         covariates: numeric columns that ratings are controlled for, see ``TableOptions``.
         by_judge: also rate each judge's verdicts alone.
         skip_empty: leave out and count rows without a verdict.
@@ -94,9 +95,12 @@ def rate(
     known = [one.name for one in fields(RatingSettings)]
     if unknown := [name for name in settings if name not in known]:
         raise InputError(f"rate: unknown setting {unknown[0]!r}{nearest(unknown[0], known)}")
-    chosen = RatingSettings(**{"cluster": cluster is not None, **settings})
-    names = tuple(f"{ours}={theirs}" for ours, theirs in (columns or {}).items())
-    how = TableOptions(cluster or "none", tuple(covariates), names, skip_empty, skip_self_play, by_judge)
+    chosen = argument("rate", RatingSettings, {"cluster": cluster is not None, **settings})
+    mapped = argument("columns", dict[str, str], columns or {})
+    names = tuple(f"{ours}={theirs}" for ours, theirs in mapped.items())
+    numeric = tuple(argument("covariates", list[str], covariates))
+    by = argument("cluster", str | None, cluster) or "none"
+    how = TableOptions(by, numeric, names, skip_empty, skip_self_play, by_judge)
     if isinstance(verdicts, str | Path):
         return Rated(rate_table(Path(verdicts), chosen, how))
     with tempfile.TemporaryDirectory() as folder:
@@ -104,7 +108,7 @@ def rate(
         _written(verdicts, path)
         try:
             return Rated(rate_table(path, chosen, how))
-        except DataError as error:
+        except InputError as error:
             raise InputError(str(error).replace(f"{path} ", "").replace(f"{path}: ", "")) from error
 
 
@@ -113,7 +117,11 @@ def _written(rows: pd.DataFrame | Iterable[Mapping[str, Any]], path: Path) -> No
     import pandas as pd
     import pyarrow as pa
 
+    if not isinstance(rows, Iterable):
+        raise InputError(f"verdicts: give a frame, dictionaries or a file, and not {type(rows).__name__}")
     table = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows))
+    if not all(isinstance(name, str) for name in table):
+        raise InputError("verdicts: give a frame, dictionaries or a file: the columns have no names")
     try:
         table.to_parquet(path, index=False)
     except (pa.ArrowException, ValueError, TypeError) as error:

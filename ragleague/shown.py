@@ -10,6 +10,7 @@ from arena.present import markup  # says how notebooks draw pictures
 from arena.present.blocks import Section
 from arena.present.files import fragment, save_plot
 from arena.present.table import Table, records
+from judges.sections import argument
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +30,7 @@ def frame(table: Table) -> pd.DataFrame:
 def drawn(picture: Picture, path: str | Path | None, title: str) -> Picture:
     """The picture, written to a file where one is named."""
     if path is not None:
-        save_plot(Path(path), [picture], title)
+        save_plot(Path(argument("path", str | Path, path)), [picture], title)
     return picture
 
 

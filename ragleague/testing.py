@@ -34,7 +34,7 @@ def assert_not_worse(
         InputError: no such tournament, agent or score.
     """
     __tracebackhide__ = True
-    if isinstance(board, str | Path):
+    if not hasattr(board, "compare"):
         import ragleague
 
         board = ragleague.open(board)

@@ -15,7 +15,16 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from judges.errors import InputError
-from retrieval_eval.stats.bootstrap import Floats, estimates, query_weights, weighted_means
+from retrieval_eval.stats.bootstrap import (
+    ALONE,
+    Clusters,
+    Floats,
+    estimates,
+    unit_weights,
+    units_of,
+    units_with,
+    weighted_means,
+)
 from retrieval_eval.stats.estimate import Estimate
 
 Labels: TypeAlias = Mapping[str, Mapping[str, int]]
@@ -77,10 +86,12 @@ class Metrics:
         own = self.of_measure(measure)
         return weights @ np.nan_to_num(own).T if measure in self.counts else weighted_means(own, weights)
 
-    def intervals(self, samples: int, seed: int) -> dict[str, dict[str, Estimate]]:
-        """Each run's value by measure with its 95 % bootstrap interval over queries."""
-        weights = query_weights(len(self.topics), samples, seed)
-        scored = [len(self.topics) - len(self.coverage[run].unasked) for run in self.runs]
+    def intervals(self, samples: int, seed: int, clusters: Clusters = ALONE) -> dict[str, dict[str, Estimate]]:
+        """Each run's value by measure with its 95 % bootstrap interval over queries, drawn in clusters."""
+        unit = units_of(self.topics, clusters)
+        weights = unit_weights(unit, samples, seed)
+        unasked = [self.coverage[run].unasked for run in self.runs]
+        scored = units_with(np.array([[topic not in own for topic in self.topics] for own in unasked]), unit)
         found: dict[str, dict[str, Estimate]] = {run: {} for run in self.runs}
         for measure in self.measures:
             values = [self.value(run, measure) for run in self.runs]
@@ -153,7 +164,6 @@ def evaluate(
 def _values(
     evaluator: Measure, answered: Scores, topics: tuple[str, ...], measures: Mapping[str, Measure], run: str
 ) -> dict[str, Floats]:
-    """Of each measure by name, shape (topics,)."""
     places = {query_id: place for place, query_id in enumerate(topics)}
     found = {measure: np.zeros(len(topics)) for measure in measures.values()}
     try:

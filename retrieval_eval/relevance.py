@@ -83,19 +83,17 @@ def results_by_query(results: Mapping[tuple[str, str], Result]) -> dict[str, lis
 
 
 def results_by_agent(
-    results: Mapping[tuple[str, str], Result], retrieved: Iterable[Retrieved], depth: int | None = None
+    results: Mapping[tuple[str, str], Result], retrieved: Iterable[Retrieved]
 ) -> dict[str, list[Result]]:
     """The results of the documents that each agent retrieved, over all queries.
 
     Args:
         results: by (query_id, doc_id); a document without an entry counts as not asked about yet.
         retrieved: each agent's documents, once each.
-        depth: only down to this rank; all when absent.
     """
     found: defaultdict[str, list[Result]] = defaultdict(list)
     for entry in retrieved:
-        if depth is None or entry.rank <= depth:
-            found[entry.agent].append(results.get((entry.query_id, entry.doc_id)))
+        found[entry.agent].append(results.get((entry.query_id, entry.doc_id)))
     return dict(found)
 
 

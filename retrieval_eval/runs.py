@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from judges.errors import InputError
 from retrieval_eval.metrics import Labels, Metrics, Scores, evaluate
-from retrieval_eval.stats.bootstrap import Floats, estimates, query_weights, weighted_means
+from retrieval_eval.stats.bootstrap import ALONE, Clusters, Floats, estimates, unit_weights, units_of, weighted_means
 from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.stats.rank import kendall_taus, spearmans
 from retrieval_eval.stats.significance import Comparison, compare
@@ -49,9 +49,9 @@ class RankingAgreement:
 
 
 def ranking_agreement(
-    first: Metrics, second: Metrics, measure: str, *, samples: int = 1000, seed: int = 0
+    first: Metrics, second: Metrics, measure: str, *, samples: int = 1000, seed: int = 0, clusters: Clusters = ALONE
 ) -> RankingAgreement:
-    """Compare how two sets of labels rank the same runs, on the queries that both label.
+    """Compare how two sets of labels rank the same runs, on the queries that both label, drawn in ``clusters``.
 
     Both rankings are drawn anew from the same resampled queries, so the interval says how the agreement would move had
     other queries been asked.
@@ -65,11 +65,12 @@ def ranking_agreement(
     ours = [place for place, query_id in enumerate(first.topics) if query_id in places]
     theirs = [places[first.topics[place]] for place in ours]
     topics = len(ours)
-    weights = np.vstack([np.ones(topics), query_weights(topics, samples, seed)])
+    unit = units_of((first.topics[place] for place in ours), clusters)
+    weights = np.vstack([np.ones(topics), unit_weights(unit, samples, seed)])
     one = weighted_means(first.of_measure(measure)[:, ours], weights)
     other = weighted_means(second.of_measure(measure)[:, theirs], weights)
     coefficients = np.stack([kendall_taus(one, other), spearmans(one, other)], axis=1)
-    tau, rho = estimates(coefficients[0], coefficients[1:], topics, centred=True)
+    tau, rho = estimates(coefficients[0], coefficients[1:], np.unique(unit).size, centred=True)
     swapped = tuple(
         (first.runs[better], first.runs[worse])
         for better, worse in permutations(range(len(first.runs)), 2)
@@ -107,6 +108,7 @@ def score_runs(
     baseline: str | None = None,
     samples: int = 1000,
     seed: int = 0,
+    clusters: Clusters = ALONE,
 ) -> dict[str, QrelsScores]:
     """Score the runs by each set of labels, on the topic set of each, and compare.
 
@@ -117,6 +119,7 @@ def score_runs(
         baseline: the run that all others are compared with; without one, every two runs are.
         samples: bootstrap samples of the intervals.
         seed: of the samples and of the permutation test.
+        clusters: what queries are drawn and tested in.
 
     Raises:
         InputError: no such baseline, or what ``evaluate`` refuses.
@@ -124,18 +127,25 @@ def score_runs(
     if baseline is not None and baseline not in runs:
         raise InputError(f"no run is called {baseline!r}, only {', '.join(runs)}")
     names = list(measures)
+    drawn: dict[str, Any] = {"samples": samples, "seed": seed}
     metrics = {name: evaluate(labels, runs, names) for name, labels in qrels.items()}
     reference = next(iter(metrics.values()))
     return {
         name: QrelsScores(
             own,
-            own.intervals(samples, seed),
+            own.intervals(samples, seed, clusters),
             {
-                measure: compare(own.of_measure(measure), own.runs, baseline=baseline, samples=samples, seed=seed)
+                measure: compare(
+                    own.of_measure(measure),
+                    own.runs,
+                    baseline=baseline,
+                    unit=units_of(own.topics, clusters),
+                    **drawn,
+                )
                 for measure in own.measures
             },
             {
-                measure: ranking_agreement(reference, own, measure, samples=samples, seed=seed)
+                measure: ranking_agreement(reference, own, measure, clusters=clusters, **drawn)
                 for measure in own.measures
                 if own is not reference and len(own.runs) > 1
             },

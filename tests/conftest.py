@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from arena.cli.app import app
 from arena.cli.main import main
+from arena.store import engine
 from tests.support.postgres import PostgresServer, postgres_server
 
 typer.main.get_command = cache(typer.main.get_command)  # tests give a thousand commands, which are built once
@@ -48,13 +50,13 @@ LONGEST = (
     "test_docs",
     "test_provider_transformers",
     "test_golden",
+    "test_studies",
     "test_ui_runs",
     "test_kill",
     "test_ray_executor",
     "test_hard_endings",
     "test_report",
     "test_ui_accessible_browser",
-    "test_studies",
     "test_ui_sign_in_browser",
     "test_action",
     "test_configs",
@@ -63,18 +65,16 @@ LONGEST = (
     "test_interface",
     "test_keys",
     "test_rated_tables",
-    "test_streams",
+    "test_errors",
     "test_read",
     "test_uncertainty",
     "test_notebook",
     "test_queries_writing",
     "test_groups",
     "test_ui_review",
-    "test_six_agents",
     "test_runs",
     "test_secret_items",
     "test_report_browser",
-    "test_six_judges",
     "test_nugget_judging",
     "test_store",
     "test_checksums",
@@ -91,12 +91,21 @@ wait for processes and servers stand between those that compute."""
 OF_MODELS = {
     "test_provider_transformers",
     "test_provider_extractive_qa",
-    "test_local_labels",
-    "test_exam_extraction",
+    "test_local_batches",
+    "test_exam_judging",
     "test_ratings_preferences",
     "test_embeddings",
 }
 """Modules that run models in their own process: one worker loads what that needs, and teaches a model once."""
+
+
+def pytest_configure() -> None:
+    """Heed Ctrl-C and a closed terminal, which whoever starts the tests in the background or by ``nohup`` has ignored.
+
+    Tests send both, and the commands that they start inherit what is ignored.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_collection() -> None:
@@ -147,6 +156,7 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     """The command line in this process, without keys."""
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(engine, "PATIENCE_S", engine.PATIENCE_S)  # a server of pages sets another one
 
     def run(*arguments: object) -> Ended:
         monkeypatch.setattr(sys, "argv", ["ragleague", *map(str, arguments)])

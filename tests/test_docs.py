@@ -69,10 +69,8 @@ class Shown:
     status: int
 
 
-def blocks(page: Path, part: str = "") -> list[Block]:
-    """The blocks of a page, or of the part of it below one of its headings."""
-    text = page.read_text(encoding="utf-8")
-    matches = _BLOCK.finditer(text.partition(f"\n## {part}\n")[2].partition("\n## ")[0] if part else text)
+def blocks(page: Path) -> list[Block]:
+    matches = _BLOCK.finditer(page.read_text(encoding="utf-8"))
     return [Block(block["language"], block["file"], block["text"]) for block in matches]
 
 
@@ -124,6 +122,23 @@ def test_commands_of_a_page_do_what_it_shows(
                 status, output = run(entry.command, tmp_path)
                 assert status == entry.status, f"$ {entry.command}\n{output}"
                 assert_occur_in_order(entry, output)
+
+
+def test_each_first_task_takes_one_command_of_few_options(tmp_path: Path, played_demo: Path) -> None:
+    section = (
+        (ROOT / "docs/commands.md").read_text(encoding="utf-8").partition("first tasks\n")[2].partition("\n## ")[0]
+    )
+    tasks = re.findall(r"^\| .* \| `(.*)` \|$", section, flags=re.MULTILINE)
+    assert len(tasks) == 10
+    shutil.copytree(played_demo, tmp_path / "demo")
+    for block in blocks(ROOT / "README.md"):
+        if block.file is not None:
+            (tmp_path / block.file).write_text(block.text, encoding="utf-8")
+    assert in_this_process("ragleague export demo/tournament.yaml verdicts.csv", tmp_path)[0] == 0
+    for task in tasks:
+        assert task.count(" --") <= 3
+        status, output = in_this_process(task, tmp_path)
+        assert status == 0, f"$ {task}\n{output}"
 
 
 def in_a_shell(command: str, folder: Path) -> tuple[int, str]:

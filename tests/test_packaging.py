@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import sysconfig
 import tarfile
+import venv
 import zipfile
 from pathlib import Path
 
@@ -64,8 +66,10 @@ def test_the_wheel_holds_every_data_file_and_no_tests(wheel: Path) -> None:
     }
 
 
-def test_the_installed_wheel_runs_the_demo_outside_the_checkout(wheel: Path, tmp_path: Path) -> None:
-    target = tmp_path / "installed"
+@pytest.fixture(scope="module")
+def target(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder into which the wheel is installed."""
+    target = tmp_path_factory.mktemp("target") / "installed"
     uv = Path(sys.executable).with_name("uv")
     subprocess.run(
         [
@@ -81,24 +85,58 @@ def test_the_installed_wheel_runs_the_demo_outside_the_checkout(wheel: Path, tmp
             sys.executable,
             wheel,
         ],
-        cwd=tmp_path,
+        cwd=target.parent,
         check=True,
     )
-    script = (
-        "import arena.cli, judges, retrieval_eval, ui, sys\n"
-        "print(*(package.__file__ for package in (arena, judges, retrieval_eval, ui)), file=sys.stderr)\n"
-        "sys.argv = ['ragleague', 'demo', '--dir', 'elsewhere']\n"
-        "arena.cli.main()\n"
+    return target
+
+
+def test_the_installed_wheel_runs_the_demo_outside_the_checkout(target: Path, tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(target)}
+    where = "import arena, judges, ragleague, retrieval_eval, ui\nprint(arena, judges, ragleague, retrieval_eval, ui)"
+    found = subprocess.run(
+        [sys.executable, "-c", where], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
     )
+    assert found.stdout.count(str(target)) == 5
     done = subprocess.run(
-        [sys.executable, "-c", script],
+        [target / "bin/ragleague", "demo", "--out", "elsewhere"],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(target)},
+        env=environment,
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stderr.splitlines()[0].count(str(target)) == 4
     assert "fusion-bm25" in done.stdout
     assert (tmp_path / "elsewhere/rag-handbook.db").is_file()
+
+
+def test_a_type_checker_sees_the_interface_of_the_installed_wheel(target: Path, tmp_path: Path) -> None:
+    venv.create(tmp_path / "env")
+    (site,) = (tmp_path / "env").glob("lib/python*/site-packages")
+    # Ours from the wheel; of the development environment what we need, but not its link to the checkout.
+    (site / "both.pth").write_text(f"{target}\n{sysconfig.get_path('purelib')}\n")
+    script = tmp_path / "script.py"
+    script.write_text(
+        """import ragleague as rl
+
+data = rl.load("answers/*.jsonl")
+board = rl.run(data, judge="openai/gpt-4.1-mini")
+reveal_type((data, board, rl.open("store.db"), rl.rate("verdicts.csv")))
+reveal_type((board.to_frame(), board.games(), board.scores("exam"), board.compare("new", "old")))
+board.tograph()
+rl.run(5, judge=3)
+"""
+    )
+    checked = subprocess.run(  # noqa: PLW1510 - its status is asserted
+        [sys.executable, "-m", "mypy", "--strict", "--python-executable", tmp_path / "env/bin/python", script.name],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    said = checked.stdout.splitlines()
+    assert "Dataset, ragleague.board.Board, ragleague.board.Board, ragleague.rating.Rated]" in said[0], checked.stdout
+    assert said[1].count("DataFrame") == 3
+    assert "Comparison]" in said[1]
+    assert '"Board" has no attribute "tograph"' in said[2]
+    assert [line.rpartition("[")[2] for line in said[2:-1]] == ["attr-defined]", "arg-type]", "arg-type]"]

@@ -35,12 +35,25 @@ def link(page: str, source: Source, **fields: str) -> str:
         source: what is shown.
         fields: what the page's own fields say, as they spell it.
     """
-    carried = {name: st.query_params[name] for name in _KEPT if name in st.query_params}
-    return f"{'./' if page == FIRST else page}?{urlencode({TOURNAMENT: source.tournament} | carried | fields)}"
+    return links(page, source)(**fields)
+
+
+def links(page: str, source: Source) -> Callable[..., str]:
+    """Makes many such addresses of one page: what is carried is read once. Fields without a value are left out."""
+    asked = st.query_params.to_dict()
+    carried = {TOURNAMENT: source.tournament} | {name: asked[name] for name in _KEPT if name in asked}
+    before = f"{'./' if page == FIRST else page}?{urlencode(carried)}"
+
+    def of(**fields: str) -> str:
+        given = urlencode({name: value for name, value in fields.items() if value})
+        return f"{before}&{given}" if given else before
+
+    return of
 
 
 def view(names: Sequence[str]) -> str:
     """Which part of the page the address names under ``view``, else the first."""
+    note_unless("part of the page", "view", names.__contains__)
     asked = st.query_params.get("view", names[0])
     return asked if asked in names else names[0]
 
@@ -61,7 +74,12 @@ def forget_fields() -> None:
 def choose(
     label: str, options: Sequence[Option], key: str, words: Callable[[Option], str] = str, **given: Any
 ) -> Option | None:
-    """One of the options, or none of them: any. The address holds it under ``key``, as ``words`` spells it.
+    """One of the options, or none of them: any; arguments as for ``pick``."""
+    return pick(label, options, key, words, index=None, placeholder="any", **given)
+
+
+def pick(label: str, options: Sequence[Option], key: str, words: Callable[[Option], str] = str, **given: Any) -> Option:
+    """One of the options, the first if the address names none. It holds it under ``key``, as ``words`` spells it.
 
     A value of the address that is no option is left out, with a note on the page (``say_what_is_unknown``).
 
@@ -72,15 +90,6 @@ def choose(
         words: an option as it is shown.
         given: further arguments of ``st.selectbox``.
     """
-    _note_unknown(label, key, map(words, options))
-    chosen: Option | None = st.selectbox(
-        label, options, index=None, placeholder="any", format_func=words, key=key, bind="query-params", **given
-    )
-    return chosen
-
-
-def pick(label: str, options: Sequence[Option], key: str, words: Callable[[Option], str] = str, **given: Any) -> Option:
-    """One of the options, the first if the address names none; arguments as for ``choose``."""
     _note_unknown(label, key, map(words, options))
     chosen: Option = st.selectbox(label, options, format_func=words, key=key, bind="query-params", **given)
     return chosen
@@ -117,7 +126,7 @@ def _note_unknown(label: str, key: str, known: Iterable[str]) -> None:
 
 
 def say_what_is_unknown() -> None:
-    """A note on what the address asked for and the page does not have; after some fields are drawn."""
+    """A note on what the address asked for and the page does not have; once its fields are drawn."""
     if names := st.session_state.pop(_UNKNOWN, []):
         fields = ", ".join(names)
         st.warning(f"The address asks for something that is not here, so it was left out: {fields}.")

@@ -68,7 +68,11 @@ def _draw(page: Page) -> None:
             st.query_params[address.TOURNAMENT] = name
         source = data.Source(data.location(), version, name)
         st.set_page_config(page_title=f"{page.title} · {text.clipped(name, 40)} · ragleague")
-        show(replace(source, group=_draw_top(page, source, names, view)))
+        group = _draw_top(page, source, names, view)
+        unknown = st.container()
+        show(replace(source, group=group))
+        with unknown:
+            address.say_what_is_unknown()
     except RagleagueError as error:
         text.problem("The store cannot be shown.", error)
 
@@ -117,7 +121,6 @@ def _draw_top(page: Page, source: data.Source | None, names: Sequence[str], view
         f'<div class="top">{_menu("Pages", entries)}<div><h1>{page.title}</h1>'
         f"{_menu('Parts of this page', parts)}{''.join(choices)}</div></div>"
     )
-    address.say_what_is_unknown()
     return group
 
 
@@ -147,13 +150,23 @@ PAGES: Final = (
         "Trust",
         {
             "checks": trust.checks,
+            "card": trust.card,
             "people": trust.people,
             "corrected": trust.corrected,
             "style": trust.style,
             "disagreements": trust.disagreements,
         },
     ),
-    Page("Review", {"vote": review.vote, "label": review.label, "grade": review.grade, "assess": review.assess}),
+    Page(
+        "Review",
+        {
+            "vote": review.vote,
+            "label": review.label,
+            "grade": review.grade,
+            "assess": review.assess,
+            "check": review.check_citations,
+        },
+    ),
     Page(
         "Workbench",
         {

@@ -16,14 +16,15 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 import numpy as np
 import streamlit as st
 
-from arena.boards.cache import cached_games, cached_leaderboard
+from arena.boards.cache import WORTH_KEEPING, cached_games, cached_leaderboard
 from arena.boards.documents import Source as Whose
 from arena.boards.results import Leaderboard
 from arena.calibration.comparison import Comparison
 from arena.calibration.style import StyleEffect
 from arena.calibration.votes import Level
 from arena.data.dataset import groupings
-from arena.people.calibrate import WORTH_KEEPING, compare_with_people, styles_of
+from arena.people.calibrate import compare_with_people, styles_of
+from arena.people.opinions import spending
 from arena.ratings.games import Floats
 from arena.stages import samples
 from arena.stages.exam.stored import exam_study
@@ -171,6 +172,7 @@ nuggets = judged(nugget_results, "Reading the nuggets …")
 """Nuggets and what every answer states of them; ``None`` where the tournament has none."""
 
 
+@st.cache_resource(max_entries=_KEPT, show_spinner="Holding judges against people …")
 def people(source: Source, *, boards: bool = False) -> tuple[tuple[Comparison, ...], tuple[Level, ...]]:
     """Judges held against people, and the levels on which people judged what no judge did.
 
@@ -178,20 +180,18 @@ def people(source: Source, *, boards: bool = False) -> tuple[tuple[Comparison, .
         source: which tournament, and which group of its queries.
         boards: also their leaderboards, which takes longer than all else.
     """
-    return _people(source, boards)
-
-
-@st.cache_resource(max_entries=_KEPT, show_spinner="Holding judges against people …")
-def _people(source: Source, boards: bool) -> tuple[tuple[Comparison, ...], tuple[Level, ...]]:
     with _reading(source.location) as store:
         return compare_with_people(
             store,
             source.tournament,
-            lambda: dataset(source),
             group=source.group,
             most=_DISAGREEMENTS,
             boards=boards,
         )
+
+
+spent = judged(spending, "Adding up what judges cost …")
+"""What each answer judge's games took, by judge."""
 
 
 def corrected(source: Source) -> tuple[Comparison, ...] | None:

@@ -10,9 +10,9 @@ import getpass
 import hashlib
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
@@ -28,7 +28,7 @@ from judges.errors import InputError, RagleagueError
 from ui import data, text
 from ui.access import Action, allowed, viewer
 from ui.address import unfold
-from ui.show import show_block, show_table
+from ui.show import draw, show_table
 from ui.text import problem
 
 CONFIG_VARIABLE: Final = "RAGLEAGUE_UI_CONFIG"
@@ -137,12 +137,14 @@ class Draft(Generic[Content]):
         digest: of its bytes when they began.
         before: what it held then.
         after: what it is to hold.
+        fields: what stands in fields, by their keys, and no button has taken over yet.
     """
 
     path: Path
     digest: str | None
     before: Content
     after: Content
+    fields: dict[str, Any] = field(default_factory=dict, kw_only=True)
 
     @property
     def is_changed(self) -> bool:
@@ -210,12 +212,22 @@ def _keep(key: str, known: Draft[Any], *, dropped: bool = False) -> None:
     if (file := _kept(key, known)) is None:
         return
     with suppress(OSError):
-        if known.is_changed and not dropped:
+        if (known.is_changed or known.fields) and not dropped:
             file.parent.mkdir(exist_ok=True)
             file.touch(mode=0o600)
             file.write_bytes(cache.written({name: own for name, own in vars(known).items() if name != "path"}))
         else:
             file.unlink(missing_ok=True)
+
+
+def begin_fields(key: str, known: Draft[Any], values: Mapping[str, Any]) -> None:
+    """Give fields that are drawn next their values, by their keys: what stood in them before, be it before a reload."""
+    for name, value in values.items():
+        st.session_state.setdefault(name, known.fields.get(name, value))
+    now = {name: st.session_state[name] for name in values}
+    others = {name: value for name, value in known.fields.items() if name not in now}
+    known.fields = others | {name: value for name, value in now.items() if value != values[name]}
+    _keep(key, known)
 
 
 def _drop(key: str, known: Draft[Any]) -> None:
@@ -236,14 +248,14 @@ def show_save(key: str, known: Draft[Any], save: Callable[[str], None]) -> None:
         known: the draft.
         save: called with the name of who edits; says with ``note_saved`` what was saved.
     """
-    person, field = viewer(), f"{key}-by"
+    person, name = viewer(), f"{key}-by"
     if person is None:
-        st.text_input("Your name, for the history", _user(), key=field, max_chars=80, width=320)
+        st.text_input("Your name, for the history", _user(), key=name, max_chars=80, width=320)
     else:
         text.quiet(f"Kept under your name: {person.name}")
 
     def saved() -> None:
-        save(str(st.session_state[field]).strip() if person is None else person.name)
+        save(str(st.session_state[name]).strip() if person is None else person.name)
         _drop(key, known)
 
     with st.container(horizontal=True):
@@ -301,7 +313,7 @@ def say_saved() -> None:
         if code:
             st.code(code, language=None)
         for block in blocks:
-            show_block(replace(block, name=f"saved-{block.name}") if isinstance(block, Table) else block)
+            draw(replace(block, name=f"saved-{block.name}") if isinstance(block, Table) else block)
 
 
 def show_history(path: Path) -> None:

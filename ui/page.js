@@ -82,19 +82,48 @@
     if (event.defaultPrevented || link.download || !isPage(url) || url.hash) return;
     event.preventDefault();
     event.stopImmediatePropagation();
-    follow(url);
+    if (!typed() || confirm("What you typed is not kept yet. Leave it?")) follow(url);
   }, true);
   addEventListener("pointerover", (event) => {
-    const cell = event.target.closest?.("td[data-to]"), link = document.createElement("a");
-    if (!cell) return;
-    link.href = cell.dataset.to;
-    delete cell.dataset.to;
+    const cell = event.target.closest?.("[data-cells] > td:not(.strip)"), link = document.createElement("a");
+    if (!cell || cell.querySelector("a")) return;
+    const [to, told, ...lines] = cell.parentElement.dataset.cells.split("\n");
+    const line = lines[[...cell.parentElement.querySelectorAll(":scope > td:not(.strip)")].indexOf(cell)];
+    if (!line) return;
+    const [rest] = line.split(" ", 1);
+    link.href = to + rest;
+    cell.title = told + line.slice(rest.length + 1);
     link.append(...cell.childNodes);
     cell.append(link);
   });
   addEventListener("change", (event) => {
     if (event.target.matches?.("select.choice")) follow(new URL(event.target.value, location.href));
   }, true);
+})();
+
+// A sign-in ends on the first page. The browser goes on from there to the page where it began.
+(() => {
+  const back = sessionStorage.getItem("sign-in-began");
+  sessionStorage.removeItem("sign-in-began");
+  if (back) history.replaceState({}, "", back);
+  addEventListener("click", (event) => {
+    if (event.target.closest?.('[class*="st-key-sign-in-"] button')) sessionStorage.setItem("sign-in-began", location.href);
+  }, true);
+})();
+
+// What is typed into a large field is kept once a button says so, in a draft once the field is left. Until then the browser
+// asks before it leaves the page.
+const typed = (() => {
+  const before = new Map();
+  addEventListener("focusin", ({ target }) => {
+    if (target.matches?.("textarea") && !before.has(target)) before.set(target, target.value);
+  });
+  addEventListener("focusout", ({ target }) => {
+    if (target.closest?.('[class*="st-key-draft-"]')) before.delete(target);
+  });
+  const isAny = () => [...before].some(([field, value]) => field.isConnected && field.value !== value);
+  addEventListener("beforeunload", (event) => isAny() && event.preventDefault());
+  return isAny;
 })();
 
 // A press counts once: what tells the second press of a double click, or a key held down, from a new one. Only the

@@ -23,7 +23,7 @@ import streamlit as st
 from arena.store import Store
 from arena.store.runs import Run, Runs
 from arena.store.wants import Progress, progress
-from judges.errors import DataError, InputError
+from judges.errors import DataError, InputError, reason
 from ui.editing import Session, check
 
 _TAIL: Final = 16_384
@@ -132,7 +132,7 @@ def start(session: Session, *, retry_failed: bool = False) -> None:
             log.unlink(missing_ok=True)
             said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         except OSError as error:
-            raise DataError(log, f"cannot be written: {error.strerror}") from error
+            raise DataError(log, f"cannot be written: {reason(error)}") from error
         command = [sys.executable, "-m", "ragleague", "run", str(session.path), *(["--retry-failed"] * retry_failed)]
         try:
             # In a session of its own, so that Ctrl-C where the pages were started does not reach it.

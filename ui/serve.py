@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 from arena.present.markup import STYLE
 from arena.store import Store, engine
@@ -30,7 +30,7 @@ from ui.access import Role
 from ui.app import PAGES
 from ui.data import LOCATION_VARIABLE, location
 from ui.editing import CONFIG_VARIABLE
-from ui.sign_in import LOOPBACK, ServerAccess, SignInReturn, server_access, sign_in_secrets
+from ui.sign_in import LOOPBACK, ServerAccess, server_access, sign_in_secrets
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -98,7 +98,7 @@ def serve(location: str, access: ServerAccess, *, port: int, open_browser: bool,
     options = {**_OPTIONS, "server.address": access.address, "server.port": chosen}
     # Left alone, Streamlit opens a browser where there is a display to open it on.
     headless = {} if open_browser else {"server.headless": True}
-    web_app(access).run(config={**options, "server.allowedHosts": list(access.hosts), **headless})
+    web_app().run(config={**options, "server.allowedHosts": list(access.hosts), **headless})
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -165,6 +165,7 @@ def _announce(access: ServerAccess, port: int) -> None:
             time.sleep(0.05)
     url = f"http://{f'[{there}]' if ':' in there else there}:{port}" if access.url is None else access.url
     print(f"The leaderboard is at {url.replace('{port}', str(port))} (Ctrl-C stops it)", flush=True)  # noqa: T201
+    import scipy.special  # noqa: F401 - the first page takes it, while the browser is still at its own scripts
 
 
 def _reachable(address: str) -> str:
@@ -195,55 +196,26 @@ _METRICS: Final = "/_stcore/metrics"
 _BACKEND: Final = 'window.__streamlit = {BACKEND_BASE_URL: new URL(".", location.href).href};'
 """Told where the server is, which is where the page has its scripts from, a browser need not try ``/games/_stcore`` in
 vain and wait a tenth of a second before it asks the right one."""
-_MOVED: Final = {view: page for page in PAGES for view in page.views} | {
-    old: next(page for page in PAGES if page.address == new)
-    for old, new in (
-        *(("overview", "leaderboard"), ("calibration", "trust")),
-        *((old, "compare") for old in ("matrix", "exam", "retrieval")),
-    )
-}
-"""Where pages of earlier versions are now."""
+_ADDRESSES: Final = ("/", *(f"/{page.address}" for page in PAGES[1:]))
+"""Where each page is."""
 _SCRIPT: Final = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
 _STYLE: Final = Path(__file__).with_name("page.css").read_text(encoding="utf-8") + STYLE
 
 
-def web_app(access: ServerAccess) -> App:
-    """The server's application: the pages, their health and the return from a sign-in, with headers on all of it."""
+def web_app() -> App:
+    """The server's application: the pages and their health, with headers on all of it."""
     from starlette.middleware import Middleware
     from starlette.routing import Route
     from streamlit.starlette import App
 
-    pages = addresses()
-    secure = (access.url or "").startswith("https:")
-    returns = [] if access.roles is None else [Middleware(SignInReturn, pages=pages, secure=secure)]
     return App(
         Path(__file__).with_name("app.py"),
         routes=[
             Route(HEALTH, health, methods=["GET"]),
-            *(Route(page, document, methods=["GET"]) for page in pages),
-            *(Route(f"/{view}", part, methods=["GET"]) for view in _MOVED if f"/{view}" not in pages),
+            *(Route(address, document, methods=["GET"]) for address in _ADDRESSES),
         ],
-        middleware=[
-            Middleware(Headers, policy=_policy(_BACKEND, _SCRIPT)),
-            Middleware(Gate),
-            *returns,
-        ],
+        middleware=[Middleware(Guard, policy=_policy(_BACKEND, _SCRIPT))],
     )
-
-
-def addresses() -> list[str]:
-    """Where each page is; the first one is at the root."""
-    return ["/", *(f"/{page.address}" for page in PAGES[1:])]
-
-
-def part(request: Request) -> Response:
-    """Send the browser to where something is that was a page of its own in earlier versions."""
-    from starlette.responses import RedirectResponse
-
-    view = request.url.path.strip("/")
-    named = [("view", view)] if any(view in page.views for page in PAGES) else []
-    where = "./" if _MOVED[view] is PAGES[0] else _MOVED[view].address
-    return RedirectResponse(f"{where}?{urlencode([*named, *request.query_params.multi_items()])}")
 
 
 def document(_request: Request) -> Response:
@@ -268,21 +240,35 @@ def health(_request: Request) -> Response:
     return PlainTextResponse("ok\n")
 
 
-class Gate:
-    """Refuses what Streamlit would answer: requests under a name that the server was not given, and its metrics.
+class Guard:
+    """Refuses what Streamlit would answer, and adds to every response what browsers are to refuse.
 
-    Streamlit looks at the name for the pages' connection alone. A page elsewhere whose name leads to this address (DNS
-    rebinding) could read the rest.
+    What would be a page and is none leads to the first, which says so. Refused are metrics, and requests under a name
+    that the server was not given. Streamlit looks at the name for the pages' connection alone. A page elsewhere whose
+    name leads to this address (DNS rebinding) could read the rest. Browsers are to refuse other people's scripts,
+    frames and addresses.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, policy: str) -> None:
         self._app = app
+        self._headers = {
+            b"content-security-policy": policy.encode(),
+            b"x-content-type-options": b"nosniff",
+            b"referrer-policy": b"same-origin",
+            b"cross-origin-opener-policy": b"same-origin",
+        }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         from starlette.datastructures import Headers
-        from starlette.responses import PlainTextResponse
+        from starlette.responses import PlainTextResponse, RedirectResponse
         from streamlit.web.server.starlette.starlette_websocket import is_host_allowed
+
+        async def send_on(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                kept = [(name, value) for name, value in message["headers"] if name.lower() not in self._headers]
+                message = {**message, "headers": [*kept, *self._headers.items()]}
+            await send(message)
 
         path = scope["path"].rstrip("/") if scope["type"] == "http" else None
         app = self._app
@@ -290,35 +276,10 @@ class Gate:
             app = PlainTextResponse("not found\n", 404)
         elif path not in (None, HEALTH) and not is_host_allowed(Headers(scope=scope).get("host")):
             app = PlainTextResponse("This server does not go by that name; '--host NAME' adds one.\n", 421)
-        await app(scope, receive, send)
-
-
-class Headers:
-    """Adds to every response what browsers are to refuse: other people's scripts, frames and addresses."""
-
-    def __init__(self, app: ASGIApp, policy: str) -> None:
-        self._app = app
-        self._headers = [
-            (name.encode(), value.encode())
-            for name, value in {
-                "content-security-policy": policy,
-                "x-content-type-options": "nosniff",
-                "referrer-policy": "same-origin",
-                "cross-origin-opener-policy": "same-origin",
-            }.items()
-        ]
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
-
-        async def send_on(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                new = {name for name, _ in self._headers}
-                kept = [(name, value) for name, value in message["headers"] if name.lower() not in new]
-                message = {**message, "headers": [*kept, *self._headers]}
-            await send(message)
-
-        await self._app(scope, receive, send_on)
+        elif re.fullmatch(r"/[a-z]+", path or "") and path not in (HEALTH, *_ADDRESSES):
+            asked = dict(parse_qsl(scope["query_string"].decode("latin-1"))) | {"view": scope["path"].strip("/")}
+            app = RedirectResponse(f"./?{urlencode(asked)}")
+        await app(scope, receive, send_on)
 
 
 def _index() -> str:

@@ -7,26 +7,20 @@ Streamlit itself signs people in (OpenID Connect): the provider and the secrets 
 from __future__ import annotations
 
 import ipaddress
-import re
 import sys
 import tomllib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import streamlit as st
-from streamlit.user_info import AUTH_LOGIN_ENDPOINT, AUTH_LOGOUT_ENDPOINT
 
 from judges.errors import ConfigError, InputError, MissingExtraError
 from ui import text
 from ui.access import EVERYBODY_VARIABLE, ROLES_VARIABLE, Role, allowed, load_access, role, sign_out, signing_in, viewer
-
-if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
 
 LOOPBACK: Final = "127.0.0.1"
 
@@ -87,7 +81,7 @@ def server_access(
         if roles is None:
             raise InputError("secrets.toml sets up a sign-in: say with --roles FILE who may do what")
         load_access(roles)
-        public = _public_url(auth)
+        public = str(auth["redirect_uri"]).removesuffix("/oauth2callback")
         return ServerAccess(address, (*own, urlsplit(public).hostname or ""), roles, url=public)
     if roles is not None:
         raise InputError("--roles needs people to sign in, which [auth] in .streamlit/secrets.toml sets up")
@@ -150,10 +144,6 @@ def _check(auth: Mapping[str, Any]) -> None:
         )
 
 
-def _public_url(auth: Mapping[str, Any]) -> str:
-    return str(auth["redirect_uri"]).removesuffix("/oauth2callback")
-
-
 def _is_loopback(address: str) -> bool:
     try:
         return ipaddress.ip_address(address).is_loopback
@@ -194,70 +184,3 @@ def _show_way_in() -> None:
     for name in providers(st.secrets["auth"]):
         label = "Sign in" if name is None else f"Sign in with {name}"
         st.button(label, key=f"sign-in-{name}", type="primary", on_click=st.login, args=(name,))
-
-
-COOKIE: Final = "ragleague_way_back"
-
-_CALLBACK: Final = "/oauth2callback"
-_FIRST: Final = "/"
-_SECONDS: Final = 15 * 60
-"""Enough to sign in at the provider; one given up is forgotten after it."""
-_LONGEST: Final = 4096
-"""Bytes of a cookie that every browser keeps (RFC 6265, section 6.1). Past it, the one before would stay."""
-
-
-class SignInReturn:
-    """Sends the browser back to where it came from once a sign-in has ended, well or not.
-
-    The cookie is neither secret nor trusted: it leads to a page of ours, in a state that anybody can link to, or to the
-    first page.
-    """
-
-    def __init__(self, app: ASGIApp, pages: Collection[str], *, secure: bool) -> None:
-        self._app = app
-        self._pages = frozenset(pages)
-        self._secure = secure
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
-        from starlette.datastructures import MutableHeaders
-        from starlette.requests import Request
-
-        path = scope["path"] if scope["type"] == "http" else None
-        if path not in (AUTH_LOGIN_ENDPOINT, _CALLBACK, AUTH_LOGOUT_ENDPOINT):
-            await self._app(scope, receive, send)
-            return
-        request = Request(scope)
-
-        async def send_on(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                if path == AUTH_LOGIN_ENDPOINT:
-                    headers.append("set-cookie", self._kept(_origin_left_out(request.headers.get("referer", ""))))
-                elif COOKIE in request.cookies:
-                    headers.append("set-cookie", self._cookie("", 0))
-                    if path == _CALLBACK and "location" in headers:
-                        headers["location"] = self._page(request.cookies[COOKIE])
-            await send(message)
-
-        await self._app(scope, receive, send_on)
-
-    def _page(self, said: str) -> str:
-        """A page of ours and its query, as a header can hold it; the first page in the place of all else."""
-        page = re.fullmatch(r"(/[a-z]*)(\?[!-~]*)?", said)
-        return said if page is not None and page[1] in self._pages else _FIRST
-
-    def _kept(self, said: str) -> str:
-        cookie = self._cookie(self._page(said), _SECONDS)
-        return cookie if len(cookie) <= _LONGEST else self._cookie(_FIRST, _SECONDS)
-
-    def _cookie(self, value: str, seconds: int) -> str:
-        from starlette.responses import Response
-
-        response = Response()
-        response.set_cookie(COOKIE, value, seconds, httponly=True, samesite="lax", secure=self._secure)
-        return response.headers["set-cookie"]
-
-
-def _origin_left_out(url: str) -> str:
-    return re.sub(r"^https?://[^/?#]*", "", url)

@@ -1,7 +1,7 @@
 """Texts on the page: those from outside, shown as they are and never run, and our own messages, alike on every page.
 
 Streamlit reads Markdown, LaTeX and emoji codes in most of what it draws, labels and messages included. So a text from
-outside (an answer, document, query, reason or name) goes through this module, into a cell of ``st.dataframe``, or into
+outside (an answer, document, query, reason or name) goes through this module, into a table of ``ui.show``, or into
 a chart's data; never anywhere else.
 """
 
@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import streamlit as st
 
+from arena.present.blocks import Thread
+from arena.present.files import html_block
 from arena.present.markup import linked
 from arena.present.numbers import clipped as clipped  # noqa: PLC0414 - offered here to all pages
 from arena.present.numbers import encodable as encodable  # noqa: PLC0414
@@ -115,7 +117,13 @@ def passage(
     named = html.escape(encodable(label))
     other = encodable(against) if against is not None and alike(text, against) else None
     body = written(encodable(shown), raw=raw, against=other)
-    st.html(f'<div class="passage" tabindex="0" role="region" aria-label="{named}" {style}>{body}</div>')
+    st.html(f'<div class="passage" dir="auto" tabindex="0" role="region" aria-label="{named}" {style}>{body}</div>')
+
+
+def thread(query: Query) -> None:
+    """What was said before a query in its conversation, folded, where anything was."""
+    if query.messages:
+        st.html(html_block(Thread(query.messages)))
 
 
 def reference(query: Query, *, raw: bool) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from arena.present.blocks import Block, Board, Figure, Figures, Remarks, Section
 from arena.present.numbers import ALIGNED, COUNT, FIGURE, P_VALUE, PERCENT, counted
-from arena.present.plain import flat, plain
-from arena.present.table import Column, Table, crossed
-from retrieval_eval.stats.bootstrap import FEW_QUERIES
+from arena.present.table import Column, Table, crossed, flat, plain
+from arena.ratings.results import UNITS
+from retrieval_eval.stats.bootstrap import FEW_QUERIES, Clusters
 
 if TYPE_CHECKING:
     from retrieval_eval.data.trec import FaultyLine, Note, Qrels
@@ -63,13 +63,7 @@ def confusion(
 ) -> Table:
     """How often the first gave the row's label where the second gave the column's.
 
-    Args:
-        agreement: with the counts.
-        title: of the table.
-        first: who gave the labels of the rows.
-        second: who gave those of the columns.
-        names: of the labels; they themselves if absent.
-        name: of the table.
+    ``names`` are those of the labels, where they have others than their numbers.
     """
     labels = names or list(map(str, agreement.scale))
     return crossed(name, title, f"{first}, {second} across", (labels, labels), agreement.confusion)
@@ -110,6 +104,7 @@ class QrelsAgreement(Board):
     agreements: Mapping[str, LabelAgreement]
     qrels: Mapping[str, Qrels]
     settings: Mapping[str, int]
+    clusters: Clusters = field(default_factory=dict)
 
     def sections(self) -> list[Section]:  # noqa: D102
         binarised = [
@@ -134,7 +129,8 @@ class QrelsAgreement(Board):
             if own is not None and own.first_only + own.second_only:
                 said.append(f"{name}: lacks {own.first_only:,} of {reference}'s pairs, has {own.second_only:,} others")
             if own is not None and own.queries < FEW_QUERIES:
-                said.append(f"{name}: {counted(own.queries, 'query', 'queries')} in common, so intervals are rough")
+                units = counted(own.queries, *UNITS["conversation" if self.clusters else "query"])
+                said.append(f"{name}: {units} in common, so intervals are rough")
             said += remarks_on(name, one.notes, one.faulty)
         return Remarks(said)
 

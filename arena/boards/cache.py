@@ -12,22 +12,29 @@ from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from importlib import import_module
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
-from arena.boards.results import Group, Leaderboard, leaderboard, read_verified
+from arena.boards.results import Group, Leaderboard, leaderboard, rating_settings, read_verified
 from arena.data.games import GameTable
 from arena.store import Store
 from arena.store.figures import Figures
 from judges.errors import StoreError
 
+if TYPE_CHECKING:
+    from arena.calibration.methods import Drawn
+
 Value = TypeVar("Value")
 
-FIGURES: Final = 4
+FIGURES: Final = 7
 """The version of the figures. Whoever changes how one is computed raises it, and the stores compute theirs anew; the
 tests of this module fail until that is done."""
 
+WORTH_KEEPING: Final = 20_000
+"""Games; what a page shows of fewer is made in about a second, and not at the end of a run."""
+DRAWN: Final = "compare: ratings {}"
+"""The kind of ratings on draws of all queries or of a group."""
 _BOARD, _GAMES = "leaderboard", "games"
 
 
@@ -96,6 +103,21 @@ def cached_games(store: Store, tournament: str) -> GameTable:
     """All games of a tournament, from what is kept with its leaderboard if that is fresh."""
     games = Cache(store, tournament).get(_GAMES)
     return games if isinstance(games, GameTable) else read_verified(store, tournament)[1].table
+
+
+def rating_draws(store: Store, tournament: str) -> Drawn | None:
+    """The ratings on draws of the queries; the same draws at any time, as long as the queries and the seed are."""
+
+    def made() -> Drawn | None:
+        from arena.calibration.methods import draw
+        from arena.people.methods import RATING, played_methods
+
+        settings, queries = store.settings(tournament), sorted(store.queries(tournament))
+        how, games = rating_settings(settings), cached_games(store, tournament)
+        ways = (own for own in played_methods(games, settings) if own.name == RATING)
+        return next((draw(own, queries, how.bootstrap, how.seed, games.clusters) for own in ways), None)
+
+    return Cache(store, tournament).made(DRAWN.format(None), made)
 
 
 _PLAIN: Final = (type(None), bool, int, float, str)

@@ -15,6 +15,24 @@ from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, POINTS, SIGNED, clipped, listed
 from arena.present.table import Column, Table
 
+_NAMED = 8
+"""Names in a cell; the others are counted."""
+_LONGEST = 200
+"""Characters of a setting in a cell."""
+_BOTH = (
+    Column("agent", "Agent"),
+    Column("place_before", "Place before", COUNT, "Among the agents that both states rate."),
+    Column("place_after", "Place after", COUNT),
+    Column("bt_before", "Rating before", POINTS),
+    Column("bt_after", "Rating after", POINTS),
+    Column("points", "Points", SIGNED, "Rating points gained."),
+    Column(
+        "intervals",
+        "Intervals",
+        meaning="Apart: they share no point, so the change is more than the ratings' own uncertainty.",
+    ),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class State:
@@ -75,7 +93,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class Changes(Board):
     """What is different in the second of two states.
 
     Attributes:
@@ -96,6 +114,50 @@ class Changes:
     def same_subject(self) -> bool:
         """Whether both are of the same agents, judges, queries and settings: then they differ by what is judged."""
         return not (self.agents or self.judges or self.queries or self.settings)
+
+    def sections(self) -> list[Section]:
+        """What moved, and what differs in agents, judges, queries and settings."""
+        blocks: list[Block] = [Remarks([self.in_short()])]
+        if self.moves:
+            blocks.append(Table("agents-in-both", "Agents in both", _BOTH, list(self._moves())))
+        return [Section("changes", "What changed", "", [*blocks, *self._subjects()])]
+
+    def in_short(self) -> str:
+        """What it comes to, in one sentence or two."""
+        same = "Agents, judges, queries and settings are the same"
+        if self.same_subject and not self.moves:
+            return f"{same}; no agent has a rating in both."
+        if self.same_subject:
+            moved = sum(move.place_before != move.place_after for move in self.moves)
+            return f"{same}; {moved} of {len(self.moves)} agents changed place."
+        kinds = {"agents": self.agents, "judges": self.judges, "queries": self.queries}
+        different = [kind for kind, difference in kinds.items() if difference]
+        if any(change.path.split(".")[0] != "judges" for change in self.settings):
+            different.append("settings")
+        scale = "Ratings of different agents, judges or queries are not on one scale; History anchors them."
+        return f"Changed: {listed(different)}. {scale}"
+
+    def _moves(self) -> Iterator[Mapping[str, Any]]:
+        apart = {True: "apart", False: "overlap", None: None}
+        for move in self.moves:
+            row: dict[str, Any] = {"agent": move.agent, "points": move.points, "intervals": apart[move.apart]}
+            row |= {"place_before": move.place_before, "place_after": move.place_after}
+            for when, line in (("before", move.before), ("after", move.after)):
+                row[f"bt_{when}"] = line["bt"]
+            yield row
+
+    def _subjects(self) -> Iterator[Table]:
+        kinds = {"Agents": self.agents, "Judges": self.judges, "Queries": self.queries}
+        if rows := [{"what": kind, **_names(found)} for kind, found in kinds.items() if found]:
+            columns = (Column("what", "What"), *(Column(name, name.capitalize()) for name in _names(self.agents)))
+            yield Table("subjects", "Agents, judges and queries that differ", columns, rows)
+        if self.settings:
+            columns = (Column("path", "Setting"), Column("before", "Before"), Column("after", "After"))
+            rows = [
+                {name: _setting(value) if name != "path" else value for name, value in asdict(change).items()}
+                for change in self.settings
+            ]
+            yield Table("settings", "Settings that differ", columns, rows)
 
 
 def compare(before: State, after: State) -> Changes:
@@ -151,84 +213,11 @@ def _difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> Differen
 
 
 def _differences(path: str, before: Any, after: Any) -> Iterator[SettingChange]:
-    """Settings that differ, down to single values; lists are values."""
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         for name in sorted({*before, *after}):
             yield from _differences(f"{path}.{name}" if path else name, before.get(name), after.get(name))
     elif before != after:
         yield SettingChange(path, before, after)
-
-
-_NAMED = 8
-"""Names in a cell; the others are counted."""
-_LONGEST = 200
-"""Characters of a setting in a cell."""
-_BOTH = (
-    Column("agent", "Agent"),
-    Column("place_before", "Place before", COUNT, "Among the agents that both states rate."),
-    Column("place_after", "Place after", COUNT),
-    Column("bt_before", "Rating before", POINTS),
-    Column("bt_after", "Rating after", POINTS),
-    Column("points", "Points", SIGNED, "Rating points gained."),
-    Column(
-        "intervals",
-        "Intervals",
-        meaning="Apart: they share no point, so the change is more than the ratings' own uncertainty.",
-    ),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class ChangesBoard(Board):
-    """Two states compared."""
-
-    changes: Changes
-
-    def sections(self) -> list[Section]:
-        """What moved, and what differs in agents, judges, queries and settings."""
-        blocks: list[Block] = [Remarks([self.in_short()])]
-        if self.changes.moves:
-            blocks.append(Table("agents-in-both", "Agents in both", _BOTH, list(self._moves())))
-        return [Section("changes", "What changed", "", [*blocks, *self._subjects()])]
-
-    def in_short(self) -> str:
-        """What it comes to, in one sentence or two."""
-        changes = self.changes
-        same = "Agents, judges, queries and settings are the same"
-        if changes.same_subject and not changes.moves:
-            return f"{same}; no agent has a rating in both."
-        if changes.same_subject:
-            moved = sum(move.place_before != move.place_after for move in changes.moves)
-            return f"{same}; {moved} of {len(changes.moves)} agents changed place."
-        kinds = {"agents": changes.agents, "judges": changes.judges, "queries": changes.queries}
-        different = [kind for kind, difference in kinds.items() if difference]
-        if any(change.path.split(".")[0] != "judges" for change in changes.settings):
-            different.append("settings")
-        scale = "Ratings of different agents, judges or queries are not on one scale; History anchors them."
-        return f"Changed: {listed(different)}. {scale}"
-
-    def _moves(self) -> Iterator[Mapping[str, Any]]:
-        apart = {True: "apart", False: "overlap", None: None}
-        for move in self.changes.moves:
-            row: dict[str, Any] = {"agent": move.agent, "points": move.points, "intervals": apart[move.apart]}
-            row |= {"place_before": move.place_before, "place_after": move.place_after}
-            for when, line in (("before", move.before), ("after", move.after)):
-                row[f"bt_{when}"] = line["bt"]
-            yield row
-
-    def _subjects(self) -> Iterator[Table]:
-        changes = self.changes
-        kinds = {"Agents": changes.agents, "Judges": changes.judges, "Queries": changes.queries}
-        if rows := [{"what": kind, **_names(found)} for kind, found in kinds.items() if found]:
-            columns = (Column("what", "What"), *(Column(name, name.capitalize()) for name in _names(changes.agents)))
-            yield Table("subjects", "Agents, judges and queries that differ", columns, rows)
-        if changes.settings:
-            columns = (Column("path", "Setting"), Column("before", "Before"), Column("after", "After"))
-            rows = [
-                {name: _setting(value) if name != "path" else value for name, value in asdict(change).items()}
-                for change in changes.settings
-            ]
-            yield Table("settings", "Settings that differ", columns, rows)
 
 
 def _names(found: Difference) -> dict[str, str]:

@@ -4,35 +4,35 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
+from itertools import compress
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from arena.boards.cache import Cache, cached_games, cached_leaderboard
+from arena.boards.cache import DRAWN, Cache, cached_games, cached_leaderboard
 from arena.boards.calibration.methods import method_chart, method_pairs, tau_matrix, way_of
 from arena.boards.results import Group, of_group, rating_settings
 from arena.boards.wins import Wins, by_points
 from arena.calibration.departures import Departures, departures
-from arena.calibration.methods import Drawn, Means, MethodComparison, Played, compare_drawn, draw
-from arena.people.methods import people_methods, stored_methods
+from arena.calibration.methods import Drawn, Means, Method, MethodComparison, compare_drawn, draw
+from arena.people.methods import RATING, people_methods, stored_methods
 from arena.people.opinions import peoples_opinions
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import Number, counted, deserved, listed
-from arena.present.picture import FLAG, Aligned, Chart, Grid, Line, Look, Mark, Matrix, Strip, Whiskers
-from arena.present.plain import flat
-from arena.present.table import Column, Table
+from arena.present.picture import FLAG, Aligned, Chart, Grid, Line, Look, Mark, Matrix, Strip, Whiskers, nowhere
+from arena.present.table import Column, Table, flat
 from arena.ratings.pairs import pair_results
+from arena.ratings.results import UNITS
 from arena.store import Store
 from arena.store.annotations import Annotations
-from retrieval_eval.stats.bootstrap import estimates, query_weights, weighted_means
+from retrieval_eval.stats.bootstrap import ALONE, Clusters, estimates, mean_estimates, units_of, units_with
 from retrieval_eval.stats.estimate import Estimate
 
 Link: TypeAlias = Callable[..., str]
 """The address of the queries' page with these fields."""
 
-RATING: Final = "bradley_terry"
 WON: Final = "won"
 """In place of the rating on single queries: the share of its games that an agent won, a tie half."""
 OF_STAGE: Final[Mapping[str, str]] = {"pairwise": RATING, "exam": "cover", "nuggets": "v_strict"}
@@ -57,17 +57,11 @@ _ALONE: Final = (
 _LEAD: Final = "Every score of every agent, with 95% intervals from the same draws of the queries."
 
 
-def nowhere(**fields: str) -> str:  # noqa: ARG001
-    """Nothing leads anywhere."""
-    return ""
-
-
 @dataclass(frozen=True, slots=True)
 class Way:
     """One way of scoring.
 
     Attributes:
-        name: of the method.
         scores: by agent; ``n`` is the number of queries that a score rests on.
         queries: those that it scores any agent on.
     """
@@ -96,7 +90,6 @@ class Finding(NamedTuple):
     """An agent that a way of scoring places otherwise than the games do.
 
     Attributes:
-        agent: the agent.
         others: agents that it is placed above, or below.
         above: whether above all of them; ``None`` where above some and below others.
     """
@@ -111,16 +104,16 @@ class CompareBoard(Board):
     """Every way of scoring the same agents.
 
     Attributes:
-        tournament: its name.
         group: of queries that all is about, ``None`` for all queries.
         order: agents, best rated first; those that no game rates follow.
-        queries: their number.
+        queries: their number, or that of their conversations, as of every score.
         ways: the rating first, where there is one.
         departures: where a score departs from the rating, ``None`` without a rating.
         methods: how alike the ways order the agents.
         wins: who beats whom, ``None`` without games.
         by_query: scores of single queries, by which groups of queries are compared.
         samples, seed: of the draws.
+        clusters: the conversations of the queries.
     """
 
     tournament: str
@@ -134,6 +127,12 @@ class CompareBoard(Board):
     by_query: tuple[Means, ...]
     samples: int
     seed: int
+    clusters: Clusters = field(default_factory=dict)
+
+    @property
+    def noun(self) -> tuple[str, str]:
+        """What a score rests on so many of: one, and many."""
+        return UNITS["conversation" if self.clusters else "query"]
 
     def sections(self) -> Sequence[Section]:  # noqa: D102
         if not self.ways:
@@ -185,7 +184,7 @@ class CompareBoard(Board):
         if not told and len(silent) < len(others):
             told = ["No score disagrees with the games about any two agents by more than chance."]
         if silent:
-            told.append(f"Too few queries to hold {listed(silent)} against the games.")
+            told.append(f"Too few {self.noun[1]} to hold {listed(silent)} against the games.")
         return told
 
     def figure(self, link: Link = nowhere) -> Aligned:
@@ -196,10 +195,12 @@ class CompareBoard(Board):
             panels.append(self._strip(way, flags, link))
             if way is self.ways[0] and self.wins is not None:
                 panels.append(Grid("Row against column, % won", self._cells(link)))
-        caption = (
-            "Lines are 95% intervals. In the matrix, blue: the row's agent wins more games against the agent of that "
-            "number; bold: their own games tell the two apart."
-        )
+        caption = "Lines are 95% intervals."
+        if self.wins is not None:
+            caption += (
+                " In the matrix, blue: the row's agent wins more games against the agent of that number; bold: their "
+                "own games tell the two apart."
+            )
         if self.departures is not None and self.departures.tested:
             caption += (
                 f" {FLAG} marks a score that disagrees with the games: by both, two agents are told apart, in opposite "
@@ -236,10 +237,7 @@ class CompareBoard(Board):
     def deltas(self, way: str, agents: Sequence[str], groups: Mapping[str, Collection[str]]) -> Whiskers:
         """By group of queries, how far agents lie from the first of them in one way of scoring.
 
-        Args:
-            way: one of ``by_query``.
-            agents: two to ``MOST_CHOSEN``.
-            groups: queries by the name of their group.
+        ``way`` is one of ``by_query``, and there are up to ``MOST_CHOSEN`` agents.
         """
         scores = next(own for own in self.by_query if own.name == way)
         first, *others = agents
@@ -251,7 +249,7 @@ class CompareBoard(Board):
         lines = []
         for name, by_agent in found.items():
             marks = [
-                Mark(own.value, own.low, own.high, look, f"({counted(own.n or 0, 'query', 'queries')})")
+                Mark(own.value, own.low, own.high, look, f"({counted(own.n or 0, *self.noun)})")
                 for look, own in zip(_LOOKS, by_agent.values(), strict=False)
                 if own.value is not None
             ]
@@ -270,11 +268,12 @@ class CompareBoard(Board):
         if not {one, other} <= set(scores.agents):
             return Estimate(None)
         a, b = (scores.values[scores.agents.index(name)] for name in (one, other))
-        apart = (a - b)[~np.isnan(a - b)][np.newaxis]
+        both = ~np.isnan(a - b)
+        apart = (a - b)[both][np.newaxis]
         if not apart.size:
             return Estimate(None)
-        drawn = weighted_means(apart, query_weights(apart.size, self.samples, self.seed))
-        (found,) = estimates([apart.mean()], drawn, apart.size)
+        unit = units_of(compress(scores.queries, both), self.clusters)
+        (found,) = mean_estimates(apart, unit, self.samples, self.seed)
         # Where no query differs from another, nothing shows how the difference varies.
         return replace(found, low=None, high=None) if np.ptp(apart) < _SAME else found
 
@@ -294,10 +293,10 @@ class CompareBoard(Board):
             if own is None or own.value is None:
                 continue
             flag = flags.get((way.name, agent), "")
-            told = f"On {own.n:,} of {counted(self.queries, 'query', 'queries')}." if own.n is not None else ""
+            told = f"On {own.n:,} of {counted(self.queries, *self.noun)}." if own.n is not None else ""
             look: Look = "orange" if flag else "blue"
             marks[agent] = Mark(own.value, own.low, own.high, look, "", told, flag, link(agent=agent))
-        note = "" if way.queries == self.queries else f"{way.queries:,} of {counted(self.queries, 'query', 'queries')}"
+        note = "" if way.queries == self.queries else f"{way.queries:,} of {counted(self.queries, *self.noun)}"
         return Strip(way.title, marks, way.form, note)
 
     def _flags(self) -> dict[tuple[str, str], str]:
@@ -345,11 +344,12 @@ def _made(store: Store, tournament: str, group: Group | None, kept: Cache) -> Co
     methods = stored_methods(store, tournament, games, cache(partial(store.dataset, tournament)))
     methods += people_methods(peoples_opinions(store, tournament)[0])
 
-    def drawn(method: Means | Played, queries: Sequence[str]) -> Drawn:
-        make = partial(draw, method, queries, how.bootstrap, how.seed)
-        return kept.made(f"compare: ratings {group}", make) if method.name == RATING else make()
+    def drawn(method: Method, queries: Sequence[str]) -> Drawn:
+        make = partial(draw, method, queries, how.bootstrap, how.seed, games.clusters)
+        return kept.made(DRAWN.format(group), make) if method.name == RATING else make()
 
-    board = compared(methods, sorted(store.queries(tournament)), ratings, (how.bootstrap, how.seed), drawn)
+    draws = how.bootstrap, how.seed
+    board = compared(methods, sorted(store.queries(tournament)), ratings, draws, drawn, clusters=games.clusters)
     wins, played = None, games.rated(how)
     if played is not None:
         pairs = pair_results(played)
@@ -359,11 +359,13 @@ def _made(store: Store, tournament: str, group: Group | None, kept: Cache) -> Co
 
 
 def compared(
-    methods: Sequence[Means | Played],
+    methods: Sequence[Method],
     queries: Sequence[str],
     ratings: Mapping[str, Estimate] | None,
     draws: tuple[int, int] = (1000, 0),
-    drawn: Callable[[Means | Played, Sequence[str]], Drawn] | None = None,
+    drawn: Callable[[Method, Sequence[str]], Drawn] | None = None,
+    *,
+    clusters: Clusters = ALONE,
 ) -> CompareBoard:
     """The board of some ways of scoring, without the win matrix.
 
@@ -373,14 +375,20 @@ def compared(
         ratings: as they are shown, the best first; without them nothing is rated.
         draws: how many, and their seed.
         drawn: gives the scores of a way on these draws.
+        clusters: what queries are drawn in.
     """
-    drawn = drawn or (lambda method, names: draw(method, names, *draws))
+    drawn = drawn or (lambda method, names: draw(method, names, *draws, clusters))
     known = [own for own in methods if own.name not in _LEFT_OUT and (own.name != RATING or ratings is not None)]
     known = [own.among(queries) if isinstance(own, Means) else own for own in known]
     known.sort(key=lambda own: own.name != RATING)
     found = [drawn(own, queries) for own in known]
-    seen = {own.name: dict(zip(own.agents, own.seen().sum(axis=1).tolist(), strict=True)) for own in known}
-    ways = [_way(own, scores, seen[own.name]) for own, scores in zip(known, found, strict=True)]
+    counts = {own.name: units_with(own.seen(), units_of(own.queries, clusters)).tolist() for own in known}
+    seen = {own.name: dict(zip(own.agents, counts[own.name], strict=True)) for own in known}
+    units = {
+        own.name: int(units_with(np.asarray(own.seen().any(axis=0)), units_of(own.queries, clusters))) for own in known
+    }
+    ways = [_way(scores, seen[scores.name], units[scores.name]) for scores in found]
+    drawn_from = len({*units_of(queries, clusters).tolist()})
     order: list[str] = []
     if ratings is not None and ways and ways[0].name == RATING:
         order = list(ratings)
@@ -391,28 +399,28 @@ def compared(
         "",
         None,
         tuple(order),
-        len(queries),
+        drawn_from,
         tuple(ways),
         departures(found, seen) if ways and ways[0].name == RATING else None,
-        compare_drawn([replace(own, samples=own.samples[:_TAU_SAMPLES]) for own in found], len(queries)),
+        compare_drawn([replace(own, samples=own.samples[:_TAU_SAMPLES]) for own in found], drawn_from),
         None,
         tuple(map(_by_query, known)),
         *draws,
+        clusters,
     )
 
 
-def _by_query(method: Means | Played) -> Means:
+def _by_query(method: Method) -> Means:
     """Scores of single queries; of games, the share that was won."""
     if isinstance(method, Means):
         return method
     return replace(method.won(), name=WON) if method.name == RATING else method.won()
 
 
-def _way(method: Means | Played, drawn: Drawn, seen: Mapping[str, int]) -> Way:
+def _way(drawn: Drawn, seen: Mapping[str, int], queries: int) -> Way:
     units = [seen[agent] for agent in drawn.agents]
     scores = dict(zip(drawn.agents, estimates(drawn.points, drawn.samples, units), strict=True))
-    known = {agent: own for agent, own in scores.items() if own.value is not None}
-    return Way(method.name, known, int(method.seen().any(axis=0).sum()))
+    return Way(drawn.name, {agent: own for agent, own in scores.items() if own.value is not None}, queries)
 
 
 def _form(form: Number, scores: Iterable[Estimate]) -> Number:

@@ -16,7 +16,7 @@ import numpy as np
 from arena.boards.costs import Front, lowest_prices
 from arena.present.numbers import COUNT, counted, listed
 from arena.ratings.likelihood import NO_TIES, probabilities
-from arena.ratings.ranks import fewest_queries
+from arena.ratings.results import fewest_queries
 
 if TYPE_CHECKING:
     from arena.boards.coverage import Shortfall
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from arena.boards.results import Leaderboard
     from arena.calibration.comparison import Comparison
     from arena.present.blocks import Check
-    from arena.ratings.rate import Ratings
-    from arena.ratings.results import PairDifference
+    from arena.ratings.results import PairDifference, Ratings
     from arena.stages.schedule import AdaptiveState
 
 Kind: TypeAlias = Literal["leader", "tie", "unclear", "empty"]
@@ -134,10 +133,7 @@ def conclude(
 
 
 def _concluded(
-    ratings: Ratings | None,
-    shortfall: Shortfall | None,
-    fronts: Mapping[str, Front],
-    comparisons: Sequence[Comparison],
+    ratings: Ratings | None, shortfall: Shortfall | None, fronts: Mapping[str, Front], comparisons: Sequence[Comparison]
 ) -> Conclusion:
     if ratings is None:
         if shortfall is not None and shortfall.rated:
@@ -210,7 +206,6 @@ def _expected(points: float, ratings: Ratings) -> tuple[float, float]:
 
 
 def _too_little(ratings: Ratings, shortfall: Shortfall | None) -> Conclusion | None:
-    """Where ratings were asked for although less is judged than the settings demand."""
     if shortfall is None:
         return None
     sentence = f"{shortfall.message[0].upper()}{shortfall.message[1:]}. Run again to judge the rest."
@@ -218,7 +213,6 @@ def _too_little(ratings: Ratings, shortfall: Shortfall | None) -> Conclusion | N
 
 
 def _no_order(ratings: Ratings) -> Conclusion | None:
-    """Where the order of the ratings means nothing."""
     rows = ratings.by_rank
     if not ratings.convergence.converged:
         return Conclusion("unclear", "No ratings", "The ratings did not converge, so they cannot be compared.")
@@ -246,7 +240,6 @@ def _no_order(ratings: Ratings) -> Conclusion | None:
 
 
 def _by_place(ratings: Ratings) -> Conclusion | None:
-    """Where the place shown may have made the ratings."""
     health, tally = ratings.judge_health, ratings.tally
     known = health or tally
     if known is not None and known.both_orders and 2 * known.contradictions >= known.both_orders:
@@ -279,7 +272,6 @@ def _by_place(ratings: Ratings) -> Conclusion | None:
 
 
 def _untrusted(comparisons: Sequence[Comparison]) -> Conclusion | None:
-    """Where the judge of the games is not shown to agree with people more than chance would."""
     if not comparisons:
         return None
     from arena.boards.findings import findings
@@ -299,7 +291,6 @@ def _untrusted(comparisons: Sequence[Comparison]) -> Conclusion | None:
 
 
 def _unsure(ratings: Ratings) -> Conclusion | None:
-    """Where the order may be chance."""
     rows, number, enough = ratings.by_rank, ratings.units, fewest_queries(len(ratings.agents))
     if number < enough:
         only = counted(number, *ratings.noun)
@@ -333,7 +324,7 @@ def _leads(ratings: Ratings) -> str:
 
 def _basis(ratings: Ratings) -> str:
     games = sum(row.games for row in ratings.agents) / 2
-    number = f" on {counted(ratings.units, 'query', 'queries')}" if ratings.unit == "query" else ""
+    number = f" on {counted(ratings.units, *ratings.noun)}" if ratings.unit != "game" else ""
     return f"at {ratings.settings.level:.0%} confidence over {counted(games, 'game')}{number}"
 
 
@@ -349,9 +340,7 @@ def more_needed(pair: PairDifference) -> str:
 def adaptive_line(state: AdaptiveState, *, ordered: bool) -> str:
     """How far an adaptive schedule has come, a sentence.
 
-    Args:
-        state: of the schedule.
-        ordered: whether the order of the games means anything, as the conclusion says.
+    ``ordered`` says whether the order of the games means anything.
     """
     asked = "the order" if state.decide == "order" else "the first place"
     found = "is decided" if state.decided else "is not decided" if state.ended else "is still open"

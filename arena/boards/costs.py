@@ -15,8 +15,7 @@ from arena.data.dataset import COST, LATENCY, TOKENS_IN, TOKENS_OUT, TRIED, Caus
 from arena.present.blocks import Board, Remarks, Section
 from arena.present.numbers import COUNT, MONEY, POINTS, SECONDS, counted, listed
 from arena.present.picture import Chart, Dot
-from arena.present.plain import plain
-from arena.present.table import Column, Table, records
+from arena.present.table import Column, Table, plain, records
 from arena.ratings.results import AgentRating
 from judges.types import Answer
 
@@ -105,10 +104,7 @@ def agent_costs(data: Dataset, failed: Mapping[str, Causes]) -> tuple[AgentCosts
 
     The figures are those that an answer carries as metadata: a table of answers may have the columns ``latency_s``,
     ``tried_s``, ``cost_usd``, ``input_tokens`` and ``output_tokens``, and replies of agents that we ask have them.
-
-    Args:
-        data: of the tournament.
-        failed: agents that we ask, with the causes of the answers they owe.
+    ``failed`` are the agents that we ask, with the causes of the answers they owe.
     """
     answers: dict[str, list[Answer]] = {agent: [] for agent in sorted({*data.agents, *failed})}
     for (_, agent), answer in data.answers.items():
@@ -254,18 +250,12 @@ class CostBoard(Board):
 def cost_board(data: Dataset, rows: Sequence[AgentRating], failed: Mapping[str, Causes]) -> CostBoard:
     """Put together what answers took.
 
-    Args:
-        data: of the tournament.
-        rows: the ratings, best first; empty where there are none.
-        failed: agents that we ask, with the causes of the answers they owe.
+    ``rows`` are the ratings, best first; ``failed`` is as of ``agent_costs``.
     """
     rank = {row.agent: place for place, row in enumerate(rows)}
     costs = sorted(agent_costs(data, failed), key=lambda own: (rank.get(own.agent, len(rank)), own.agent))
     found = fronts(rows, costs)
-    said = (
-        *in_words(rows, found),
-        *filter(None, map(_retry_words, costs)),
-    )
+    said = (*in_words(rows, found), *filter(None, map(_retry_words, costs)))
     return CostBoard(tuple(costs), found, said)
 
 

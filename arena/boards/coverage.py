@@ -77,8 +77,14 @@ class Shortfall:
     @property
     def message(self) -> str:
         """What is there and what is needed, on one line."""
-        there = f"{self.kind} {self.name} has {self.judged} of {self.wanted} wanted verdicts ({_percent(self.share)})"
-        return f"{there}, and ratings need {_percent(self.min_coverage)} of every judge's and agent's"
+        there = f"{self.kind} {self.name} has {self.judged} of {self.wanted} wanted verdicts ({self._share()})"
+        return f"{there}, and ratings need {100 * self.min_coverage:g}% of every judge's and agent's"
+
+    def _share(self) -> str:
+        """The share with as many decimals as it takes to look smaller than what is needed."""
+        bar = 100 * self.min_coverage
+        forms = (f"{100 * self.share:.{decimals}f}" for decimals in range(4))
+        return f"{next((written for written in forms if float(written) < bar), f'under {bar:g}')}%"
 
     @property
     def remedy(self) -> str:
@@ -113,8 +119,3 @@ def shortfall(judged_of: Mapping[str, Mapping[str, tuple[int, int]]], min_covera
                 rated = any(there for there, _ in by_name.values())
                 return Shortfall(kind, name, judged, wanted, min_coverage, rated)
     return None
-
-
-def _percent(share: float) -> str:
-    """To a tenth, rounded down: what is below the bar never looks as if it were on it."""
-    return f"{int(1000 * share + 1e-9) / 10:g}%"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -12,11 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from arena.config.stored import StoredSettings
 from arena.data.dataset import SHARED, Dataset
 from arena.stages import samples
-from arena.stages.answers.replies import unanswered
 from arena.stages.samples import combined, document_labels, of_each_judge
 from arena.store import Result, Store, Wanted
 from judges.errors import InputError
-from judges.types import Judgment, Retrieved, details_of, label_of
+from judges.types import Judgment, Retrieved, conversations, details_of, label_of
 from retrieval_eval.citations import CitationScores, citation_scores, cited_documents
 from retrieval_eval.data.runs import runs_of
 from retrieval_eval.metrics import Labels, Metrics, default_measures, evaluate, is_judged, judged_at, parse_measures
@@ -43,37 +40,18 @@ Results: TypeAlias = Mapping[tuple[str, str], Result | None]
 
 
 @dataclass(frozen=True, slots=True)
-class AgentScores:
-    """One agent by one set of labels.
-
-    Attributes:
-        measures: by name, over the topics.
-        per_query: by measure, in the order of the topics; ``None`` where the agent failed.
-        missing: topics for which it retrieved nothing, which count as 0.
-        unanswered: topics on which it failed, which are in none of its scores.
-    """
-
-    measures: Mapping[str, Estimate]
-    per_query: Mapping[str, tuple[float | None, ...]]
-    missing: tuple[str, ...]
-    unanswered: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class LabelScores:
     """All agents that retrieved documents by one set of labels.
 
     Attributes:
-        topics: the queries with labels, which the scores are of.
+        metrics: of every query with labels; its runs are the agents.
         labels: how many there are.
-        without_relevant: topics with no label above 0, where every agent scores 0.
-        agents: by name.
+        measures: by agent and name, over the queries.
     """
 
-    topics: tuple[str, ...]
+    metrics: Metrics
     labels: int
-    without_relevant: tuple[str, ...]
-    agents: Mapping[str, AgentScores]
+    measures: Mapping[str, Mapping[str, Estimate]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +93,7 @@ class RetrievalBoard:
     @property
     def failing(self) -> bool:
         """Whether an agent failed on a query that others are scored on."""
-        return any(own.unanswered for scores in self.scores.values() for own in scores.agents.values())
+        return any(own.unasked for scores in self.scores.values() for own in scores.metrics.coverage.values())
 
 
 def retrieval_board(
@@ -124,12 +102,8 @@ def retrieval_board(
     """Score what the agents of a tournament retrieved; ``None`` where there are no labels to score it by.
 
     An agent's documents count down to ``retrieval.depth``, in its own order. Queries without any label are no topics.
-    Where an agent that the tournament asks itself gave no answer, nobody knows what it would have retrieved.
-
-    Args:
-        data: of the tournament.
-        wanted: all relevance wants with their results, in the order of the plan.
-        settings: as stored with the tournament.
+    Where an agent that the tournament asks itself gave no answer, nobody knows what it would have retrieved. ``wanted``
+    are all relevance wants with their results, in the order of the plan.
 
     Raises:
         InputError: a measure cannot be computed.
@@ -147,9 +121,9 @@ def retrieval_board(
     entries = retrieved_by_agents(data, settings.depth)
     runs = {run.name: run.scores() for run in runs_of(entries)}
     names = _measures(settings, labels.values())
-    failed = unanswered(data, settings)
+    failed = _unanswered(data, settings) if settings.agents else {}
     metrics = {source: evaluate(own, runs, names, failed) for source, own in labels.items()} if runs else {}
-    resampling = _resampling(settings)
+    resampling = _resampling(settings, data)
     people = labels.get("people", {})
     by_agent = results_by_agent(results, entries) if each else {}
     if people or len(by_judge) > 1:  # else there is nothing to agree
@@ -157,7 +131,10 @@ def retrieval_board(
     return RetrievalBoard(
         measures=tuple(names),
         queries=len(data.queries),
-        scores={source: _scores(found, labels[source], resampling) for source, found in metrics.items()},
+        scores={
+            source: LabelScores(found, sum(map(len, labels[source].values())), found.intervals(**resampling))
+            for source, found in metrics.items()
+        },
         mean_labels={agent: mean_label(own) for agent, own in sorted(by_agent.items())},
         distributions={agent: label_distribution(own) for agent, own in sorted(by_agent.items())},
         without_documents=tuple(agent for agent in data.agents if agent not in runs),
@@ -172,6 +149,12 @@ def retrieval_board(
         agreement=label_agreement(people, labels["judge"], **resampling) if len(labels) > 1 else None,
         rankings=_rankings(metrics, resampling),
     )
+
+
+def _unanswered(data: Dataset, settings: StoredSettings) -> Mapping[str, Collection[str]]:
+    from arena.stages.answers.replies import unanswered
+
+    return unanswered(data, settings)
 
 
 def check_measures(names: Iterable[str], data: Dataset) -> None:
@@ -218,32 +201,12 @@ def _measures(settings: StoredSettings, labels: Iterable[Labels]) -> list[str]:
     return list(parsed)
 
 
-def _resampling(settings: StoredSettings) -> dict[str, Any]:
-    return {"samples": settings.ratings.bootstrap.samples, "seed": settings.ratings.seed}
+def _resampling(settings: StoredSettings, data: Dataset) -> dict[str, Any]:
+    clusters = conversations(data.queries.values())
+    return {"samples": settings.ratings.bootstrap.samples, "seed": settings.ratings.seed, "clusters": clusters}
 
 
-def _scores(metrics: Metrics, labels: Labels, resampling: Mapping[str, int]) -> LabelScores:
-    intervals = metrics.intervals(**resampling)
-    return LabelScores(
-        metrics.topics,
-        sum(map(len, labels.values())),
-        metrics.without_relevant,
-        {
-            agent: AgentScores(
-                intervals[agent],
-                {
-                    name: tuple(None if math.isnan(own) else own for own in metrics.of_measure(name)[place].tolist())
-                    for name in metrics.measures
-                },
-                metrics.coverage[agent].missing,
-                metrics.coverage[agent].unasked,
-            )
-            for place, agent in enumerate(metrics.runs)
-        },
-    )
-
-
-def _rankings(metrics: Mapping[Source, Metrics], resampling: Mapping[str, int]) -> dict[str, RankingAgreement]:
+def _rankings(metrics: Mapping[Source, Metrics], resampling: Mapping[str, Any]) -> dict[str, RankingAgreement]:
     if len(metrics) < 2 or len(metrics["people"].runs) < 2:
         return {}
     from retrieval_eval.runs import ranking_agreement
@@ -275,19 +238,13 @@ class CitationBoard:
 def citation_board(
     data: Dataset, wanted: Iterable[tuple[Wanted, Result | None]], settings: StoredSettings
 ) -> CitationBoard | None:
-    """Score what the answers cite; ``None`` where no answer cites a document that has a label.
-
-    Args:
-        data: of the tournament.
-        wanted: all relevance wants with their results, in the order of the plan.
-        settings: as stored with the tournament.
-    """
+    """Score what the answers cite; ``None`` where no answer cites a document that has a label."""
     results = document_labels(wanted, settings.combinations, settings.across_judges)
     labels: dict[Source, Mapping[str, Mapping[str, int]]] = {"judge": labels_in(data, results), "people": data.qrels}
-    resampling = _resampling(settings)
+    resampling = _resampling(settings, data)
     create = settings.nuggets and settings.nuggets.create
     relevant = create.from_label if create else RELEVANT
-    rankings, scores = _given(data), {}
+    rankings, scores = data.given, {}
     for source, own in labels.items():
         if own:
             cited = cited_documents(data.answers.values(), rankings, own)
@@ -295,16 +252,6 @@ def citation_board(
             if any(agent.labelled for agent in found.values()):
                 scores[source] = found
     return CitationBoard(relevant, scores) if scores else None
-
-
-def _given(data: Dataset) -> Mapping[tuple[str, str], Sequence[str]]:
-    """By query and agent the documents that it answered from, best first."""
-    given: defaultdict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
-    for query_id, entries in data.retrieved.items():
-        for entry in entries:
-            for agent in data.agents if entry.agent == SHARED else [entry.agent]:
-                given[query_id, agent].append((entry.rank, entry.doc_id))
-    return {key: [doc_id for _, doc_id in sorted(own)] for key, own in given.items()}
 
 
 def labels_of_documents(data: Dataset) -> dict[str, Mapping[str, int]]:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from arena.present.blocks import Board, Section
 from arena.present.numbers import COUNT, FIGURE, PERCENT, counted, listed
-from arena.present.plain import plain
-from arena.present.table import Column, Table, for_programs
+from arena.present.table import Column, Table, for_programs, plain
 from retrieval_eval.exam.scores import Correlation, correlate
 
 if TYPE_CHECKING:
@@ -29,7 +28,6 @@ class ExamBoard(Board):
     """The leaderboard of an exam.
 
     Attributes:
-        exam: the scores.
         chosen: the grade from which an item counts as covered, for people; the usual one where nobody chose.
     """
 

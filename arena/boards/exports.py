@@ -22,7 +22,7 @@ from arena.stages.samples import each_outcome, labels_by_judge, labels_of, outco
 from arena.store import Result, Store
 from arena.store.subjects import AnswerSubject, DocumentSubject
 from arena.store.wants import verdict_rows
-from judges.errors import DataError, InputError
+from judges.errors import DataError, InputError, reason
 from judges.providers.transformers import label_probabilities
 from judges.types import JudgeFailure, Judgment, Task, details_of, label_of
 from retrieval_eval.data.rows import Cell
@@ -109,7 +109,7 @@ def export_verdict_parts(store: Store, tournament: str, out: Path, parts: int) -
             )
             whole.rename(out)
     except OSError as error:
-        raise DataError(out, f"cannot be written: {error.strerror or error}") from error
+        raise DataError(out, f"cannot be written: {reason(error)}") from error
     return count
 
 
@@ -198,7 +198,7 @@ def export_data(store: Store, tournament: str, out: Path) -> int:
     try:
         save_dataset(data, out)
     except OSError as error:
-        raise DataError(out, f"cannot be made a folder: {error.strerror}") from error
+        raise DataError(out, f"cannot be made a folder: {reason(error)}") from error
     return len(data.answers)
 
 

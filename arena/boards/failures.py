@@ -9,8 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from arena.present.blocks import Board, Remarks, Section
 from arena.present.numbers import COUNT
-from arena.present.plain import plain
-from arena.present.table import Column, Table
+from arena.present.table import Column, Table, plain
 from arena.stages import TASKS
 from arena.stages.answers.replies import failures as failures_of_agents
 from arena.stages.exam.stored import open_items

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from arena.present.numbers import PERCENT, SIGNED_2, counted, with_interval
+from arena.ratings.results import UNITS
 from retrieval_eval.stats.bootstrap import FEW_QUERIES
 from retrieval_eval.stats.estimate import Estimate
 
@@ -21,6 +22,7 @@ THINGS: Final[dict[Level, str]] = {
     "labels": "documents",
     "criteria": "grades",
     "nuggets": "nuggets",
+    "support": "citations",
 }
 """What is judged on each level, many of them."""
 
@@ -98,7 +100,7 @@ def _sentence(comparison: Comparison, judge: JudgeAgainstPeople, trust: Trust) -
     if trust == "unknown":
         return f"{judge.judge} and people judged none of the same {what}."
     said = f"{judge.judge} says what a person says in {with_interval(share, PERCENT)} of cases"
-    said += f", on {judge.n:,} {what} of {counted(judge.queries, 'query', 'queries')}"
+    said += f", on {judge.n:,} {what} of {counted(judge.queries, *UNITS[judge.unit])}"
     if trust == "few":
         return f"{said}. That is too little to trust or distrust it."
     if trust == "chance":

@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from arena.config.judging import ReferencesSection
 from arena.config.stored import StoredSettings
 from arena.data.dataset import SHARED, Dataset
 from arena.data.games import Bools, GameKey, GameTable
@@ -255,15 +254,29 @@ class GameRecord:
         return f"{ending}: the two orders {'disagree' if self.orders_disagree else 'agree'}."
 
 
-def games_on(store: Store, tournament: str, query_id: str, games: GameTable, scores: Floats) -> list[GameRecord]:
-    """Every game on a query with what its judge said, word for word, in the order of the plan."""
+def games_on(
+    store: Store,
+    tournament: str,
+    query_id: str,
+    games: GameTable,
+    scores: Floats,
+    *,
+    among: Collection[str] | None = None,
+) -> list[GameRecord]:
+    """The games on a query, or those among some agents, with what their judge said, in the order of the plan."""
+    chosen = games.of_query(query_id)
+    if among is not None:
+        numbers = [number for number, agent in enumerate(games.agents) if agent in among]
+        chosen &= np.isin(games.a, numbers) & np.isin(games.b, numbers)
+    rows = np.flatnonzero(chosen).tolist()
+    keys = [games.key(row) for row in rows]
     orders: defaultdict[tuple[str, frozenset[str]], list[Shown]] = defaultdict(list)
-    for want, result in outcomes(store, tournament, Task.PAIRWISE, query_id):
+    for want, result in outcomes(store, tournament, Task.PAIRWISE, query_id, among):
         names = (want.item, want.other) if want.order == "ab" else (want.other, want.item)
         orders[want.judge, frozenset(names)].append(Shown(*names, result))
     found = []
-    for row in np.flatnonzero(games.of_query(query_id)).tolist():
-        key, score = games.key(row), float(scores[row])
+    for row, key in zip(rows, keys, strict=True):
+        score = float(scores[row])
         shown = orders[key.judge, frozenset((key.agent_a, key.agent_b))]
         found.append(GameRecord(*key, tuple(shown), None if np.isnan(score) else score))
     return found
@@ -317,12 +330,7 @@ def opponents_table(
 ) -> Table:
     """A row per opponent of an agent, the worst first.
 
-    Args:
-        games: of the tournament.
-        scores: of each game's first agent.
-        agent: its name.
-        link: leads to all games against one, or to the lost ones.
-        queries: ids of those whose games count; all without.
+    ``link`` leads to all games against one, or to the lost ones; without ``queries`` the games on all of them count.
     """
     at = games.agents.index(agent)
     mine = games.of_agent(agent) & games.played
@@ -344,14 +352,7 @@ def opponents_table(
 
 
 def flag(key: GameKey, data: Dataset, annotator: str, comment: str | None) -> Annotation:
-    """Somebody's flag on a game as it is kept; without a comment it takes back the one before.
-
-    Args:
-        key: the game.
-        data: the tournament's, or that of the query alone.
-        annotator: who flags it.
-        comment: what is odd about it.
-    """
+    """Somebody's flag on a game as it is kept; without a comment it takes back the one before."""
     value = {"judge": key.judge, "comment": comment or ""}
     said = Annotation(Kind.FLAG, annotator, key.query_id, key.agent_a, key.agent_b, "", value)
     return replace(said, texts=texts_now(said, data, {}) or "", value=None if comment is None else value)
@@ -416,17 +417,18 @@ def documents_of(
     found = {
         one.document.doc_id: one for one in documents_on(game.query_id, data, labels, (game.agent_a, game.agent_b))
     }
-    shown = [] if game.same_answers else list(_shown(found.values(), settings))
+    shown = [] if game.same_answers else _shown(found.values(), settings)
     others = (one for doc_id, one in found.items() if doc_id not in shown)
     return [*(replace(found[doc_id], shown=True) for doc_id in shown), *others]
 
 
-def _shown(found: Iterable[RetrievedDocument], settings: StoredSettings) -> Iterator[str]:
+def _shown(found: Iterable[RetrievedDocument], settings: StoredSettings) -> list[str]:
     """Ids of the documents that the answer judge saw, in its order."""
-    section = ReferencesSection() if settings.pairwise is None else settings.pairwise.documents
+    if settings.pairwise is None:
+        return []  # nobody said what the judge of imported verdicts saw
     annotated = []
     for one in found:
         in_depth = settings.depth is None or any(rank <= settings.depth for _, rank in one.ranks)
         if in_depth and (settings.retrieval is None or one.label is not None):
             annotated.append(AnnotatedDocument(one.document, None if settings.retrieval is None else one.label))
-    return (entry.document.doc_id for entry in references(annotated, section.options()))
+    return [entry.document.doc_id for entry in references(annotated, settings.pairwise.documents.options())]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cache, partial
 from typing import Any, Final
 
@@ -15,6 +18,8 @@ from arena.boards.compare import OF_STAGE
 from arena.boards.conclusion import NO_MODEL
 from arena.boards.results import rating_settings
 from arena.calibration.methods import Means
+from arena.calibration.votes import Level
+from arena.config.card import NO_CARD, lacking_cards
 from arena.config.stored import StoredSettings
 from arena.data.games import FAILED, NOT_WANTED, TIE, Bools, GameTable
 from arena.people.methods import means_of
@@ -23,8 +28,12 @@ from arena.present.numbers import COUNT, Number, Percent, counted, listed
 from arena.present.picture import Line, Mark, Whiskers
 from arena.present.table import Column, Table
 from arena.ratings.evidence import outcomes_of
+from arena.ratings.games import Unit
+from arena.ratings.results import UNITS
 from arena.store import Store
 from judges.errors import InputError
+from judges.sections import nearest
+from retrieval_eval.stats.bootstrap import Clusters, units_of
 from retrieval_eval.stats.paired import MOST, Paired, Verdict, paired
 
 PAIRWISE: Final = "pairwise"
@@ -40,6 +49,7 @@ _SIGNED: Final = Number(3, signed=True)
 _ONE_SIDED: Final = 0.25
 """With new shown first in less than this share of its verdicts, or last, place and agent are not told apart."""
 _SAME: Final = 1e-9
+_WRITES_CARDS: Final = "'ragleague calibrate CONFIG --card FILE' writes one"
 _STANDINGS: Final = {PASSED: "Passed", FAILED_GATE: "Failed", UNDECIDED: "Undecided"}
 
 
@@ -58,6 +68,7 @@ class Compared:
         level: of the interval.
         doubts: why nothing may be concluded whatever the interval says, sentences.
         notes: what else to know, sentences.
+        unit: what is one figure: a query, or a conversation with all of its turns.
     """
 
     on: str
@@ -67,6 +78,7 @@ class Compared:
     level: float
     doubts: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    unit: Unit = "query"
 
     @property
     def verdict(self) -> Verdict:
@@ -82,8 +94,8 @@ class Compared:
         """What was found, in a sentence."""
         own, margin = self.result.difference, self.result.margin
         if own.value is None:
-            return f"{self.title}: no query has a figure of both."
-        queries = counted(own.n or 0, "query", "queries")
+            return f"{self.title}: no {UNITS[self.unit][0]} has a figure of both."
+        queries = counted(own.n or 0, *UNITS[self.unit])
         if self.on != PAIRWISE:
             ends = "" if own.low is None else f", {self.level:.0%} interval {_SIGNED.between(own.low, own.high)}"
             return (
@@ -104,14 +116,15 @@ class Compared:
         yield from (f"{self.title}: {said}" for said in (*self.doubts, *lacking, *self.notes))
 
     def _lacking(self) -> str:
-        own = self.result
+        own, (one, many) = self.result, UNITS[self.unit]
         if own.unsure:
-            return "undecided, since the missing queries alone could turn the verdict round. Run again to judge them."
+            gone = "turns" if self.unit == "conversation" else many
+            return f"undecided, since the missing {gone} alone could turn the verdict round. Run again to judge them."
         if (own.difference.n or 0) < 2:
-            return "undecided, since one query does not show how much queries differ."
+            return f"undecided, since one {one} does not show how much {many} differ."
         if own.more is None:
-            return f"undecided, and {COUNT.write(MOST)} queries like these would not decide it. Choose another margin."
-        more = counted(_rounded(own.more), "more query", "more queries")
+            return f"undecided, and {COUNT.write(MOST)} {many} like these would not decide it. Choose another margin."
+        more = counted(_rounded(own.more), f"more {one}", f"more {many}")
         return f"undecided. About {more} like these would decide it with a probability of 80%."
 
 
@@ -123,7 +136,6 @@ class Comparison(Board):
 
     Attributes:
         tournament: its name; where two were looked at, that of the games.
-        new, old: agents.
         margin: how much worse still passes, in units of each score.
         scores: one for each that was asked for.
         notes: of all of them.
@@ -135,6 +147,7 @@ class Comparison(Board):
     margin: float
     scores: tuple[Compared, ...]
     notes: tuple[str, ...] = ()
+    unit: Unit = "query"
 
     @property
     def verdict(self) -> Verdict:
@@ -183,15 +196,15 @@ class Comparison(Board):
             }
             for own in self.scores
         ]
-        level = f"{self.scores[0].level:.0%} interval"
+        level, units = f"{self.scores[0].level:.0%} interval", UNITS[self.scores[0].unit][1]
         columns = (
             Column("on", ""),
             Column("title", "Score", programs=False),
             Column("new", "New", _FORM),
             Column("old", "Old", _FORM),
             Column("difference", "Difference", _SIGNED, "New less old; of games, new's share less one half.", level),
-            Column("queries", "Queries", COUNT, "Those that both have a figure on; each counts once."),
-            Column("missing", "Missing", COUNT, "Further queries of which nothing is known."),
+            Column("queries", units.capitalize(), COUNT, "Those that both have a figure on; each counts once."),
+            Column("missing", "Missing", COUNT, f"Further {units} of which nothing is known."),
             Column("verdict", "Verdict"),
         )
         return Table("gate", "", columns, rows)
@@ -230,7 +243,7 @@ class Comparison(Board):
 
     def junit(self) -> str:
         """A test case for each score, as XML that build servers read; undecided is an error, worse a failure."""
-        from arena.present.junit import Case, Kind, junit
+        from arena.present.files import Case, Kind, junit
 
         kinds: Mapping[str, Kind] = {"worse": "failure", "undecided": "error"}
         cases = []
@@ -307,14 +320,40 @@ def compare(
         if name == PAIRWISE and played:
             scores.append(_by_games(games, settings, answered, (new, old), margin))
         elif name in means:
-            scores.append(_by_score(name, means[name], settings, (new, old), margin))
+            own = replace(means[name], name=name)
+            if name in _criteria(settings):  # all answers are graded, so a query without any grade is missing
+                own = _with_queries(own, {query for query, agent in answered if agent in (new, old)})
+            scores.append(_by_score(own, settings, (new, old), margin, games.clusters))
         else:
-            there = listed([*played, *means]) if played or means else "nothing"
-            raise InputError(f"--on {name}: the tournament has no such score; there is {there}")
+            there = [*played, *means]
+            raise InputError(
+                f"--on {name}: no such score{nearest(name, there) if there else ': nothing is judged yet'}"
+            )
+    scores = [replace(own, doubts=(*own.doubts, *_without_card(own.on, settings))) for own in scores]
     if not scores:
         raise InputError("nothing is judged yet, so there is nothing to compare; run the tournament first")
     words = PAIRWISE in (own.on for own in scores) and settings.judges_of_words
     return Comparison(tournament, new, old, margin, tuple(scores), (f"{NO_MODEL}.",) if words else ())
+
+
+def _without_card(on: str, settings: StoredSettings) -> Iterator[str]:
+    """Why the judges of a score may not decide, where the configuration requires a card of them."""
+    levels: dict[str, Level | None] = {PAIRWISE: "verdicts", "nuggets": "nuggets", "exam": None}
+    levels |= dict.fromkeys(("support_precision", "support_recall"), "support")
+    level = levels.get(on, "criteria" if on in _criteria(settings) else "labels")
+    for why in lacking_cards(settings, level, datetime.now(UTC).date()):
+        yield f"{why}. {'Decide by another score' if why == NO_CARD else _WRITES_CARDS}."
+
+
+def _criteria(settings: StoredSettings) -> frozenset[str]:
+    return frozenset(("criteria", *(settings.criteria.names if settings.criteria is not None else ())))
+
+
+def _with_queries(means: Means, queries: Collection[str]) -> Means:
+    """The same with further queries, on which nobody has a score."""
+    further = sorted(set(queries).difference(means.queries))
+    unknown = np.full((len(means.agents), len(further)), np.nan)
+    return replace(means, queries=(*means.queries, *further), values=np.hstack([means.values, unknown]))
 
 
 def check_margin(margin: float, on: Sequence[str]) -> None:
@@ -323,7 +362,9 @@ def check_margin(margin: float, on: Sequence[str]) -> None:
     Raises:
         InputError: it is no number, negative, or as large as the farthest that games can lie from even.
     """
-    if not margin >= 0 or (PAIRWISE in on and margin >= _FARTHEST):
+    if not 0 <= margin < math.inf:
+        raise InputError(f"--margin {margin:g}: give a number from 0 to below {_FARTHEST:g}, such as 0.05")
+    if PAIRWISE in on and margin >= _FARTHEST:
         raise InputError(
             f"--margin {margin:g}: everything would pass; a share of games won lies at most {_FARTHEST:g} from even, "
             "so give less, such as 0.05"
@@ -338,9 +379,7 @@ def check_agents(new: str, old: str, agents: Sequence[str]) -> None:
     """
     for name in (new, old):
         if name not in agents:
-            raise InputError(
-                f"no agent {name!r} in the tournament; there are {listed(agents, 20) if agents else 'none'}"
-            )
+            raise InputError(f"no agent {name!r} in the tournament{nearest(name, agents)}")
     if new == old:
         raise InputError(f"{new!r} cannot be compared with itself; name two agents")
 
@@ -355,23 +394,43 @@ def _by_games(
     """Two agents by the games between them; of a query all games, orders and judges are one figure."""
     new, old = pair
     rows = games.of_agent(new) & games.of_agent(old)
-    wanted = int(np.unique(games.query[rows]).size)
+    met = _queries(games, rows)
     # On a query that only one of the two answered there is no game, and nobody knows what it would have been.
-    alone = {query for query, agent in answered if agent == new} ^ {query for query, agent in answered if agent == old}
+    either = {query for query, agent in answered if agent == new} ^ {query for query, agent in answered if agent == old}
+    wanted, alone = (Counter(games.clusters.get(query, query) for query in own) for own in (met, either - met))
+    turns = wanted + alone
+    only = len(alone.keys() - wanted.keys())
     rated = games.rated(rating_settings(settings), rows)
     if rated is None:
-        nothing = paired([], margin, missing=wanted + len(alone), reach=0.5)
+        nothing = paired([], margin, missing=len(turns), reach=0.5)
         why = f"no game between {new} and {old} has a verdict" if wanted else f"{new} and {old} never met"
         return Compared(PAIRWISE, None, None, nothing, LEVEL, (f"{why}. Run the tournament to judge them.",))
     outcomes = outcomes_of(rated, pair).score
     level = LEVEL
     if settings.adaptive and settings.pairwise is not None:
         level = settings.pairwise.schedule.confidence or LEVEL
-    missing = wanted - outcomes.size + len(alone)
-    found = paired(outcomes - 0.5, margin, missing=missing, reach=0.5, level=level, any_look=settings.adaptive)
+    missing = len(turns) - outcomes.size
+    judged = Counter(games.clusters.get(query, query) for query in _queries(games, rows & games.played))
+    known = [judged[name] / turns[name] for name in sorted(judged)]  # in the order of ``outcomes``
+    found = paired(
+        outcomes - 0.5, margin, missing=missing, known=known, reach=0.5, level=level, any_look=settings.adaptive
+    )
     share = float(outcomes.mean())
-    notes = tuple(_notes(games, rows, missing, len(alone)))
-    return Compared(PAIRWISE, share, 1 - share, found, level, tuple(_doubts(games, rows, new)), notes)
+    unit = _unit(games.clusters)
+    notes = (*_notes(games, rows, missing, only, unit), *_missing_turns(judged, turns))
+    return Compared(PAIRWISE, share, 1 - share, found, level, tuple(_doubts(games, rows, new)), notes, unit)
+
+
+def _queries(games: GameTable, rows: Bools) -> set[str]:
+    return {games.queries[query] for query in np.unique(games.query[rows]).tolist()}
+
+
+def _missing_turns(judged: Mapping[Any, int], turns: Mapping[Any, int]) -> Iterator[str]:
+    """What is missing of conversations of which some turns are there."""
+    gone = {name: turns[name] - number for name, number in judged.items() if 0 < number < turns[name]}
+    if gone:
+        of = counted(len(gone), *UNITS["conversation"])
+        yield f"{counted(sum(gone.values()), 'turn')} of {of} missing; what is there counts for the whole conversation."
 
 
 def _doubts(games: GameTable, rows: Bools, new: str) -> Iterator[str]:
@@ -397,11 +456,11 @@ def _doubts(games: GameTable, rows: Bools, new: str) -> Iterator[str]:
         )
 
 
-def _notes(games: GameTable, rows: Bools, missing: int, alone: int) -> Iterator[str]:
+def _notes(games: GameTable, rows: Bools, missing: int, alone: int, unit: Unit) -> Iterator[str]:
     said, judged = games.said[rows], games.judged[rows]
     if missing:
-        reason = f"; {counted(alone, 'query', 'queries')} only one of the two answered" if alone else ""
-        yield f"{counted(missing, 'query is', 'queries are')} missing{reason}."
+        reason = f"; {counted(alone, *UNITS[unit])} only one of the two answered" if alone else ""
+        yield f"{_missing(missing, unit)}{reason}."
     wanted, there, failed = int((said != NOT_WANTED).sum()), int(judged.sum()), int((said == FAILED).sum())
     if there < wanted:
         yield f"{there:,} of {counted(wanted, 'verdict')} between the two are there; {failed:,} failed."
@@ -409,30 +468,50 @@ def _notes(games: GameTable, rows: Bools, missing: int, alone: int) -> Iterator[
         yield "judged in one order only, so a judge's favour for a place may show."
 
 
-def _by_score(name: str, means: Means, settings: StoredSettings, pair: tuple[str, str], margin: float) -> Compared:
-    """Two agents by a score of each answer or list of documents."""
+def _unit(clusters: Clusters) -> Unit:
+    return "conversation" if clusters else "query"
+
+
+def _missing(number: int, unit: Unit) -> str:
+    one, many = UNITS[unit]
+    return f"{counted(number, f'{one} is', f'{many} are')} missing"
+
+
+def _by_score(
+    means: Means, settings: StoredSettings, pair: tuple[str, str], margin: float, clusters: Clusters
+) -> Compared:
+    """Two agents by a score of each answer or list of documents; the turns of a conversation are one figure."""
+    name, unit = means.name, _unit(clusters)
     known = [agent for agent in pair if agent in means.agents]
     if len(known) < 2:
         lacking = listed([agent for agent in pair if agent not in known])
-        nothing = paired([], margin, missing=len(means.queries))
-        return Compared(name, None, None, nothing, LEVEL, (f"nothing is known of {lacking}.",))
+        nothing = paired([], margin, missing=len({*units_of(means.queries, clusters).tolist()}))
+        return Compared(name, None, None, nothing, LEVEL, (f"nothing is known of {lacking}.",), unit=unit)
     new, old = (means.values[means.agents.index(agent)] for agent in pair)
     both = ~(np.isnan(new) | np.isnan(old))
     new, old = new[both], old[both]
+    of_unit = units_of(means.queries, clusters)
+    units = int(of_unit.max(initial=-1)) + 1
+    turns, judged = (np.bincount(own, minlength=units) for own in (of_unit, of_unit[both]))
+    there = judged > 0
+    if clusters:
+        new, old = (np.bincount(of_unit[both], own, units)[there] / judged[there] for own in (new, old))
     low, high = (0.0, 1.0)
-    if settings.criteria is not None and (name == "criteria" or name in settings.criteria.names):
+    if settings.criteria is not None and name in _criteria(settings):
         low, high = map(float, settings.criteria.scale)
     elif new.size and not (low <= min(new.min(), old.min()) and max(new.max(), old.max()) <= high):
         raise InputError(f"--on {name}: only scores from 0 to 1 can be compared with a margin")
-    missing = len(means.queries) - new.size
-    found = paired(new - old, margin, missing=missing, reach=high - low, level=LEVEL)
+    missing = units - new.size
+    of_turns = judged[there] / turns[there]
+    found = paired(new - old, margin, missing=missing, known=of_turns, reach=high - low, level=LEVEL)
     if not new.size:
-        return Compared(name, None, None, found, LEVEL, ("no query has a score of both.",))
+        return Compared(name, None, None, found, LEVEL, (f"no {UNITS[unit][0]} has a score of both.",), unit=unit)
     doubts = []
     if np.ptp(np.concatenate([new, old])) < _SAME and new.size > 1:
         doubts = ["every score is the same, so nothing shows that it can tell these two agents apart."]
-    notes = [f"{counted(missing, 'query is', 'queries are')} missing."] if missing else []
-    return Compared(name, float(new.mean()), float(old.mean()), found, LEVEL, tuple(doubts), tuple(notes))
+    notes = [f"{_missing(missing, unit)}."] if missing else []
+    notes += _missing_turns(*(dict(enumerate(own.tolist())) for own in (judged, turns)))
+    return Compared(name, float(new.mean()), float(old.mean()), found, LEVEL, tuple(doubts), tuple(notes), unit)
 
 
 def _rounded(count: int) -> int:

@@ -18,6 +18,7 @@ import numpy as np
 from arena.boards.changes import State, compare
 from arena.boards.results import Leaderboard
 from arena.boards.runs import run_names
+from arena.calibration.methods import Drawn
 from arena.data.dataset import Dataset
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, POINTS, SIGNED, counted, listed
@@ -26,6 +27,7 @@ from arena.present.table import Column, Table
 from arena.ratings.games import Floats
 from arena.run.recorder import answer_digests, standings_of, subject_of
 from arena.store.runs import Run
+from retrieval_eval.stats.bootstrap import estimates, units_of
 from retrieval_eval.stats.estimate import Estimate
 
 NOW: Final = "now"
@@ -34,7 +36,6 @@ _Z: Final = 1.959964
 """Of a 95 % interval."""
 _DRAWN: Final = 30
 """States in the picture, the latest ones."""
-_AT_MOST: Final = "95% interval, at most"
 _NAMED: Final = 6
 """Agents that a remark names."""
 
@@ -48,12 +49,14 @@ class Moment(State):
         unchanged: agents whose answers, to the queries there were, are the same now.
         differs: what else is not as it is now: judges, queries, settings.
         variances: of the difference of every two ratings, NaN where they are not known.
+        draws: ratings on draws of the queries, shape (samples, agents); no sample where none were kept.
     """
 
     name: str
     unchanged: frozenset[str]
     differs: tuple[str, ...]
     variances: Floats
+    draws: Floats
 
     @property
     def ratings(self) -> dict[str, float]:
@@ -73,6 +76,20 @@ class Moment(State):
         half = _Z * math.sqrt(max(found, 0.0))
         return Estimate(value, value - half, value + half)
 
+    def drawn(self, agent: str, anchors: Collection[str]) -> Floats:
+        """The same on each draw, NaN where a draw rates nobody."""
+        names = list(self.ratings)
+        others = [names.index(anchor) for anchor in anchors]
+        apart: Floats = self.draws[:, names.index(agent)] - self.draws[:, others].mean(axis=1)
+        return apart
+
+    def is_paired(self, other: Moment) -> bool:
+        """Whether draws of both are of the same queries and, with the same seed, the same draws."""
+        seeds = [own.subject.get("settings", {}).get("ratings", {}).get("seed") for own in (self, other)]
+        drawn = [(own.subject["queries"], own.subject.get("conversations", {})) for own in (self, other)]
+        same = drawn[0] == drawn[1] and seeds[0] == seeds[1]
+        return same and 0 < len(self.draws) == len(other.draws)
+
 
 def moment(state: State, name: str, unchanged: frozenset[str], differs: tuple[str, ...]) -> Moment:
     """A state with the variances of all differences, as far as they were kept with it."""
@@ -82,7 +99,9 @@ def moment(state: State, name: str, unchanged: frozenset[str], differs: tuple[st
     for at, line in enumerate(state.standings):
         for other, error in enumerate(line.get("se", ()), start=at + 1):
             variances[at, other] = variances[other, at] = math.nan if error is None else error**2
-    return Moment(state.subject, state.standings, name, unchanged, differs, variances)
+    draws = [line.get("draws", ()) for line in state.standings]
+    drawn = np.array(draws, np.float64).T if all(draws) else np.empty((0, count))
+    return Moment(state.subject, state.standings, name, unchanged, differs, variances, drawn)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +114,7 @@ class Version:
         last: the last one.
         rating: at the last one, on the scale of now; as it was among its own field where nothing anchors it.
         change: from the version before, in points; ``None`` where nothing anchors both.
+        paired: whether the interval of the change is that of the same queries drawn at both.
     """
 
     agent: str
@@ -103,6 +123,7 @@ class Version:
     last: str
     rating: Estimate
     change: Estimate | None
+    paired: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,15 +146,17 @@ class HistoryBoard(Board):
             Column("version", "Version", COUNT, "Its answers are others than those of the version before."),
             Column("since", "Since", meaning="The first run with these answers."),
             Column("rating", "Rating", POINTS, "At the last run with these answers.", interval="95% interval"),
-            Column("change", "Change", SIGNED, "Points gained on the version before.", interval=_AT_MOST),
+            Column("change", "Change", SIGNED, "Points gained on the version before.", interval="95% interval"),
+            Column("interval", "Interval from"),
         ]
         rows: list[Mapping[str, Any]] = [
             {"agent": own.agent, "version": own.number, "since": own.since, "rating": own.rating, "change": own.change}
+            | {"interval": None if own.change is None else "same queries" if own.paired else "independent"}
             for own in versions
         ]
         note = (
-            "The interval of a change is wider than needed: the same queries are behind both ratings, but an earlier "
-            "run did not keep how the two move together."
+            "Same queries: both versions were judged on them, and its interval is from a paired bootstrap over them. "
+            "Independent: they were not, or an earlier version of ragleague judged; its interval is wider than needed."
         )
         blocks: list[Block] = [Remarks(list(self._remarks())), self.picture()]
         return [Section("history", "History", "", [*blocks, Table("versions", "Versions", columns, rows, [note])])]
@@ -174,30 +197,32 @@ class HistoryBoard(Board):
                     groups[-1].append(own)
                 else:
                     groups.append([own])
-        return [
-            Version(
-                agent,
-                number,
-                group[0].name,
-                group[-1].name,
-                self.rating(group[-1], agent),
-                None if number == 1 else self._change(groups[number - 2][-1], group[-1], agent),
-            )
-            for number, group in enumerate(groups, start=1)
-        ]
+        found = []
+        for number, group in enumerate(groups, start=1):
+            change, paired = (None, False) if number == 1 else self._change(groups[number - 2][-1], group[-1], agent)
+            rating = self.rating(group[-1], agent)
+            found.append(Version(agent, number, group[0].name, group[-1].name, rating, change, paired))
+        return found
 
-    def _change(self, before: Moment, after: Moment, agent: str) -> Estimate | None:
+    def _change(self, before: Moment, after: Moment, agent: str) -> tuple[Estimate | None, bool]:
         anchors = self.anchors(before, after)
         if not anchors:
-            return None
+            return None, False
         one, other = (own.distance(agent, anchors) for own in (before, after))
         assert one.value is not None
         assert other.value is not None
         value = other.value - one.value
+        if before.is_paired(after):
+            moved = after.drawn(agent, anchors) - before.drawn(agent, anchors)
+            known = moved[~np.isnan(moved), np.newaxis]
+            if len(known) > len(moved) / 2:
+                unit = units_of(after.subject["queries"], after.subject.get("conversations", {}))
+                (found,) = estimates([value], known, np.unique(unit).size)
+                return found, True
         if one.low is None or other.low is None:
-            return Estimate(value)
+            return Estimate(value), False
         half = math.hypot(one.value - one.low, other.value - other.low)
-        return Estimate(value, value - half, value + half)
+        return Estimate(value, value - half, value + half), False
 
     def _remarks(self) -> Iterator[str]:
         earlier = self.moments[:-1]
@@ -237,15 +262,12 @@ class HistoryBoard(Board):
         )
 
 
-def history(runs: Sequence[Run], board: Leaderboard, data: Dataset) -> HistoryBoard:
+def history(runs: Sequence[Run], board: Leaderboard, data: Dataset, drawn: Drawn | None = None) -> HistoryBoard:
     """The history of a tournament.
 
-    Args:
-        runs: all of them, the latest first.
-        board: the leaderboard as it is now, which takes the place of the latest run's.
-        data: as they are now.
+    ``runs`` begin with the latest, whose place ``board`` takes; for ``drawn`` see ``arena.boards.cache.rating_draws``.
     """
-    names, now = run_names(runs), State(subject_of(board.settings, data), standings_of(board))
+    names, now = run_names(runs), State(subject_of(board.settings, data), standings_of(board, drawn))
     same: dict[tuple[str, ...], dict[str, str]] = {}
     moments = []
     for run in reversed(runs[1:]):

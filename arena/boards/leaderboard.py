@@ -4,30 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from arena.boards.conclusion import STANDINGS, Conclusion, adaptive_line, conclude_board, to_tell_apart
 from arena.boards.costs import front_chart
 from arena.boards.coverage import STAGES
-from arena.boards.health import judge_section
 from arena.boards.ratings import conclusion_section, controlled_json, rating_table, ratings_json, ratings_section
-from arena.boards.trust import in_short, no_people, trust_checks
+from arena.boards.trust import in_short, judge_section, no_people, trust_checks
 from arena.present.blocks import Block, Board, Check, Checks, Remarks, Section, Verdict
-from arena.present.numbers import (
-    ALIGNED,
-    COUNT,
-    FIGURE,
-    MONEY,
-    PERCENT,
-    POINTS,
-    SECONDS,
-    counted,
-    listed,
-    told_apart,
-)
-from arena.present.plain import flat, plain
-from arena.present.table import Column, Table, first, records
+from arena.present.numbers import ALIGNED, COUNT, FIGURE, MONEY, PERCENT, POINTS, SECONDS, counted, listed, told_apart
+from arena.present.table import Column, Table, first, flat, plain, records
 from arena.present.terminal import fitted
+from arena.stages import FURTHER
 from judges.errors import CAUSES, RETRIED_NEXT_RUN
 
 if TYPE_CHECKING:
@@ -44,11 +33,12 @@ DETAILS: Final = frozenset(
     | {"coverage", "retrieval-judges", "retrieval-agreement"}
 )
 """Sections that fit a terminal."""
-_JUDGED_ALONE: Final = ("criteria", "exam", "nuggets", "retrieval")
+_FURTHER: Final = tuple(key for key, stage in FURTHER.items() if stage.scores)
+_JUDGED_ALONE: Final = ("criteria", "exam", "nuggets", "retrieval", *_FURTHER)
 """Whose agents are listed where there are no ratings."""
 _BELOW: Final = ("criteria", "exam", "nuggets", "citations", "retrieval", "costs")
 """In which order they are shown."""
-_COLUMNS: Final = frozenset(_BELOW)
+_COLUMNS: Final = frozenset({*_BELOW, *_FURTHER})
 _ONE_SCORE: Final[Mapping[str, str]] = {
     "exam_cover": "EXAM-Cover",
     "nuggets_v_strict": "Nuggets",
@@ -102,7 +92,7 @@ class TournamentBoard(Board):
         comparisons: its judges held against people, where people judged games.
         apart: levels on which people judged nothing that a judge judged.
         figure: all scores side by side.
-        queries: texts by id.
+        queries: texts by id; of a conversation its first question.
         failures: how often which cause, by stage and judge; without it the board's causes alone.
         effort: further tables of what was judged.
         calibration: sections on people and on ways of scoring.
@@ -187,11 +177,7 @@ class TournamentBoard(Board):
     ) -> list[Block]:
         """The first screen of page and report: the verdict, agents, trust checks, quality against cost and latency.
 
-        Args:
-            queries: how many there are.
-            judged: when, as words.
-            checks: address of the trust checks.
-            link: the address of an agent, by its name.
+        ``judged`` is the day, as words; ``checks`` is the address of the trust checks, ``link`` gives that of an agent.
         """
         board, (said, found) = self.board, self.verdict()
         headline, sentence = said.headline, said.sentence
@@ -212,7 +198,6 @@ class TournamentBoard(Board):
         ]
 
     def _facts(self, queries: int, judged: str) -> list[str]:
-        """What a conclusion rests on."""
         settings = self.board.settings
         judges = [
             name if not (model := settings.judges[name].model) or model == name else f"{name} ({model})"
@@ -229,14 +214,16 @@ class TournamentBoard(Board):
         ]
 
     def _one_screen(self) -> Table:
-        """Every agent's places, rating and share of wins, and one score of each other stage."""
+        board = self.board
         rows = [self._on_one_line(row) for row in self._table().rows]
         headings = dict(_ONE_SCORE)
-        if (retrieval := self.board.retrieval) is not None:
+        for key in board.further:
+            headings |= islice(FURTHER[key].scores.items(), 1)
+        if (retrieval := board.retrieval) is not None:
             headings[f"retrieval_{retrieval.measures[0]}"] = retrieval.measures[0]
         ranks = Column("ranks", "Ranks", ALIGNED, "The places that the agent may truly have.")
         columns = [
-            *([ranks] if self.board.ratings is not None else []),
+            *([ranks] if board.ratings is not None else []),
             Column("agent", "Agent"),
             Column("bt", "Rating", POINTS, "Bradley-Terry: 100 points more is 64% of the decided games.", _INTERVAL),
             Column("share", "Won", PERCENT, "Share of its games, a tie half."),
@@ -306,12 +293,7 @@ class TournamentBoard(Board):
             "coverage": {task: _stage(own) for task, own in board.coverage.items()},
             "self_consistency": board.consistency,
             "shortfall": lacking
-            and {
-                **plain(lacking),
-                "share": lacking.share,
-                "message": lacking.message,
-                "withheld": board.withheld,
-            },
+            and {**plain(lacking), "share": lacking.share, "message": lacking.message, "withheld": board.withheld},
             "failures": board.causes,
             "complete": board.complete,
             "costs": parts["costs"].json(),
@@ -356,10 +338,9 @@ class TournamentBoard(Board):
         return parts | {"costs": board.costs} | dict(board.further)
 
     def _agents(self) -> list[dict[str, Any]]:
-        """Of each agent its rating, its criteria, and scores that are one number."""
         if self.board.ratings is None:
             return []
-        rows = records(self._table(("nuggets", "citations", "exam")))
+        rows = records(self._table(("nuggets", "citations", "exam", *_FURTHER)))
         return [{**row, "criteria": self.board.criteria.get(row["agent"], {})} for row in rows]
 
     def _table(self, beside: Collection[str] = _COLUMNS) -> Table:
@@ -478,7 +459,6 @@ def _stage(own: Coverage) -> dict[str, Any]:
 
 
 def _failures(causes: Mapping[Any, int]) -> Table:
-    """How often which cause, or which stage, judge and cause, the most frequent first."""
     rows = []
     for key, count in sorted(causes.items(), key=lambda entry: -entry[1]):
         task, judge, cause = key if isinstance(key, tuple) else (None, None, key)
@@ -497,11 +477,12 @@ def _failures(causes: Mapping[Any, int]) -> Table:
 
 def with_people(store: Store, board: Leaderboard) -> TournamentBoard:
     """The leaderboard with its judges held against people, where people said anything."""
-    from arena.people.calibrate import compare_with_people
     from arena.store.annotations import Annotations
 
     labelled = board.retrieval is not None and store.is_labelled(board.tournament)
     if labelled or Annotations(store, board.tournament).counts():
+        from arena.people.calibrate import compare_with_people
+
         return TournamentBoard(board, *compare_with_people(store, board.tournament, group=board.group))
     return TournamentBoard(board)
 

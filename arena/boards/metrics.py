@@ -4,26 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from arena.boards.agreement import MOST_NAMED, WIDE, as_read, remarks_on
 from arena.present.blocks import Block, Board, Remarks, Section
-from arena.present.numbers import (
-    ALIGNED,
-    COUNT,
-    FIGURE,
-    P_VALUE,
-    PERCENT,
-    Form,
-    Number,
-    counted,
-    listed,
-)
-from arena.present.plain import flat, plain
-from arena.present.table import Column, Table
-from retrieval_eval.stats.bootstrap import FEW_QUERIES
+from arena.present.numbers import ALIGNED, COUNT, FIGURE, P_VALUE, PERCENT, Form, Number, counted, listed
+from arena.present.table import Column, Table, flat, plain
+from arena.ratings.results import UNITS
+from retrieval_eval.stats.bootstrap import FEW_QUERIES, Clusters, units_of
 
 if TYPE_CHECKING:
     from arena.boards.documents import CitationBoard, Source
@@ -73,6 +63,7 @@ class RunMetrics(Board):
     runs: Mapping[str, Run]
     settings: Mapping[str, Any]
     per_query: bool = False
+    clusters: Clusters = field(default_factory=dict)
 
     def sections(self) -> list[Section]:  # noqa: D102
         order = self._best_first()
@@ -94,8 +85,14 @@ class RunMetrics(Board):
         said: list[str] = []
         for name, by_labels in self.scores.items():
             labels = self.qrels[name]
-            said.append(f"{name}: {len(by_labels.metrics.topics):,} queries, {len(labels):,} labels")
-            said += [*_remarks_on_coverage(name, by_labels.metrics), *remarks_on(name, labels.notes, labels.faulty)]
+            topics = by_labels.metrics.topics
+            units = int(units_of(topics, self.clusters).max(initial=-1)) + 1
+            of = f" in {counted(units, *UNITS['conversation'])}, which intervals are over" if self.clusters else ""
+            said.append(f"{name}: {counted(len(topics), 'query', 'queries')}{of}, {counted(len(labels), 'label')}")
+            said += [
+                *_remarks_on_coverage(name, by_labels.metrics, units),
+                *remarks_on(name, labels.notes, labels.faulty),
+            ]
         for run in self.runs.values():
             said += remarks_on(run.name, map(_with_ties_told, run.notes), run.faulty)
         return Remarks(said)
@@ -123,7 +120,6 @@ class RunMetrics(Board):
 
     @property
     def _rankings(self) -> dict[str, Mapping[str, RankingAgreement]]:
-        """Of every set of labels but the reference."""
         return {name: own.rankings for name, own in list(self.scores.items())[1:]}
 
     def _best_first(self) -> list[str]:
@@ -132,7 +128,6 @@ class RunMetrics(Board):
         return sorted(metrics.runs, key=lambda run: (-metrics.value(run, metrics.measures[0]), run))
 
     def _scores(self, runs: Sequence[str]) -> Table:
-        """These runs by each set of labels."""
         metrics = self._reference.metrics
         judged = list(metrics.coverage[metrics.runs[0]].judged)
         shown = (*metrics.measures, *(name for name in judged if name not in metrics.measures))
@@ -208,9 +203,10 @@ def _meaning(measure: str) -> str:
     return known.format(least=found[1] if (found := re.search(r"rel=(\d+)", measure)) else 1)
 
 
-def _remarks_on_coverage(name: str, metrics: Metrics) -> Iterator[str]:
-    if len(metrics.topics) < FEW_QUERIES:
-        yield f"{name}: fewer than {FEW_QUERIES} queries, so intervals are rough"
+def _remarks_on_coverage(name: str, metrics: Metrics, units: int) -> Iterator[str]:
+    if units < FEW_QUERIES:
+        what = UNITS["query" if units == len(metrics.topics) else "conversation"][1]
+        yield f"{name}: fewer than {FEW_QUERIES} {what}, so intervals are rough"
     if metrics.without_relevant:
         yield f"{name}: {_queries(metrics.without_relevant)} without a label above 0, where every run scores 0"
     for run, coverage in metrics.coverage.items():
@@ -233,7 +229,6 @@ def _with_ties_told(note: Note) -> Note:
 
 
 def _per_query(metrics: Metrics) -> dict[str, dict[str, Row]]:
-    """Scores by run, query and measure."""
     return {
         run: {
             query_id: dict(zip(metrics.measures, values, strict=True))

@@ -11,8 +11,8 @@ from arena.boards.nuggets import MOST_NAMED, exact
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, P_VALUE, listed, with_interval
 from arena.present.picture import Chart, Dot, Look
-from arena.present.plain import flat
-from arena.present.table import Column, Table
+from arena.present.table import Column, Table, flat
+from arena.ratings.results import UNITS
 from arena.stages.nuggets.comparison import SCALES, Comparison, NuggetAgreement, Point
 from retrieval_eval.stats.agreement import LabelAgreement
 from retrieval_eval.stats.estimate import Coefficient
@@ -25,11 +25,7 @@ _ORDERS: Final = (
     Column("value", "Value", FIGURE, "1 is the same order, 0 unrelated, -1 the reverse.", interval="95% interval"),
     Column("p", "p", P_VALUE, "How likely so clear a correlation would be between unrelated orders."),
 )
-_LABELS: Final = (
-    Column("labels", "Labels"),
-    Column("n", "Labels in both", COUNT),
-    *COEFFICIENTS[:2],
-)
+_LABELS: Final = (Column("labels", "Labels"), Column("n", "Labels in both", COUNT), *COEFFICIENTS[:2])
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +43,7 @@ class NuggetComparison(Board):
             orders.append(("Kendall's tau, all (run, query) pairs", of.pairs, of.pairs_kendall))
             orders.append(("Kendall's tau by query, mean", of.topics, of.topics_kendall))
         rows = [{"measure": name, "n": n, "value": tau, "p": tau.p_value} for name, n, tau in orders]
-        unit = "queries" if of.resampled == "topic" else "runs, since no queries are known"
+        unit = UNITS[said.unit][1] if of.resampled == "topic" else "runs, since no queries are known"
         title = f"{self.column} of {self.names[0]} against {self.names[1]}"
         notes = [f"Intervals: bootstrap over {unit}.", *self._left_out()]
         blocks: list[Block] = [Table("orders", title, _ORDERS, rows, notes), *self._charts()]
@@ -137,7 +133,6 @@ def _without(point: Point, name: str) -> Row:
 
 
 def _name(point: Point) -> tuple[str, Look, str]:
-    """Name, look and words of a point."""
     figures = f"{FIGURE.write(point.a)}, {FIGURE.write(point.b)}"
     if point.topic:
         return "", "quiet", f"{point.run}, {point.topic}: {figures}"

@@ -13,8 +13,7 @@ from arena.boards.metrics import citations, citations_table
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, MISSING, PERCENT, POINTS, WORDS, counted, listed
 from arena.present.picture import Cell
-from arena.present.plain import Exact
-from arena.present.table import Column, Table
+from arena.present.table import Column, Exact, Table
 from retrieval_eval.nuggets.editing import Change, Kind, changes, is_reordered
 from retrieval_eval.nuggets.scores import NUGGETIZER, RunScores, ScoreTable
 from retrieval_eval.nuggets.types import NuggetBank, Support

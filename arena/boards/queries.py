@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import product
 from statistics import fmean
 from typing import Any, Final
 
 import numpy as np
 
-from arena.boards.cache import cached_games
+from arena.boards.cache import Cache, cached_games
 from arena.boards.documents import QueryLabels, query_labels
 from arena.boards.nuggets import support_sign
 from arena.boards.results import grades
 from arena.data.dataset import groupings
 from arena.present.blocks import Board, Figure, Figures, Remarks, Section
 from arena.present.numbers import ALIGNED, COUNT, FIGURE, PERCENT, POINTS, Number, clipped, counted
-from arena.present.picture import Cell, Matrix
-from arena.present.plain import plain
-from arena.present.table import Column, Table
+from arena.present.picture import Cell, Matrix, nowhere
+from arena.present.table import Column, Table, plain
 from arena.ratings.games import Floats
-from arena.ratings.rate import Ratings
+from arena.ratings.results import Ratings
 from arena.ratings.separation import QueryFigures, Record, Standings, divided, separations, standings
 from arena.stages import samples
 from arena.stages.exam.stored import stored_scores
@@ -31,7 +31,6 @@ from arena.store import Store
 from judges.types import Judgment, Query, Task
 from retrieval_eval.nuggets.scores import query_scores
 from retrieval_eval.nuggets.types import Assignment
-from retrieval_eval.stats.bootstrap import share_interval
 from retrieval_eval.stats.estimate import Estimate
 
 _LONGEST = 80
@@ -57,11 +56,6 @@ Link = Callable[[str, str], str]
 """The address of a query, of an agent, or of an agent on a query; the other name is empty."""
 
 
-def no_address(query_id: str, agent: str) -> str:  # noqa: ARG001
-    """Nothing leads anywhere."""
-    return ""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class QueryBoard(Board):
     """What the queries of a tournament show.
@@ -70,7 +64,7 @@ class QueryBoard(Board):
         queries: by id, as in the data.
         verdicts: how many are there and were wanted, by query; each order of a game is one.
         standings: games of every agent on every query.
-        answered: queries and agents with an answer.
+        silent: queries and agents without an answer.
         scores: by kind, what answers were given, by query and agent.
         labels: of the queries' documents, by query.
     """
@@ -78,7 +72,7 @@ class QueryBoard(Board):
     queries: Mapping[str, Query]
     verdicts: Mapping[str, tuple[int, int]]
     standings: Standings
-    answered: frozenset[tuple[str, str]]
+    silent: frozenset[tuple[str, str]]
     scores: Mapping[str, Mapping[tuple[str, str], float]]
     labels: Mapping[str, QueryLabels] = field(default_factory=dict)
 
@@ -86,8 +80,7 @@ class QueryBoard(Board):
     def by_separation(self) -> list[QueryFigures]:
         """Every query, those first that separate the agents most; those of which nothing is known last."""
         return sorted(
-            self.standings.figures,
-            key=lambda one: (one.separation is None, -(one.separation or 0), -(one.spread or 0)),
+            self.standings.figures, key=lambda one: (one.separation is None, -(one.separation or 0), -(one.spread or 0))
         )
 
     @property
@@ -126,14 +119,10 @@ class QueryBoard(Board):
         separation = np.where(spread == 0, 0, spread * agreement)
         return [self.standings.queries[at] for at in np.lexsort((-np.nan_to_num(spread), -separation))]
 
-    def heat_map(self, kind: str, agents: Sequence[str], query_ids: Sequence[str], link: Link = no_address) -> Matrix:
+    def heat_map(self, kind: str, agents: Sequence[str], query_ids: Sequence[str], link: Link = nowhere) -> Matrix:
         """Queries by agents: each agent's score, coloured by how far it lies from the mean of the query's agents.
 
-        Args:
-            kind: one of ``kinds``.
-            agents: the columns.
-            query_ids: the rows; above them stands the mean over all queries.
-            link: where names and cells lead.
+        Above the rows stands the mean over all queries; ``link`` says where names and cells lead.
         """
         points, played = self.measured(kind)
         values, together = divided(points, played), divided(points.sum(axis=0), played.sum(axis=0))
@@ -186,7 +175,7 @@ class QueryBoard(Board):
                 scored, on = int(np.isfinite(means).sum()), int((played[:, at] > 0).sum())
                 of = f"Place {1 + better} of {scored}, on {on:,} queries."
                 name, form = _NAMES[kind][0], FIGURE if kind == GRADE else PERCENT
-                ends = (None, None) if kind == GRADE else share_interval(points[:, at], played[:, at])
+                ends = (None, None) if kind == GRADE else self.standings.interval(points[:, at], played[:, at])
                 found.append(Figure(name, float(means[at]), form, of, *(ends or (None, None))))
         return Figures(found)
 
@@ -202,7 +191,7 @@ class QueryBoard(Board):
             record.counts()
             | {
                 "query_id": query_id,
-                "answered": (query_id, agent) in self.answered,
+                "answered": (query_id, agent) not in self.silent,
                 "elsewhere": Record(won - record.won, tied - record.tied, lost - record.lost).share,
                 "scores": {
                     name: each[query_id, agent] for name, each in self.scores.items() if (query_id, agent) in each
@@ -279,7 +268,7 @@ class QueryBoard(Board):
         )
         return Table("queries-by-separation", "", columns, rows, [_SEPARATION])
 
-    def failures_table(self, agent: str, link: Link = no_address) -> Table:
+    def failures_table(self, agent: str, link: Link = nowhere) -> Table:
         """A row per query, those first on which the agent does worst; ``link`` as for ``heat_map``."""
         rows = [
             {**row, **row["scores"], "text": self._text(row["query_id"]), "lost": f"{row['lost']} of {row['games']}"}
@@ -334,10 +323,10 @@ class QueryBoard(Board):
         notes = ["Means over the documents that have a label; one whose judgment failed is in none of them."]
         return Table("labels-by-query", "", columns, rows, notes)
 
-    def query_table(self, query_id: str, agents: Sequence[str], link: Link = no_address) -> Table:
+    def query_table(self, query_id: str, agents: Sequence[str], link: Link = nowhere) -> Table:
         """A row per agent: how it did on one query, the best first; ``link`` as for ``heat_map``."""
         at = self.standings.queries.index(query_id)
-        found = {agent: self.standings.each(agent)[at] for agent in agents}
+        found = {agent: self.standings.on(at, agent) for agent in agents}
         rows = [
             {"agent": agent, **record.counts(), "to": link("", agent), "to_games": link(query_id, agent)}
             | {name: each.get((query_id, agent)) for name, each in self.scores.items()}
@@ -434,15 +423,20 @@ def queries_meant(words: str, queries: Mapping[str, Query]) -> list[str] | None:
 
 
 def query_board(store: Store, tournament: str) -> QueryBoard:
-    """Read a tournament.
+    """Read a tournament; what is computed is kept in the store until something is judged or begun anew.
 
     Raises:
         InputError: no such tournament.
     """
+    return Cache(store, tournament).made("queries", lambda: _made(store, tournament))
+
+
+def _made(store: Store, tournament: str) -> QueryBoard:
     settings, queries, games = store.settings(tournament), store.queries(tournament), cached_games(store, tournament)
     answered, agents = store.answered(tournament)
     verdicts = games.verdicts() if games.judged.any() else None
     found = standings(verdicts, list(queries), sorted({*agents, *games.agents}), settings.win_and_tie)
+    silent = frozenset(key for key in product(found.queries, found.agents) if key not in answered)
     graded = {
         (want.query_id, want.item): fmean(given)
         for want, result in samples.outcomes(store, tournament, Task.CRITERIA)
@@ -453,7 +447,7 @@ def query_board(store: Store, tournament: str) -> QueryBoard:
         queries,
         games.coverage_by_query(),
         found,
-        answered,
+        silent,
         {name: own for name, own in scores.items() if own},
         query_labels(store, tournament),
     )

@@ -10,20 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from arena.data.verdicts import ImportedVerdicts, read_verdicts
+from arena.data.verdicts import CONVERSATION, ImportedVerdicts, read_verdicts
 from arena.data.win_matrix import read_win_matrix
 from arena.ratings.covariates import Controlled, controlled_ratings, standardised_difference
-from arena.ratings.games import Floats, as_games
+from arena.ratings.games import Floats, Unit, as_games
 from arena.ratings.health import judge_health
 from arena.ratings.judges import of_judge
 from arena.ratings.pairs import from_win_matrix
-from arena.ratings.rate import Ratings, RatingSettings, rate, rate_games
+from arena.ratings.rate import rate, rate_games
+from arena.ratings.results import Ratings, RatingSettings
 from judges.errors import DataError, InputError
-from retrieval_eval.data.columns import Texts, in_order
+from retrieval_eval.data.columns import Texts
 from retrieval_eval.stats.estimate import Estimate
 
 BY_QUERY = "qid"
 NO_CLUSTER = "none"
+AUTO = "auto"
 LOG = "log:"
 _LOG_NAME = "log_"
 
@@ -39,7 +41,8 @@ class TableOptions:
     """How a table of verdicts is read.
 
     Attributes:
-        cluster: the column whose values are resampled whole, ``qid`` for the query, ``none`` for single games.
+        cluster: the column whose values are resampled whole, ``qid`` for the query, ``none`` for single games;
+            ``auto`` is ``conversation`` where the table has that column, else the query.
         covariates: ``NAME`` for the columns NAME_a and NAME_b, or ``COLUMN:COLUMN`` for those of agent_a and agent_b;
             ``log:`` before either takes logarithms, and so does ``log_NAME`` where there are no such columns.
         columns: ``NAME=COLUMN``, the file's name for one of ours.
@@ -48,16 +51,17 @@ class TableOptions:
         by_judge: also rate each judge's verdicts alone.
     """
 
-    cluster: str = BY_QUERY
+    cluster: str = AUTO
     covariates: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     skip_empty: bool = False
     skip_self_play: bool = False
     by_judge: bool = False
 
-    @property
-    def cluster_column(self) -> str | None:
+    def cluster_column(self, read: ImportedVerdicts) -> str | None:
         """The column to resample by where it is neither the query nor the game."""
+        if self.cluster == AUTO:
+            return CONVERSATION if CONVERSATION in read.further and read.table.queries else None
         return None if self.cluster in {BY_QUERY, NO_CLUSTER} else self.cluster
 
 
@@ -111,10 +115,12 @@ def rate_table(file: Path, settings: RatingSettings, options: TableOptions) -> R
         raise DataError(file, "no row is left to rate")
     if settings.position and read.order_unknown:
         raise read.error(int(read.order_known.argmin()), "position needs the order of every row, and it is empty")
-    clusters = _clusters(file, read, options.cluster_column) if options.cluster_column else None
+    if column := options.cluster_column(read):
+        unit: Unit = "conversation" if column == CONVERSATION else "query"
+        read = replace(read, table=read.table.clustered(_clusters(file, read, column), unit))
     return RatedTable(
-        _with_known_order(rate(read.table, settings, clusters=clusters), read, settings),
-        _by_judge(file, read, settings, clusters) if options.by_judge else {},
+        _with_known_order(rate(read.table, settings), read, settings),
+        _by_judge(file, read, settings) if options.by_judge else {},
         _controlled(file, read, settings, options) if options.covariates else None,
         {
             "rows": read.rows,
@@ -126,7 +132,7 @@ def rate_table(file: Path, settings: RatingSettings, options: TableOptions) -> R
             "order_unknown": read.order_unknown,
             "order_assumed": read.order_assumed,
         },
-        options.cluster_column,
+        column,
     )
 
 
@@ -146,12 +152,7 @@ def column_names(given: Sequence[str], option: str = "--column") -> dict[str, st
     return found
 
 
-def _by_judge(
-    file: Path,
-    read: ImportedVerdicts,
-    settings: RatingSettings,
-    clusters: Mapping[str, str] | None,
-) -> dict[str, Ratings]:
+def _by_judge(file: Path, read: ImportedVerdicts, settings: RatingSettings) -> dict[str, Ratings]:
     verdicts = read.table
     nameless = np.array([not judge.strip() for judge in verdicts.judges], np.bool_)[verdicts.judge]
     if nameless.any():
@@ -160,7 +161,7 @@ def _by_judge(
     found = {}
     for judge in verdicts.judges:
         try:
-            own = rate(of_judge(verdicts, judge), settings, clusters=clusters)
+            own = rate(of_judge(verdicts, judge), settings)
         except InputError as error:
             raise InputError(f"{file}: judge {judge!r}: {error}") from error
         found[judge] = _with_known_order(own, read, settings, judge)
@@ -182,31 +183,17 @@ def _with_known_order(
 
 
 def _clusters(file: Path, read: ImportedVerdicts, column: str) -> dict[str, str]:
-    """For each query the value of another column, by which verdicts are resampled."""
-    queries, query, (names, value) = read.table.queries, read.table.query, _extra(file, read, column)
-    if queries is None or query is None:
-        raise InputError(f"{file}: --cluster {column} needs a 'qid' column; name it with --column qid=COLUMN")
+    names, value = _extra(file, read, column)
     empty = np.array([not str(name).strip() for name in names], np.bool_)[value]
-    if empty.any():
+    if empty.any() and column != CONVERSATION:
         raise read.error(int(empty.argmax()), f"--cluster {column}: this row has no value there")
-    _, first = np.unique(query, return_index=True)
-    of_query = value[first]
-    other = value != of_query[query]
-    if other.any():
-        at = int(other.argmax())
-        before = names[of_query[query[at]]]
-        problem = f"--cluster {column}: query {queries[query[at]]!r} has the value {before!r} above and another here"
-        raise read.error(at, problem, names[value[at]])
-    return {name: str(names[code]) for name, code in zip(queries, of_query, strict=True)}
+    return read.of_queries(column)
 
 
 def _controlled(file: Path, read: ImportedVerdicts, settings: RatingSettings, options: TableOptions) -> Controlled:
     """Controlled ratings take every verdict as a game, since its two answers have their own covariates."""
     covariates = {name: _difference(file, read, name) for name in options.covariates}
     games = as_games(read.table, soft=settings.preferences == "soft")
-    if options.cluster_column:
-        _, (cluster,) = in_order(_extra(file, read, options.cluster_column))
-        games = replace(games, cluster=cluster)
     try:
         return controlled_ratings(games, covariates, settings.bradley_terry, by_query=settings.cluster)
     except ValueError as error:
@@ -239,7 +226,6 @@ def _numbers(file: Path, read: ImportedVerdicts, column: str, *, log: bool) -> F
 
 
 def _finite(text: str) -> float:
-    """A number, NaN where it is none."""
     try:
         number = float(text)
     except ValueError:

@@ -7,21 +7,18 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from arena.boards.conclusion import BY_PLACE, Conclusion, conclude, expectation, more_needed
-from arena.boards.health import judge_section
-from arena.boards.trust import rating_checks
+from arena.boards.trust import judge_section, rating_checks
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, P_VALUE, POINTS, SIGNED, counted, listed
 from arena.present.picture import Line, Mark, Whiskers
-from arena.present.plain import flat, plain
-from arena.present.table import Column, Table, records
+from arena.present.table import Column, Table, flat, plain, records
 from retrieval_eval.stats.estimate import Estimate
 
 if TYPE_CHECKING:
     from arena.boards.rated_tables import RatedTable
     from arena.calibration.comparison import Comparison
     from arena.ratings.covariates import Controlled
-    from arena.ratings.rate import Ratings
-    from arena.ratings.results import Fragility
+    from arena.ratings.results import Fragility, Ratings
 
 FLAGS: Final[Mapping[str, str]] = {
     "undefeated": "never lost or tied",
@@ -100,7 +97,7 @@ class RatedBoard(Board):
 
     def _remarks(self, conclusion: Conclusion) -> Iterator[str]:
         rows = self.rated.rows
-        if self.rated.cluster_column is not None:
+        if self.rated.cluster_column is not None and self.rated.ratings.unit == "query":
             yield f"Resampled by {self.rated.cluster_column}: what is said of queries is about its values."
         if conclusion.headline == BY_PLACE and rows.get("order_assumed"):
             yield (
@@ -137,15 +134,8 @@ def ratings_section(
 ) -> Section:
     """The ratings, what would change their order, and what to know before believing them.
 
-    Args:
-        ratings: the ratings.
-        conclusion: on them.
-        table: of the ratings, where it has further columns.
-        controlled: beside them.
-        queries: texts of queries, to show those that carry the lead.
-        remarks: behind what the ratings say of themselves.
-        name: address of the section.
-        title: of it.
+    A ``table`` with further columns takes the place of the ratings' own; with texts of ``queries``, those that carry
+    the lead are shown; ``remarks`` stand behind what the ratings say of themselves.
     """
     shown = table or rating_table(ratings, name=name)
     blocks: list[Block] = [_whiskers(ratings, conclusion.top, name), replace(shown, title=title)]
@@ -288,7 +278,6 @@ def _controlled(board: Controlled, name: str) -> Table:
 
 
 def _neighbours(ratings: Ratings, name: str) -> Iterator[Table]:
-    """What separates each agent from the next, and how little would change their places."""
     pairs, level, units = ratings.neighbours, f"{ratings.settings.level:.0%}", ratings.noun[1]
     if not pairs:
         return
@@ -327,15 +316,15 @@ def _neighbours(ratings: Ratings, name: str) -> Iterator[Table]:
 
 def _carriers(flips: Sequence[Fragility], texts: Mapping[str, str], name: str) -> Iterator[Table]:
     """The queries without which another agent would be rated highest, where their texts are known."""
-    found = next((one for one in flips if one.unit == "query"), None)
+    found = next((one for one in flips if one.unit != "game"), None)
     if found is None or not texts:
         return
     names = found.queries[:_MOST_QUERIES]
     more = f" The first {len(names)} are shown." if len(names) < len(found.queries) else ""
     yield Table(
         f"{name}-carriers",
-        f"{found.count} of {counted(found.units, 'query', 'queries')} carry the first place",
-        [Column("query", "Query"), Column("text", "Text")],
+        f"{found.count} of {counted(found.units, *found.noun)} carry the first place",
+        [Column("query", found.noun[0].capitalize()), Column("text", "Text")],
         [{"query": query, "text": texts.get(query)} for query in names],
         [f"Read the games on these before deciding on {found.ahead}.{more}"],
     )

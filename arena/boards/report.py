@@ -14,13 +14,15 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from arena.boards.cache import cached_leaderboard
+from arena.boards.card import judge_cards
 from arena.boards.compare import compare_board
 from arena.boards.conclusion import expectation
 from arena.boards.leaderboard import TournamentBoard, judged_on
-from arena.boards.results import leaderboard
 from arena.config.stored import StoredSettings
+from arena.data.dataset import texts_of
 from arena.people.calibrate import calibrate_tournament, resampling_of
-from arena.present.blocks import Block, Board, Commands, Remarks, Section
+from arena.present.blocks import Block, Board, Commands, Remarks, Section, Thread
 from arena.present.numbers import COUNT, MISSING, MONEY, POINTS
 from arena.present.picture import Chart, Whiskers
 from arena.present.report import MARK, Report, render
@@ -28,7 +30,7 @@ from arena.present.table import Column, Table
 from arena.stages import TASKS
 from arena.store import IDENTICAL, Result, Store, Wanted
 from judges.errors import InputError
-from judges.types import JudgeFailure, Judgment, Task, Usage
+from judges.types import JudgeFailure, Judgment, Message, Query, Task, Usage
 from retrieval_eval.data.files import open_binary, open_replacing
 
 Outcomes: TypeAlias = Sequence[tuple[Wanted, Result | None]]
@@ -62,6 +64,7 @@ class TournamentReport(Board):
         data_digest: SHA-256 of the data, see ``arena.data.dataset.Dataset.digest``.
         results_digest: SHA-256 of the ids and outcomes of everything judged.
         versions: of what computed the figures.
+        queries: by id.
     """
 
     shown: TournamentBoard
@@ -71,6 +74,7 @@ class TournamentReport(Board):
     data_digest: str
     results_digest: str
     versions: Mapping[str, str]
+    queries: Mapping[str, Query]
 
     def sections(self) -> list[Section]:
         """The leaderboard's without what stands on top of the page; then settings and origin."""
@@ -78,7 +82,17 @@ class TournamentReport(Board):
         found = {section.ident: section for section in self.shown.sections() if section.ident != "conclusion"}
         if board.ratings is not None:
             said = Remarks([*expectation(board.ratings, self.shown.conclusion)])
-            found["leaderboard"] = replace(found["leaderboard"], blocks=[*found["leaderboard"].blocks, said])
+            blocks = found["leaderboard"].blocks
+            named = [row["query"] for each in blocks if isinstance(each, Table) for row in each.rows if "query" in row]
+            longest = {
+                each.cluster: each for each in sorted(self.queries.values(), key=lambda each: len(each.messages))
+            }
+            threads = [
+                Thread((*last.messages, Message("user", last.text)), f"Conversation {name}")
+                for name in named
+                if (last := longest.get(name)) is not None and last.messages
+            ]
+            found["leaderboard"] = replace(found["leaderboard"], blocks=[*blocks, *threads, said])
         for ident, drawn in {"leaderboard": Whiskers, "costs": Chart}.items():  # which stand on top
             if ident in found:
                 blocks = [block for block in found[ident].blocks if not isinstance(block, drawn)]
@@ -136,19 +150,23 @@ def tournament_report(store: Store, tournament: str, source: str, *, below_cover
         source: the configuration or store, as it may be shown.
         below_coverage: as for ``leaderboard``.
     """
-    board, data = leaderboard(store, tournament, below_coverage=below_coverage), store.dataset(tournament)
+    board = cached_leaderboard(store, tournament, below_coverage=below_coverage)
+    data = store.dataset(tournament)
     outcomes = [entry for task in TASKS for entry in store.outcomes(tournament, task)]
     compared = compare_board(store, tournament)
     calibration = calibrate_tournament(store, tournament, resampling_of(board.settings), label_next=0)
+    cards = []
+    if calibration.comparisons or "card" in board.settings.raw:
+        cards = [*judge_cards(board, calibration, datetime.now(UTC).date()).sections()]
     shown = TournamentBoard(
         board,
         calibration.comparisons,
         calibration.apart,
         compared.report() if compared.ways else None,
-        queries={query_id: query.text for query_id, query in data.queries.items()},
+        queries=texts_of(data.queries.values()),
         failures=Counter((want.task, want.judge, own.cause) for want, own in outcomes if isinstance(own, JudgeFailure)),
         effort=_effort(outcomes),
-        calibration=calibration.sections(),
+        calibration=[*cards, *calibration.sections()],
     )
     counts = {
         "queries": len(data.queries),
@@ -159,7 +177,7 @@ def tournament_report(store: Store, tournament: str, source: str, *, below_cover
     }
     versions = {"python": platform.python_version(), **{name: metadata.version(name) for name in _PACKAGES}}
     return TournamentReport(
-        shown, judged_on(store, tournament), source, counts, data.digest(), _digest(outcomes), versions
+        shown, judged_on(store, tournament), source, counts, data.digest(), _digest(outcomes), versions, data.queries
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from arena.boards.costs import CostBoard, cost_board
 from arena.boards.coverage import Coverage, Shortfall, coverage, shortfall
@@ -13,7 +13,7 @@ from arena.config.stored import StoredSettings
 from arena.data.dataset import groupings
 from arena.data.games import WantedGames, read_games
 from arena.ratings.games import GameVerdict
-from arena.ratings.rate import RatingSettings, anchored, rate, rate_by_judge
+from arena.ratings.results import RatingSettings
 from judges.errors import InputError
 from judges.types import JudgeFailure, Judgment, Task, Verdict
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from arena.ratings.games import VerdictTable
     from arena.ratings.health import Lengths
     from arena.ratings.panel import PanelRatings
-    from arena.ratings.rate import Ratings
+    from arena.ratings.results import Ratings
     from arena.stages.exam.study import ExamScores
     from arena.stages.nuggets.results import NuggetBoard
     from arena.stages.samples import Consistency
@@ -38,12 +38,6 @@ from arena.store.subjects import AnswerSubject, GameSubject, GradedSubject
 
 Group: TypeAlias = tuple[str, str]
 """Queries whose metadata have this value in this column."""
-
-LEFT_OUT: Final = (
-    "Quick: Bradley-Terry of the pairwise games with intervals from the sandwich covariance. Not computed: Elo, "
-    "bootstrap, fragility, controlled ratings, favour for length, each judge's own ratings, costs, other stages; leave "
-    "--quick out for them."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +132,7 @@ def read_verified(store: Store, tournament: str) -> tuple[Dataset, WantedGames]:
         StoreError: something is damaged.
     """
     data = store.dataset(tournament)
-    store.verify(tournament, data)
-    return data, read_games(store, tournament)
+    return data, read_games(store, tournament, data)
 
 
 def leaderboard(
@@ -147,7 +140,6 @@ def leaderboard(
     tournament: str | None = None,
     *,
     below_coverage: bool = False,
-    quick: bool = False,
     read: tuple[Dataset, WantedGames] | None = None,
     group: Group | None = None,
 ) -> Leaderboard:
@@ -157,7 +149,6 @@ def leaderboard(
         store: where the judgments are.
         tournament: its name; may be left out where the store has just one.
         below_coverage: rate also where less is judged than ``ratings.min_coverage`` asks for.
-        quick: leave out what takes time or texts, see ``LEFT_OUT``: millions of verdicts are rated in seconds.
         read: what ``read_verified`` has read of it.
         group: count these queries alone, in everything.
 
@@ -171,14 +162,8 @@ def leaderboard(
     how = rating_settings(settings)
     if group is not None:
         part = of_group(store, name, group)
-        board = leaderboard(part, name, below_coverage=below_coverage, quick=quick)
+        board = leaderboard(part, name, below_coverage=below_coverage)
         return replace(board, group=group, adaptive=None)
-    if quick:
-        how = replace(how, intervals="sandwich", bootstrap=0, tournaments=0, fragility="none")
-        board, _ = _of_games(name, settings, read_games(store, name), how, {}, below_coverage=below_coverage)
-        if board.ratings is None:
-            return board
-        return replace(board, ratings=replace(board.ratings, notes=(*board.ratings.notes, LEFT_OUT)))
     data, wanted = read or read_verified(store, name)
     lengths = {key: len(answer.text.split()) for key, answer in data.answers.items()}
     board, verdicts = _of_games(name, settings, wanted, how, lengths, below_coverage=below_coverage)
@@ -197,7 +182,7 @@ def leaderboard(
     return replace(
         board,
         ratings=ratings,
-        by_judge=rate_by_judge(several, how, lengths=lengths) if several else {},
+        by_judge=_by_judge(several, how, lengths) if several else {},
         criteria=_criteria(outcomes.get(Task.CRITERIA, ()), settings),
         ungraded=_ungraded(outcomes.get(Task.CRITERIA, ()), settings, len(data.answers)),
         coverage={task: stages[task] for task in TASKS if task in stages},
@@ -231,6 +216,8 @@ def _of_games(
     verdicts = wanted.table.verdicts() if rated else None
     ratings = None
     if verdicts is not None:
+        from arena.ratings.rate import anchored, rate
+
         around, said = anchored(how, verdicts.agents)
         ratings = rate(verdicts, around, lengths=lengths)
         ratings = replace(ratings, notes=(*ratings.notes, *said))
@@ -251,8 +238,13 @@ def _of_games(
 # Whatever a tournament has no stage for is not imported either.
 
 
+def _by_judge(verdicts: VerdictTable, how: RatingSettings, lengths: Lengths) -> dict[str, Ratings]:
+    from arena.ratings.rate import rate_by_judge
+
+    return rate_by_judge(verdicts, how, lengths=lengths)
+
+
 def _panel(verdicts: VerdictTable) -> PanelRatings:
-    """Ratings that weigh each of several judges."""
     from arena.ratings.panel import panel_ratings
 
     return panel_ratings(verdicts)
@@ -264,7 +256,6 @@ def _exam(
     settings: StoredSettings,
     samples: Mapping[Task, Sequence[tuple[Wanted, Result | None]]],
 ) -> ExamScores | None:
-    """What the agents' answers cover of the test bank, ``None`` without an exam or a grade."""
     if settings.exam is None:
         return None
     from arena.stages.exam.stored import stored_scores
@@ -273,7 +264,6 @@ def _exam(
 
 
 def _nuggets(store: Store, tournament: str, settings: StoredSettings) -> NuggetBoard | None:
-    """Each agent's nugget scores, ``None`` where the tournament asks for none."""
     if settings.nuggets is None:
         return None
     from arena.stages.nuggets.results import nugget_board, nugget_results
@@ -285,7 +275,6 @@ def _nuggets(store: Store, tournament: str, settings: StoredSettings) -> NuggetB
 def _controlled(
     names: Sequence[str], verdicts: VerdictTable, data: Dataset, how: RatingSettings
 ) -> tuple[Controlled | None, Sequence[str]]:
-    """Ratings controlled for qualities of answers, or a note that says why there are none."""
     from arena.data.controlled import controlled_for
 
     try:
@@ -297,7 +286,6 @@ def _controlled(
 def _documents(
     data: Dataset, labelled: Sequence[tuple[Wanted, Result | None]], settings: StoredSettings
 ) -> tuple[RetrievalBoard | None, CitationBoard | None]:
-    """What the agents retrieved and cite, by labels of judges and people."""
     if not labelled and not data.qrels:
         return None, None
     from arena.boards.documents import citation_board, retrieval_board
@@ -391,7 +379,6 @@ def _of_stages(
 def _ungraded(
     outcomes: Iterable[tuple[Wanted, Result | None]], settings: StoredSettings, answers: int
 ) -> tuple[str, ...]:
-    """A sentence for each criterion that leaves answers out."""
     graded = Counter(name for want, _ in outcomes for name in graded_by(want, settings))
     criteria = settings.criteria.listed() if settings.criteria is not None else ()
     return tuple(filter(None, (each.left_out(graded[each.name], answers) for each in criteria)))

@@ -11,8 +11,7 @@ from arena.boards.documents import LabelScores, RetrievalBoard, Source
 from arena.boards.metrics import WHOSE, measures, rankings
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, PERCENT, counted
-from arena.present.plain import flat, plain
-from arena.present.table import Column, Table
+from arena.present.table import Column, Table, flat, plain
 from retrieval_eval.stats.agreement import LabelAgreement
 
 Row: TypeAlias = dict[str, Any]
@@ -51,24 +50,23 @@ class Retrieval(Board):
     def agents(self) -> list[str]:
         """Agents with figures in the order of ratings, then the best by the first measure, then those without."""
         scores = next(iter(self.board.scores.values()), None)
-        by_value = {}
-        for agent, own in scores.agents.items() if scores is not None else ():
-            by_value[agent] = own.measures[self.board.measures[0]].value or 0.0
+        found = {} if scores is None else scores.measures
+        by_value = {agent: own[self.board.measures[0]].value or 0.0 for agent, own in found.items()}
         best = sorted(by_value, key=lambda agent: (-by_value[agent], agent))
         return list(dict.fromkeys([*self.order, *best, *sorted(self.board.mean_labels), *self.board.without_documents]))
 
     def scored(self) -> list[str]:
         """Agents that have any scores."""
-        return list(dict.fromkeys(agent for scores in self.board.scores.values() for agent in scores.agents))
+        return list(dict.fromkeys(agent for scores in self.board.scores.values() for agent in scores.measures))
 
     def columns(self, agent: str) -> Row:
         """One agent's scores beside its ratings, the same columns for every agent."""
         row: Row = {}
         for source, scores in self.board.scores.items():
-            own, key = scores.agents.get(agent), _KEYS[source]
-            row[f"{key}_queries"] = None if own is None else len(scores.topics) - len(own.unanswered)
-            for place, measure in enumerate(next(iter(scores.agents.values())).measures):
-                found, name = None if own is None else own.measures[measure], f"{key}_{measure}"
+            own, key, metrics = scores.measures.get(agent), _KEYS[source], scores.metrics
+            row[f"{key}_queries"] = own and len(metrics.topics) - len(metrics.coverage[agent].unasked)
+            for place, measure in enumerate(metrics.measures):
+                found, name = own and own[measure], f"{key}_{measure}"
                 row[name] = found and found.value
                 if not place:
                     row |= {f"{name}_low": found and found.low, f"{name}_high": found and found.high}
@@ -81,12 +79,12 @@ class Retrieval(Board):
             "queries": board.queries,
             "scores": {
                 source: {
-                    "topics": len(scores.topics),
+                    "topics": len(scores.metrics.topics),
                     "labels": scores.labels,
-                    "without_relevant": scores.without_relevant,
+                    "without_relevant": scores.metrics.without_relevant,
                     "agents": {
-                        agent: {"measures": own.measures, "missing": own.missing, "unanswered": own.unanswered}
-                        for agent, own in scores.agents.items()
+                        agent: {"measures": scores.measures[agent], "missing": own.missing, "unanswered": own.unasked}
+                        for agent, own in scores.metrics.coverage.items()
                     },
                 }
                 for source, scores in board.scores.items()
@@ -119,17 +117,16 @@ class Retrieval(Board):
         columns.append(Column("labelled", "Labelled", meaning="Documents with a label, where not all have one."))
         columns.append(Column("mean_label", "Mean label", FIGURE))
         notes = [
-            f"By labels of {WHOSE[source]}: means over the {counted(len(scores.topics), 'query', 'queries')} of "
+            f"By labels of {WHOSE[source]}: means over the {counted(len(own.topics), 'query', 'queries')} of "
             f"{self.board.queries:,} with labels"
-            + (f"; on {len(none):,} none is above 0, so all score 0" if (none := scores.without_relevant) else "")
+            + (f"; on {len(none):,} none is above 0, so all score 0" if (none := own.without_relevant) else "")
             + "."
-            for source, scores in self.board.scores.items()
+            for source, own in ((source, scores.metrics) for source, scores in self.board.scores.items())
         ]
         notes.append("A document without a label counts as not relevant; Judged is the share that has one.")
         return Table("retrieval", "Documents retrieved, by measure", columns, self._rows(), notes)
 
     def _rows(self) -> list[Row]:
-        """Of every agent, by each labels."""
         return [
             {"agent": agent, "labels": WHOSE[source], **self._row(agent, source, scores)}
             for agent in self.agents()
@@ -137,10 +134,10 @@ class Retrieval(Board):
         ]
 
     def _row(self, agent: str, source: Source, scores: LabelScores) -> Row:
-        own, mean = scores.agents.get(agent), self.board.mean_labels.get(agent)
-        row: Row = {}
-        if own is not None:
-            row |= {**own.measures, "missing": len(own.missing), "unanswered": len(own.unanswered)}
+        mean, row = self.board.mean_labels.get(agent), Row()
+        if agent in scores.measures:
+            own = scores.metrics.coverage[agent]
+            row |= {**scores.measures[agent], "missing": len(own.missing), "unanswered": len(own.unasked)}
         if source == "judge" and mean is not None:
             row |= {"mean_label": mean.mean}
             if mean.judged < mean.of:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from arena.boards.coverage import AGENTS_ASKED, STAGES
 from arena.present.blocks import Block, Board, Figure, Figures, Remarks, Section
 from arena.present.numbers import COUNT, DURATION, MONEY, counted, listed
-from arena.present.plain import plain
-from arena.present.table import Column, Table
+from arena.present.table import Column, Table, plain
 from arena.store.runs import AGENTS, Run, Spent
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ _PLAN: Final = (
     Column("seconds", "Time", DURATION, "At two seconds a call."),
 )
 _RUNS: Final = (
-    Column("began", "Began (UTC)"),
+    Column("began", "Began (UTC)", link="to"),
     Column("took_s", "Took", DURATION),
     Column("state", "State"),
     Column("answered", "Answered", COUNT, "By agents that the run asked."),
@@ -86,10 +85,13 @@ class PlanBoard(Board):
         return plain({"agents": own.agents, "stages": own.rows, "cost_usd": own.cost_usd, "notes": own.notes})
 
 
-def runs_table(runs: Sequence[Run]) -> Table:
-    """A line for each run, the latest first; counts are sums over its stages, empty where it was not there to tell."""
+def runs_table(runs: Sequence[Run], link: Callable[[Run], str] = lambda _: "") -> Table:
+    """A line for each run, the latest first; counts are sums over its stages, empty where it was not there to tell.
+
+    ``link`` says where a run leads.
+    """
     asks = any(AGENTS in run.spent for run in runs)
-    return Table("runs-so-far", "", _RUNS, [_run(run, asks=asks) for run in runs])
+    return Table("runs-so-far", "", _RUNS, [_run(run, asks=asks) | {"to": link(run)} for run in runs])
 
 
 def stages_table(run: Run) -> Table:

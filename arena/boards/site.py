@@ -5,6 +5,7 @@ Questions of the exam and nuggets are not in it: agents could be trained on what
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -16,9 +17,10 @@ from arena.boards.games import documents_on, games_on, opponents_table, verdicts
 from arena.boards.queries import QueryBoard, query_board
 from arena.boards.report import TournamentReport, tournament_report
 from arena.data.dataset import Dataset
-from arena.data.games import GameKey, GameTable
-from arena.present.blocks import Block, Remarks, Section
-from arena.present.numbers import COUNT, counted
+from arena.data.games import GameTable
+from arena.present.blocks import Block, Remarks, Section, Thread
+from arena.present.numbers import COUNT
+from arena.present.picture import Matrix, nowhere
 from arena.present.report import MARK, Report, render, style_sheet
 from arena.present.table import Column, Table, first
 from arena.ratings.games import Floats
@@ -30,11 +32,14 @@ from retrieval_eval.data.files import open_binary, open_replacing
 _STYLE: Final = "style.css"
 _INDEX: Final = "index.html"
 _FOLDERS: Final = ("queries", "agents")
-_WORST: Final = 50
+_WORST: Final = 30
 """Queries on an agent's page."""
-_GAMES: Final = 30
-"""Written out on a query's page; the store has them all."""
-_ANSWERS: Final = (Column("agent", "Agent", link="to"), Column("answer", "Answer"), Column("scores", "Scores"))
+_GAMES, _PLAYING, _MOST_DOCUMENTS = 30, 6, 20
+"""Games up to which all are on a query's page, else those of so many best agents; its documents."""
+_TOLD: Final = 2000
+"""Answers above which a query's page has some of them, and cells of a heat map are figures alone."""
+_NEEDLESS: Final = re.compile(r"</(?:td|th|tr|li|dt|dd)>| class=\"\"|(?<==)\"([\w.#/-]*[\w.#-])\"")
+"""End tags and quotes that HTML does without; texts have quotes and brackets as entities."""
 _DOCUMENTS: Final = (
     Column("did", "Document"),
     Column("text", "Text"),
@@ -67,20 +72,24 @@ class _Site:
         return self.report.shown.board.tournament
 
     def pages(self) -> Iterator[tuple[str, Report]]:
-        """Each page with the path of its file."""
-        front = self.report.page(self.made, lambda agent: self._address("", agent, ""))
-        yield _INDEX, replace(front, pages=self._beside(""), style=_STYLE)
+        """Each page with the path of its file, those that lead to others after them."""
         queries = self.board.separating(self.board.kinds[0]) if self.board.kinds else [*self.board.queries]
         maps: list[Block] = [
-            self.board.heat_map(kind, self.agents, queries, lambda query_id, agent: self._address(query_id, agent, ""))
+            _sparing(
+                self.board.heat_map(
+                    kind, self.agents, queries, lambda query_id, agent: self._address(query_id, agent, "")
+                )
+            )
             for kind in self.board.kinds
         ]
         said = [self.board.in_short(), *maps] if maps else [Remarks(["No game has a verdict yet."])]
-        yield "queries.html", self._page("", [], [Section("queries", "Queries", "", said)])
         for query_id in self.board.queries:
             yield self._address(query_id, "", ""), self._of_query(query_id)
         for agent in self.agents:
             yield self._address("", agent, ""), self._of_agent(agent)
+        yield "queries.html", self._page("", [], [Section("queries", "Queries", "", said)])
+        front = self.report.page(self.made, lambda agent: self._address("", agent, ""))
+        yield _INDEX, replace(front, pages=self._beside(""), style=_STYLE)
 
     def _page(self, up: str, opening: Sequence[Block], sections: Sequence[Section]) -> Report:
         made = f"{self.made:%Y-%m-%d %H:%M} UTC by ragleague {self.report.versions['ragleague']}"
@@ -95,21 +104,21 @@ class _Site:
         return f"{up}{kind}/{self.numbers[kind, name]}.html" if name else ""
 
     def _of_query(self, query_id: str) -> Report:
-        board, answers = self.board, self.data.answers
-        answering = [agent for agent in self.agents if (query_id, agent) in answers]
-        ranking = board.query_table(query_id, self.agents, lambda _, agent: self._address("", agent))
-        sections = [Section("agents", board.label(query_id), "", [_without_links_to_games(ranking)])]
-        if answering:
-            rows = [
-                {
-                    "agent": agent,
-                    "to": self._address("", agent),
-                    "answer": answers[query_id, agent].text or "(empty)",
-                    "scores": board.said_of(query_id, agent),
-                }
-                for agent in answering
-            ]
-            sections.append(Section("answers", "Answers", "", [Table("answers", "", _ANSWERS, rows)]))
+        ranking = self.board.query_table(query_id, self.agents, lambda _, agent: self._address("", agent))
+        large = len(self.agents) * len(self.board.queries) > _TOLD
+        left_out = range(_PLAYING, len(ranking.rows) - _PLAYING) if large else range(0)
+        rows = [
+            {**row, "answer": None if place in left_out else self._answer(query_id, row["agent"])}
+            for place, row in enumerate(ranking.rows)
+        ]
+        told = f"Answers of the {_PLAYING} best and the {_PLAYING} worst here. {len(left_out)} more are in the store."
+        others = [column for column in ranking.columns[1:] if column.key != "games"]
+        columns = [ranking.columns[0], Column("answer", "Answer"), *others]
+        shown: list[Block] = [
+            Thread(self.data.queries[query_id].messages),
+            replace(ranking, rows=rows, columns=columns, notes=[*ranking.notes, *([told] if left_out else [])]),
+        ]
+        sections = [Section("agents", self.board.label(query_id), "", shown)]
         if found := documents_on(query_id, self.data, labels_of(self.store, self.name, query_id)):
             known: list[dict[str, Any]] = [
                 {
@@ -121,13 +130,20 @@ class _Site:
                 }
                 for one in found
             ]
-            sections.append(Section("documents", "Documents", "", [Table("documents", "", _DOCUMENTS, known)]))
-        if records := games_on(self.store, self.name, query_id, self.games, self.scores):
-            table = verdicts_table(records[:_GAMES], _nowhere)
-            more = len(records) - len(table.rows)
-            notes = [f"{counted(more, 'further game')} are in the store."] if more else []
+            table = first(Table("documents", "", _DOCUMENTS, known), _MOST_DOCUMENTS, "in the store")
+            sections.append(Section("documents", "Documents", "", [table]))
+        played = int(self.games.of_query(query_id).sum())
+        best = self.agents[:_PLAYING] if played > _GAMES else None
+        if records := games_on(self.store, self.name, query_id, self.games, self.scores, among=best):
+            table = verdicts_table(records, nowhere)
+            more = played - len(records)
+            notes = [f"Games among the {_PLAYING} best agents. {more:,} more are in the store."] if more else []
             sections.append(Section("games", "Games", "", [replace(table, notes=[*table.notes, *notes])]))
         return self._page("../", [], sections)
+
+    def _answer(self, query_id: str, agent: str) -> str | None:
+        answer = self.data.answers.get((query_id, agent))
+        return None if answer is None else answer.text or "(empty)"
 
     def _of_agent(self, agent: str) -> Report:
         every = self.board.failures_table(agent, lambda query_id, _: self._address(query_id, ""))
@@ -149,14 +165,8 @@ def publish(
     """Write a tournament as pages into a folder; its report, the number of pages and of bytes.
 
     Pages that an earlier call wrote are replaced, and go where they have no query or agent any more. Other files stay.
-    The pages run no script and ask for nothing but each other and their style sheet.
-
-    Args:
-        store: where the tournament is.
-        tournament: its name.
-        folder: made where it is not there.
-        source: the configuration or store, as it may be shown.
-        below_coverage: as for ``leaderboard``.
+    The pages run no script and ask for nothing but each other and their style sheet. ``source`` is the configuration or
+    store as it may be shown; the folder is made where it is not there.
 
     Raises:
         InputError: another page stands where one must be written, or the folder is a file.
@@ -168,13 +178,13 @@ def publish(
     if other := next((path for path in there if path not in ours and path.name in {_INDEX, "queries.html"}), None):
         raise InputError(f"{other}: a page that 'publish' did not write; choose another folder")
     site = _read(store, tournament, source, below_coverage=below_coverage)
-    written, size = set(), 0
+    written, size = set[Path](), 0
     for name in ("", *_FOLDERS):
         (folder / name).mkdir(parents=True, exist_ok=True)
-    for name, page in site.pages():
-        size += _write(folder / name, render(page))
-        written.add(folder / name)
     size += _write(folder / _STYLE, style_sheet())
+    for name, page in site.pages():
+        size += _write(folder / name, MARK + _NEEDLESS.sub(lambda found: found[1] or "", render(page)[len(MARK) :]))
+        written.add(folder / name)
     for stale in ours - written:
         stale.unlink()
     return site.report, len(written), size
@@ -200,16 +210,19 @@ def _read(store: Store, tournament: str, source: str, *, below_coverage: bool) -
     )
 
 
-def _nowhere(_key: GameKey) -> str:
-    return ""
-
-
 def _without_links_to_games(table: Table) -> Table:
     """A game has no page of its own here."""
     return replace(
         table,
         columns=[replace(own, link="" if own.link in {"to_games", "to_lost"} else own.link) for own in table.columns],
     )
+
+
+def _sparing(drawn: Matrix) -> Matrix:
+    """A large matrix without what its cells say under the pointer and where they lead."""
+    if len(drawn.cells) <= _TOLD:
+        return drawn
+    return replace(drawn, cells={key: replace(cell, told="", link="") for key, cell in drawn.cells.items()})
 
 
 def _is_ours(path: Path) -> bool:

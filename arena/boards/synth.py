@@ -9,8 +9,7 @@ from typing import Any, Final
 from arena.config.synth import SynthSection
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, counted, listed
-from arena.present.plain import plain
-from arena.present.table import Column, Table
+from arena.present.table import Column, Table, plain
 from arena.stages.queries.candidates import REASONS
 from arena.stages.queries.run import SynthReport
 

@@ -1,4 +1,4 @@
-"""Whether a leaderboard, and each judge, may be believed: each thing that must hold, whether it does, what to do.
+"""Whether a leaderboard may be believed: each thing that must hold, what to do where it does not, the judges' habits.
 
 The bars are rules of thumb, named beside each finding; none of them enters a rating.
 """
@@ -7,21 +7,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from arena.boards.conclusion import NO_MODEL, Conclusion
-from arena.present.blocks import Check, Status, passed, settled
-from arena.present.numbers import FIGURE, PERCENT, counted, listed, with_interval
+from arena.config.card import lacking_cards
+from arena.present.blocks import Block, Check, Section, Status, passed, settled
+from arena.present.numbers import ALIGNED, COUNT, FIGURE, PERCENT, POINTS, Number, counted, listed, with_interval
+from arena.present.table import Column, Table, flat
 from arena.ratings.pairs import circles
-from arena.ratings.ranks import fewest_queries
+from arena.ratings.results import fewest_queries
 from retrieval_eval.stats.bootstrap import wilson
 from retrieval_eval.stats.estimate import Estimate
 
 if TYPE_CHECKING:
     from arena.boards.results import Leaderboard
     from arena.calibration.votes import Level
-    from arena.ratings.health import JudgeHealth
-    from arena.ratings.rate import Ratings
+    from arena.ratings.panel import PanelRatings
+    from arena.ratings.results import JudgeAgreement, JudgeHealth, Ratings
+    from arena.stages.samples import Consistency
+    from judges.types import Task
 
 
 PEOPLE: Final = "People agree with the judge"
@@ -33,6 +38,12 @@ _ORDER: Final[Sequence[Status]] = ("failed", "unknown", "passed")
 _STATUS: Final[Mapping[Status, str]] = {"failed": "Failed", "unknown": "Not known"}
 _SAME_IN_BOTH_ORDERS: Final = (0.75, math.inf)
 _FIRST_PLACE: Final = (0.45, 0.55)
+NOT_FOOLED: Final = "Cheats do not fool"
+"""Before a judge's name, the check of an audit."""
+LENGTH: Final = "No favour for length"
+PLACE: Final = "No favour for the place shown"
+TIES: Final = "Few ties"
+"""Names of checks that people's own taste may fail."""
 _LONGER: Final = (0.35, 0.65)
 _TIES: Final = (0.0, 0.5)
 _CIRCLES: Final = (0.0, 0.1)
@@ -41,22 +52,15 @@ ALPHA: Final = 0.4
 """Moderate agreement by the usual reading of kappa (Landis and Koch 1977)."""
 
 
-def trust_checks(
-    board: Leaderboard,
-    conclusion: Conclusion,
-    of_people: Sequence[Check] = (),
-) -> tuple[Check, ...]:
+def trust_checks(board: Leaderboard, conclusion: Conclusion, of_people: Sequence[Check] = ()) -> tuple[Check, ...]:
     """All checks that apply to a tournament: those that failed first, then those that nobody can tell.
 
-    Args:
-        board: its leaderboard.
-        conclusion: what may be said of it.
-        of_people: whether people agree with its judges, where they judged the same.
+    ``of_people`` says whether people agree with its judges, where they judged the same.
     """
     found = [*_enough(board)]
     if board.ratings is not None:
         found += rating_checks(board.ratings, conclusion, both_orders=board.settings.both_orders)
-    found += _samples(board)
+    found += [*_samples(board), *_cards(board), *(check for own in board.further.values() for check in own.checks())]
     found += of_people or [no_people()]
     found += _language_models(board)
     return tuple(check for status in _ORDER for check in found if check.status == status)
@@ -66,7 +70,7 @@ def rating_checks(ratings: Ratings, conclusion: Conclusion, *, both_orders: bool
     """Those that apply to ratings alone; ``both_orders`` says whether every game was to be judged in both."""
     yield from _of_ratings(ratings, conclusion)
     if ratings.judge_health is not None:
-        yield from _habits(ratings.judge_health, ratings, both_orders=both_orders)
+        yield from habit_checks(ratings.judge_health, ratings, both_orders=both_orders)
     yield from _between_agents_and_judges(ratings)
 
 
@@ -124,15 +128,15 @@ def _of_ratings(ratings: Ratings, conclusion: Conclusion) -> Iterator[Check]:
     bar = fewest_queries(agents)
     finding = f"Intervals rest on {counted(ratings.units, *ratings.noun)}; the bar for {agents} agents is {bar}."
     yield Check(
-        "Enough queries",
+        f"Enough {ratings.asked}",
         passed(bool(ratings.pairs) and ratings.units >= bar),
         finding if ratings.pairs else "There are no intervals: nothing shows how much a rating varies.",
-        "Add queries like those that users will ask.",
+        f"Add {ratings.asked} like those that users will ask.",
     )
     flips = [flip for flip in ratings.flips if flip.change == "leader"]
     if not flips:
         return
-    flip = next((flip for flip in flips if flip.unit == "query"), flips[0])
+    flip = next((flip for flip in flips if flip.unit != "game"), flips[0])
     units, least = counted(flip.units, *flip.noun), max(2, round(_CARRIED_BY * flip.units))
     status: Status = "unknown"
     if not conclusion.ordered:
@@ -148,14 +152,15 @@ def _of_ratings(ratings: Ratings, conclusion: Conclusion) -> Iterator[Check]:
     else:
         finding = f"There are too few {flip.noun[1]} to leave any out."
     yield Check(
-        "Robust to a few queries",
+        f"Robust to a few {ratings.asked}",
         status,
         f"{finding} The bar is more than {least} of {units}.",
-        f"Read the {flip.noun[1]} that carry the first place, and add more queries before choosing.",
+        f"Read the {flip.noun[1]} that carry the first place, and add more {ratings.asked} before choosing.",
     )
 
 
-def _habits(health: JudgeHealth, ratings: Ratings, *, both_orders: bool) -> Iterator[Check]:
+def habit_checks(health: JudgeHealth, ratings: Ratings, *, both_orders: bool) -> Iterator[Check]:
+    """That place, length and ties do not decide; ``ratings`` are by the same judges."""
     tally = ratings.tally
     whole = tally is not None and tally.both_orders == tally.games
     stronger = "Take a stronger judge or another prompt: games that contradict themselves tell little."
@@ -181,7 +186,7 @@ def _habits(health: JudgeHealth, ratings: Ratings, *, both_orders: bool) -> Iter
     if whole:
         remedy = "Nothing: every game was judged in both orders, so the favour falls on both sides alike."
     yield _share_check(
-        "No favour for the place shown",
+        PLACE,
         Estimate(share, low, high),
         _FIRST_PLACE,
         "Between equal agents {} of verdicts with a winner would go to the answer shown first",
@@ -189,7 +194,7 @@ def _habits(health: JudgeHealth, ratings: Ratings, *, both_orders: bool) -> Iter
         unknown="Nothing tells place from strength: no two agents are known to be shown in both orders.",
     )
     yield _share_check(
-        "No favour for length",
+        LENGTH,
         health.longer_share,
         _LONGER,
         "{} of verdicts with a winner go to the longer answer",
@@ -198,7 +203,7 @@ def _habits(health: JudgeHealth, ratings: Ratings, *, both_orders: bool) -> Iter
         unknown="No verdict with a winner is on two answers of known and different length.",
     )
     yield _share_check(
-        "Few ties",
+        TIES,
         health.tie_rate,
         _TIES,
         f"{{}} of {counted(health.n, 'verdict')} are ties",
@@ -241,24 +246,150 @@ def _between_agents_and_judges(ratings: Ratings) -> Iterator[Check]:
 def _samples(board: Leaderboard) -> Iterator[Check]:
     for task, judges in board.consistency.items():
         for judge, own in judges.items():
-            share, number = own.agreement, own.repeated
-            if share is not None:
-                ends = wilson(share, share * (1 - share) / number, number, number) if number > 1 else ()
-                yield _share_check(
-                    f"Judge {judge} agrees with itself",
-                    Estimate(share, *ends),
-                    _SAME_AGAIN,
-                    f"{{}} of two samples agree ({task.value}, {counted(number, 'thing')})",
-                    "Lower the judge's temperature, or raise its samples so that a majority decides.",
-                )
+            if own.agreement is not None:
+                yield retest_check(judge, task, own)
+
+
+def retest_check(judge: str, task: Task, own: Consistency | None) -> Check:
+    """That a judge that is asked again says the same."""
+    share, number = (None, 0) if own is None else (own.agreement, own.repeated)
+    ends = wilson(share, share * (1 - share) / number, number, number) if share is not None and number > 1 else ()
+    return _share_check(
+        f"Judge {judge} agrees with itself",
+        Estimate(share, *ends),
+        _SAME_AGAIN,
+        f"{{}} of two samples agree ({task.value}, {counted(number, 'thing')})",
+        "Lower the judge's temperature, or raise its samples so that a majority decides.",
+        unknown="It was not asked anything twice.",
+    )
+
+
+def _cards(board: Leaderboard) -> Iterator[Check]:
+    """That the judges of the games have the cards that the configuration requires."""
+    settings, today = board.settings, datetime.now(UTC).date()
+    if settings.game_judges and "required" in (settings.raw.get("card") or {}):
+        lacking = lacking_cards(settings, "verdicts", today)
+        finding = f"{listed(lacking, _NAMED)}." if lacking else "Every judge's card says yes."
+        yield Check(
+            "The judge's card is valid",
+            passed(not lacking),
+            finding[0].upper() + finding[1:],
+            "Let people judge enough, run 'ragleague calibrate CONFIG --card FILE', then 'ragleague run CONFIG'.",
+        )
 
 
 def _language_models(board: Leaderboard) -> Iterator[Check]:
     words = [*filter(board.settings.of_words, board.settings.judges)]
     if words:
+        what = "compare words and are no language models: their"
+        if len(words) == 1:
+            what = "compares words and is no language model: its"
         yield Check(
             NO_MODEL if board.settings.judges_of_words else "A judge compares words alone",
             "failed",
-            f"{listed(words)} compares words and is no language model: its judgments are a baseline.",
+            f"{listed(words)} {what} judgments are a baseline.",
             "Name a language model under 'judges' before anything is decided.",
         )
+
+
+_MOST_PAIRS: Final = 15
+"""Pairs of judges that a person can take in; those with the most games in common come first."""
+_FEWEST_GAMES: Final = 10
+"""Below so many games in common a kappa is noise."""
+_WORTH: Final = Number(0, signed=True, unit=" points")
+_HABITS: Final[Sequence[tuple[str, str, Number, str]]] = (
+    ("order_agreement", "Orders agree", PERCENT, "near 100%"),
+    ("first_share", "First shown wins", PERCENT, "50%"),
+    ("first_effect", "First is worth", _WORTH, "0"),
+    ("longer_share", "Longer wins", PERCENT, "near 50%"),
+    ("tie_rate", "Ties", PERCENT, "few"),
+)
+"""Fields of a judge's health, what people call them, how they are written, and what a judge without a habit has."""
+_AGREEMENT: Final = (
+    Column("judges", "Judges"),
+    Column("games", "Games judged by both", COUNT),
+    Column("agreement", "Same outcome", PERCENT),
+    Column("kappa", "Kappa or alpha", FIGURE, "1 is full agreement, 0 what chance gives.", "95% interval"),
+)
+_CONSISTENCY: Final = (
+    Column("judge", "Judge"),
+    Column("stage", "Stage"),
+    Column("repeated", "Judged several times", COUNT),
+    Column("agreement", "Two samples agree", PERCENT),
+)
+
+
+def judge_section(
+    ratings: Ratings,
+    by_judge: Mapping[str, Ratings],
+    panel: PanelRatings | None = None,
+    consistency: Mapping[Task, Mapping[str, Consistency]] | None = None,
+) -> Iterator[Section]:
+    """The judges' health; nothing without verdicts."""
+    if ratings.judge_health is None:
+        return
+    blocks: list[Block] = [habits_table(ratings, by_judge)]
+    if by_judge:
+        blocks.append(_alone(ratings, by_judge, panel))
+    if ratings.judges is not None:
+        blocks.append(_agreement(ratings.judges))
+    if consistency:
+        samples = [
+            {"judge": judge, "stage": task.value, **flat(own)}
+            for task, judges in consistency.items()
+            for judge, own in judges.items()
+        ]
+        blocks.append(Table("self-consistency", "Does a judge agree with itself?", _CONSISTENCY, samples))
+    lead = "Whether place, length or chance decide in place of quality."
+    yield Section("judges", "The judge's health", lead, blocks)
+
+
+def habits_table(ratings: Ratings, by_judge: Mapping[str, Ratings]) -> Table:
+    """What decides in place of quality, over all verdicts, and those of each judge where there are several."""
+    of_all = "All judges" if by_judge else "The judge"
+    found = {of_all: ratings.judge_health, **{judge: own.judge_health for judge, own in by_judge.items()}}
+    known = {judge: own for judge, own in found.items() if own is not None}
+    rows = [
+        {
+            "habit": heading,
+            **{judge: with_interval(getattr(own, key), form) for judge, own in known.items()},
+            "fair": fair,
+        }
+        for key, heading, form, fair in _HABITS
+    ]
+    circles = {
+        judge: f"{COUNT.write(own.intransitive_triples)} of {COUNT.write(own.triples)}" for judge, own in known.items()
+    }
+    rows.append({"habit": "Circles of three", **circles, "fair": "few"})
+    rows.append({"habit": "Verdicts", **{judge: COUNT.write(own.n) for judge, own in known.items()}})
+    columns = [Column("habit", "Habit"), *(Column(judge, judge, ALIGNED) for judge in known)]
+    return Table("habits", "", [*columns, Column("fair", "Without a habit")], rows)
+
+
+def _alone(ratings: Ratings, by_judge: Mapping[str, Ratings], panel: PanelRatings | None) -> Table:
+    columns = [Column("agent", "Agent"), Column("all", "All judges")]
+    columns += [Column(f"by {judge}", judge) for judge in by_judge]
+    columns.append(Column("weighed", "Weighed", POINTS, "Each judge counts as much as it tells agents apart."))
+    found: dict[str, dict[str, object]] = {row.agent: {"agent": row.agent} for row in ratings.agents}
+    for key, own in {"all": ratings, **{f"by {judge}": own for judge, own in by_judge.items()}}.items():
+        for row in own.agents:
+            found[row.agent][key] = f"{row.rank} ({POINTS.write(row.bt)})"
+    notes = ["The place of each agent by Bradley-Terry ratings, which are in brackets."]
+    if panel is not None:
+        for agent, rating in zip(panel.agents, panel.ratings.tolist(), strict=True):
+            found[agent]["weighed"] = rating
+        shown = ", ".join(f"{judge.judge} {FIGURE.write(judge.discrimination)}" for judge in panel.judges)
+        notes.append(f"How well judges tell agents apart (1 average, 0 a coin, below 0 the wrong way): {shown}.")
+    return Table("judges-alone", "What each judge alone would say", columns, [*found.values()], notes)
+
+
+def _agreement(own: JudgeAgreement) -> Table:
+    common = sorted((two for two in own.pairs if two.games >= _FEWEST_GAMES), key=lambda two: -two.games)[:_MOST_PAIRS]
+    rows: list[Mapping[str, object]] = [
+        {"judges": "all (Krippendorff's alpha)", "games": own.games, "kappa": own.alpha},
+        *(flat(two) | {"judges": f"{two.first} and {two.second}"} for two in common),
+    ]
+    notes = ["Both orders of a game are reconciled first."]
+    if left := sum(two.games > 0 for two in own.pairs) - len(common):
+        notes.append(f"{counted(left, 'more pair')} of judges, with few games in common: in --format json.")
+    return Table("judges-agree", "Do the judges agree with each other?", _AGREEMENT, rows, notes)

@@ -12,9 +12,8 @@ from arena.boards.cache import cached_games
 from arena.boards.results import Leaderboard, rating_settings
 from arena.present.blocks import Board, Section
 from arena.present.numbers import COUNT, P_VALUE, PERCENT, POINTS, Number
-from arena.present.picture import Cell, Matrix
-from arena.present.plain import plain
-from arena.present.table import Column, Table
+from arena.present.picture import Cell, Matrix, nowhere
+from arena.present.table import Column, Table, plain
 from arena.ratings.pairs import PairResults, WinMatrix, pair_results
 from arena.store import Store
 
@@ -34,11 +33,6 @@ _PAIRS: Final = (
     Column("lost", "Lost", COUNT),
     Column("p", "p, corrected", P_VALUE, "How likely so clear a difference would be between equals (Holm)."),
 )
-
-
-def no_address(agent: str, opponent: str) -> str:  # noqa: ARG001
-    """Cells lead nowhere."""
-    return ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,7 +77,7 @@ class Wins(Board):
         """A line for each two agents that met."""
         return Table("win-matrix", "", _PAIRS, list(self._met()))
 
-    def picture(self, link: Callable[[str, str], str] = no_address) -> Matrix:
+    def picture(self, link: Callable[[str, str], str] = nowhere) -> Matrix:
         """The heat map; ``link`` gives the address of two agents' games."""
         cells, told = {}, 0
         for one in self._met():
@@ -105,7 +99,7 @@ class Wins(Board):
             f"{told // 2:,} of {len(cells) // 2:,}, at 5% for all of them together. Where it is not bold, a strong "
             "colour may be chance."
         )
-        if link is not no_address:
+        if link is not nowhere:
             caption += " A cell leads to the two agents' games."
         words = "Win matrix, row against column"
         return Matrix("win-matrix", "", words, caption, self.order, self.order, cells, "Row against column")

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Literal, TypeAlias
 
 import numpy as np
 
+from arena.calibration import EPSILON
 from arena.calibration.consensus import (
     Consensus,
     Method,
@@ -23,7 +25,6 @@ from arena.calibration.consensus import (
 from arena.calibration.corrected_ratings import Estimates, estimates
 from arena.calibration.correlation import BlandAltman, Correlations, bland_altman, correlations
 from arena.calibration.methods import MethodPair, leaderboard_agreement
-from arena.calibration.prediction_powered import numbered
 from arena.calibration.votes import (
     Annotator,
     Item,
@@ -38,12 +39,12 @@ from arena.calibration.votes import (
     decided,
     each_vote,
     paired,
-    size,
     whole_numbers,
 )
-from arena.ratings.games import Floats
+from arena.ratings.games import Floats, Unit
 from retrieval_eval.stats.agreement import LabelAgreement, RaterAgreement, label_agreement, rater_agreement
-from retrieval_eval.stats.bootstrap import jackknife_estimate
+from retrieval_eval.stats.alternative import AlternativeTest, Score, alternative_test
+from retrieval_eval.stats.bootstrap import ALONE, Clusters, jackknife_estimate, numbered
 from retrieval_eval.stats.estimate import Estimate
 
 Against: TypeAlias = Literal["consensus", "votes"]
@@ -58,6 +59,7 @@ class Settings:
         consensus: how several people become one.
         samples, seed: of the intervals.
         against: a judge's labels are held against the people's ``consensus``, or against all of their ``votes``.
+        epsilon: by how much a judge may be worse than a person, as of ``alternative_test``.
         games: the two orders of a game are ``reconciled`` to one verdict of each rater, or games are ``ordered``: each
             order is a thing of its own, whose sides are the places shown.
     """
@@ -67,6 +69,7 @@ class Settings:
     seed: int = 0
     against: Against = "consensus"
     games: OrdersOfGames = "reconciled"
+    epsilon: float = EPSILON
 
     def mirrored(self, level: Level) -> bool:
         """Whether a thing's sides are arbitrary, so that every value counts both ways round."""
@@ -78,7 +81,6 @@ class People:
     """What people say, before any judge is looked at.
 
     Attributes:
-        level: what they judged.
         opinions: their votes, one of each person on each thing.
         things: that they judged.
         repeated: those that two people or more judged.
@@ -86,7 +88,6 @@ class People:
         within_decided: the same of votes that are no tie; verdicts alone have ties.
         alpha: Krippendorff's, of all people; ``None`` for one person, or values that are no labels.
         annotators: each person against the others.
-        consensus: one value for each thing.
     """
 
     level: Level
@@ -116,8 +117,6 @@ class JudgeAgainstPeople:
     """A judge and people on the things that both judged.
 
     Attributes:
-        level: what was judged.
-        judge: its name.
         n, queries: things that both judged, and their queries.
         judge_only, people_only: things that only one of them judged.
         votes: how often a verdict of the judge and a vote of a person agree.
@@ -126,6 +125,7 @@ class JudgeAgainstPeople:
             label.
         correlations: with the same.
         differences: of judge and consensus; verdicts have none, since their sides are arbitrary.
+        alternative: whether it may stand in for people.
         outside: values of the judge beyond those that people gave, each with how many things have it; none of verdicts.
         people_range: the lowest and the highest value that people gave on any thing; ``None`` where they gave none.
         group: as of the comparison.
@@ -133,6 +133,7 @@ class JudgeAgainstPeople:
         disagreements: things that it sees differently, the furthest apart first.
         estimates: its figures corrected by people, where they are asked for.
         boards: its leaderboard against that of people on the same things; ``None`` for fewer than three agents.
+        unit: what ``queries`` counts, and intervals and tests are by.
     """
 
     level: Level
@@ -146,6 +147,7 @@ class JudgeAgainstPeople:
     labels: LabelAgreement | None
     correlations: Correlations
     differences: BlandAltman | None
+    alternative: AlternativeTest
     outside: tuple[tuple[float, int], ...] = ()
     people_range: tuple[float, float] | None = None
     group: str = ""
@@ -153,6 +155,7 @@ class JudgeAgainstPeople:
     disagreements: tuple[Disagreement, ...] = ()
     estimates: Estimates | None = None
     boards: MethodPair | None = None
+    unit: Unit = "query"
 
     @property
     def named(self) -> str:
@@ -165,16 +168,12 @@ class JudgeAgainstPeople:
         return self.n / (self.n + self.people_only or 1)
 
 
-def people(level: Level, opinions: Sequence[Opinion], settings: Settings | None = None) -> People:
+def people(level: Level, opinions: Sequence[Opinion], settings: Settings = Settings()) -> People:
     """Look at people alone.
 
-    Args:
-        level: what they judged.
-        opinions: one vote of each person on each thing.
-        settings: the defaults if absent.
+    ``opinions`` hold one vote of each person on each thing.
     """
-    how = settings or Settings()
-    mirrored = how.mirrored(level)
+    mirrored = settings.mirrored(level)
     counts: dict[tuple[str, Item], int] = {}
     for one in opinions:
         counts[one.query_id, one.item] = counts.get((one.query_id, one.item), 0) + 1
@@ -188,34 +187,33 @@ def people(level: Level, opinions: Sequence[Opinion], settings: Settings | None 
         repeated=sum(times > 1 for times in counts.values()),
         within=agreement_within(opinions),
         within_decided=agreement_within(decided(opinions)) if level == "verdicts" else None,
-        alpha=rater_agreement(labels, mirrored=mirrored, samples=how.samples, seed=how.seed) if comparable else None,
+        alpha=rater_agreement(labels, mirrored=mirrored, samples=settings.samples, seed=settings.seed)
+        if comparable
+        else None,
         annotators=annotators(opinions, mirrored=mirrored),
-        consensus=consensus(opinions, how.consensus, mirrored=level == "verdicts"),
+        consensus=consensus(opinions, settings.consensus, mirrored=level == "verdicts"),
     )
 
 
 def judge_against_people(
-    judge: str, values: Values, said: Sequence[Opinion], against: People, settings: Settings | None = None
+    judge: str, values: Values, said: Sequence[Opinion], against: People, settings: Settings = Settings()
 ) -> JudgeAgainstPeople:
     """Hold a judge against people.
 
-    Args:
-        judge: its name.
-        values: its value of each thing, the two orders of a game reconciled.
-        said: what it said each time, which is held against single votes.
-        against: the people.
-        settings: the defaults if absent.
+    In ``values`` the two orders of a game are reconciled; ``said`` is what it said each time, and held against single
+    votes.
     """
-    how, verdicts = settings or Settings(), against.level == "verdicts"
-    mirrored = how.mirrored(against.level)
+    verdicts = against.level == "verdicts"
+    mirrored = settings.mirrored(against.level)
     people_values: Values = against.consensus.values
     both = paired(people_values, values)
     given = [one.value for one in against.opinions]
     low, high = min(given, default=0.0), max(given, default=0.0)
     beyond = Counter(judged for *_, judged in both if not (verdicts or low <= judged <= high))
     things, queries = len(both), {query_id for query_id, *_ in both}
-    people_only, judge_only = size(people_values) - things, size(values) - things
-    if how.against == "votes":
+    people_only, judge_only = (sum(map(len, own.values())) - things for own in (people_values, values))
+    consensual = values
+    if settings.against == "votes":
         people_values, values = each_vote(values, against.opinions)
         both = paired(people_values, values)
     x, y = [human for _, _, human, _ in both], [judged for *_, judged in both]
@@ -223,7 +221,7 @@ def judge_against_people(
     reference, other = whole_numbers(people_values), whole_numbers(values)
     labels = None
     if reference is not None and other is not None:
-        labels = label_agreement(reference, other, mirrored=mirrored, samples=how.samples, seed=how.seed)
+        labels = label_agreement(reference, other, mirrored=mirrored, samples=settings.samples, seed=settings.seed)
     return JudgeAgainstPeople(
         level=against.level,
         judge=judge,
@@ -236,19 +234,25 @@ def judge_against_people(
         labels=labels,
         correlations=correlations(x, y, units, mirrored=mirrored),
         differences=None if verdicts else bland_altman(x, y, units),
+        alternative=_alternative(consensual, against, settings),
         outside=tuple(sorted(beyond.items())),
         people_range=(low, high) if given else None,
     )
 
 
-def disagreements(values: Values, against: People, most: int) -> list[Disagreement]:
-    """What judge and people see differently: the furthest apart first, then where most people share the consensus.
+def _alternative(values: Values, against: People, settings: Settings) -> AlternativeTest:
+    """The judge in place of each person; verdicts are labels without an order, all else are numbers."""
+    votes = {
+        rater: {(query_id, item): value for query_id, things in own.items() for item, value in things.items()}
+        for rater, own in by_rater(against.opinions).items()
+    }
+    judge = {(query_id, item): value for query_id, things in values.items() for item, value in things.items()}
+    score: Score = "accuracy" if against.level == "verdicts" else "neg_rmse"
+    return alternative_test(votes, judge, epsilon=settings.epsilon, score=score, cluster=itemgetter(0))
 
-    Args:
-        values: the judge's.
-        against: the people.
-        most: how many.
-    """
+
+def disagreements(values: Values, against: People, most: int) -> list[Disagreement]:
+    """What judge and people see differently: the furthest apart first, then where most people share the consensus."""
     votes: dict[tuple[str, Item], dict[str, float]] = {}
     for one in against.opinions:
         votes.setdefault((one.query_id, one.item), {})[one.rater] = one.value
@@ -347,12 +351,13 @@ def compare(
     level: Level,
     judges: Mapping[str, Sequence[Opinion]],
     said_by_people: Sequence[Opinion],
-    settings: Settings | None = None,
+    settings: Settings = Settings(),
     *,
     group: str = "",
     most: int = 0,
     label_next: int | None = None,
     boards: bool = True,
+    clusters: Clusters = ALONE,
 ) -> Comparison:
     """Hold judges against people.
 
@@ -360,19 +365,23 @@ def compare(
         level: what was judged.
         judges: everything each judge said.
         said_by_people: everything people said.
-        settings: the defaults if absent.
+        settings: of consensus and intervals.
         group: a name for what is compared.
         most: disagreements listed of each judge.
         label_next: things to label next, of each judge corrected by people; ``None`` corrects none.
         boards: whether leaderboards of judges and people are compared, which takes longer than all else.
+        clusters: the conversations of queries. Everything is by conversation then, whose turns are told apart as things
+            are; what is listed is by query as ever.
     """
-    verdicts, how = level == "verdicts", settings or Settings()
+    judges = {name: regrouped(own, clusters) for name, own in judges.items()}
+    said_by_people = regrouped(said_by_people, clusters)
+    verdicts = level == "verdicts"
     orders = {name: order_health(said) for name, said in judges.items() if said and verdicts}
     of_people = order_health(said_by_people) if verdicts else None
-    ordered = how.games == "ordered"
+    ordered = settings.games == "ordered"
     if verdicts and ordered:
         judges, said_by_people = {name: as_shown(said) for name, said in judges.items()}, as_shown(said_by_people)
-    votes = how.against == "votes"
+    votes = settings.against == "votes"
     cast = said_by_people if votes else settled(said_by_people, verdicts=verdicts, ordered=ordered)
     against = people(level, cast, settings)
     of_judge = {name: settled(said, verdicts=verdicts, ordered=ordered) for name, said in judges.items() if said}
@@ -392,15 +401,50 @@ def compare(
         name: replace(
             judge_against_people(name, own, said[name], against, settings),
             group=group,
+            unit="conversation" if clusters else "query",
             orders=orders.get(name),
-            disagreements=tuple(disagreements(own, against, most)),
+            disagreements=tuple(_of_query(one, clusters) for one in disagreements(own, against, most)),
             estimates=None
             if label_next is None
-            else estimates(level, own, against.consensus.values, label_next, how.seed),
-            boards=leaderboard_agreement(level, own, against.consensus.values, how.samples, how.seed)
+            else _next_by_query(estimates(level, own, against.consensus.values, label_next, settings.seed), clusters),
+            boards=leaderboard_agreement(
+                level,
+                _by_query(own, clusters),
+                _by_query(against.consensus.values, clusters),
+                (settings.samples, settings.seed),
+                clusters,
+            )
             if boards
             else None,
         )
         for name, own in values.items()
     }
     return Comparison(group, against, of_people, reports, gain)
+
+
+def regrouped(said: Sequence[Opinion], clusters: Clusters) -> Sequence[Opinion]:
+    """Things of one conversation as those of one query; the query becomes the first part of what names a thing."""
+    if not clusters:
+        return said
+    return [
+        replace(one, query_id=clusters.get(one.query_id, one.query_id), item=(one.query_id, *one.item)) for one in said
+    ]
+
+
+def _by_query(values: Values, clusters: Clusters) -> Values:
+    """Values of things that were regrouped, by query again."""
+    if not clusters:
+        return values
+    found: dict[str, dict[Item, float]] = {}
+    for things in values.values():
+        for (query_id, *item), value in things.items():
+            found.setdefault(query_id, {})[tuple(item)] = value
+    return found
+
+
+def _of_query(one: Disagreement, clusters: Clusters) -> Disagreement:
+    return replace(one, query_id=one.item[0], item=one.item[1:]) if clusters else one
+
+
+def _next_by_query(found: Estimates, clusters: Clusters) -> Estimates:
+    return replace(found, next=tuple((item[0], item[1:]) for _, item in found.next)) if clusters else found

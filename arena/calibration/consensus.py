@@ -64,10 +64,7 @@ class Consensus:
 def consensus(opinions: Iterable[Opinion], method: Method, *, mirrored: bool = False) -> Consensus:
     """One value of many.
 
-    Args:
-        opinions: of people.
-        method: ``majority`` or ``dawid-skene``.
-        mirrored: values are verdicts, 1 and -1 for the two sides.
+    Where it is ``mirrored``, values are verdicts, 1 and -1 for the two sides.
     """
     votes = list(opinions)
     return dawid_skene(votes, mirrored=mirrored) if method == "dawid-skene" else majority(votes, mirrored=mirrored)
@@ -120,10 +117,7 @@ Votes: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]
 
 
 def _numbered(
-    opinions: Sequence[Opinion],
-    things: Sequence[tuple[str, Item]],
-    raters: Sequence[str],
-    labels: Sequence[float],
+    opinions: Sequence[Opinion], things: Sequence[tuple[str, Item]], raters: Sequence[str], labels: Sequence[float]
 ) -> Votes:
     thing, rater, label = ({name: at for at, name in enumerate(names)} for names in (things, raters, labels))
     rows = [(thing[one.query_id, one.item], rater[one.rater], label[one.value]) for one in opinions]
@@ -259,10 +253,10 @@ def values_of(settled_opinions: Sequence[Opinion]) -> Values:
 
 def order_health(said: Sequence[Opinion]) -> OrderHealth | None:
     """Places in these verdicts, whoever's; ``None`` where none is known of whose answer was shown first."""
-    placed = [replace(one, rater="") for one in said if one.placed]
+    placed = [_verdict(one, "") for one in said if one.placed]
     if not placed:
         return None
-    table = tabulate(map(_verdict, placed))
+    table = tabulate(placed)
     _, unit = np.unique([query_id for query_id, _ in _things(table)], return_inverse=True)
     return table_health(table, unit.astype(np.int32))
 
@@ -272,10 +266,10 @@ def table_health(table: VerdictTable, unit: Ints | None = None) -> OrderHealth:
 
     Args:
         table: of that judge alone.
-        unit: the independent unit of each of the table's queries, shape (queries,); each is its own if absent.
+        unit: the independent unit of each of the table's queries, shape (queries,); its clusters if absent.
     """
     assert table.query is not None
-    of_query = np.arange(len(table.queries or ())) if unit is None else unit
+    of_query = table.units[1] if unit is None else unit
     decided = table.outcome != 0
     agree, query = both_orders(table)
     return OrderHealth(
@@ -295,22 +289,21 @@ def _games(
     said: Sequence[Opinion],
 ) -> tuple[JudgedGames, list[tuple[str, tuple[str, ...]]], tuple[str, ...], tuple[str, ...]]:
     """Reconciled games, with the query and further columns, the rater and the agent behind each number."""
-    table = tabulate(_verdict(one) for one in said)
+    table = tabulate(_verdict(one, one.rater) for one in said)
     return judged_games(table), _things(table), table.judges, table.agents
 
 
 def _things(table: VerdictTable) -> list[tuple[str, tuple[str, ...]]]:
-    """The query and the further columns behind each number of a query."""
     named = (json.loads(name) for name in table.queries or ())
     return [(query_id, tuple(further)) for query_id, *further in named]
 
 
-def _verdict(one: Opinion) -> GameVerdict:
+def _verdict(one: Opinion, rater: str) -> GameVerdict:
     a, b = one.item[-2:]
     game = _game(one.query_id, one.item[:-2])
     if one.swapped:
-        return GameVerdict(game, b, a, _VERDICT[-one.value], one.rater)
-    return GameVerdict(game, a, b, _VERDICT[one.value], one.rater)
+        return GameVerdict(game, b, a, _VERDICT[-one.value], rater)
+    return GameVerdict(game, a, b, _VERDICT[one.value], rater)
 
 
 @lru_cache(maxsize=1 << 16)

@@ -21,15 +21,25 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from arena.calibration.prediction_powered import Corrected, corrected_mean, inflated, next_labels, numbered, tuned
+from arena.calibration.prediction_powered import (
+    Corrected,
+    by_student,
+    corrected_mean,
+    inflated,
+    next_labels,
+    tuned,
+)
 from arena.calibration.votes import Item, Level, Values
 from arena.ratings.games import Floats
 from judges.errors import InputError
+from retrieval_eval.stats.bootstrap import numbered
 from retrieval_eval.stats.estimate import Estimate
 
 Places: TypeAlias = NDArray[np.int64]
 """Numbers of agents."""
 
+_CENTRE, _POINTS = 1000.0, 400.0 / math.log(10)
+"""The mean rating, and points per unit of log-odds."""
 _STEPS = 100
 _TOLERANCE = 1e-9
 _FURTHEST = 10.0
@@ -73,16 +83,8 @@ class CorrectedRatings:
     converged: bool
 
 
-def corrected_ratings(
-    games: Sequence[ScoredGame], *, centre: float = 1000.0, scale: float = 400.0, level: float = 0.95
-) -> CorrectedRatings:
-    """Rate agents.
-
-    Args:
-        games: every game that the judge judged, orders reconciled.
-        centre: the mean rating.
-        scale: points per factor of ten in odds.
-        level: of the intervals.
+def corrected_ratings(games: Sequence[ScoredGame]) -> CorrectedRatings:
+    """Rate agents by every game that the judge judged, orders reconciled.
 
     Raises:
         InputError: there are no labels, or the judge's own games give no ratings: an agent never wins or never loses
@@ -93,13 +95,12 @@ def corrected_ratings(
         raise InputError("people judged none of the judge's games: there is nothing to correct by")
     if not data.settled(data.f, np.ones(data.f.size, np.bool_)):
         raise InputError("the judge's games give no ratings: some agents only win or only lose against the others")
-    points = scale / math.log(10)
     judged, all_converged = data.fit(1.0, judge_alone=True)
     alone = None
     if data.settled(data.y, data.labelled):
         strengths, converged = data.fit(0.0)
         all_converged &= converged
-        alone = _estimates(data, strengths, 0.0, (centre, points, level))
+        alone = _estimates(data, strengths, 0.0)
     strengths, weight = judged, 1.0
     for _ in range(_TUNED):
         weight = data.tuned(strengths)
@@ -110,9 +111,14 @@ def corrected_ratings(
             raise InputError("corrected by people's labels, some agents only win or only lose: label more games")
     return CorrectedRatings(
         agents=data.agents,
-        corrected=_estimates(data, strengths, weight, (centre, points, level)),
+        corrected=_estimates(data, strengths, weight),
         people=alone,
-        judge=_judge_estimates(data, judged, (centre, points, level)),
+        judge=_in_points(
+            judged,
+            data.slopes(judged, 1.0, judge_alone=True) @ np.linalg.inv(data.curvature(judged, 1.0, judge_alone=True)),
+            int(data.unit.max()) + 1,
+            1,
+        ),
         weight=weight,
         games=data.f.size,
         labelled=int(data.labelled.sum()),
@@ -225,34 +231,22 @@ class _Data:
         return tuned(of_people, of_judge)
 
 
-def _estimates(data: _Data, theta: Floats, weight: float, shown: tuple[float, float, float]) -> tuple[Estimate, ...]:
-    spent = 2 if weight else 1
+def _estimates(data: _Data, theta: Floats, weight: float) -> tuple[Estimate, ...]:
     held = np.bincount(data.unit, data.labelled) / data.labelled.sum()
     slopes = data.slopes(theta, weight) / np.maximum(1 - held, 1 / data.labelled.sum())[:, np.newaxis]
     moved = slopes @ np.linalg.inv(data.curvature(theta, weight))
-    return _shown(theta, moved, data.groups, spent, shown)
+    return _in_points(theta, moved, data.groups, 2 if weight else 1)
 
 
-def _judge_estimates(data: _Data, theta: Floats, shown: tuple[float, float, float]) -> tuple[Estimate, ...]:
-    inverse = np.linalg.inv(data.curvature(theta, 1.0, judge_alone=True))
-    moved = data.slopes(theta, 1.0, judge_alone=True) @ inverse
-    return _shown(theta, moved, int(data.unit.max()) + 1, 1, shown)
-
-
-def _shown(
-    theta: Floats, moved: Floats, units: int, spent: int, shown: tuple[float, float, float]
-) -> tuple[Estimate, ...]:
-    centre, points, level = shown
-    found = []
-    for strength, column in zip(theta.tolist(), moved.T, strict=True):
-        value = centre + points * strength
-        variance = inflated(float((column**2).sum()), units, spent)
-        if not variance > 0 or units <= spent:
-            found.append(Estimate(value))
-            continue
-        half = points * float(scipy.special.stdtrit(units - spent, (1 + level) / 2)) * math.sqrt(variance)
-        found.append(Estimate(value, value - half, value + half))
-    return tuple(found)
+def _in_points(theta: Floats, moved: Floats, units: int, spent: int) -> tuple[Estimate, ...]:
+    return tuple(
+        by_student(
+            _CENTRE + _POINTS * strength,
+            _POINTS**2 * inflated(float((column**2).sum()), units, spent),
+            units - spent,
+        )
+        for strength, column in zip(theta.tolist(), moved.T, strict=True)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,12 +269,7 @@ class Estimates:
 def estimates(level: Level, judge: Values, people: Values, label_next: int = 0, seed: int = 0) -> Estimates:
     """Correct a judge.
 
-    Args:
-        level: what was judged.
-        judge: the judge's value of each thing.
-        people: people's consensus on some of them; they must be a random sample.
-        label_next: how many things to label next.
-        seed: of the draw of what to label next.
+    ``people`` is their consensus on some of the things, which must be a random sample.
     """
     things = [(query_id, item) for query_id, own in judge.items() for item in own]
     known = [item in people.get(query_id, {}) for query_id, item in things]
@@ -313,6 +302,8 @@ def _counts_for(level: Level, item: Item) -> list[tuple[str, bool]]:
         return [(item[-2], False), (item[-1], True)]
     if level == "criteria":
         return [(f"{item[-2]}, {item[-1]}", False)]
+    if level == "support":
+        return [(item[-3], False)]
     return [(item[-2] if level == "nuggets" else "all documents", False)]
 
 

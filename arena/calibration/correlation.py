@@ -20,7 +20,7 @@ import scipy
 from numpy.typing import NDArray
 
 from arena.ratings.games import Floats
-from retrieval_eval.stats.bootstrap import jackknife_estimate, student
+from retrieval_eval.stats.bootstrap import jackknife_estimate, numbered, student
 from retrieval_eval.stats.estimate import Coefficient, Estimate
 from retrieval_eval.stats.rank import pair_sums, weighted_taus
 
@@ -52,16 +52,10 @@ def correlations(
 ) -> Correlations:
     """Correlate two values of each thing.
 
-    Args:
-        first: one value of each thing, shape (n,).
-        second: the other.
-        queries: the query of each.
-        mirrored: values are verdicts, 1 for one side and -1 for the other; each counts both ways round.
+    Where they are ``mirrored``, values are verdicts, 1 for one side and -1 for the other; each counts both ways round.
     """
     x, y = np.asarray(first, np.float64), np.asarray(second, np.float64)
-    number = {query: at for at, query in enumerate(dict.fromkeys(queries))}
-    unit: NDArray[np.int64] = np.array([number[query] for query in queries], np.int64)
-    n, units = x.size, len(number)
+    unit, n, units = numbered(queries), x.size, len(set(queries))
     if not n:
         return Correlations(0, 0, Coefficient(None), Coefficient(None), Coefficient(None))
     if mirrored:
@@ -157,19 +151,11 @@ class BlandAltman:
 
 
 def bland_altman(people: Sequence[float], judge: Sequence[float], queries: Sequence[Hashable]) -> BlandAltman:
-    """Compare two values of each thing.
-
-    Args:
-        people: people's values, shape (n,).
-        judge: the judge's.
-        queries: the query of each.
-    """
+    """Compare two values of each thing."""
     x, y = np.asarray(people, np.float64), np.asarray(judge, np.float64)
     difference = y - x
-    number = {query: at for at, query in enumerate(dict.fromkeys(queries))}
-    unit: NDArray[np.int64] = np.array([number[query] for query in queries], np.int64)
-    totals = np.zeros((len(number), 3))
-    np.add.at(totals, unit, np.stack([np.ones(x.size), difference, difference**2], axis=1))
+    totals = np.zeros((len(set(queries)), 3))
+    np.add.at(totals, numbered(queries), np.stack([np.ones(x.size), difference, difference**2], axis=1))
     sd = float(difference.std(ddof=1)) if x.size > 1 else None
     places, times = np.unique(np.stack([(x + y) / 2, difference], axis=1), axis=0, return_counts=True)
     points = [Difference(mean, gap, count) for (mean, gap), count in zip(places.tolist(), times.tolist(), strict=True)]

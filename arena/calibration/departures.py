@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from arena.calibration.methods import Drawn
 from arena.ratings.games import Floats
-from arena.ratings.ranks import fewest_queries, joint_differences
+from arena.ratings.ranks import joint_differences
+from arena.ratings.results import fewest_queries
 from retrieval_eval.stats.bootstrap import whole
 
 LEVEL = 0.95
@@ -32,7 +33,6 @@ class Departure:
     """Two agents that a way of scoring orders the other way round.
 
     Attributes:
-        way: of scoring.
         raised: the agent that it places above the other one.
         lowered: the other, which the first way places above.
     """
@@ -80,7 +80,6 @@ def departures(drawn: Sequence[Drawn], seen: Mapping[str, Mapping[str, int]]) ->
 
 
 def _comparable(ways: Sequence[Drawn], seen: Mapping[str, Mapping[str, int]]) -> list[str]:
-    """Agents that both ways score on enough queries."""
     agents = [name for name in ways[0].agents if all(seen[own.name].get(name, 0) > 1 for own in ways)]
     enough = fewest_queries(len(agents))
     agents = [name for name in agents if all(seen[own.name][name] >= enough for own in ways)]

@@ -11,10 +11,11 @@ win, means over queries of grades and of nuggets.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import combinations
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
 from arena.ratings.elo import EloSettings, elo, resampled_elo
 from arena.ratings.games import Floats, Games
 from arena.ratings.ranks import competition_ranks
-from retrieval_eval.stats.bootstrap import query_weights, weighted_means
+from retrieval_eval.stats.bootstrap import ALONE, Clusters, unit_weights, units_of, weighted_means
 from retrieval_eval.stats.estimate import Coefficient
 from retrieval_eval.stats.rank import rank_correlations
 
@@ -45,7 +46,6 @@ class Means:
     """A method that averages over queries.
 
     Attributes:
-        name: of the method.
         agents, queries: of the rows and columns.
         values: shape (agents, queries), NaN where there is none.
     """
@@ -76,7 +76,7 @@ class Means:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Played:
-    """A method that rates games, Elo or Bradley-Terry as its settings say; ``queries`` names the games' clusters."""
+    """A method that rates games, Elo or Bradley-Terry as its settings say; the games' clusters are ``queries``."""
 
     name: str
     games: Games
@@ -128,26 +128,8 @@ class Played:
         return Means(self.name, self.agents, self.queries, values)
 
 
-class Method(Protocol):
-    """A way of scoring agents, of which ``Means`` and ``Played`` are two."""
-
-    @property
-    def name(self) -> str:
-        """Of the method."""
-
-    @property
-    def agents(self) -> tuple[str, ...]:
-        """Names, in the order of scores."""
-
-    @property
-    def queries(self) -> tuple[str, ...]:
-        """Those that scores rest on, in the order of weights."""
-
-    def points(self) -> Floats:
-        """Scores, shape (agents,)."""
-
-    def drawn(self, weights: Floats) -> Floats:
-        """Scores with each row of weights on the queries, shape (samples, queries) to (samples, agents)."""
+Method: TypeAlias = Means | Played
+"""A way of scoring agents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +171,7 @@ class MethodComparison:
         methods: in the order given.
         pairs: every two methods that score three agents or more in common.
         places: by how far places lie apart, the farthest first, among agents that every method scores.
-        queries: resampled.
+        queries: resampled, or their conversations.
     """
 
     methods: tuple[MethodScores, ...]
@@ -203,7 +185,6 @@ class Drawn:
     """A method's scores.
 
     Attributes:
-        name: of the method.
         agents: names, in the order of scores.
         points: shape (agents,).
         samples: on resampled queries, shape (samples, agents).
@@ -215,24 +196,29 @@ class Drawn:
     samples: Floats
 
 
-def draw(method: Method, queries: Sequence[str], samples: int, seed: int) -> Drawn:
-    """A method's scores, and those on draws of these queries, the same for every method; not of a single query."""
-    number = {name: at for at, name in enumerate(queries)}
-    weights = query_weights(len(queries), samples if len(queries) > 1 else 0, seed)
+def draw(method: Method, queries: Sequence[str], samples: int, seed: int, clusters: Clusters = ALONE) -> Drawn:
+    """A method's scores, and those on draws of these queries, the same for every method; not of a single cluster."""
+    number, unit = {name: at for at, name in enumerate(queries)}, units_of(queries, clusters)
+    weights = unit_weights(unit, samples if unit.any() else 0, seed)
     own = weights[:, [number[name] for name in method.queries]]
     return Drawn(method.name, method.agents, method.points(), method.drawn(own))
 
 
-def compare_methods(methods: Sequence[Method], samples: int = 200, seed: int = 0) -> MethodComparison:
+def compare_methods(
+    methods: Sequence[Method],
+    samples: int = 200,
+    seed: int = 0,
+    clusters: Clusters = ALONE,
+    *,
+    drawn: Callable[[Method, Sequence[str], int, int, Clusters], Drawn] = draw,
+) -> MethodComparison:
     """Compare methods.
 
-    Args:
-        methods: with names of their own.
-        samples: bootstrap samples over queries.
-        seed: of the samples.
+    ``drawn`` gives a method's scores, as ``draw`` does.
     """
     names = sorted({query for method in methods for query in method.queries})
-    return compare_drawn([draw(method, names, samples, seed) for method in methods], len(names))
+    found = [drawn(method, names, samples, seed, clusters) for method in methods]
+    return compare_drawn(found, len({*units_of(names, clusters).tolist()}))
 
 
 def compare_drawn(drawn: Sequence[Drawn], queries: int) -> MethodComparison:
@@ -285,16 +271,11 @@ def _places(scored: Sequence[MethodScores]) -> tuple[PlaceGap, ...]:
 
 
 def leaderboard_agreement(
-    level: Level, judge: Values, people: Values, samples: int = 1000, seed: int = 0
+    level: Level, judge: Values, people: Values, draws: tuple[int, int] = (1000, 0), clusters: Clusters = ALONE
 ) -> MethodPair | None:
     """Correlate the places of agents by people and by a judge, with intervals by resampling queries.
 
-    Args:
-        level: what was judged; documents have no agent.
-        judge: the judge's value of each thing.
-        people: people's consensus.
-        samples: bootstrap samples, the same queries for both.
-        seed: of the samples.
+    The same queries are drawn for both; ``draws`` says how often, and the seed.
 
     Returns:
         ``None`` for documents and for fewer than three agents.
@@ -304,30 +285,35 @@ def leaderboard_agreement(
     agents = sorted({item[place] for _, item, *_ in both for place in names}) if level != "labels" else []
     if len(agents) < _FEWEST_AGENTS:
         return None
-    scored = _rated if level == "verdicts" else _averaged
-    points, drawn = zip(
-        *(
-            scored([(query_id, item, values[side]) for query_id, item, *values in both], agents, samples, seed)
-            for side in (0, 1)
-        ),
-        strict=True,
-    )
-    queries = len({query_id for query_id, *_ in both})
+    sides = [[(query_id, item, own[side]) for query_id, item, *own in both] for side in (0, 1)]
+    if level == "verdicts":
+        scored = [
+            _rated(
+                tuple(Opinion(clusters.get(query_id, query_id), item, "", won) for query_id, item, won in side), draws
+            )
+            for side in sides
+        ]
+    else:
+        scored = [_averaged(side, agents, draws, clusters) for side in sides]
+    points, drawn = zip(*scored, strict=True)
+    queries = len({clusters.get(query_id, query_id) for query_id, *_ in both})
     return method_pair(("people", "judge"), (points[0], points[1]), (drawn[0], drawn[1]), queries)
 
 
-def _rated(
-    values: Sequence[tuple[str, Item, float]], agents: Sequence[str], samples: int, seed: int
-) -> tuple[Floats, Floats]:
-    """Ratings, and those of each sample, shapes (agents,) and (samples, agents)."""
-    games, _ = games_of([Opinion(query_id, item, "", value) for query_id, item, value in values])
+@lru_cache(maxsize=2)
+def _rated(said: tuple[Opinion, ...], draws: tuple[int, int]) -> tuple[Floats, Floats]:
+    """Ratings, and those of each sample, shapes (agents,) and (samples, agents).
+
+    People's are kept from one judge to the next, which mostly judged the same games: they take longer than all else.
+    """
+    games, _ = games_of(said)
     fitted = bradley_terry(games, BradleyTerrySettings(ties="half"))
-    drawn = bootstrap(games, fitted, samples, seed)
-    return fitted.ratings, np.empty((0, len(agents))) if drawn is None else drawn.samples
+    drawn = bootstrap(games, fitted, *draws)
+    return fitted.ratings, np.empty((0, len(games.agents))) if drawn is None else drawn.samples
 
 
 def _averaged(
-    values: Sequence[tuple[str, Item, float]], agents: Sequence[str], samples: int, seed: int
+    values: Sequence[tuple[str, Item, float]], agents: Sequence[str], draws: tuple[int, int], clusters: Clusters
 ) -> tuple[Floats, Floats]:
     """Means over queries, shapes as above."""
     row = {agent: at for at, agent in enumerate(agents)}
@@ -337,5 +323,5 @@ def _averaged(
         total[row[item[-2]], column[query_id]] += value
         count[row[item[-2]], column[query_id]] += 1
     table = np.divide(total, count, out=np.full_like(total, np.nan), where=count > 0)
-    weights = query_weights(len(column), samples if len(column) > 1 else 0, seed)
-    return weighted_means(table, np.ones((1, len(column))))[0], weighted_means(table, weights)
+    found = draw(Means("", tuple(agents), tuple(column), table), list(column), *draws, clusters)
+    return found.points, found.samples

@@ -26,16 +26,18 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
-from numpy.typing import NDArray
 
 from arena.ratings.games import Floats
+from retrieval_eval.stats.bootstrap import numbered, student
 from retrieval_eval.stats.estimate import Estimate
+
+_LEVEL = 0.95
+"""Of all intervals."""
 
 
 @dataclass(frozen=True, slots=True)
 class Corrected:
-    """One figure three ways, each with its interval at the level asked for.
+    """One figure three ways, each with its interval.
 
     Attributes:
         corrected: judge and people together.
@@ -77,19 +79,10 @@ class LabelsNeeded:
     people: int | None
 
 
-def corrected_mean(
-    judge: Sequence[float],
-    people: Sequence[float | None],
-    queries: Sequence[Hashable],
-    level: float = 0.95,
-) -> Corrected:
+def corrected_mean(judge: Sequence[float], people: Sequence[float | None], queries: Sequence[Hashable]) -> Corrected:
     """Mean of people's values over all things, had they labelled them all.
 
-    Args:
-        judge: the judge's value of each thing, shape (n,).
-        people: people's, ``None`` where there is none.
-        queries: the query of each.
-        level: of the intervals.
+    Each thing has a value of the judge, one of people or ``None``, and a query.
 
     Raises:
         ValueError: nobody labelled anything.
@@ -112,15 +105,16 @@ def corrected_mean(
     weight = tuned(a, b)
     groups = np.unique(unit[labelled]).size
     others = 1 - by_query(labelled.astype(np.float64)) / m
+    spent = 2 if weight else 1
     moved, rectified, alone = (
         part / np.maximum(others, 1 / m) for part in (a - weight * b, a - weight * (b + of_all), a)
     )
-    variance = inflated(float((moved**2).sum()), groups, spent=2 if weight else 1)
-    falling = inflated(float((rectified**2).sum()), groups, spent=2 if weight else 1)
+    variance = inflated(float((moved**2).sum()), groups, spent)
+    falling = inflated(float((rectified**2).sum()), groups, spent)
     return Corrected(
-        corrected=_estimate(means[0] + weight * (means[2] - means[1]), variance, groups - (2 if weight else 1), level),
-        people=_estimate(means[0], inflated(float((alone**2).sum()), groups), groups - 1, level),
-        judge=_estimate(means[2], inflated(float((of_all**2).sum()), units), units - 1, level),
+        corrected=by_student(means[0] + weight * (means[2] - means[1]), variance, groups - spent),
+        people=by_student(means[0], inflated(float((alone**2).sum()), groups), groups - 1),
+        judge=by_student(means[2], inflated(float((of_all**2).sum()), units), units - 1),
         weight=weight,
         n=n,
         labelled=m,
@@ -131,7 +125,7 @@ def corrected_mean(
     )
 
 
-def labels_needed(own: Corrected, width: float, level: float = 0.95) -> LabelsNeeded:
+def labels_needed(own: Corrected, width: float) -> LabelsNeeded:
     """How many labels an interval of this width needs, were further ones like those there are.
 
     With k times the labels the part of the variance that labels bring is divided by k, and they are on k times the
@@ -140,14 +134,14 @@ def labels_needed(own: Corrected, width: float, level: float = 0.95) -> LabelsNe
     """
     if own.people.low is None or own.people.high is None or own.corrected.low is None:
         return LabelsNeeded(width, None, None)
-    alone = ((own.people.high - own.people.low) / 2 / _quantile(level, own.queries - 1)) ** 2
+    alone = ((own.people.high - own.people.low) / 2 / student(_LEVEL, own.queries)) ** 2
 
     def enough(falling: float, fixed: float, spent: int) -> int | None:
         def narrow(labels: int) -> bool:
             queries = max(own.queries, min(own.all_queries, own.queries * labels / own.labelled))
             variance = (falling * own.labelled / labels + fixed) * (own.queries - spent) / (own.queries - 1)
             variance *= (queries - 1) / (queries - spent)
-            return 2 * _quantile(level, queries - spent) * math.sqrt(variance) <= width
+            return 2 * student(_LEVEL, queries - spent + 1) * math.sqrt(variance) <= width
 
         labels = range(1, own.n + 1)
         place = bisect.bisect_left(labels, True, key=narrow)
@@ -194,18 +188,9 @@ def inflated(squares: float, units: int, spent: int = 1) -> float:
     return squares * (units - 1) / (units - spent) if units > spent else math.nan
 
 
-def numbered(names: Sequence[Hashable]) -> NDArray[np.int64]:
-    """Names as numbers from 0."""
-    number = {name: at for at, name in enumerate(dict.fromkeys(names))}
-    return np.array([number[name] for name in names], np.int64)
-
-
-def _estimate(value: float, variance: float, freedom: int, level: float) -> Estimate:
+def by_student(value: float, variance: float, freedom: int) -> Estimate:
+    """A figure with Student's interval; without one where nothing shows how it varies."""
     if not variance > 0 or freedom < 1:
         return Estimate(value)
-    half = _quantile(level, freedom) * math.sqrt(variance)
+    half = student(_LEVEL, freedom + 1) * math.sqrt(variance)
     return Estimate(value, value - half, value + half)
-
-
-def _quantile(level: float, freedom: float) -> float:
-    return float(scipy.special.stdtrit(freedom, (1 + level) / 2))

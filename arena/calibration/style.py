@@ -28,6 +28,11 @@ QUALITIES: Final[Mapping[str, Callable[[str], float]]] = {
 }
 """Of an answer's text."""
 
+Tell: TypeAlias = Callable[[float], None]
+"""Told how far something is, from 0 to 1."""
+_TOLD: Final = 2000
+"""So many answers between two words on how far it is."""
+
 AnswerQualities: TypeAlias = Mapping[tuple[str, str], Sequence[float]]
 """Each quality of each answer, in the order of ``QUALITIES``, by query and agent."""
 
@@ -37,7 +42,6 @@ class StyleEffect:
     """What a judge makes of one quality, or of its own family.
 
     Attributes:
-        judge: whose verdicts these are.
         name: of the quality, or ``own family``.
         points: rating points per standard deviation (of a family: for being of it), at 95 % clustered by query.
         games: verdicts that it rests on.
@@ -51,18 +55,22 @@ class StyleEffect:
     why_not: str = ""
 
 
-def answer_qualities(texts: Mapping[tuple[str, str], str]) -> AnswerQualities:
+def answer_qualities(texts: Mapping[tuple[str, str], str], tell: Tell = lambda _: None) -> AnswerQualities:
     """Look at every answer once, however many games it plays; ``texts`` by query and agent."""
-    return {key: [measure(text) for measure in QUALITIES.values()] for key, text in texts.items()}
+    found = {}
+    for at, (key, text) in enumerate(texts.items()):
+        if not at % _TOLD:
+            tell(at / len(texts))
+        found[key] = [measure(text) for measure in QUALITIES.values()]
+    return found
 
 
-def style_effects(judge: str, verdicts: VerdictTable, answers: AnswerQualities) -> tuple[StyleEffect, ...]:
+def style_effects(
+    judge: str, verdicts: VerdictTable, answers: AnswerQualities, tell: Tell = lambda _: None
+) -> tuple[StyleEffect, ...]:
     """The effect of each quality on one judge's verdicts, each by itself.
 
-    Args:
-        judge: its name.
-        verdicts: of that judge alone, with their queries.
-        answers: their qualities; verdicts on answers without any are left out.
+    Verdicts on answers without known qualities are left out; ``tell`` is called with the share that is done.
     """
     assert verdicts.query is not None
     low, high = np.minimum(verdicts.a, verdicts.b), np.maximum(verdicts.a, verdicts.b)
@@ -72,6 +80,7 @@ def style_effects(judge: str, verdicts: VerdictTable, answers: AnswerQualities) 
     games = _games(verdicts, known)
     found = []
     for place, name in enumerate(QUALITIES):
+        tell(place / len(QUALITIES))
         first, second = (side[known, place] for side in sides)
         if (first == second).all():
             found.append(StyleEffect(judge, name, Estimate(None), len(games), "the same in both answers of every game"))
@@ -85,10 +94,7 @@ def family_effects(
 ) -> tuple[StyleEffect, ...]:
     """How much better each judge finds agents of its own family than all other raters do.
 
-    Args:
-        said: the verdicts of all raters, people among them.
-        judges: families of judges; raters without one have none.
-        agents: families of agents.
+    ``said`` are the verdicts of all raters, people among them; the others are families, by name of judge and of agent.
     """
     games, _ = games_of(said)
     found = []
@@ -113,13 +119,12 @@ def _by_number(verdicts: VerdictTable, answers: AnswerQualities) -> Floats:
 
 
 def _games(verdicts: VerdictTable, rows: NDArray[np.bool_]) -> Games:
-    """Some of the verdicts as games, the agent whose name comes first as ``a``, of the agents and queries in them."""
-    assert verdicts.query is not None
+    assert verdicts.cluster is not None
     a, b, outcome = verdicts.a[rows], verdicts.b[rows], verdicts.outcome[rows]
     used, codes = np.unique(np.concatenate([np.minimum(a, b), np.maximum(a, b)]), return_inverse=True)
     low, high = np.split(codes.astype(np.int32), 2)
     score = (1 + np.where(a < b, outcome, -outcome)) / 2
-    cluster = np.unique(verdicts.query[rows], return_inverse=True)[1].astype(np.int32)
+    cluster = np.unique(verdicts.cluster[rows], return_inverse=True)[1].astype(np.int32)
     return Games(tuple(verdicts.agents[agent] for agent in used), low, high, score, cluster)
 
 

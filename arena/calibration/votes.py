@@ -20,12 +20,14 @@ from retrieval_eval.stats.agreement import cohen_kappas
 from retrieval_eval.stats.bootstrap import jackknife_estimate, share_estimate
 from retrieval_eval.stats.estimate import Estimate
 
-Level: TypeAlias = Literal["verdicts", "labels", "criteria", "nuggets"]
-"""What was judged: two answers to a query, a document, an answer by one criterion, a nugget in an answer."""
+Level: TypeAlias = Literal["verdicts", "labels", "criteria", "nuggets", "support"]
+"""What was judged: two answers to a query, a document, an answer by one criterion, a nugget in an answer, a sentence by
+what it cites."""
 
 Item: TypeAlias = tuple[str, ...]
 """Names one thing among those of its query: two agents in the order of their names, a document, an agent and a
-criterion, an agent and a nugget, and further columns where those do not tell things apart."""
+criterion, an agent and a nugget, an agent, a sentence's place and a document, and further columns where those do not
+tell things apart."""
 
 Values: TypeAlias = Mapping[str, Mapping[Item, float]]
 """A value for each thing, by query."""
@@ -37,8 +39,6 @@ class Opinion:
 
     Attributes:
         query_id: the query; what was said on one query depends on each other.
-        item: the thing.
-        rater: a judge or a person.
         value: a label or a grade; of a verdict 1 where the first agent of ``item`` won, -1 where the second did, and 0
             for a tie.
         swapped: of a verdict, whether the second agent of ``item`` was shown first.
@@ -80,11 +80,6 @@ def paired(first: Values, second: Values) -> list[tuple[str, Item, float, float]
     ]
 
 
-def size(values: Values) -> int:
-    """How many things have a value."""
-    return sum(map(len, values.values()))
-
-
 def whole_numbers(values: Values) -> dict[str, dict[Item, int]] | None:
     """The same as labels, ``None`` where a value is none, such as the mean of several."""
     if any(value != int(value) for things in values.values() for value in things.values()):
@@ -111,8 +106,9 @@ def agreement_between(judge: Iterable[Opinion], people: Iterable[Opinion]) -> Vo
     equal: Counter[str] = Counter()
     pairs: Counter[str] = Counter()
     for query_id, things in by_item(judge).items():
-        for item, own in things.items():
-            votes = Counter(one.value for one in said.get(query_id, {}).get(item, ()))
+        human = said.get(query_id, {})
+        for item in human.keys() & things.keys():
+            votes, own = Counter(one.value for one in human[item]), things[item]
             pairs[query_id] += len(own) * votes.total()
             equal[query_id] += sum(votes[one.value] for one in own)
     return _agreement(equal, pairs)
@@ -124,10 +120,10 @@ def agreement_within(people: Iterable[Opinion]) -> VoteAgreement:
     pairs: Counter[str] = Counter()
     for query_id, things in by_item(people).items():
         for own in things.values():
-            same = _pairs(Counter(one.value for one in own)), _pairs(Counter((one.value, one.rater) for one in own))
-            of_all = _pairs(Counter(["any"] * len(own))), _pairs(Counter(one.rater for one in own))
-            equal[query_id] += same[0] - same[1]
-            pairs[query_id] += of_all[0] - of_all[1]
+            same_rater = _pairs([one.rater for one in own])
+            pairs[query_id] += len(own) * (len(own) - 1) // 2 - same_rater
+            equal[query_id] += _pairs([one.value for one in own])
+            equal[query_id] -= _pairs([(one.value, one.rater) for one in own]) if same_rater else 0
     return _agreement(equal, pairs)
 
 
@@ -151,8 +147,11 @@ def decided(votes: Iterable[Opinion]) -> list[Opinion]:
     return [one for one in votes if one.value != 0]
 
 
-def _pairs(counts: Mapping[Hashable, int]) -> int:
-    return sum(times * (times - 1) // 2 for times in counts.values())
+def _pairs(named: Sequence[Hashable]) -> int:
+    """How many two of these are equal."""
+    if len(set(named)) == len(named):
+        return 0
+    return sum(times * (times - 1) // 2 for times in Counter(named).values())
 
 
 def _agreement(equal: Mapping[str, int], pairs: Mapping[str, int]) -> VoteAgreement:
@@ -168,7 +167,6 @@ class Annotator:
     """One rater against all others on the things that both judged.
 
     Attributes:
-        rater: the name.
         votes: that it gave.
         shared: those on things that others judged too.
         kappa: Cohen's with the others' votes, each thing counting once; interval clustered by query.
@@ -186,9 +184,7 @@ class Annotator:
 def annotators(opinions: Sequence[Opinion], *, mirrored: bool = False) -> tuple[Annotator, ...]:
     """Everybody, whoever agrees least with the others first and those that cannot be compared last.
 
-    Args:
-        opinions: one vote of each rater on each thing.
-        mirrored: values are verdicts; both sides count alike.
+    Where they are ``mirrored``, values are verdicts; both sides count alike.
     """
     given = {one.value for one in opinions}
     labels = sorted(given | {-value for value in given}) if mirrored else sorted(given)
@@ -196,18 +192,21 @@ def annotators(opinions: Sequence[Opinion], *, mirrored: bool = False) -> tuple[
     raters = sorted({one.rater for one in opinions})
     number = {rater: at for at, rater in enumerate(raters)}
     queries = by_item(opinions)
+    things = [(query, own) for query, of_query in enumerate(queries.values()) for own in of_query.values()]
+    said = [one for _, own in things for one in own]
+    thing = np.repeat(np.arange(len(things)), [len(own) for _, own in things])
+    query = np.array([at for at, _ in things], np.int64)[thing]
+    rater = np.array([number[one.rater] for one in said], np.int64)
+    label = np.array([place[one.value] for one in said], np.int64)
+    others = np.zeros((len(things), len(labels)))
+    np.add.at(others, (thing, label), 1)
+    others = others[thing]
+    others[np.arange(len(said)), label] -= 1
+    with_others = others.any(axis=1)
     tables = np.zeros((len(raters), len(queries), len(labels), len(labels)))
-    votes, shared = np.zeros((2, len(raters)), np.int64)
-    for query, things in enumerate(queries.values()):
-        for own in things.values():
-            counts = np.bincount([place[one.value] for one in own], minlength=len(labels)).astype(np.float64)
-            for one in own:
-                votes[number[one.rater]] += 1
-                if len(own) > 1:
-                    others = counts.copy()
-                    others[place[one.value]] -= 1
-                    shared[number[one.rater]] += 1
-                    tables[number[one.rater], query, place[one.value]] += others / (len(own) - 1)
+    share = others[with_others] / others[with_others].sum(axis=1, keepdims=True)
+    np.add.at(tables, (rater[with_others], query[with_others], label[with_others]), share)
+    votes, shared = np.bincount(rater, minlength=len(raters)), np.bincount(rater[with_others], minlength=len(raters))
     if mirrored:
         tables = (tables + tables[..., ::-1, ::-1]) / 2
     found = [

@@ -7,16 +7,10 @@ from typing import Annotated
 
 import typer
 
-from arena.cli.graded import K, Llm, MinGrade, PromptName, Runs
-from arena.cli.options import Force, Form, Grouped, given_options, require_free
+from arena.cli.options import Force, Form, K, Llm, MinGrade, PromptName, Runs, given_options, require_free
 from judges.errors import DataError, InputError
 
 _EFFECT, _HISTORY = "What an edit changes", "Edits of nuggets"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command of this module."""
-    app.command("bank", cls=Grouped)(bank)
 
 
 def bank(

@@ -10,12 +10,12 @@ import typer
 from pydantic import Field
 
 from arena.cli.console import INCOMPLETE
-from arena.cli.options import Details, Form, Grouped, Samples, Set, Source, Tournament, read_set
+from arena.cli.options import BelowCoverage, Details, Form, Samples, Set, Source, Tournament, read_set
 from judges.errors import InputError
 from judges.sections import Section
 
 if TYPE_CHECKING:
-    from arena.ratings.rate import Ratings
+    from arena.ratings.results import Ratings
 
 
 _READING = "How FILE is read"
@@ -23,21 +23,13 @@ Method: TypeAlias = Literal["elo", "bt"]
 """Which rating orders the table."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    app.command("leaderboard")(leaderboard)
-    app.command("rate", cls=Grouped)(rate)
-
-
 def leaderboard(
     source: Source,
     form: Form = "table",
     tournament: Tournament = None,
-    below_coverage: Annotated[
-        bool, typer.Option("--below-coverage", help="rate also where less is judged than ratings.min_coverage")
-    ] = False,
+    below_coverage: BelowCoverage = False,
     matrix: Annotated[
-        bool, typer.Option("--matrix", help="who won how many percent against whom, in its place")
+        bool, typer.Option("--matrix", help="print instead who won how many percent against whom")
     ] = False,
     details: Details = False,
     group: Annotated[
@@ -49,30 +41,21 @@ def leaderboard(
             help="write ratings, win matrix and all other scores side by side to this .svg, .png or .html file"
         ),
     ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Bradley-Terry of the games alone, without a text: for millions of verdicts")
-    ] = False,
 ) -> None:
     """Print the leaderboard of what has been judged.
 
     Exit status 3: too little is judged to rate on, and the output says what is missing.
     """
     from arena.boards.cache import cached_leaderboard
-    from arena.boards.results import leaderboard as make_leaderboard
     from arena.boards.results import of_group
     from arena.cli.sources import open_tournament
 
-    if quick and (matrix or plot):
-        raise InputError(f"--{'matrix' if matrix else 'plot'}: it needs every verdict; leave --quick out")
     column, given, value = (group or "").partition("=")
     if group is not None and not (column and given):
         raise InputError(f"--group {group!r}: COLUMN=VALUE, such as kind=factual")
     chosen = None if group is None else (column.strip(), value.strip())
     with open_tournament(source, tournament) as (store, name):
-        if quick:
-            board = make_leaderboard(store, name, below_coverage=below_coverage, quick=True, group=chosen)
-        else:
-            board = cached_leaderboard(store, name, chosen, below_coverage=below_coverage)
+        board = cached_leaderboard(store, name, chosen, below_coverage=below_coverage)
         pairs = None
         if matrix and board.ratings is not None:
             from arena.boards.wins import Wins, as_declared, tournament_pairs
@@ -106,7 +89,7 @@ class _Fine(Section):
     initial: float = 1000.0
     scale: float = 400.0
     k: float = 32.0
-    tournaments: Annotated[int, Field(ge=0)] = 500
+    tournaments: Annotated[int, Field(ge=0, le=100_000)] = 500
 
 
 def rate(
@@ -141,8 +124,11 @@ def rate(
         typer.Option(min=1, help="games behind each cell of a win matrix", rich_help_panel=_READING),
     ] = None,
     cluster: Annotated[
-        str, typer.Option(metavar="COLUMN|none", help="what the bootstrap draws: whole values of a column, or games")
-    ] = "qid",
+        str,
+        typer.Option(
+            metavar="COLUMN|none", help="what is drawn: values of a column, or games; auto: conversation or qid"
+        ),
+    ] = "auto",
     samples: Samples = 1000,
     seed: Annotated[int, typer.Option(min=0, help="of orders and samples")] = 0,
     fine: Set = None,
@@ -162,18 +148,18 @@ def rate(
     from arena.boards.ratings import RatedBoard
     from arena.cli.show import show
     from arena.data.win_matrix import is_win_matrix
-    from arena.ratings.rate import RatingSettings
+    from arena.ratings.results import RatingSettings
 
     chosen = read_set(_Fine, fine)
     if by not in {None, "judge"}:
-        raise InputError(f"--by: only 'judge', not {by!r}")
+        raise InputError(f"--by: must be 'judge', not {by!r}")
     matrix = is_win_matrix(file) and not column
     if matrix:
         of_tables = {
             "--set preferences": chosen.preferences == "soft",
             "--set position": chosen.position,
             "--covariate": covariate,
-            "--cluster": cluster != "qid",
+            "--cluster": cluster not in {"auto", "qid"},
             "--by": by,
             "--as-games/--reconcile": as_games is not None,
             "--skip-faulty": skip_faulty,

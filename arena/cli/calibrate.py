@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from arena.cli.options import Form, ManyValues, Tournament
+from arena.cli.console import errors, say
+from arena.cli.options import Form, Tournament
 from judges.errors import InputError
 
 if TYPE_CHECKING:
     from arena.boards.calibration.board import Calibration
+    from arena.store import Store
 
 
 _TABLES, _READING, _PEOPLE, _LABELS = "Of tables", "How tables are read", "People", "What to label"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    app.command("calibrate", cls=ManyValues)(calibrate)
+_CARD = "Judge card"
 
 
 def calibrate(
@@ -70,7 +70,8 @@ def calibrate(
         ),
     ] = False,
     queries: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="texts of queries, for disagreements", rich_help_panel=_TABLES)
+        Path | None,
+        typer.Option(metavar="FILE", help="queries, for conversations and disagreements", rich_help_panel=_TABLES),
     ] = None,
     answers: Annotated[
         list[Path] | None, typer.Option(metavar="FILE", help="texts of answers", rich_help_panel=_TABLES)
@@ -103,6 +104,27 @@ def calibrate(
             help="of tables Bland-Altman plots, of a tournament agents by every two methods; .svg, .png or .html",
         ),
     ] = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=0.99,
+            help="by how much a judge may be worse than a person; else the configuration's, or 0.1",
+            rich_help_panel=_CARD,
+        ),
+    ] = None,
+    card: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="whether judges may stand in for people, as .json or .html; may be repeated",
+            rich_help_panel=_CARD,
+        ),
+    ] = None,
+    expires: Annotated[
+        datetime | None,
+        typer.Option(formats=["%Y-%m-%d"], help="last day of the card; else in 90 days", rich_help_panel=_CARD),
+    ] = None,
     tournament: Tournament = None,
     method_samples: Annotated[
         int, typer.Option(min=0, help="bootstrap samples of the correlations between a tournament's methods")
@@ -125,18 +147,18 @@ def calibrate(
     """
     from arena.boards.rated_tables import column_names
     from arena.calibration.comparison import Settings
-    from arena.cli.console import errors, printable
     from arena.cli.show import show
     from arena.cli.sources import open_tournament
-    from arena.people.calibrate import Tables, calibrate_tables, calibrate_tournament, resampling_of, texts_of
+    from arena.people.calibrate import Tables, calibrate_tables, calibrate_tournament, data_of, resampling_of
     from arena.people.files import Reading
     from retrieval_eval.data.rows import known_format
     from retrieval_eval.data.trec import is_qrels
 
+    _check_cards(card or [], sources)
     if width is not None and not width > 0:
         raise InputError(f"--width: more than 0, not {width:g}")
     if any(is_qrels(source) or source.startswith("irds:") for source in sources):
-        _compare_qrels(sources, people or [], samples, seed, form)
+        _compare_qrels(sources, people or [], queries, samples, seed, form)
         return
     theirs = [entry.removeprefix("people:") for entry in column or () if entry.startswith("people:")]
     ours = [entry for entry in column or () if not entry.startswith("people:")]
@@ -147,7 +169,8 @@ def calibrate(
 
     def settings(own: Settings) -> Settings:
         own_samples, own_seed = own.samples if samples is None else samples, own.seed if seed is None else seed
-        return Settings(consensus, own_samples, own_seed, against, "ordered" if as_games else "reconciled")
+        worse = own.epsilon if epsilon is None else epsilon
+        return Settings(consensus, own_samples, own_seed, against, "ordered" if as_games else "reconciled", worse)
 
     if all(known_format(source) for source in sources):
         if not people:
@@ -156,7 +179,7 @@ def calibrate(
             Tables([Path(source) for source in sources], reading),
             said,
             settings(Settings()),
-            texts=texts_of(queries, documents or (), answers or ()),
+            data=data_of(queries, documents or (), answers or ()),
             most=disagreements,
             label_next=wanted,
         )
@@ -173,22 +196,58 @@ def calibrate(
                 most=disagreements,
                 label_next=wanted,
             )
+            if card:
+                _write_cards(card, store, found, expires)
     if plot is not None:
         _plot(plot, found)
     show(replace(found, width=width), form)
     if form == "csv":
         for note in found.notes:
-            errors.print(printable(note))
+            say(note, errors)
 
 
 def _compare_qrels(
-    sources: Sequence[str], people: Sequence[Path], samples: int | None, seed: int | None, form: str
+    sources: Sequence[str],
+    people: Sequence[Path],
+    queries: Path | None,
+    samples: int | None,
+    seed: int | None,
+    form: str,
 ) -> None:
     from arena.cli.metrics import compare_label_sets
 
     if len(people) != 1:
         raise InputError("--people: one file of labels to hold qrels against")
-    compare_label_sets(str(people[0]), sources, 1000 if samples is None else samples, seed or 0, form)
+    compare_label_sets(str(people[0]), sources, queries, 1000 if samples is None else samples, seed or 0, form)
+
+
+def _check_cards(paths: Sequence[Path], sources: Sequence[str]) -> None:
+    """See that cards can be written, before anything is computed."""
+    from retrieval_eval.data.rows import known_format
+
+    if any(path.suffix not in {".json", ".html"} for path in paths):
+        raise InputError("--card: a file whose name ends in .json or .html")
+    if paths and all(map(known_format, sources)):
+        raise InputError("--card: goes with a tournament, which knows its judges' models and prompts; these are tables")
+
+
+def _write_cards(paths: Sequence[Path], store: Store, found: Calibration, expires: datetime | None) -> None:
+    from arena.boards.cache import cached_leaderboard
+    from arena.boards.card import judge_cards
+    from arena.present.report import Report, render
+    from retrieval_eval.data.files import open_replacing
+
+    today = datetime.now(UTC)
+    until = None if expires is None else expires.date()
+    cards = judge_cards(cached_leaderboard(store, found.tournament), found, today.date(), until)
+    for path in paths:
+        page = Report(found.tournament, [], cards.sections(), f"{today:%Y-%m-%d}")
+        text = json.dumps(cards.json(), indent=2) if path.suffix == ".json" else render(page)
+        with open_replacing(path) as file:
+            file.write(text.encode())
+        say(f"wrote {path}", errors)
+    for card in cards.cards:
+        say(card.headline, errors)
 
 
 def _require_tournament(sources: Sequence[str], of_tables: Mapping[str, object]) -> None:

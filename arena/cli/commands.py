@@ -17,13 +17,17 @@ class Listed:
 
     Attributes:
         group: its heading there.
-        module: of ``arena.cli``, whose ``register`` adds it.
+        module: of ``arena.cli``, which holds it.
         says: the first sentence of its help.
+        called: what it is called there; "" where that is the command's name.
+        spread: whether its options take several values at once.
     """
 
     group: str
     module: str
     says: str
+    called: str = ""
+    spread: bool = False
 
 
 _EVALUATE, _LOOK, _DATA, _SERVICE = "Evaluate", "Look", "Data and banks", "Service"
@@ -39,22 +43,22 @@ COMMANDS: Final = {
     "leaderboard": Listed(_LOOK, "board", "Print the leaderboard of what has been judged."),
     "compare": Listed(_LOOK, "gate", "Compare two agents: better, not worse, worse or undecided."),
     "queries": Listed(_LOOK, "queries", "Which queries tell the agents apart, and where each agent fails."),
-    "calibrate": Listed(_LOOK, "calibrate", "Whether a judge can be trusted: judges held against people."),
+    "calibrate": Listed(_LOOK, "calibrate", "Whether a judge can be trusted: judges held against people.", spread=True),
     "failures": Listed(_LOOK, "failures", "List what failed and why."),
     "report": Listed(_LOOK, "report", "Write a report as one HTML file."),
     "publish": Listed(_LOOK, "report", "Write a tournament as pages for any web server."),
     "ui": Listed(_LOOK, "page", "Open the web leaderboard of a store."),
-    "import": Listed(_DATA, "data", "Put recorded verdicts, or what people said, into a store."),
+    "import": Listed(_DATA, "data", "Put recorded verdicts, or what people said, into a store.", "import_file"),
     "export": Listed(_DATA, "data", "Write what a tournament holds as tables."),
     "convert": Listed(_DATA, "convert", "Write a bank or grades in another form."),
     "documents": Listed(_DATA, "documents", "Cut documents into passages for retrieval."),
     "retrieve": Listed(_DATA, "retrieve", "Search a corpus with every query."),
-    "metrics": Listed(_DATA, "metrics", "Score runs by relevance labels."),
+    "metrics": Listed(_DATA, "metrics", "Score runs by relevance labels.", spread=True),
     "exam": Listed(_DATA, "exam", "Score, check and compare grades by a test bank."),
     "nuggets": Listed(_DATA, "nuggets", "Score runs by their nuggets, or compare two conditions."),
     "bank": Listed(_DATA, "bank", "Show a test bank, or what changed from one version to the next."),
-    "doctor": Listed(_SERVICE, "page", "Check what is installed and set."),
-    "store": Listed(_SERVICE, "stores", "Check a store, or copy it to another place."),
+    "doctor": Listed(_SERVICE, "doctor", "Check what is installed and set."),
+    "store": Listed(_SERVICE, "stores", "Check a store, or copy it to another place.", "group"),
 }
 """By name, in the order of ``--help``."""
 

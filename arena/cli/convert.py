@@ -7,14 +7,8 @@ from typing import Annotated
 
 import typer
 
-from arena.cli.graded import MinGrade
-from arena.cli.options import given_options
+from arena.cli.options import MinGrade, given_options
 from judges.errors import InputError
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command of this module."""
-    app.command("convert")(convert)
 
 
 def convert(
@@ -43,6 +37,8 @@ def convert(
     from retrieval_eval.data.tables import read_columns
     from retrieval_eval.exam.grade_files import GRADE_ALIASES, is_workbench
 
+    if out.exists() and out.samefile(file):
+        raise InputError(f"{out}: is the file that is read; name another")
     given = given_options(ctx) - {"--secret"}
     if is_workbench(file) and not (given & {"--onto", "--documents"} or out.name.endswith(".jsonl.gz")):
         _to_tables(file, out, bank, secret)
@@ -58,11 +54,12 @@ def convert(
 
 def _bank(file: Path, out: Path, secret: bool) -> None:
     from arena.cli.console import output
+    from arena.present.numbers import counted
     from retrieval_eval.exam.bank_files import read_bank, write_bank
 
     found = read_bank(file)
     left_out = write_bank(out, found, secret=secret)
-    output.print(f"{len(found.items) - left_out} items written to {out}")
+    output.print(f"{counted(len(found.items) - left_out, 'item')} written to {out}")
     if left_out:
         output.print(f"{left_out} secret items left out; --secret writes them")
 
@@ -87,11 +84,12 @@ def _to_workbench(
     min_grade: int | None,
 ) -> None:
     from arena.cli.console import output
+    from arena.present.numbers import counted
     from arena.stages.exam.commands import export_workbench
 
     count, left_out = export_workbench(
         file, out, bank=bank, secret=secret, onto=onto, documents=documents, min_grade=min_grade
     )
-    output.print(f"{count} queries written to {out}")
+    output.print(f"{counted(count, 'query', 'queries')} written to {out}")
     if left_out:
         output.print(f"{left_out} grades of secret items left out")

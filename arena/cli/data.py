@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 
 from arena.cli.console import INCOMPLETE
-from arena.cli.options import Force, Form, Grouped, Source, Tournament, given_options, require_free
+from arena.cli.options import Force, Form, Source, Tournament, given_options, require_free
 from judges.errors import InputError
 
 if TYPE_CHECKING:
@@ -40,13 +40,8 @@ class VoteKind(StrEnum):
     RELEVANCE = "relevance"
     CRITERIA = "criteria"
     NUGGETS = "nuggets"
+    SUPPORT = "support"
     FLAG = "flag"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    app.command("import", cls=Grouped)(import_file)
-    app.command("export", cls=Grouped)(export)
 
 
 def import_file(
@@ -99,12 +94,7 @@ def import_file(
 
 
 def _import_verdicts(
-    file: Path,
-    store: str,
-    name: str | None,
-    queries: Path | None,
-    documents: Path | None,
-    answers: Path | None,
+    file: Path, store: str, name: str | None, queries: Path | None, documents: Path | None, answers: Path | None
 ) -> None:
     from arena.cli.console import output
     from arena.store.imports import import_table
@@ -154,11 +144,7 @@ def _import_votes(
         answers = len({(one.query_id, one.item) for one in imported.annotations})
         shape = {"annotator": who, "labels": count, "answers": answers, "new": new, "left_out": imported.left_out}
         line = f"{count} labels by {who}, {new} of them new, answers: {answers}"
-    tell(
-        shape,
-        [line, *(f"- {words}, left out: {number}" for words, number in imported.left_out.items())],
-        form,
-    )
+    tell(shape, [line, *(f"- {words}, left out: {number}" for words, number in imported.left_out.items())], form)
 
 
 def export(
@@ -205,8 +191,8 @@ def export(
         require_free(out, force)
     with open_tournament(source, tournament) as (store, name):
         if out is None:
-            from arena.boards.votes import vote_counts
             from arena.cli.show import show
+            from arena.people.votes import vote_counts
 
             show(vote_counts(store, name), form)
         elif what == "votes":
@@ -239,10 +225,10 @@ def _export_tables(store: Store, name: str, out: Path, what: str, parts: int | N
 
 def _export_qrels(store: Store, name: str, out: Path, judge: str | None) -> None:
     from arena.boards.exports import export_qrels
-    from arena.cli.console import output, printable
+    from arena.cli.console import output, say
 
     exported = export_qrels(store, name, out, judge)
-    output.print(printable(f"{exported.written:,} labels written to {out}"))
+    say(f"{exported.written:,} labels written to {out}")
     for cause, count in exported.failed.items():
         output.print(f"{count:,} failed: {cause} ('ragleague failures' lists them)")
     if exported.left:
@@ -258,6 +244,7 @@ def _table_kind(kind: VoteKind) -> TableKind:
         VoteKind.VERDICT: Kind.VERDICT,
         VoteKind.RELEVANCE: Kind.RELEVANCE,
         VoteKind.CRITERIA: Kind.CRITERIA,
+        VoteKind.SUPPORT: Kind.SUPPORT,
         VoteKind.FLAG: Kind.FLAG,
     }
     return kinds[kind]

@@ -1,16 +1,21 @@
-"""What is installed and set, and what a configuration still lacks."""
+"""``doctor``: what is installed and set, and what a configuration still lacks."""
 
 from __future__ import annotations
 
 import os
 import platform
+import re
 from importlib import metadata, util
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
+import typer
+
+from arena.cli.console import near, print_json, say
+from arena.cli.options import Told
 from arena.config.whole import Config, load_config
 from arena.data.notes import notes_of
-from arena.present.numbers import listed
+from arena.present.numbers import counted, listed
 from arena.run.preflight import Preflight, preflight
 from judges.errors import DISTRIBUTION, InputError, RagleagueError, how_to_install
 from judges.providers.http_answers import shown
@@ -36,6 +41,25 @@ _NAMES: Final = {"data": "config"}
 _KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
 
 
+def doctor(
+    config: Annotated[str | None, typer.Argument(metavar="[CONFIG]", help="also check this tournament")] = None,
+    form: Told = "table",
+) -> None:
+    """Check what is installed and set.
+
+    With a configuration also what that still lacks. Never shows a key.
+    """
+    findings = examine(config)
+    if form == "json":
+        print_json([{"check": check, "ok": ok, "detail": detail} for check, ok, detail in findings])
+    else:
+        for check, ok, detail in findings:
+            unfit = "wrong" if check.startswith("config") else "missing"
+            say(f"{'ok' if ok else unfit:<7}  {check}: {near(detail)}")
+    if config is not None and not all(ok for check, ok, _ in findings if check.startswith("config")):
+        raise typer.Exit(2)
+
+
 def examine(config_path: str | None = None) -> list[Finding]:
     """Look at the installation and, where one is given, at a configuration with its data, prompts and judges."""
     findings: list[Finding] = [
@@ -56,8 +80,12 @@ def examine(config_path: str | None = None) -> list[Finding]:
 
 def _packages() -> Finding:
     """Whether another distribution has put files where ours are: one of both would hide the other's."""
-    makers = metadata.packages_distributions()
-    others = {name: sorted({*makers.get(name, ())} - {DISTRIBUTION}) for name in _PACKAGES}
+    makers: dict[str, set[str]] = {name: set() for name in _PACKAGES}
+    for each in metadata.distributions():
+        files = each.read_text("RECORD") or each.read_text("top_level.txt") or ""
+        for name in {*re.findall(r"^(\w+)(?:/|$)", files, re.MULTILINE)}.intersection(_PACKAGES):
+            makers[name].add(each.name)
+    others = {name: sorted(own - {DISTRIBUTION}) for name, own in makers.items()}
     shared = [f"{name} ({listed(found)})" for name, found in others.items() if found]
     if shared:
         return "packages", False, f"other distributions have files there too: {listed(shared)}; uninstall one of both"
@@ -83,11 +111,15 @@ def _of_data(config: Config, path: Path, checked: Preflight) -> list[Finding]:
     wanted = sum(want.task not in NUGGET_TASKS for want in stages.wants())  # theirs come about step by step
     exam_last = sorted(stages.stages, key=lambda stage: stage.key == "exam")
     prompts = ", ".join(template.name for stage in exam_last for template in stage.templates.values()) or "none"
-    counts = {"queries": data.queries, "agents": data.agents, "answers": data.answers, "documents": data.documents}
-    shape = ", ".join(f"{len(found)} {name}" for name, found in counts.items())
+    shape = (
+        counted(len(data.queries), "query", "queries"),
+        counted(len(data.agents), "agent"),
+        counted(len(data.answers), "answer"),
+        counted(len(data.documents), "document"),
+    )
     findings: list[Finding] = [
         ("config", True, f"{path}: {wanted} judgments wanted, prompts {prompts}"),
-        ("config data", True, shape),
+        ("config data", True, ", ".join(shape)),
     ]
     for run in read_runs(config.data.runs):
         findings += [("config data", True, f"run {run.name}: {note.text}") for note in run.notes]

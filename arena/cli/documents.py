@@ -22,11 +22,6 @@ _SHOWN = 10
 _COLUMNS = ("did", "title", "source", "page", "document")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command of this module."""
-    app.command("documents")(documents)
-
-
 def documents(
     paths: Annotated[
         list[Path], typer.Argument(metavar="PATH...", help="folders and files: PDF, HTML, Markdown, DOCX, text")
@@ -85,7 +80,7 @@ def _section(kind: Any, values: Mapping[str, Any]) -> Any:
     from pydantic import ValidationError
 
     from judges.errors import InputError
-    from judges.mistakes import describe
+    from judges.sections import describe
 
     try:
         return kind.model_validate(values)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from arena.cli.graded import GradesFile, K, Llm, MinGrade, PromptName, Runs
-from arena.cli.options import Form, Grouped, given_options
+from arena.cli.options import Form, GradesFile, K, Llm, MinGrade, OfQueries, PromptName, Runs, given_options
 from judges.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from arena.present.table import Table
     from arena.stages.exam.study import Study
+    from retrieval_eval.stats.bootstrap import Clusters
 
 _SHOWN, _GRADER, _LABELS = "What to show", "Which grades", "Labels"
 _By = Literal["highest", "count"]
@@ -28,12 +29,7 @@ _GIVEN: Final = {
 }
 """Options that go with a view; ``_OF_OVERSIGHT`` with the others, and ``_ALWAYS`` with all."""
 _OF_OVERSIGHT: Final = {"--qrels", "--run", "--query", "--min-grade", "--min-label", "--k", "--out"}
-_ALWAYS: Final = {"--show", "--bank", "--items", "--llm", "--prompt", "--format"}
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command of this module."""
-    app.command("exam", cls=Grouped)(exam)
+_ALWAYS: Final = {"--show", "--bank", "--items", "--llm", "--prompt", "--queries", "--format"}
 
 
 def exam(
@@ -48,8 +44,7 @@ def exam(
     ] = None,
     run: Runs = None,
     qrels: Annotated[
-        Path | None,
-        typer.Option(help="relevance by people; else the judgments in GRADES", rich_help_panel=_LABELS),
+        Path | None, typer.Option(help="relevance by people; else the judgments in GRADES", rich_help_panel=_LABELS)
     ] = None,
     other: Annotated[
         Path | None,
@@ -64,16 +59,12 @@ def exam(
         int, typer.Option(help="label from which people found a passage relevant", rich_help_panel=_LABELS)
     ] = 1,
     by: Annotated[
-        _By,
-        typer.Option(help="the highest grade, or how many items reach --min-grade", rich_help_panel=_LABELS),
+        _By, typer.Option(help="the highest grade, or how many items reach --min-grade", rich_help_panel=_LABELS)
     ] = "highest",
     grade_map: Annotated[
         str | None,
         typer.Option(
-            "--map",
-            metavar="MAP",
-            help="grades or counts to labels, like 0:0,1-3:1,4:2,5:3",
-            rich_help_panel=_LABELS,
+            "--map", metavar="MAP", help="grades or counts to labels, like 0:0,1-3:1,4:2,5:3", rich_help_panel=_LABELS
         ),
     ] = None,
     query: Annotated[str | None, typer.Option(help="only this query", rich_help_panel=_GRADER)] = None,
@@ -83,6 +74,7 @@ def exam(
     ] = None,
     llm: Llm = None,
     prompt: PromptName = None,
+    queries: OfQueries = None,
     out: Annotated[
         Path | None, typer.Option(help="write rows to this table: of scores every query's, of labels qid 0 did label")
     ] = None,
@@ -94,6 +86,7 @@ def exam(
     agrees with an official one. '--show labels' makes relevance labels of grades, '--show agreement' holds them against
     people's labels or a second grading, and the other views are for oversight.
     """
+    from arena.cli.sources import clusters_in
     from arena.stages.exam.study import load_study
 
     known = _GIVEN.get(show, _OF_OVERSIGHT) | _ALWAYS
@@ -101,14 +94,17 @@ def exam(
         raise InputError(f"{', '.join(sorted(strange))}: does not go with --show {show}")
 
     def study(path: Path = file) -> Study:
-        return load_study(path, bank=bank, runs=run or (), qrels=qrels, items=items, llm=llm, prompt=prompt)
+        return replace(
+            load_study(path, bank=bank, runs=run or (), qrels=qrels, items=items, llm=llm, prompt=prompt),
+            clusters=clusters_in(queries),
+        )
 
     if show == "scores":
         _scores(study(), file, official, k, alpha, compat is not None, out, form)
     elif show == "labels":
         _labels(study(), by, min_grade, grade_map, out)
     elif show == "agreement":
-        _agreement(study, file, qrels, other, by, min_grade, min_label, grade_map, form)
+        _agreement(study, file, qrels, other, by, min_grade, min_label, grade_map, clusters_in(queries), form)
     else:
         _oversight(study(), show, query, min_grade, min_label, k, out, form)
 
@@ -159,9 +155,10 @@ def _agreement(
     min_grade: int | None,
     min_label: int,
     grade_map: str | None,
+    clusters: Clusters,
     form: str,
 ) -> None:
-    from arena.boards.exam_agreement import of_grades, of_labels
+    from arena.boards.exam_oversight import of_grades, of_labels
     from arena.cli.show import show
     from arena.present.files import latex, sentence
     from retrieval_eval.data.trec import is_qrels, read_qrels
@@ -177,7 +174,7 @@ def _agreement(
     elif is_qrels(file):
         if qrels is None:
             raise InputError(f"{file}: predicted labels; name the labels by people with --qrels")
-        board = of_labels(read_qrels(file).labels, read_qrels(qrels).labels, None, min_label)
+        board = of_labels(read_qrels(file).labels, read_qrels(qrels).labels, None, min_label, clusters)
     else:
         study = load()
         if not study.labels:
@@ -186,7 +183,7 @@ def _agreement(
         level = min_grade or study.usual_level
         made = exam_labels(study.grids, by=by, level=level, grade_to_label=steps)
         plain = steps is None and by == "highest"
-        board = of_labels(made.labels, study.labels, level if plain else None, min_label)
+        board = of_labels(made.labels, study.labels, level if plain else None, min_label, clusters)
     if not board.agreement.n:
         raise InputError(f"{file}: no passage of it has a label by people; are the ids the same?")
     if form == "latex":

@@ -9,16 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from arena.cli.console import INCOMPLETE
-from arena.cli.options import Form, Grouped, Source
+from arena.cli.options import Form, Source
 from judges.errors import InputError
 
 if TYPE_CHECKING:
     from arena.store.batches import OpenBatch
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command of this module."""
-    app.command("failures", cls=Grouped)(failures)
 
 
 def failures(
@@ -131,7 +126,7 @@ def _batches(source: str, cancel: Sequence[str], forget: Sequence[str], form: st
 
 
 def _require(option: str, given: Iterable[str], known: Iterable[str]) -> None:
-    from judges.mistakes import nearest
+    from judges.sections import nearest
 
     names = list(known)
     for name in given:
@@ -169,7 +164,7 @@ def _cancel(source: str, chosen: Sequence[OpenBatch]) -> bool:
 
 def _named(option: str, given: Sequence[str], found: Sequence[OpenBatch]) -> list[OpenBatch]:
     """The batches that an option names by our id or the server's, each once."""
-    from judges.mistakes import nearest
+    from judges.sections import nearest
 
     names = {name: each for each in found for name in (each.batch.marker, each.batch.remote_id) if name}
     for name in given:

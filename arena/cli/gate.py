@@ -26,12 +26,6 @@ Margin = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    app.command("compare")(compare)
-    app.command("gate")(gate)
-
-
 def compare(
     source: Source,
     new: Annotated[str, typer.Argument(metavar="NEW", help="an agent")],
@@ -51,7 +45,7 @@ def compare(
 def gate(
     source: Source,
     new: Annotated[str, typer.Option(metavar="AGENT", help="the agent that may replace the other")],
-    old: Annotated[str, typer.Option(metavar="AGENT", help="the other")],
+    old: Annotated[str, typer.Option(metavar="AGENT", help="the agent that it would replace")],
     margin: Margin = 0.05,
     on: On = None,
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="also write the result as JUnit XML")] = None,
@@ -96,9 +90,9 @@ def gate(
 def _decided(
     config: Path, new: str, old: str, on: list[str], margin: float, retry_failed: bool, log_json: Path | None
 ) -> Comparison:
-    from arena.cli.console import Bars, errors
+    from arena.cli.console import errors
     from arena.cli.parts import print_part
-    from arena.cli.trace import traced_to
+    from arena.cli.trace import Bars, traced_to
     from arena.config.whole import load_config
     from arena.run.gate import decide
 

@@ -17,20 +17,26 @@ if TYPE_CHECKING:
     from arena.data.dataset import Dataset
 
 _YAML: Final = (".yaml", ".yml")
+_COMPARED: Final = 2
+"""Agents in a game."""
 Sources = Annotated[
     list[str],
     typer.Argument(metavar="CONFIG|ANSWERS...", help="the tournament's YAML file, or files of answers with --judge"),
 ]
 JudgeNamed = Annotated[
-    str | None, typer.Option("--judge", metavar="PROVIDER/MODEL", help="of answers: openai/gpt-4.1-mini, lexical ...")
+    str | None,
+    typer.Option("--judge", metavar="PROVIDER/MODEL", help="for files of answers: openai/gpt-4.1-mini, lexical ..."),
 ]
 Limit = Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="only the first N queries")]
 ColumnsNamed = Annotated[
     list[str] | None,
-    typer.Option("--column", metavar="NAME=COLUMN", help="of answers: the files' name for a column; answer=text"),
+    typer.Option(
+        "--column", metavar="NAME=COLUMN", help="for files of answers: what they call a column, as in answer=text"
+    ),
 ]
 Save = Annotated[
-    Path | None, typer.Option("--save", metavar="FILE", help="of answers: write what is assumed as a YAML file")
+    Path | None,
+    typer.Option("--save", metavar="FILE", help="for files of answers: write what is assumed as a YAML file"),
 ]
 
 
@@ -39,7 +45,6 @@ class Given:
     """A tournament, and where it comes from.
 
     Attributes:
-        config: the tournament.
         data: of files of answers, which have been read; ``None`` for a YAML file.
         source: the YAML file or the store, as the command line would name it.
     """
@@ -83,6 +88,8 @@ def are_answers(sources: Sequence[str], judge: str | None = None) -> bool:
     from retrieval_eval.data.rows import known_format
 
     for source in sources:
+        if not source:
+            raise InputError("an empty name is given for a file; name a YAML file, or files of answers")
         if Path(source).is_dir():
             raise InputError(f"{source}: a folder; name the YAML file in it, or files of answers: '{source}/*.jsonl'")
         if len(sources) > 1 and source.endswith(_YAML):
@@ -98,14 +105,21 @@ def _assumed(sources: Sequence[str], judge: str, limit: int | None, columns: Seq
     from arena.config.whole import load_config
     from arena.data.files import load_dataset
     from arena.present.numbers import counted, listed
+    from arena.run.preflight import require_writable
 
     declared = judge_named(judge)
     named = _columns(columns)
-    if save is not None and save.exists():
-        raise InputError(f"{save}: is there already; name another file with --save")
+    if save is not None:
+        if save.suffix not in _YAML:
+            raise InputError(f"--save {save}: name a file that ends in .yaml")
+        if save.exists():
+            raise InputError(f"{save}: is there already; name another file with --save")
+        require_writable(save)
     data = load_dataset(answers=sources, columns=named, limit=limit)
     folder = None if save is None else save.resolve().parent
     content = assumed_content(sources, data.agents, judge, columns=named, limit=limit, folder=folder)
+    if len(data.agents) < _COMPARED:  # nothing can be judged, and that is said next
+        return Given(assumed(content), data, STORE)
     if save is None:
         config = assumed(content)
     else:

@@ -25,12 +25,15 @@ def main() -> None:
     # Matrices here are small: threads of the linear algebra would spend more time on waiting for each other.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Imports make many objects that stay: looking through them for garbage took a sixth of a short command's time.
-    gc.set_threshold(50_000, 50, 50)
+    gc.set_threshold(200_000, 50, 50)
     guard_streams()
     if os.getpid() == 1:  # of a container: the system ends process 1 only at signals that it handles
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda number, _frame: sys.exit(128 + number))
-    status = _status()
+    try:
+        status = _status()
+    except KeyboardInterrupt:  # before a command begins, or again while one ends
+        status = _INTERRUPTED
     unwritten, reason = output_problem()
     if reason is not None:
         from arena.cli.console import errors
@@ -46,16 +49,18 @@ def _status() -> int:
         return 0
     from arena.cli.app import app
     from arena.cli.console import INCOMPLETE, errors
-    from judges.errors import InputError, RagleagueError, StoreError, StoreGoneError
+    from judges.errors import InputError, RagleagueError, StoreError, StoreGoneError, reason
 
     try:
         app()
     except StoreGoneError as error:
         return _failed(INCOMPLETE, error)
-    except (InputError, StoreError) as error:
-        return _failed(2, error)
     except RagleagueError as error:
-        return _failed(1, error)
+        return _failed(2 if isinstance(error, InputError | StoreError) else 1, error)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        return _failed(2, InputError(f"{error.filename}: {reason(error)}"))
     except SystemExit as ending:
         if ending.code == _INTERRUPTED:  # typer makes this of a KeyboardInterrupt
             errors.print("stopped; what was judged is kept, run again to go on")
@@ -64,9 +69,9 @@ def _status() -> int:
 
 
 def _failed(status: int, error: RagleagueError) -> int:
-    from arena.cli.console import errors, printable
+    from arena.cli.console import errors, near, printable
 
-    errors.print(printable(f"error: {error}"))
+    errors.print(printable(near(f"error: {error}")))
     return status
 
 

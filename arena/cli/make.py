@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 
 from arena.cli.console import INCOMPLETE, tell
-from arena.cli.options import Force, Form, Grouped, LogJson, RetryFailed, given_options, require_free
+from arena.cli.options import Force, Form, LogJson, RetryFailed, given_options, require_free
 from judges.errors import InputError
 from judges.types import NUGGET_TASKS, Task
 
@@ -30,11 +30,6 @@ _GO_WITH: Final = {
     "nuggets": {"--out", "--for-editing", "--force"},
     "assignments": {"--out", "--documents-out", "--nuggets", "--answers", "--force"},
 }
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command of this module."""
-    app.command("make", cls=Grouped)(make)
 
 
 def make(
@@ -146,11 +141,12 @@ def _queries(config: Path, reviewed: Path | None, retry_failed: bool, log_json: 
 
 
 def _answers(config: Path, out: Path | None, retry_failed: bool, form: str) -> None:
-    from arena.cli.console import Bars, errors, print_json, say
+    from arena.cli.console import errors, print_json, say
     from arena.cli.parts import print_part
+    from arena.cli.trace import Bars
     from arena.config.whole import load_config
     from arena.data.files import save_dataset
-    from arena.present.plain import plain
+    from arena.present.table import plain
     from arena.run.tournament import load_data
     from arena.stages.answers.asking import run_agents
 
@@ -177,8 +173,7 @@ def _bank(config: Path, out: Path | None, retry_failed: bool, log_json: Path | N
     from arena.cli.trace import asking
     from arena.config.whole import load_config
     from arena.stages.exam import commands as exam_run
-    from arena.stages.exam.bank import shorter_than_asked
-    from arena.stages.exam.edits import save_bank
+    from arena.stages.exam.bank import save_bank, shorter_than_asked
 
     if out is None:
         raise InputError("--out: name the file for the bank")

@@ -9,17 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from arena.cli.console import INCOMPLETE
-from arena.cli.options import Form, ManyValues, Samples, Seed, SkipFaulty, require_unused
+from arena.cli.options import Form, OfQueries, Samples, Seed, SkipFaulty, require_unused
 from judges.errors import InputError
 
 if TYPE_CHECKING:
     from retrieval_eval.data.trec import Faulty, Qrels
     from retrieval_eval.runs import Pool
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    app.command("metrics", cls=ManyValues)(metrics)
 
 
 def metrics(
@@ -46,6 +41,7 @@ def metrics(
         Path | None, typer.Option(metavar="FILE", help="of a pool, its pairs as a table: qid, did, label, rank, runs")
     ] = None,
     skip_faulty: SkipFaulty = False,
+    queries: OfQueries = None,
     samples: Samples = 1000,
     seed: Seed = 0,
     form: Form = "table",
@@ -57,7 +53,9 @@ def metrics(
     """
     faulty: Faulty = "skip" if skip_faulty else "refuse"
     if pool is not None:
-        require_unused("--pool", {"--measure": measure, "--per-query": per_query, "--baseline": baseline})
+        require_unused(
+            "--pool", {"--measure": measure, "--per-query": per_query, "--baseline": baseline, "--queries": queries}
+        )
         _pool(run, pool, qrels or [], faulty, out, form)
         return
     require_unused("scores", {"--out": out})
@@ -65,6 +63,7 @@ def metrics(
         raise InputError("--qrels: name the relevance labels that the runs are scored by")
     from arena.boards.metrics import RunMetrics
     from arena.cli.show import show_noted
+    from arena.cli.sources import clusters_in
     from retrieval_eval.data.runs import read_runs
     from retrieval_eval.metrics import DEFAULT_MEASURES, parse_measures
     from retrieval_eval.runs import score_runs
@@ -72,14 +71,16 @@ def metrics(
     names = list(parse_measures(measure or DEFAULT_MEASURES))  # a slip in a name shows before large files are read
     labels = read_label_sets(qrels, faulty)
     runs = {one.name: one for one in read_runs(run, faulty=faulty)}
+    clusters = clusters_in(queries)
     settings: dict[str, Any] = {"baseline": baseline, "samples": samples, "seed": seed}
     scores = score_runs(
         {name: one.labels for name, one in labels.items()},
         {name: one.scores() for name, one in runs.items()},
         names,
+        clusters=clusters,
         **settings,
     )
-    show_noted(RunMetrics(scores, labels, runs, settings, per_query), form)
+    show_noted(RunMetrics(scores, labels, runs, settings, per_query, clusters), form)
 
 
 def read_label_sets(sources: list[str], faulty: Faulty) -> dict[str, Qrels]:
@@ -137,23 +138,29 @@ def _write_pairs(out: Path, pooled: Pool, labels: Qrels | None) -> None:
     write_rows(out, ("qid", "did", "label", "rank", "runs"), rows)
 
 
-def compare_label_sets(reference: str, others: Sequence[str], samples: int, seed: int, form: str) -> None:
+def compare_label_sets(
+    reference: str, others: Sequence[str], queries: Path | None, samples: int, seed: int, form: str
+) -> None:
     """How far sets of relevance labels agree with a first one, for ``calibrate``.
 
     Faulty lines are left out and listed, and the exit status is then 3.
     """
     from arena.boards.agreement import QrelsAgreement
     from arena.cli.show import show_noted
+    from arena.cli.sources import clusters_in
     from retrieval_eval.stats.agreement import label_agreement
 
+    clusters = clusters_in(queries)
     labels = read_label_sets([reference, *others], "skip")
     first, *rest = labels
     agreements = {}
     for name in rest:
         try:
-            agreements[name] = label_agreement(labels[first].labels, labels[name].labels, samples=samples, seed=seed)
+            agreements[name] = label_agreement(
+                labels[first].labels, labels[name].labels, samples=samples, seed=seed, clusters=clusters
+            )
         except InputError as error:
             raise InputError(f"{first} and {name}: {error}") from error
-    show_noted(QrelsAgreement(agreements, labels, {"samples": samples, "seed": seed}), form)
+    show_noted(QrelsAgreement(agreements, labels, {"samples": samples, "seed": seed}, clusters), form)
     if any(one.faulty for one in labels.values()):
         raise typer.Exit(INCOMPLETE)

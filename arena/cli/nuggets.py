@@ -8,15 +8,10 @@ from typing import Annotated, Literal
 
 import typer
 
-from arena.cli.options import Grouped, Samples, Seed, given_options
+from arena.cli.options import Samples, Seed, given_options
 from judges.errors import InputError
 
 _CITED, _OTHER = "Documents cited", "Another condition"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command of this module."""
-    app.command("nuggets", cls=Grouped)(nuggets)
 
 
 def nuggets(
@@ -25,7 +20,8 @@ def nuggets(
         list[Path], typer.Argument(metavar="FILE...", help="assignments as nuggetizer or NIST write them")
     ],
     topics: Annotated[
-        Path | None, typer.Option(help="the topic set; without it the topics that any run answered")
+        Path | None,
+        typer.Option(help="the topic set, and its conversations; without it the topics that any run answered"),
     ] = None,
     answers: Annotated[
         list[Path] | None,
@@ -71,7 +67,7 @@ def nuggets(
     qid.
     """
     given = given_options(ctx)
-    theirs, ours = {"--score", "--plot"}, {"--topics", "--answers", "--qrels", "--min-label"}
+    theirs, ours = {"--score", "--plot"}, {"--answers", "--qrels", "--min-label"}
     if strange := given & (ours if other is not None else theirs):
         raise InputError(f"{', '.join(sorted(strange))}: goes {'without' if other is not None else 'with'} --with")
     if other is None:
@@ -79,7 +75,7 @@ def nuggets(
     elif len(files) > 1 or form == "jsonl":
         raise InputError("--with: compares two files, and writes no jsonl")
     else:
-        _compare(files[0], other, score, plot, samples, seed, form)
+        _compare(files[0], other, topics, score, plot, samples, seed, form)
 
 
 def _scores(
@@ -96,14 +92,15 @@ def _scores(
 
     from arena.boards.nuggets import NuggetScores
     from arena.cli.show import show
+    from arena.cli.sources import asked_in, clusters_in
     from arena.stages.nuggets.judging import read_cited
     from arena.stages.nuggets.results import scored
     from retrieval_eval.citations import citation_scores
-    from retrieval_eval.data.collections import read_topics
     from retrieval_eval.nuggets.files import read_assignments
     from retrieval_eval.nuggets.scores import score_table
 
-    table = score_table(read_assignments(list(files)), None if topics is None else list(read_topics(topics)))
+    asked, clusters = asked_in(topics), clusters_in(topics)
+    table = score_table(read_assignments(list(files)), None if asked is None else list(asked))
     if topics is not None and not table.answered.any():
         raise InputError(f"{topics}: none of its topics is in {', '.join(map(str, files))}; are the ids the same?")
     if (qrels is None) is not (not answers):
@@ -111,8 +108,8 @@ def _scores(
     cited = {}
     if qrels is not None:
         documents, labels = read_cited(answers or [], qrels, table)
-        cited = citation_scores(documents, labels, relevant=min_label, samples=samples, seed=seed)
-    board = NuggetScores(scored(table, samples, seed), table, cited)
+        cited = citation_scores(documents, labels, relevant=min_label, samples=samples, seed=seed, clusters=clusters)
+    board = NuggetScores(scored(table, samples, seed, clusters), table, cited)
     if form == "jsonl":
         for line in board.metrics():
             print(json.dumps(line, allow_nan=False))
@@ -120,13 +117,24 @@ def _scores(
         show(board, form)
 
 
-def _compare(first: Path, second: Path, column: str, plot: Path | None, samples: int, seed: int, form: str) -> None:
+def _compare(
+    first: Path,
+    second: Path,
+    topics: Path | None,
+    column: str,
+    plot: Path | None,
+    samples: int,
+    seed: int,
+    form: str,
+) -> None:
     from arena.boards.nugget_comparison import NuggetComparison
     from arena.cli.show import show
+    from arena.cli.sources import asked_in
     from arena.stages.nuggets.comparison import compare_conditions, read_condition
 
     a, b = (read_condition(path, column) for path in (first, second))
-    board = NuggetComparison(compare_conditions(a, b, samples, seed), column, (str(first), str(second)))
+    found = compare_conditions(a, b, samples, seed, asked_in(topics))
+    board = NuggetComparison(found, column, (str(first), str(second)))
     if plot is not None:
         from arena.present.files import save_plot
 

@@ -18,7 +18,7 @@ class Old:
     Attributes:
         now: today's words for it, with the options that it is today.
         options: its options that have other names today. ``{}`` stands for the value; an option without it is a flag;
-            of a choice what each value is today. ``{}`` alone is an argument, the last.
+            of a choice what each value is today. ``{}`` alone is an argument, the last; ``""`` is an option that went.
         arguments: its arguments that are options today, by their place.
     """
 
@@ -49,6 +49,7 @@ OLD: Final[Mapping[str, Old]] = {
     "retrieve": Old("retrieve", _OF_RETRIEVAL),
     "documents": Old("documents", {f"--max-{name}": f"--set {key}={{}}" for name, key in _LIMITS.items()}),
     "rate": Old("rate", _OF_RATINGS),
+    "leaderboard": Old("leaderboard", {"--quick": ""}),
     "batches": Old("failures --batches"),
     "pool": Old("metrics", {"--depth": "--pool {}"}),
     "qrels agreement": Old("calibrate", arguments={0: "--people {}"}),
@@ -110,7 +111,7 @@ def _translated(words: Sequence[str], old: Old, said: dict[str, str]) -> Iterato
             yield from (word, *left)
             return
         option, equals, value = word.partition("=")
-        today = old.options.get(option) or EVERYWHERE.get(option)
+        today = old.options.get(option, EVERYWHERE.get(option))
         if today is None:
             yield word
             continue
@@ -119,6 +120,7 @@ def _translated(words: Sequence[str], old: Old, said: dict[str, str]) -> Iterato
         if isinstance(today, Mapping):
             option, today = f"{option} {value}", today.get(value, option)
         said[option] = today.replace("={}", "=...").removesuffix(" {}") if today != "{}" else "the last argument"
+        said[option] = said[option] or "not needed"
         if today == "{}":
             last.append(value)
         else:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 Source = Annotated[str, typer.Argument(metavar="CONFIG|STORE", help="a tournament's YAML file or its store")]
 Tournament = Annotated[str | None, typer.Option(help="its name, where the store holds several")]
+BelowCoverage = Annotated[
+    bool, typer.Option("--below-coverage", help="rate also where less is judged than ratings.min_coverage")
+]
 Form = Annotated[
     Literal["table", "json", "csv", "md", "html", "latex"],
     typer.Option("--format", help="table for people, json for programs; csv, md, html, latex: the first table"),
@@ -25,13 +28,17 @@ Details = Annotated[
     bool, typer.Option("--details", help="every table: neighbours, judges, grades, documents, costs, coverage")
 ]
 Seed = Annotated[int, typer.Option(min=0, help="of the samples")]
-Samples = Annotated[int, typer.Option(min=0, help="bootstrap samples of the intervals")]
+Samples = Annotated[int, typer.Option(min=0, max=100_000, help="bootstrap samples of the intervals")]
+OfQueries = Annotated[
+    Path | None,
+    typer.Option("--queries", metavar="FILE", help="the queries; turns of one conversation are then drawn together"),
+]
 SkipFaulty = Annotated[
     bool, typer.Option("--skip-faulty", help="leave out and count lines that are wrong or empty, and go on")
 ]
 Force = Annotated[bool, typer.Option("--force", help="write over a file that is there")]
 RetryFailed = Annotated[
-    bool, typer.Option("--retry-failed", help="also ask again where replies stayed outside their contract")
+    bool, typer.Option("--retry-failed", help="ask again about all failures, also refused or unusable replies")
 ]
 LogJson = Annotated[
     Path | None,
@@ -92,7 +99,7 @@ def read_set(section: type[_Section], given: Sequence[str] | None, **others: obj
     """
     from pydantic import ValidationError
 
-    from judges.mistakes import describe, nearest
+    from judges.sections import describe, nearest
 
     values: dict[str, object] = {}
     for entry in given or ():
@@ -143,3 +150,17 @@ def _spread(args: list[str], repeatable: set[str]) -> Iterator[str]:
             if values > 1:
                 yield option
         yield word
+
+
+GradesFile = Annotated[
+    Path, typer.Argument(metavar="GRADES", help="the workbench's graded jsonl.gz, or a table qid, did, item, grade")
+]
+Runs = Annotated[
+    list[Path] | None, typer.Option("--run", help="passages in order, as a run of trec_eval; may be repeated")
+]
+Llm = Annotated[str | None, typer.Option("--llm", help="the grader's model, where there are several graders")]
+PromptName = Annotated[str | None, typer.Option("--prompt", help="the grader's prompt, where there are several")]
+MinGrade = Annotated[
+    int | None, typer.Option("--min-grade", min=1, help="grade that counts as covered; 4, or 1 of 0/1")
+]
+K = Annotated[int, typer.Option("--k", min=1, help="passages of a response that count")]

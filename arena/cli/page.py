@@ -1,4 +1,4 @@
-"""``ui`` and ``doctor``: the web leaderboard, and what is installed and set."""
+"""``ui``: the web leaderboard."""
 
 from __future__ import annotations
 
@@ -8,17 +8,11 @@ from typing import Annotated, Literal
 
 import typer
 
-from arena.cli.options import Told
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    app.command("ui")(ui)
-    app.command("doctor")(doctor)
+from arena.cli.options import Source
 
 
 def ui(
-    source: Annotated[str, typer.Argument(metavar="CONFIG|STORE", help="a tournament's YAML file or its store")],
+    source: Source,
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 picks a free one")] = 8501,
     address: Annotated[str, typer.Option(help="to listen on; by default only this machine reaches it")] = "127.0.0.1",
     host: Annotated[list[str] | None, typer.Option(help="a name by which browsers call the server; repeatable")] = None,
@@ -49,25 +43,3 @@ def ui(
     given += [part for name in host or () for part in ("--host", name)]
     # By name, since the page imports the arena, never the other way round; in this process, so that it ends with it.
     raise typer.Exit(import_module("ui.serve").main([location, *given]))
-
-
-def doctor(
-    config: Annotated[str | None, typer.Argument(metavar="[CONFIG]", help="also check this tournament")] = None,
-    form: Told = "table",
-) -> None:
-    """Check what is installed and set.
-
-    With a configuration also what that still lacks. Never shows a key.
-    """
-    from arena.cli.console import output, print_json, printable
-    from arena.cli.doctor import examine
-
-    findings = examine(config)
-    if form == "json":
-        print_json([{"check": check, "ok": ok, "detail": detail} for check, ok, detail in findings])
-    else:
-        for check, ok, detail in findings:
-            unfit = "wrong" if check.startswith("config") else "missing"
-            output.print(printable(f"{'ok' if ok else unfit:<7}  {check}: {detail}"))
-    if config is not None and not all(ok for check, ok, _ in findings if check.startswith("config")):
-        raise typer.Exit(2)

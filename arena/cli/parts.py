@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from arena.cli.console import errors, printable, say
+from arena.cli.console import errors, say
 from arena.present.numbers import MONEY, counted
 from arena.run.ledger import RunSummary
 from arena.run.play import Part
-from arena.stages.answers.asking import AgentsRun, AgentSummary
-from arena.stages.queries.run import SynthReport
 from judges.types import Task
+
+if TYPE_CHECKING:
+    from arena.stages.answers.asking import AgentsRun, AgentSummary
+    from arena.stages.queries.run import SynthReport
 
 _NAMED: Final = 3
 """Files that could not be read that are named."""
@@ -20,7 +22,10 @@ def print_part(part: Part) -> None:
     """Say what queries, agents or judges came to."""
     if isinstance(part, RunSummary):
         print_summary(part)
-    elif isinstance(part, AgentsRun):
+        return
+    from arena.stages.answers.asking import AgentsRun
+
+    if isinstance(part, AgentsRun):
         _print_agents(part)
     else:
         _print_queries(part)
@@ -32,10 +37,8 @@ def print_summary(summary: RunSummary) -> None:
         say(f"note: {note}", errors)
     for task, stage in summary.stages.items():
         cost = MONEY.write(stage.cost_usd) + (f" + {stage.cost_unknown} of unknown cost" if stage.cost_unknown else "")
-        counts = (
-            f"{stage.judged} judged, {stage.known} known, {stage.failed} failed, {stage.left} left of {stage.wanted}"
-        )
-        errors.print(f"{task.value}: {counts}; {stage.calls} calls, {cost}")
+        counts = f"{stage.judged} judged, {stage.known} needed no call, {stage.failed} failed"
+        errors.print(f"{task.value}: {counts}, {stage.left} left of {stage.wanted}; {stage.calls} calls, {cost}")
         if stage.changed_lists:
             told_by = {Task.QUESTIONS: "make bank", Task.NUGGETS: "make nuggets"}[task]
             errors.print(
@@ -47,9 +50,9 @@ def print_summary(summary: RunSummary) -> None:
             median, ninetieth, ninety_ninth = (f"{seconds:.2f}" for seconds in judge.latency_s)
             line = f"judge {name}: {judge.replies} replies of {judge.calls} calls in {judge.seconds:.1f} s"
             line += f" ({judge.replies_per_s:.1f}/s), latency {median} s median, {ninetieth} 90 %, {ninety_ninth} 99 %"
-            errors.print(printable(line))
+            say(line, errors)
     for line in [*summary.stopped, *summary.waiting]:
-        errors.print(printable(line))
+        say(line, errors)
     if summary.waiting or not summary.complete:
         errors.print(f"incomplete: {summary.next_step}")
 
@@ -68,6 +71,8 @@ def _print_agents(run: AgentsRun) -> None:
         say(f"agent {name}: {_words(summary)}", errors)
         if summary.stopped:
             say(f"agent {name!r} stopped: {summary.stopped}", errors)
+    for line in run.silent:
+        say(line, errors)
     for note in dict.fromkeys(note for agent in run.declared for note in agent.notes):
         say(f"note: {note}", errors)
     if not run.complete:
@@ -80,7 +85,7 @@ def _words(own: AgentSummary) -> str:
     cost = MONEY.write(own.cost_usd) if own.cost_unknown < own.answered + own.failed or not own.calls else ""
     unknown = f"{own.cost_unknown} of unknown cost" if own.cost_unknown and own.calls else ""
     spent = " + ".join(filter(None, (cost, unknown)))
-    said = f"{own.answered} answered, {own.known} known, {failed}, {own.left} left of {own.wanted}"
+    said = f"{own.answered} answered, {own.known} needed no call, {failed}, {own.left} left of {own.wanted}"
     return f"{said}; {own.calls} calls, {spent}, {own.seconds:.1f} s"
 
 

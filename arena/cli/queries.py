@@ -13,11 +13,6 @@ if TYPE_CHECKING:
     from arena.boards.queries import QueryBoard
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command of this module."""
-    app.command("queries")(queries)
-
-
 def queries(
     source: Source,
     tournament: Tournament = None,
@@ -51,10 +46,10 @@ def queries(
 
 
 def _check(board: QueryBoard, agent: str | None, by: str | None, *, labels: bool) -> None:
-    from judges.mistakes import nearest
+    from judges.sections import nearest
 
     if labels and not board.labels:
-        raise InputError("--labels: the configuration has no section 'retrieval', so that no document has a label")
+        raise InputError("--labels: the configuration has no section 'retrieval', so no document has a label; add it")
 
     for option, given, known in (("--agent", agent, board.standings.agents), ("--by", by, board.columns)):
         if given is not None and given not in known:

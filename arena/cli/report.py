@@ -7,27 +7,15 @@ from typing import Annotated
 
 import typer
 
-from arena.cli.console import INCOMPLETE, errors, output, printable
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    app.command("report")(report)
-    app.command("publish")(publish)
-
-
-_Source = Annotated[str, typer.Argument(metavar="CONFIG|STORE", help="a tournament's YAML file or its store")]
-_Tournament = Annotated[str | None, typer.Option(help="its name, where the store holds several")]
-_BelowCoverage = Annotated[
-    bool, typer.Option("--below-coverage", help="rate also where less is judged than ratings.min_coverage")
-]
+from arena.cli.console import INCOMPLETE, errors, say
+from arena.cli.options import BelowCoverage, Source, Tournament
 
 
 def report(
-    source: _Source,
+    source: Source,
     out: Annotated[Path, typer.Option(metavar="FILE", help="the HTML file to write")] = Path("report.html"),
-    tournament: _Tournament = None,
-    below_coverage: _BelowCoverage = False,
+    tournament: Tournament = None,
+    below_coverage: BelowCoverage = False,
     force: Annotated[bool, typer.Option("--force", help="replace FILE also where it is no report")] = False,
 ) -> None:
     """Write a report as one HTML file.
@@ -40,17 +28,17 @@ def report(
 
     with open_tournament(source, tournament) as (store, name):
         report, written = write_report(store, name, out, _shown(source), below_coverage=below_coverage, force=force)
-    output.print(printable(report.shown.conclusion.line))
-    errors.print(printable(f"wrote {out} ({written / 1000:,.0f} kB)"))
+    say(report.shown.conclusion.line)
+    say(f"wrote {out} ({written / 1000:,.0f} kB)", errors)
     if report.shown.board.withheld:
         raise typer.Exit(INCOMPLETE)
 
 
 def publish(
-    source: _Source,
+    source: Source,
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="the folder to write the pages into")],
-    tournament: _Tournament = None,
-    below_coverage: _BelowCoverage = False,
+    tournament: Tournament = None,
+    below_coverage: BelowCoverage = False,
 ) -> None:
     """Write a tournament as pages for any web server.
 
@@ -63,8 +51,8 @@ def publish(
 
     with open_tournament(source, tournament) as (store, name):
         report, pages, written = publish(store, name, folder, _shown(source), below_coverage=below_coverage)
-    output.print(printable(report.shown.conclusion.line))
-    errors.print(printable(f"wrote {pages:,} pages to {folder} ({written / 1e6:,.1f} MB); begin at index.html"))
+    say(report.shown.conclusion.line)
+    say(f"wrote {pages:,} pages to {folder} ({written / 1e6:,.1f} MB); begin at index.html", errors)
     if report.shown.board.withheld:
         raise typer.Exit(INCOMPLETE)
 

@@ -17,11 +17,6 @@ class _Fusion(Section):
     rrf_k: Count = 60
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command of this module."""
-    app.command("retrieve")(retrieve)
-
-
 def retrieve(
     corpus: Annotated[
         list[str], typer.Option(metavar="FILE|irds:NAME", help="documents: CSV, JSONL, Parquet or id<TAB>text; repeat")
@@ -48,6 +43,7 @@ def retrieve(
     import asyncio
 
     from arena.cli.console import errors, say
+    from arena.present.numbers import counted
     from retrieval_eval.agents.ranking import Corpus
     from retrieval_eval.agents.retrieval import Library, retrieve_run
     from retrieval_eval.agents.spec import EmbeddingsSpec
@@ -76,9 +72,10 @@ def retrieve(
         write_run(out, run)
         found = sum(len(ranking.doc_ids) for ranking in run.rankings.values())
         if nothing := len(topics) - len(run.rankings):
-            errors.print(f"note: {nothing} queries find nothing")
+            errors.print(f"note: nothing is found for {counted(nothing, 'query', 'queries')}")
         if searched.blank:
-            errors.print(f"note: {searched.blank} documents have no text and cannot be found")
-        say(f"{out}: {found} documents for {len(run.rankings)} queries, run {run.name}")
+            errors.print(f"note: without a text, so not to be found: {counted(searched.blank, 'document')}")
+        what = f"{counted(found, 'document')} for {counted(len(run.rankings), 'query', 'queries')}"
+        say(f"{out}: {what}, run {run.name}")
 
     asyncio.run(searching())

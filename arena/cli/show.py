@@ -6,10 +6,9 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from arena.cli.console import errors, output, print_json, program
+from arena.cli.console import errors, output, print_json, program, say
 from arena.present import terminal
 from arena.present.blocks import Board
-from arena.present.numbers import printable
 
 if TYPE_CHECKING:
     from arena.boards.agreement import QrelsAgreement
@@ -48,7 +47,7 @@ def print_leaderboard(store: Store, board: Leaderboard, form: str, *, source: st
         else:
             _show_sections(whole.brief(), form)
     if refusal and form not in {"json", "table"}:
-        errors.print(printable(refusal))
+        say(refusal, errors)
 
 
 def show(board: Board, form: str) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 from arena.store import Store
 from judges.errors import InputError
+from judges.types import Query, conversations
+from retrieval_eval.stats.bootstrap import Clusters
 
 
 def location_and_name(source: str) -> tuple[str, str | None]:
@@ -21,6 +23,22 @@ def location_and_name(source: str) -> tuple[str, str | None]:
     if Path(source).is_dir():
         raise InputError(f"{source}: a folder; name the .yaml file or the store in it")
     return source, None
+
+
+def asked_in(queries: Path | None) -> Mapping[str, Query] | None:
+    """The queries of a file, with the conversations that they are turns of.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    from arena.data.files import load_dataset
+
+    return None if queries is None else load_dataset(queries).queries
+
+
+def clusters_in(queries: Path | None) -> Clusters:
+    """The conversations of a file's queries; none without one."""
+    return conversations((asked_in(queries) or {}).values())
 
 
 @contextmanager

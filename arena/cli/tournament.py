@@ -20,14 +20,6 @@ if TYPE_CHECKING:
 Stage = StrEnum("Stage", list(STAGE_TASKS))  # type: ignore[misc]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    app.command("demo")(demo)
-    app.command("init")(init)
-    app.command("plan")(plan)
-    app.command("run")(run)
-
-
 def demo(
     folder: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="where the demo's files and store go")] = Path(
         "demo"
@@ -103,7 +95,7 @@ def run(
     log_json: LogJson = None,
     executor: Annotated[
         Literal["local", "ray"] | None,
-        typer.Option("--executor", help="where calls are made, in place of the configuration's word"),
+        typer.Option("--executor", help="where calls are made; else as the configuration says"),
     ] = None,
     address: Annotated[
         str | None, typer.Option("--address", metavar="HOST:PORT", help="of a Ray cluster; 'auto' finds this machine's")
@@ -119,12 +111,11 @@ def run(
     Ctrl-C finishes what is in flight, or leaves batches to the server; a second one stops at once. Run again to go on.
     Exit status 3: something is missing or failed, and the output says what.
     """
-    from arena.boards.cache import cached_leaderboard
-    from arena.cli.console import Bars, errors
+    from arena.cli.console import errors
     from arena.cli.parts import print_part
     from arena.cli.show import print_leaderboard
     from arena.cli.sources import open_tournament
-    from arena.cli.trace import traced_to
+    from arena.cli.trace import Bars, traced_to
     from arena.run.play import play
 
     found = given(sources, judge, limit, column, save)
@@ -140,10 +131,9 @@ def run(
             trace=trace,
             data=found.data,
         )
-    if played.judged:
-        with open_tournament(loaded.store, loaded.name) as (store, name):
-            board = cached_leaderboard(store, name)
-            print_leaderboard(store, board, form, source=found.source, details=details)
+    if played.board is not None:
+        with open_tournament(loaded.store, loaded.name) as (store, _):
+            print_leaderboard(store, played.board, form, source=found.source, details=details)
     if not played.complete:
         raise typer.Exit(INCOMPLETE)
 
@@ -154,7 +144,7 @@ def _executed_by(config: Config, executor: str | None, address: str | None) -> C
 
     kind = executor or config.executor.kind
     if address is not None and kind != "ray":
-        raise InputError("--address: only with --executor ray")
+        raise InputError("--address: goes with --executor ray; add that, or leave it out")
     if kind == "local":
         return config.model_copy(update={"executor": ExecutorSection()})
     told = {"kind": kind} if address is None else {"kind": kind, "address": address}

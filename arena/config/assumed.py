@@ -13,7 +13,7 @@ import yaml
 
 from arena.config.whole import Config
 from judges.errors import ConfigError, InputError
-from judges.sections import parse_section
+from judges.sections import nearest, parse_section
 from retrieval_eval.data.rows import Columns
 
 STORE: Final = "ragleague.db"
@@ -27,7 +27,6 @@ _JUDGES: Final = {
     "replay": "path",
 }
 """For each kind of judge what is named behind its slash; ``lexical`` needs nothing."""
-_SETTING: Final = {"python": "judge.py:judge", "replay": "recorded.jsonl"}
 
 
 def judge_named(named: str | Callable[..., Any]) -> dict[str, Any]:
@@ -42,9 +41,9 @@ def judge_named(named: str | Callable[..., Any]) -> dict[str, Any]:
     if named == "lexical":
         return {"provider": "lexical"}
     if provider not in _JUDGES or not name:
-        known = ", ".join(f"{each}/{_SETTING.get(each, 'MODEL')}" for each in _JUDGES)
         raise InputError(
-            f"--judge {named}: name a provider and a model, such as openai/gpt-4.1-mini; known: {known}, lexical"
+            f"--judge {named!r}: name provider and model, such as openai/gpt-4.1-mini"
+            f"{'' if provider in _JUDGES else nearest(provider, [*_JUDGES, 'lexical'])}"
         )
     return {"provider": provider, _JUDGES[provider]: name}
 
@@ -58,6 +57,7 @@ def assumed_content(
     limit: int | None,
     store: str = STORE,
     folder: Path | None = None,
+    asked: Mapping[str, Callable[..., Any] | Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """What a configuration says of games between all agents, each pair in both orders on every query.
 
@@ -69,6 +69,7 @@ def assumed_content(
         limit: of the queries, if any.
         store: where results are kept.
         folder: where it is to be saved, so that its paths start there; ``None``: in the working directory.
+        asked: agents that answer when they are asked: functions, or what would stand under ``agents``.
 
     Raises:
         InputError: the judge is not named as judges are.
@@ -86,11 +87,14 @@ def assumed_content(
     for key, named in declared.items():
         if key == "path" or (key == "function" and isinstance(named, str) and ".py:" in named):
             declared[key] = path(named)
+    asked = asked or {}
+    own = {name: {"kind": "python", "function": each} if callable(each) else each for name, each in asked.items()}
     return {
-        "name": _name(agents),
+        "name": _name([*agents, *asked]),
         "store": path(store),
         "data": data,
         "judges": {called: declared},
+        **({"agents": own} if own else {}),
         "pairwise": {"judges": called},
     }
 
@@ -102,7 +106,7 @@ def assumed_yaml(content: Mapping[str, Any]) -> str:
 
 def assumed(content: Mapping[str, Any]) -> Config:
     """The configuration that ``assumed_content`` of the working directory says."""
-    return parse_section(content, "assumed", Config, ConfigError, folder=Path.cwd())
+    return parse_section(content, "run", Config, ConfigError, folder=Path.cwd())
 
 
 def _name(agents: Sequence[str]) -> str:

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, RootModel, ValidationInfo, model_validator
 
 from judges.errors import ConfigError, InputError
-from judges.prompts.tasks import (
-    ANCHORED_CRITERIA,
-    DEFAULT_CRITERIA,
-    NAMED_CRITERIA,
-    Criterion,
-    Need,
-    ReferenceOptions,
-)
+from judges.prompts.tasks import ANCHORED_CRITERIA, DEFAULT_CRITERIA, NAMED_CRITERIA, Criterion, Need, ReferenceOptions
 from judges.sections import (
     Count,
     JudgeNames,
@@ -170,11 +164,19 @@ def _named(given: Any, info: ValidationInfo) -> Any:
         except InputError as error:
             raise ValueError(str(error)) from error
     ready = _written_out(NAMED_CRITERIA, info.data.get("scale", (0, 2)))
+    known = {*ready, *_DESCRIBED}
+    for name in given if isinstance(given, list | dict) else ():
+        bare = isinstance(given, list) or given[name] is None
+        if bare and name not in known and (near := get_close_matches(str(name), known, n=1, cutoff=0.8)):
+            raise ValueError(f"no criterion {name!r} comes ready; is it {near[0]!r}? Describe your own: {name}: ...")
     if isinstance(given, list) and all(isinstance(name, str) for name in given) and ready.keys() & {*given}:
         return {name: ready.get(name, {}) for name in each_once(given)}
     if isinstance(given, dict):
         return {name: ready.get(name, {}) if said is None else said for name, said in given.items()}
     return given
+
+
+_MOST_GRADES: Final = 100
 
 
 class CriteriaSection(Section):
@@ -199,8 +201,10 @@ class CriteriaSection(Section):
     def _usable(self) -> CriteriaSection:
         if self.scale[0] >= self.scale[1]:
             raise ValueError("'scale' goes from a lower to a higher whole number")
+        if self.scale[1] - self.scale[0] > _MOST_GRADES:
+            raise ValueError(f"'scale' has at most {_MOST_GRADES + 1} grades; choose fewer")
         if not self.names:
-            raise ValueError("'names' is empty")
+            raise ValueError("'names' is empty; name at least one")
         each_once(list(self.names))
         grades = list(range(self.scale[0], self.scale[1] + 1))
         for each in self.listed():
@@ -320,10 +324,7 @@ class NuggetAssignmentSection(Section):
     """How answers, and the documents that agents retrieved, are held against nuggets."""
 
     texts: Annotated[
-        list[Literal["answers", "documents"]],
-        BeforeValidator(as_list),
-        Field(min_length=1),
-        AfterValidator(each_once),
+        list[Literal["answers", "documents"]], BeforeValidator(as_list), Field(min_length=1), AfterValidator(each_once)
     ] = ["answers"]
     """``answers``, ``documents`` or both."""
     depth: Count | None = None

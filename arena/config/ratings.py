@@ -6,8 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from judges.mistakes import nearest
-from judges.sections import Count, Section, Seed, each_once
+from judges.sections import Draws, Section, Seed, each_once, nearest
 
 
 class EloSection(Section):
@@ -17,7 +16,7 @@ class EloSection(Section):
     """The step after one game."""
     initial: float = 1000.0
     """First rating, and the mean of the Bradley-Terry ratings."""
-    tournaments: Count = 500
+    tournaments: Draws = 500
     """Random orders of all games to average over."""
 
 
@@ -50,7 +49,7 @@ class BootstrapSection(Section):
 
     by: Literal["query", "game"] = "query"
     """What is resampled: ``query`` or ``game``."""
-    samples: Count = 1000
+    samples: Draws = 1000
     """Samples, also for calibration."""
 
 

@@ -9,8 +9,7 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from judges.mistakes import nearest
-from judges.sections import Count, JudgeNames, Paths, PromptName, RelativePath, Section, Seed
+from judges.sections import Count, JudgeNames, Paths, PromptName, RelativePath, Section, Seed, nearest
 from retrieval_eval.documents.passages import PassagesSection
 from retrieval_eval.documents.types import Limits
 

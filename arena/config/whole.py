@@ -18,24 +18,40 @@ from pydantic import (
     model_validator,
 )
 
+from arena.config.card import CardSection
 from arena.config.judging import CriteriaSection, ExamSection, NuggetsSection, PairwiseSection, RetrievalSection
 from arena.config.ratings import RatingsSection
 from arena.config.synth import SynthSection
 from arena.stages import FURTHER, STAGES
 from judges.errors import ConfigError, InputError
-from judges.mistakes import describe, line_in, mistake, nearest
-from judges.sections import Count, Paths, Section, TournamentName, as_list, beside_file, load_section, matching
+from judges.sections import (
+    Count,
+    Paths,
+    Section,
+    TournamentName,
+    as_list,
+    at_home,
+    beside_file,
+    describe,
+    line_in,
+    load_section,
+    matching,
+    mistake,
+    nearest,
+)
 from judges.spec import JudgeSpec
 from retrieval_eval.agents.spec import AgentSpec, judges_of_agents, needs_corpus, uses_corpus
 from retrieval_eval.data.collections import irds_name as dataset_name
-from retrieval_eval.data.names import NAMES
+from retrieval_eval.data.rows import NAMES
 from retrieval_eval.documents.passages import PassagesSection
 from retrieval_eval.documents.types import Limits
 
 
 def _store_beside_file(store: str, info: ValidationInfo) -> str:
     folder = (info.context or {}).get("folder")
-    return store if "://" in store or folder is None else str(folder / Path(store).expanduser())
+    if "${" in store:
+        raise ValueError(f"variables of the environment are not filled in: write the path, not {store!r}")
+    return store if "://" in store or folder is None else str(folder / at_home(store))
 
 
 def _source_beside_file(source: Path, info: ValidationInfo) -> Path:
@@ -140,7 +156,7 @@ class ExecutorSection(Section):
     @model_validator(mode="after")
     def _belongs_to_ray(self) -> ExecutorSection:
         if self.kind == "local" and (given := self.model_fields_set - {"kind"}):
-            raise ValueError(f"{', '.join(sorted(given))}: only for 'kind: ray'")
+            raise ValueError(f"{', '.join(sorted(given))}: only for 'kind: ray'; leave it out")
         return self
 
 
@@ -176,6 +192,8 @@ class Config(Section):
     """The stages that make nuggets and check which ones answers state."""
     ratings: RatingsSection = RatingsSection()
     """How games become ratings."""
+    card: CardSection | None = None
+    """What must be shown before judges stand in for people."""
     families: dict[str, str] = Field(default_factory=dict)
     """Whose model wrote each agent's answers. Shows whether judges favour their own
     [family](calibration.md#a-tournament)."""
@@ -188,6 +206,8 @@ class Config(Section):
     def _further_sections(cls, given: Any, info: ValidationInfo) -> Any:
         if not isinstance(given, dict):
             return given
+        if empty := [key for key, value in given.items() if value is None and key in cls.model_fields]:
+            raise mistake(f"{empty[0]}: is empty; fill it in, or remove it", empty[0])
         known = (cls.model_fields.keys() - {"further"}) | FURTHER.keys()
         if unknown := [key for key in given if key not in known and key != "api_key"]:
             raise mistake(f"unknown key {unknown[0]!r}{nearest(unknown[0], known)}", str(unknown[0]))
@@ -225,7 +245,7 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _corpus_is_searched(self) -> Config:
-        if self.data.corpus and not (self.data.runs or uses_corpus(self.agents.values())):
+        if self.data.corpus and not (self.data.runs or self.data.answers or uses_corpus(self.agents.values())):
             raise mistake("data: 'corpus' has the documents of 'runs' or of agents, and none takes any from it", "data")
         if needs_corpus(self.agents.values()) and not self.data.corpus:
             raise mistake("data: agents search documents; say where they are with 'corpus'", "data")
@@ -283,7 +303,6 @@ class Config(Section):
         return list(dict.fromkeys(name for section in sections if section is not None for name in _judges_of(section)))
 
     def _asked(self) -> dict[str, list[str]]:
-        """The judges that each section names."""
         sections = {stage.key: self.section(stage.key) for stage in STAGES}
         named = {key: list(_judges_of(section)) for key, section in sections.items() if section is not None}
         if self.synth is not None:
@@ -297,7 +316,6 @@ class Config(Section):
 
 
 def _judges_of(section: Any) -> list[str]:
-    """The judges that a stage's section names."""
     named = section.judges if hasattr(section, "judges") else section.judge
     named = named() if callable(named) else named
     return [named] if isinstance(named, str) else named

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from arena.config.whole import Config
 from arena.data.dataset import Dataset
-from arena.ratings.covariates import QUALITIES, Controlled, controlled_ratings, refuse_unusable, standardised_difference
 from arena.ratings.games import Floats, Games, Ints, VerdictTable, as_games
-from arena.ratings.results import RatingSettings
 from arena.store import Wanted
 from judges.errors import ConfigError
-from judges.mistakes import nearest
+from judges.sections import nearest
+
+if TYPE_CHECKING:
+    from arena.ratings.covariates import Controlled
+    from arena.ratings.results import RatingSettings
 
 _SECTION = "ratings.bradley_terry"
 
@@ -24,8 +28,11 @@ def controlled_for(names: Sequence[str], verdicts: VerdictTable, data: Dataset, 
     Raises:
         ValueError: these verdicts cannot tell the effects, as ``controlled_ratings`` says.
     """
+    from arena.ratings.covariates import controlled_ratings
+
     games = as_games(verdicts, soft=settings.preferences == "soft")
-    differences = _differences(names, games, verdicts.queries or (), data)
+    by_query = games if verdicts.clusters is None else replace(games, cluster=verdicts.query)
+    differences = _differences(names, by_query, verdicts.queries or (), data)
     return controlled_ratings(games, differences, settings.bradley_terry, by_query=settings.cluster)
 
 
@@ -58,6 +65,8 @@ def check_ratings(config: Config, data: Dataset, wanted: Iterable[Wanted]) -> No
             f"{config.at(_SECTION)}.anchor: {section.anchor!r} has no game; choose one of {', '.join(games.agents)}"
         )
     if section.covariates:
+        from arena.ratings.covariates import refuse_unusable
+
         try:
             refuse_unusable(games, _differences(section.covariates, games, queries, data))
         except ValueError as error:
@@ -77,6 +86,8 @@ def _games(planned: Sequence[tuple[str, str, str]]) -> tuple[Games, Sequence[str
 
 def _differences(names: Sequence[str], games: Games, queries: Sequence[str], data: Dataset) -> dict[str, Floats]:
     """By quality, the first answer's minus the second's of each game, in standard deviations."""
+    from arena.ratings.covariates import QUALITIES, standardised_difference
+
     assert games.cluster is not None
     query: Ints = games.cluster
     found = {}

@@ -59,6 +59,11 @@ class Dataset:
         return tuple(sorted(answering | retrieving - {SHARED}))
 
     @cached_property
+    def has_messages(self) -> bool:
+        """Whether any query is a later turn of a conversation."""
+        return any(query.messages for query in self.queries.values())
+
+    @cached_property
     def unanswered_queries(self) -> tuple[str, ...]:
         """Queries that no agent answered: no game can be played on them."""
         answered = {query_id for query_id, _ in self.answers}
@@ -90,11 +95,21 @@ class Dataset:
                 found.setdefault((query_id, entry.agent or EVERY_AGENT), []).append(entry.doc_id)
         return found
 
+    @cached_property
+    def given(self) -> Mapping[tuple[str, str], Sequence[str]]:
+        """By query and agent the documents that it answered from, best first, those given to all among them."""
+        found: dict[tuple[str, str], list[tuple[int, str]]] = {}
+        for query_id, entries in self.retrieved.items():
+            for entry in entries:
+                for agent in self.agents if entry.agent == SHARED else [entry.agent]:
+                    found.setdefault((query_id, agent), []).append((entry.rank, entry.doc_id))
+        return {key: [doc_id for _, doc_id in sorted(own)] for key, own in found.items()}
+
     def digest(self) -> str:
         """SHA-256, in hex, of everything in the dataset; the order of rows in the files does not change it."""
-        whole = hashlib.sha256()
+        whole, encode = hashlib.sha256(), json.JSONEncoder(ensure_ascii=False, sort_keys=True).encode
         for part in _canonical(self):
-            whole.update(json.dumps(part, ensure_ascii=False, sort_keys=True).encode() + b"\n")
+            whole.update(encode(part).encode() + b"\n")
         return whole.hexdigest()
 
 
@@ -111,6 +126,14 @@ def _canonical(dataset: Dataset) -> Iterator[list[object]]:
     for query_id, labels in sorted(dataset.qrels.items()):
         for doc_id, label in sorted(labels.items()):
             yield ["label", query_id, doc_id, label]
+
+
+def texts_of(queries: Collection[Query]) -> dict[str, str]:
+    """The texts of queries by their ids, and of conversations, whose turns are one unit, what they begin with."""
+    found = {query.query_id: query.text for query in queries}
+    for query in queries:
+        found.setdefault(query.cluster, query.messages[0].text if query.messages else query.text)
+    return found
 
 
 _MOST: Final = 30

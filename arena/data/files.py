@@ -5,31 +5,42 @@ from __future__ import annotations
 import difflib
 import math
 import re
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from arena.config.whole import Config
 from arena.data.dataset import SHARED, Dataset
-from arena.data.records import (
-    Record,
-    Rows,
-    Source,
-    Sources,
-    columns_of,
-    named_rows,
-    read_records,
-    sources_of,
-)
+from arena.data.records import Record, Rows, Source, Sources, columns_of, named_rows, read_records, sources_of
+from arena.present.numbers import clipped
 from judges.errors import DataError, InputError
-from judges.mistakes import nearest
+from judges.sections import nearest, shortened
 from judges.types import Answer, Document, Query, Retrieved
+from retrieval_eval.citations import references
 from retrieval_eval.data.collections import fetch_documents, topic_rows
-from retrieval_eval.data.names import NAMES, TOPIC_NAMES, names_of
-from retrieval_eval.data.rows import Cell, Columns, Row, how_to_name, id_of_text, known_format, missing_column
+from retrieval_eval.data.conversations import (
+    earlier_turns,
+    query_id_of,
+    with_conversations,
+    with_messages,
+    with_turns,
+)
+from retrieval_eval.data.rows import (
+    EMPTY,
+    NAMES,
+    TOPIC_NAMES,
+    Cell,
+    Columns,
+    Row,
+    how_to_name,
+    id_of_text,
+    known_format,
+    missing_column,
+    names_of,
+)
 from retrieval_eval.data.runs import Run, read_runs
 from retrieval_eval.data.tables import write_rows
 
@@ -74,8 +85,11 @@ def load_dataset(
     if columns:
         _require_columns(columns, [*asking, *retrieving, *answering])
     records = list(read_records(answering, columns))
+    if not asking:
+        records = list(map(_as_turn, records))
     ids = not records or any(record.query_id for record in records)
-    asked = _Asked(_read_queries(asking, columns, ids=ids) if asking else _queries_of(records))
+    read, rows = _read_queries(asking, columns, ids=ids) if asking else _queries_of(records)
+    earlier, asked = earlier_turns(rows), _Asked(read)
     answered = _answers_of(records, asked)
     if not asking:
         _require_shared_ids(records)
@@ -90,7 +104,9 @@ def load_dataset(
             _add_passages(reader, records, asked)
     if answered:
         reader.require_answers({agent for _, agent in answered})
-    data = Dataset(_with_references(asked, records), reader.documents, answered, reader.retrieved(), notes=tuple(notes))
+    read, note = with_conversations(with_turns(_with_references(asked, records), earlier))
+    notes += [note] if note else []
+    data = Dataset(read, reader.documents, answered, reader.retrieved(), notes=tuple(notes))
     return data if limit is None else _limited(data, limit)
 
 
@@ -178,21 +194,23 @@ class _DocumentReader:
             self._agents[agent] = row
             if SHARED in self._agents and len(self._agents) > 1:
                 other = next(iter(self._agents.values()))
-                raise row.error(f"either all documents name their agent or none does, unlike {other.place}")
+                raise row.error(f"either all documents name their agent or none does; {other.place} differs")
         self._add_document(row, doc_id)
         self._length[query_id, agent] += 1
         rank = _rank(row) if "rank" in row.values else self._length[query_id, agent]
         group = f"for query {query_id!r}" + (f" by {agent!r}" if agent else "")
         key = (query_id, agent)
-        self._require_first(row, ("retrieved", *key, doc_id), f"document {doc_id!r} was retrieved twice {group}")
-        self._require_first(row, ("rank", *key, str(rank)), f"two documents have rank {rank} {group}")
+        self._require_first(
+            row, ("retrieved", *key, doc_id), f"document {doc_id!r} was retrieved twice {group}; leave one out"
+        )
+        self._require_first(row, ("rank", *key, str(rank)), f"two documents have rank {rank} {group}; leave one out")
         self._entries[query_id, doc_id, agent] = Retrieved(query_id, doc_id, agent, rank, _score(row))
 
     def require_answers(self, answering: set[str]) -> None:
         for agent, row in self._agents.items():
             if agent != SHARED and agent not in answering:
-                problem = f"this agent retrieved documents but answered no query{_like(agent, answering)}"
-                raise row.error(problem, agent)
+                mend = _like(agent, answering) or "; add its answers, or remove the row"
+                raise row.error(f"this agent retrieved documents but answered no query{mend}", agent)
 
     def retrieved(self) -> dict[str, tuple[Retrieved, ...]]:
         by_query: defaultdict[str, list[Retrieved]] = defaultdict(list)
@@ -205,15 +223,15 @@ class _DocumentReader:
         place = self._places.setdefault(("document", doc_id), row.place)
         known = self.documents.get(doc_id, Document(doc_id, text, metadata))
         if known.text != text:
-            raise row.error(f"document {doc_id!r} has another text in {place}")
+            raise row.error(f"document {doc_id!r} has another text in {place}; give one of them another id")
         for name, value in metadata.items():
             if known.metadata.get(name, value) != value:
-                raise row.error(f"document {doc_id!r} has another {name!r} in {place} or later", value)
+                raise row.error(f"document {doc_id!r} has another {name!r} in {place} or later; keep one", value)
         self.documents[doc_id] = Document(doc_id, text, {**known.metadata, **metadata})
 
     def _require_first(self, row: Row, key: tuple[str, ...], problem: str) -> None:
         if key in self._places:
-            raise row.error(f"{problem}, see {self._places[key]}")
+            raise row.error(f"{problem} (see {self._places[key]})")
         self._places[key] = row.place
 
 
@@ -234,19 +252,37 @@ class _Asked:
         """
         if query_id:
             if query_id not in self.queries:
-                raise row.error(f"no query has this id{_like(query_id, self.queries)}", query_id)
+                raise row.error(f"no query has this id{_like(query_id, self.queries) or _ADD_QUERY}", query_id)
             return query_id
         if not text:
+            if "query" in row.values:
+                raise row.error(f"'query' {EMPTY}")
             raise missing_column(row.path, "qid", row.values, row.line, also=NAMES["qid"])
         found = self._by_text.get(_words(text), [])
         if len(found) != 1:
             problem = f"several queries have this text: {', '.join(found)}; add a column qid" if found else ""
-            raise row.error(problem or "no query has this text", text)
+            raise row.error(problem or f"no query has this text{_ADD_QUERY}", text)
         return found[0]
+
+
+_Queries: TypeAlias = tuple[dict[str, Query], dict[str, Row]]
+"""Queries by their ids, and the rows where they stand first."""
+
+_ADD_QUERY: Final = "; add the query, or remove the row"
 
 
 def _words(text: str) -> str:
     return " ".join(text.split())
+
+
+_ID: Final = 40
+"""Characters of an id in a message."""
+
+
+def _looks(name: str) -> str:
+    """What a reader sees of a name: without case, further spaces, invisible characters and ways to write a letter."""
+    seen = "".join(own for own in unicodedata.normalize("NFKC", name) if unicodedata.category(own) != "Cf")
+    return _words(seen).casefold()
 
 
 def _like(name: str, known: Iterable[str]) -> str:
@@ -274,59 +310,71 @@ def _require_columns(columns: Columns, sources: Sequence[Source]) -> None:
     for ours, theirs in columns.items():
         if theirs is not None and theirs not in found:
             near = difflib.get_close_matches(theirs, found, n=1)
-            hint = f"; is it {near[0]!r}?" if near else f"; found: {', '.join(list(found)[:_NAMED])}"
+            hint = f"; is it {near[0]!r}?" if near else f"; found {shortened(found)}"
             raise InputError(f"columns: {ours}: no table has a column {theirs!r}{hint}")
 
 
-_NAMED: Final = 12
-"""Columns that an error names."""
-
-
-def _read_queries(sources: Sequence[Source], columns: Columns | None, *, ids: bool) -> dict[str, Query]:
+def _read_queries(sources: Sequence[Source], columns: Columns | None, *, ids: bool) -> _Queries:
     queries: dict[str, Query] = {}
-    places: dict[str, str] = {}
+    rows: dict[str, Row] = {}
     for row in (row for source in sources for row in _topics(source, columns, ids=ids)):
         text = row.text("query")
-        query_id = row.identifier("qid") if "qid" in row.values else id_of_text("q", text)
+        query_id = row.identifier("qid") if "qid" in row.values else query_id_of(row)
         if query_id in queries:
-            raise row.error(f"this query id stands in {places[query_id]} already", query_id)
+            raise row.error(f"this query id stands in {rows[query_id].place} already; rename or remove one", query_id)
         if not text or text.isspace():
-            raise row.error(f"the text of query {query_id!r} is empty")
-        queries[query_id], places[query_id] = Query.of(query_id, text, _metadata(row, {"qid", "query"})), row.place
-    return queries
+            raise row.error(f"the text of query {query_id!r} {EMPTY}")
+        queries[query_id], rows[query_id] = Query.of(query_id, text, _metadata(row, {"qid", "query"})), row
+    return queries, rows
 
 
 def _topics(source: Source, columns: Columns | None, *, ids: bool) -> Iterator[Row]:
     if isinstance(source, Rows):
-        return named_rows(source, TOPIC_NAMES, ("qid", "query") if ids else ("query",), columns)
+        return map(with_messages, named_rows(source, TOPIC_NAMES, ("qid", "query") if ids else ("query",), columns))
     return topic_rows(source, columns, ids=ids)
 
 
-def _queries_of(records: Sequence[Record]) -> dict[str, Query]:
+def _as_turn(record: Record) -> Record:
+    """A record that brings its query along: the question apart from the messages before it, and with an id."""
+    row, query = with_messages(record.row), record.query
+    if row is not record.row:
+        query = row.text("query").strip()
+    metadata = {name: text for name, text in record.metadata.items() if name != "messages" or row is record.row}
+    query_id = record.query_id or (query and query_id_of(row))
+    return replace(record, row=row, query_id=query_id, query=query, metadata=metadata)
+
+
+_OF_TURN: Final = ("messages", "conversation", "turn")
+"""Columns of answers that are their query's, where it has no table of its own."""
+
+
+def _queries_of(records: Sequence[Record]) -> _Queries:
     """The queries that answers bring along, by their ids, else by those of their texts."""
     queries: dict[str, Query] = {}
-    places: dict[str, str] = {}
+    rows: dict[str, Row] = {}
     for record in records:
         if "query" not in record.row.values and not record.query:
-            raise DataError(
-                record.row.path,
-                "column 'query' is missing, and no file of queries is named with 'queries'; found: "
-                f"{', '.join(list(record.row.values)[:_NAMED])}; its other names: {', '.join(NAMES['query'])}; or "
-                f"{how_to_name('query')}",
+            raise missing_column(
+                record.row.path, "query", record.row.values, record.row.line, also=NAMES["query"], mapped=True
             )
         if not record.query:
             given = record.row.values.get("query")
-            problem = "is a list, and a text is asked for" if isinstance(given, list | dict) else "is empty"
+            problem = "is a list; write one text" if isinstance(given, list | dict) else EMPTY
             raise record.row.error(f"the text of the query {problem}", record.row.text("query") or None)
-        query_id = record.query_id or id_of_text("q", record.query)
-        known = queries.setdefault(query_id, Query(query_id, record.query))
-        place = places.setdefault(query_id, record.row.place)
-        if _words(known.text) != _words(record.query):
-            raise record.row.error(
-                f"query {query_id!r} has another text in {place}; if the ids count rows, {how_to_name('qid', 'null')}",
-                record.query,
+        columns = {name: text for name in _OF_TURN if (text := record.row.text(name))}
+        query, row = Query.of(record.query_id, record.query, columns), record.row
+        known, place = queries.setdefault(query.query_id, query), rows.setdefault(query.query_id, row).place
+        if _words(known.text) != _words(query.text):
+            raise row.error(
+                f"id {clipped(query.query_id, _ID)} has another text in {place}; "
+                f"if ids count rows: {how_to_name('qid', 'null')}",
+                query.text,
             )
-    return queries
+        if known.messages != query.messages:
+            raise row.error(
+                f"the conversation before this query is another one in {place}; give it another id", query.query_id
+            )
+    return queries, rows
 
 
 def _require_shared_ids(records: Sequence[Record]) -> None:
@@ -341,7 +389,7 @@ def _require_shared_ids(records: Sequence[Record]) -> None:
         other = texts.setdefault(_words(record.query), record)
         if record.query_id and other.query_id != record.query_id and other.agent != record.agent:
             raise record.row.error(
-                f"the same query is {other.query_id!r} in {other.row.place}; so that texts count and not ids, "
+                f"the same query is {clipped(other.query_id, _ID)!r} in {other.row.place}; to go by texts: "
                 f"{how_to_name('qid', 'null')}",
                 record.query_id,
             )
@@ -354,14 +402,16 @@ def _answers_of(records: Sequence[Record], asked: _Asked) -> dict[tuple[str, str
     known: set[str] = set()
     for record in records:
         query_id, agent, row = asked.id_of(record.row, record.query_id, record.query), record.agent, record.row
-        if agent not in known and (other := spelt.setdefault(_words(agent).casefold(), agent)) != agent:
-            problem = f"this agent and {other!r} differ in case or spaces only: spell them the same, or rename one"
-            raise row.error(problem, agent)
+        if agent not in known and (other := spelt.setdefault(_looks(agent), agent)) != agent:
+            alike = _words(agent).casefold() == _words(other).casefold()
+            problem = "differ in case or spaces only" if alike else "look alike"
+            problem = f"agent {agent!a} and {other!a} {problem}; spell them alike, or rename one"
+            raise row.error(problem)
         known.add(agent)
         if (query_id, agent) in answers:
             first = places[query_id, agent].row
             raise row.error(
-                f"agent {agent!r} answered query {query_id!r} in {first.place} already{_whose(record, first)}"
+                f"a second answer by {agent!r}, see {first.place}{_whose(record, first)}", record.query or query_id
             )
         answers[query_id, agent] = Answer(query_id, agent, record.answer, record.metadata)
         places[query_id, agent] = record
@@ -371,8 +421,10 @@ def _answers_of(records: Sequence[Record], asked: _Asked) -> dict[tuple[str, str
 def _whose(record: Record, first: Row) -> str:
     """What may be meant where an agent seems to have answered twice."""
     if not record.named:
-        return f"; if a column names the agent, {how_to_name('agent')}"
-    return f"; if each file is one agent, {how_to_name('agent', 'null')}" if first.path != record.row.path else ""
+        return f"; remove one, or name the agents' column: {how_to_name('agent')}"
+    if first.path != record.row.path:
+        return f"; remove one, or if each file is one agent: {how_to_name('agent', 'null')}"
+    return "; remove one"
 
 
 def _add_passages(reader: _DocumentReader, records: Sequence[Record], asked: _Asked) -> None:
@@ -392,7 +444,7 @@ def _with_references(asked: _Asked, records: Sequence[Record]) -> dict[str, Quer
             first = given.setdefault(query_id, record)
             if _words(first.reference) != _words(record.reference):
                 raise record.row.error(
-                    f"query {query_id!r} has another reference in {first.row.place}", record.reference
+                    f"the reference of this query is another one in {first.row.place}; keep one", record.reference
                 )
     return {
         query_id: replace(query, reference=given[query_id].reference)
@@ -404,7 +456,7 @@ def _with_references(asked: _Asked, records: Sequence[Record]) -> dict[str, Quer
 
 def _limited(data: Dataset, limit: int) -> Dataset:
     """The first queries with all that belongs to them."""
-    queries = dict(islice(data.queries.items(), limit))
+    queries = dict(list(data.queries.items())[:limit])
     retrieved = {query_id: entries for query_id, entries in data.retrieved.items() if query_id in queries}
     wanted = {entry.doc_id for entries in retrieved.values() for entry in entries}
     return replace(
@@ -437,7 +489,7 @@ def _metadata(row: Row, columns: set[str]) -> dict[str, str]:
 def _rank(row: Row) -> int:
     number = _number(row, "rank")
     if number is None or number < 1 or number != int(number):
-        raise row.error("'rank' must be a whole number that counts from 1", row.text("rank"))
+        raise row.error("'rank' must be a whole number from 1", row.text("rank"))
     return int(number)
 
 
@@ -523,6 +575,27 @@ def with_runs(data: Dataset, paths: Sequence[Path], corpora: Sequence[Path], dep
         if entries
     }
     return replace(data, documents=documents, retrieved=retrieved, notes=(*data.notes, *notes))
+
+
+def with_references(data: Dataset, corpora: Sequence[Path], *, taken: bool) -> Dataset:
+    """The dataset with the texts that answers of the TREC RAG track refer to, as far as a corpus has them.
+
+    Args:
+        data: with the answers.
+        corpora: as for ``with_runs``.
+        taken: whether something else takes documents from the corpora.
+
+    Raises:
+        DataError: nothing does, and no answer either.
+    """
+    wanted = {doc_id for answer in data.answers.values() for doc_id in references(answer)} - data.documents.keys()
+    found = fetch_documents(corpora, wanted) if wanted else {}
+    if not (taken or found):
+        raise DataError(
+            ", ".join(map(str, corpora)),
+            "neither runs, agents nor references of answers take a document from it; leave out 'corpus'",
+        )
+    return replace(data, documents={**data.documents, **found})
 
 
 def _agent_of(data: Dataset, path: Path, run: Run, *, alone: bool) -> str:

@@ -20,13 +20,14 @@ from numpy.typing import NDArray
 from arena.boards.coverage import Coverage
 from arena.config.stored import StoredSettings
 from arena.ratings.games import Floats, Games, GameVerdict, Ints, Tally, VerdictTable, WinAndTie, counted, fold, used
-from arena.ratings.rate import RatingSettings, games_to_rate
+from arena.ratings.results import RatingSettings
 from arena.store import Store
 from arena.store.bulk import Columns
-from judges.types import Judgment, Verdict
+from judges.types import Judgment, Verdict, conversations
 from retrieval_eval.data.columns import in_order
 
 if TYPE_CHECKING:
+    from arena.data.dataset import Dataset
     from arena.stages.samples import Consistency
 
 
@@ -59,6 +60,7 @@ class GameTable:
         identical: whether both answers are the same text, shape (games,).
         preference: the judge's probability, in each order, that ``a``'s answer is the better one, NaN where it gives
             none; shape (games, 2), or (0, 2) where games are scored by verdicts.
+        clusters: the conversation of each query that is a turn of one; all others stand for themselves.
     """
 
     agents: tuple[str, ...]
@@ -71,6 +73,7 @@ class GameTable:
     said: NDArray[np.int8]
     identical: Bools
     preference: Floats = field(default_factory=lambda: np.empty((0, 2)))
+    clusters: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return self.a.size
@@ -177,7 +180,8 @@ class GameTable:
             of_a = self.preference[rows, ordered]
             preference = np.where(swapped, 1 - of_a, of_a)
         sides = both[: rows.size], both[rows.size :]
-        return VerdictTable(agents, *sides, outcome, queries, query, judges, judge, preference)
+        table = VerdictTable(agents, *sides, outcome, queries, query, judges, judge, preference)
+        return table.clustered(self.clusters)
 
     def each_verdict(self) -> Iterator[GameVerdict]:
         """Single verdicts one by one, game by game."""
@@ -192,6 +196,8 @@ class GameTable:
         Games scored by preferences come as wins and losses of fractional weight.
         """
         verdicts = self.verdicts(of)
+        from arena.ratings.rate import games_to_rate  # late: kept games need no fits
+
         return counted(games_to_rate(verdicts, how), by_query=True).games if len(verdicts) else None
 
     def coverage(self) -> Coverage:
@@ -265,23 +271,32 @@ class WantedGames:
     consistency: Mapping[str, Consistency]
 
 
-def read_games(store: Store, tournament: str) -> WantedGames:
+def read_games(store: Store, tournament: str, data: Dataset | None = None) -> WantedGames:
     """All games of a tournament, samples combined as its settings say; with preferences where games are scored by them.
+
+    Args:
+        store: where they are.
+        tournament: its name.
+        data: its own, where they were read.
 
     Raises:
         InputError: no such tournament.
+        StoreError: something that it is made of is not what was written.
     """
     settings = store.settings(tournament)
     soft = settings.ratings.preferences == "soft"
-    return games_of(store.game_columns(tournament, reasons=soft), settings)
+    columns = store.game_columns(tournament, data, reasons=soft)
+    queries = store.queries(tournament) if data is None else data.queries
+    return games_of(columns, settings, conversations(queries.values()))
 
 
-def games_of(rows: Columns, settings: StoredSettings) -> WantedGames:
+def games_of(rows: Columns, settings: StoredSettings, clusters: Mapping[str, str] | None = None) -> WantedGames:
     """Wanted verdicts, a row for each sample of each order of a game, as games in the order of their plan.
 
     Args:
         rows: as ``Store.game_columns`` has them; with ``reason`` where games are scored by preferences.
         settings: of the tournament.
+        clusters: as of ``GameTable``.
     """
     rows = rows.in_order_of("position")
     judges, (judge,) = in_order(rows.texts["judge"])
@@ -314,6 +329,7 @@ def games_of(rows: Columns, settings: StoredSettings) -> WantedGames:
         said.reshape(-1, 2),
         np.bincount(slot // 2, rows.numbers["identical"], start.size) > 0,
         _preferences(rows, settings, slot, b_first, start.size) if "reason" in rows.texts else np.empty((0, 2)),
+        clusters or {},
     )
     consistency = _consistency(counts, of_judge, judges) if sampled else {}
     return WantedGames(table, _causes(rows, given, slot, said), consistency)

@@ -10,7 +10,7 @@ from arena.data.dataset import Dataset
 from arena.present.numbers import counted, listed
 from retrieval_eval.data.rows import how_to_name
 
-ONE_AGENT: Final = f"a game compares two; if a column names the agent, {how_to_name('agent')}"
+ONE_AGENT: Final = f"add the answers of another; or name the agents' column: {how_to_name('agent')}"
 _NAMED: Final = 5
 """Queries, answers and pairs that are named; the others are counted."""
 
@@ -22,7 +22,21 @@ def notes_of(data: Dataset, to_come: Collection[str] = ()) -> list[str]:
         data: what is to be judged.
         to_come: agents that are still to be asked; what they have not answered is no news.
     """
-    return [*data.notes, *_of_answers(data, to_come), *_of_agents(data, to_come)]
+    return [*data.notes, *_of_queries(data), *_of_answers(data, to_come), *_of_agents(data, to_come)]
+
+
+def _of_queries(data: Dataset) -> Iterator[str]:
+    alike: dict[str, list[str]] = {}
+    for query in data.queries.values():
+        alike.setdefault(" ".join(query.thread.split()), []).append(query.query_id)
+    several = [
+        f"{listed(ids, _NAMED)} ask {' '.join(data.queries[ids[0]].text.split())!r}"
+        for ids in alike.values()
+        if len(ids) > 1
+    ]
+    if several:
+        more = f"; and {len(several) - _NAMED} more texts" if len(several) > _NAMED else ""
+        yield f"queries with the same text count as several: {'; '.join(several[:_NAMED])}{more}"
 
 
 def _of_answers(data: Dataset, to_come: Collection[str]) -> Iterator[str]:
@@ -33,6 +47,9 @@ def _of_answers(data: Dataset, to_come: Collection[str]) -> Iterator[str]:
     ]
     if empty:
         yield f"{counted(len(empty), 'empty answer')}, judged like any other: {listed(empty, _NAMED)}"
+    blank = [doc_id for doc_id, document in data.documents.items() if not document.text.strip()]
+    if blank:
+        yield f"{counted(len(blank), 'empty document')}, judged like any other: {listed(blank, _NAMED)}"
     if data.answers and data.unanswered_queries and not to_come:
         yield f"no answers at all to {listed([data.called(query_id) for query_id in data.unanswered_queries], _NAMED)}"
     missing = [
@@ -45,10 +62,18 @@ def _of_answers(data: Dataset, to_come: Collection[str]) -> Iterator[str]:
 def _of_agents(data: Dataset, to_come: Collection[str]) -> Iterator[str]:
     answered = queries_by_agent(data)
     if len(answered) == 1 and not to_come:
-        yield f"{next(iter(answered))!r} is the only agent, and {ONE_AGENT}"
+        yield f"{next(iter(answered))!r} is the only agent; {ONE_AGENT}"
     pairs = [
         f"{one} and {other}" for one, other in combinations(answered, 2) if answered[one].isdisjoint(answered[other])
     ]
+    same = [
+        f"{one} and {other}"
+        for one, other in combinations(answered, 2)
+        if (both := answered[one] & answered[other])
+        and all(data.answers[query_id, one].text == data.answers[query_id, other].text for query_id in both)
+    ]
+    if same:
+        yield f"agents whose answers are all the same: {listed(same, _NAMED)}; is a file there twice?"
     if pairs and not to_come:
         more = f"; and {len(pairs) - _NAMED} more pairs" if len(pairs) > _NAMED else ""
         yield f"agents without a query in common never meet: {'; '.join(pairs[:_NAMED])}{more}"

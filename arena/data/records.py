@@ -7,9 +7,8 @@ OpenInference and Langfuse, and runs of the TREC RAG track.
 
 from __future__ import annotations
 
-import ast
 import glob
-import json
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +21,6 @@ from judges.errors import DataError
 from judges.types import Answer, Document
 from retrieval_eval.data.collections import document_of
 from retrieval_eval.data.files import file_stem
-from retrieval_eval.data.names import names_of
 from retrieval_eval.data.rows import (
     Cell,
     Columns,
@@ -31,10 +29,13 @@ from retrieval_eval.data.rows import (
     cell_text,
     id_of_text,
     known_format,
+    lacks,
+    list_in,
     missing_column,
+    names_of,
 )
 from retrieval_eval.data.tables import read_rows
-from retrieval_eval.data.trec_answers import is_trec_answers, trec_answer_rows
+from retrieval_eval.data.trec import is_trec_answers, trec_answer_rows
 
 COLUMNS: Final = ("qid", "query", "agent", "answer", "passages", "reference")
 """What is understood of a record; the rest is metadata of the answer."""
@@ -88,19 +89,32 @@ def sources_of(given: Sources) -> list[Source]:
     """Every table that is meant; patterns become the files that they match, in the order of their names.
 
     Raises:
-        DataError: a pattern matches no file.
+        DataError: a pattern matches no file, or a file is named twice.
     """
     several = [given] if isinstance(given, str | Path | Rows) else given
-    return [file for source in several for file in _matching(source)]
+    found = [file for source in several for file in _matching(source)]
+    seen = set()
+    for file in found:
+        if not isinstance(file, Rows) and (whole := os.path.realpath(file)) in seen:
+            raise DataError(file, "this file is named twice; name it once")
+        if not isinstance(file, Rows):
+            seen.add(whole)
+    return found
 
 
 def _matching(source: Source) -> Iterable[Source]:
     if isinstance(source, Rows):
         return [source]
-    if Path(source).exists() or not glob.has_magic(str(source)):
+    try:
+        there = bool(os.lstat(source))
+    except (FileNotFoundError, NotADirectoryError):
+        there = False
+    except (OSError, ValueError) as error:  # too long, or with a character that no name holds
+        raise DataError(str(source)[:40], "is not the name of a file; name one") from error
+    if there or not glob.has_magic(str(source)):
         return [Path(source)]
     if not (found := sorted(glob.glob(str(source), recursive=True))):  # noqa: PTH207 - it may be absolute
-        raise DataError(source, "no file matches this pattern")
+        raise DataError(source, "no file matches this pattern; check its folder and name")
     return [Path(name) for name in found]
 
 
@@ -131,7 +145,7 @@ def named_rows(
         yield from read_rows(source, required, names, columns=columns)
         return
     if not source.records:
-        raise DataError(source.name, "the table has no rows")
+        raise DataError(source.name, "the table has no rows; add at least one")
     for number, record in enumerate(source.records, start=1):
         cells = {str(name): _plain(cell) for name, cell in record.items()}
         yield _renamed(Row(Path(source.name), number, cells), names, required, columns)
@@ -146,10 +160,26 @@ def columns_of(source: Source) -> Iterator[str]:
         yield from row["vars"] if isinstance(row.get("vars"), dict) else ()
 
 
+_CONVERSATIONS: Final = ("turns", "user_input", "messages")
+"""Where DeepEval, ragas and chat logs have conversations whose answers are among the messages."""
+
+
+def _is_list_of_turns(cell: Cell) -> bool:
+    given = list_in(cell) if isinstance(cell, str) else cell
+    return isinstance(given, list) and any(isinstance(each, dict) for each in given)
+
+
 def _renamed(row: Row, names: Mapping[str, Sequence[str]], required: Sequence[str], columns: Columns | None) -> Row:
     called = canonical_names(row.values, names, columns)
     for column in required:
-        if column not in called.values():
+        if lacks(column, called.values()):
+            if (
+                whole := next((name for name in _CONVERSATIONS if _is_list_of_turns(row.values.get(name))), None)
+            ) is not None:
+                problem = (
+                    "is a whole conversation; write a row for each turn to judge, with 'messages' before its answer"
+                )
+                raise row.error(f"{whole!r} {problem}")
             raise missing_column(row.path, column, row.values, also=names.get(column, ()), mapped=columns is not None)
     return replace(row, values={called[name]: cell for name, cell in row.values.items() if called[name]})
 
@@ -172,7 +202,7 @@ def _named(source: Source, columns: Columns | None) -> Iterator[Row]:
 def _record(row: Row, name: str) -> Record:
     if isinstance(given := row.values["answer"], list | dict):
         kind = "a list" if isinstance(given, list) else "an object"
-        raise row.error(f"the answer is {kind}, and a judge reads text: join it to one", cell_text(given)[:_NESTED])
+        raise row.error(f"the answer is {kind}; a judge reads one text: join it", cell_text(given)[:_NESTED])
     query = "" if isinstance(row.values.get("query"), list | dict) else row.text("query").strip()
     named = "agent" in row.values
     return Record(
@@ -197,7 +227,14 @@ def _names(sources: Sequence[Source]) -> dict[str, str]:
     """What the agent of a table is called that names none: the file, or its folder where several files share a name."""
     paths = [_path(source) for source in sources]
     stems = Counter(map(file_stem, paths))
-    return {str(path): path.resolve().parent.name if stems[file_stem(path)] > 1 else file_stem(path) for path in paths}
+    placed = Counter((file_stem(path), path.parent) for path in paths)
+
+    def name(path: Path) -> str:
+        if stems[file_stem(path)] == 1:
+            return file_stem(path)
+        return path.resolve().parent.name if placed[file_stem(path), path.parent] == 1 else path.name
+
+    return {str(path): name(path) for path in paths}
 
 
 def _path(source: Source) -> Path:
@@ -206,14 +243,19 @@ def _path(source: Source) -> Path:
 
 def _passages(row: Row) -> Iterator[Document]:
     given = row.values.get("passages")
-    entries = _as_list(given) if isinstance(given, str) else given
+    entries: Any = given
+    if isinstance(given, str):
+        entries = list_in(given) or ([given] if given.strip() and list_in(given) is None else [])
     if entries is None or entries in ("", []):
         return
     seen = set()
     for number, entry in enumerate(entries if isinstance(entries, list) else [entries], start=1):
         document = _document(row, entry)
         if document is None:
-            raise row.error(f"passage {number} is neither a text nor an object with one", cell_text(entry)[:_NESTED])
+            raise row.error(
+                f'passage {number} is neither a text nor an object with one, such as {{"text": ...}}',
+                cell_text(entry)[:_NESTED],
+            )
         if document.text.strip() and document.doc_id not in seen:
             seen.add(document.doc_id)
             yield document
@@ -233,19 +275,6 @@ def _document(row: Row, entry: Cell) -> Document | None:
     return document_of(Row(row.path, row.line, {"did": id_of_text("d", text), **values}))
 
 
-def _as_list(text: str) -> Cell:
-    """A list that stands in a cell of CSV, as JSON or as pandas writes it; any other text is one passage."""
-    if text.lstrip().startswith("["):
-        for read in (json.loads, ast.literal_eval):
-            try:
-                found = read(text)
-            except (ValueError, SyntaxError, RecursionError, MemoryError):
-                continue
-            if isinstance(found, list):
-                return found
-    return [text] if text.strip() else []
-
-
 def _reference(given: Cell) -> str:
     """The right answer; of several the first."""
     if isinstance(given, list):
@@ -260,7 +289,12 @@ def _plain(value: Any) -> Cell:
     if hasattr(value, "tolist"):  # numpy's arrays and numbers
         plain: Cell = value.tolist()
         return plain
-    return list(value) if isinstance(value, tuple) else str(value)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    if isinstance(value, tuple):
+        return list(value)
+    text = str(value)
+    return None if text in {"<NA>", "NaT"} else text  # as pandas marks what is missing
 
 
 def _is_promptfoo(path: Path | str) -> bool:

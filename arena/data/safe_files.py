@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from judges.errors import DataError, InputError
+from judges.errors import DataError, InputError, reason
 
 LOG: Final = "log.jsonl"
 
@@ -61,7 +61,7 @@ def digest(path: Path) -> str | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise DataError(path, f"cannot be read: {error.strerror or error}") from error
+        raise DataError(path, f"cannot be read: {reason(error)}") from error
 
 
 def within(folder: Path, path: Path) -> bool:
@@ -104,7 +104,7 @@ def save(
             _make_lasting(target.parent)
         return earlier
     except OSError as error:
-        raise DataError(path, f"cannot be written: {error.strerror or error}") from error
+        raise DataError(path, f"cannot be written: {reason(error)}") from error
     finally:
         draft.unlink(missing_ok=True)
 
@@ -126,7 +126,7 @@ def history(path: Path) -> list[Saved]:
         lines = log.read_text(encoding="utf-8").splitlines()
         return [Saved(**json.loads(line)) for line in reversed(lines) if line]
     except OSError as error:
-        raise DataError(log, f"cannot be read: {error.strerror or error}") from error
+        raise DataError(log, f"cannot be read: {reason(error)}") from error
     except (ValueError, TypeError) as error:
         raise DataError(log, "has a damaged line; mend or remove it") from error
 

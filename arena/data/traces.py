@@ -1,9 +1,10 @@
-"""Answers in the traces of running systems: OpenInference spans of OpenTelemetry, and exports of Langfuse.
+"""Answers in the traces of running systems: spans of OpenTelemetry, and exports of Langfuse.
 
 A trace is one answer. It is read into a row as any table of answers has it: ``query``, ``answer``, ``passages``, and
-what it took. Read are spans as OTLP writes them in JSON (``resourceSpans``), as the SDK prints them and as Phoenix
-exports them; of Langfuse, traces as its pages and its API give them. A trace without an output is no answer and is left
-out.
+what it took. Read are spans with the attributes of OpenInference, or of OpenTelemetry's own conventions for generative
+AI, as OTLP writes them in JSON (``resourceSpans``), as the SDK prints them and as Phoenix exports them. Of Langfuse,
+traces as its pages and its API give them, and its exports of observations, in JSON and CSV. A trace without an output
+is no answer and is left out.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any, Final, TypeAlias
 from judges.errors import DataError
 from retrieval_eval.data.files import read_json, read_lines
 from retrieval_eval.data.rows import Cell, Row
+from retrieval_eval.data.tables import read_rows
 
 _Object: TypeAlias = Mapping[str, Any]
 
@@ -53,6 +55,15 @@ _LANGFUSE: Final = frozenset(
     {"observations", "bookmarked", "projectId", "project_id", "htmlPath", "externalId", "sessionId", "session_id"}
 )
 _ASKING: Final = frozenset({"user", "human"})
+_OPERATIONS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("chat", "text_completion", "generate_content"), "LLM"),
+    "retrieval": "RETRIEVER",
+    "embeddings": "EMBEDDING",
+    "execute_tool": "TOOL",
+}
+"""What OpenInference calls an operation of OpenTelemetry; an agent or a workflow is a step around others."""
+_WHOLE: Final = ("gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.retrieval.documents")
+"""Attributes that are lists of objects."""
 _NUMBERED: Final = re.compile(r"(.+?)\.(\d+)\.(?:document|message)\.(.+)")
 
 
@@ -94,7 +105,7 @@ class _Span:
 
 def is_traces(path: Path | str) -> bool:
     """Whether a file holds traces, by its first record."""
-    if not _is_json(path):
+    if not (_is_json(path) or _is_csv(path)):
         return False
     try:
         first = next(_objects(Path(path)), None)
@@ -119,7 +130,10 @@ def trace_rows(path: Path | str) -> Iterator[Row]:
     rows = list(_of_langfuse(path, objects) if langfuse else _of_spans(path, objects))
     if not rows:
         wanted = (
-            "'input' and 'output'" if langfuse else "the attributes 'input.value' and 'output.value' (OpenInference)"
+            "'input' and 'output'"
+            if langfuse
+            else "the attributes 'input.value' and 'output.value' (OpenInference), or 'gen_ai.input.messages' and "
+            "'gen_ai.output.messages' (OpenTelemetry)"
         )
         raise DataError(path, f"no trace in it has a query and an answer, by {wanted}")
     yield from rows
@@ -130,8 +144,15 @@ def _is_json(path: Path | str) -> bool:
     return name.endswith((".json", ".jsonl", ".ndjson", ".jl"))
 
 
+def _is_csv(path: Path | str) -> bool:
+    return Path(path).name.lower().removesuffix(".gz").endswith(".csv")
+
+
 def _objects(path: Path) -> Iterator[tuple[int, _Object]]:
     """The objects of a file with their lines, or with their numbers where they are the entries of a list."""
+    if _is_csv(path):
+        yield from ((row.line, row.values) for row in read_rows(path, ()))
+        return
     if path.name.lower().removesuffix(".gz").endswith(".json"):
         whole = read_json(path)
         if isinstance(whole, Mapping) and isinstance(whole.get("data"), list):  # of an API
@@ -159,7 +180,33 @@ def _is_spans(first: _Object) -> bool:
 
 
 def _is_langfuse(first: _Object) -> bool:
+    if _is_observation(first):
+        return True
     return "input" in first and "output" in first and "timestamp" in first and not _LANGFUSE.isdisjoint(first)
+
+
+def _is_observation(each: _Object) -> bool:
+    """Whether it is one step of a trace, as Langfuse exports them beside each other."""
+    return bool(_named(each, "trace_id", "traceId") and _named(each, "type")) and "input" in each and "output" in each
+
+
+def _whole_traces(objects: Iterable[tuple[int, _Object]]) -> Iterator[tuple[int, _Object]]:
+    """Traces; of single steps, the outermost of each trace with the others as its ``observations``."""
+    steps: dict[str, list[tuple[int, _Object]]] = {}
+    for line, each in objects:
+        if _is_observation(each):
+            steps.setdefault(str(_named(each, "trace_id", "traceId")), []).append((line, each))
+        else:
+            yield line, each
+    for trace, own in steps.items():
+        line, root = next(
+            (one for one in own if not _named(one[1], "parent_observation_id", "parentObservationId")), own[0]
+        )
+        begun, ended = (_seconds(_named(root, f"{end}_time", f"{end}Time")) for end in ("start", "end"))
+        took = {"latency": round(ended - begun, 6)} if begun and ended else {}
+        costs = [float(cost) for _, each in own if _is_number(cost := _named(each, "total_cost", "totalCost"))]
+        told = {"id": trace, "total_cost": sum(costs) if costs else None, "totalCost": None}
+        yield line, {**root, **took, **told, "observations": [each for _, each in own]}
 
 
 def _of_spans(path: Path, objects: Iterable[tuple[int, _Object]]) -> Iterator[Row]:
@@ -192,6 +239,7 @@ def _span(line: int, each: _Object, resource: _Object) -> _Span:
     context = _of(each, "context")
     attributes = _flat(_of(each, "attributes"))
     attributes |= {name[11:]: value for name, value in _flat(each).items() if name.startswith("attributes.")}
+    attributes = _of_gen_ai(attributes) | attributes
     if kind := _named(each, "span_kind"):
         attributes.setdefault("openinference.span.kind", kind)
 
@@ -209,6 +257,30 @@ def _span(line: int, each: _Object, resource: _Object) -> _Span:
         attributes,
         "" if service.startswith("unknown_service") else service,
     )
+
+
+def _of_gen_ai(given: Mapping[str, Any]) -> dict[str, Any]:
+    """OpenTelemetry's attributes of generative AI as OpenInference has them."""
+    if "gen_ai.operation.name" not in given:
+        return {}
+    found = {
+        "openinference.span.kind": _OPERATIONS.get(str(given["gen_ai.operation.name"]), "CHAIN"),
+        "input.value": given.get("gen_ai.retrieval.query.text") or _said(given.get("gen_ai.input.messages"), "user"),
+        "output.value": _said(given.get("gen_ai.output.messages"), "assistant"),
+        "llm.token_count.prompt": given.get("gen_ai.usage.input_tokens"),
+        "llm.token_count.completion": given.get("gen_ai.usage.output_tokens"),
+    }
+    for number, each in enumerate(_objects_in(_read(given.get("gen_ai.retrieval.documents")))):
+        told = {"content": _named(each, *_TEXTS), "id": each.get("id")}
+        found |= {f"retrieval.documents.{number}.document.{name}": value for name, value in told.items() if value}
+    return found
+
+
+def _said(messages: Any, role: str) -> str:
+    """The text of the last message of a role."""
+    said = [each for each in _objects_in(_read(messages)) if each.get("role") == role]
+    parts = _objects_in(said[-1].get("parts")) if said else []
+    return "\n".join(str(part["content"]) for part in parts if part.get("type") == "text" and part.get("content"))
 
 
 def _row_of_spans(path: Path, spans: Sequence[_Span]) -> Row | None:
@@ -233,7 +305,7 @@ def _row_of_spans(path: Path, spans: Sequence[_Span]) -> Row | None:
     passages = (
         rerankers[-1] if rerankers else [each for span in retrievers for each in span.documents("retrieval.documents")]
     )
-    told = _told(top[0].attributes.get("metadata") or _under(top[0].attributes, "metadata"))
+    told = _told(top[0].attributes.get("metadata") or _metadata(top[0].attributes))
     return Row(
         path,
         row.line,
@@ -280,7 +352,7 @@ def _output(span: _Span) -> str:
 
 
 def _of_langfuse(path: Path, objects: Iterable[tuple[int, _Object]]) -> Iterator[Row]:
-    for line, trace in objects:
+    for line, trace in _whole_traces(objects):
         given, output = _read(trace.get("input")), _read(trace.get("output"))
         answer, query = _text(output, _ANSWER), _text(given, _QUERY)
         if not answer:
@@ -289,7 +361,7 @@ def _of_langfuse(path: Path, objects: Iterable[tuple[int, _Object]]) -> Iterator
             raise Row(path, line, {}).error(
                 "the trace has an answer and no text of a query in 'input'", str(trace["input"])
             )
-        observations = _objects_in(trace.get("observations"))
+        observations = _objects_in(_read(trace.get("observations")))
         passages = [each for own in observations for each in _retrieved(own)]
         for told in (output, given) if not passages else ():
             if isinstance(told, Mapping) and isinstance(listed := _named(told, *_PASSAGES), list):
@@ -322,7 +394,8 @@ def _retrieved(observation: _Object) -> list[Cell]:
 def _tokens(observations: Iterable[_Object]) -> dict[str, Cell]:
     found: defaultdict[str, int] = defaultdict(int)
     for own in observations:
-        usage = _of(own, "usageDetails") or _of(own, "usage_details") or _of(own, "usage")
+        usage = _read(_named(own, "usageDetails", "usage_details", "usage"))
+        usage = usage if isinstance(usage, Mapping) else {}
         for column, name in (("input_tokens", "input"), ("output_tokens", "output")):
             if own.get("type") == "GENERATION" and _is_number(usage.get(name)):
                 found[column] += int(float(usage[name]))
@@ -342,7 +415,7 @@ def _as_passage(each: Any) -> Cell:
 
 def _passage(given: _Object) -> dict[str, Any]:
     """A document with its id, and what its metadata says in texts."""
-    metadata = _read(given.get("metadata")) or _under(given, "metadata")
+    metadata = _read(given.get("metadata")) or _metadata(given)
     told = metadata if isinstance(metadata, Mapping) else {}
     extra = {name: value for name, value in told.items() if isinstance(value, str) and name not in {"id", *_TEXTS}}
     ident = given.get("id")
@@ -391,7 +464,7 @@ def _read(value: Any) -> Any:
 
 def _flat(given: Any, prefix: str = "") -> dict[str, Any]:
     """Nested attributes by their dotted names."""
-    if not isinstance(given, Mapping | list):
+    if not isinstance(given, Mapping | list) or prefix[:-1] in _WHOLE:
         return {prefix[:-1]: given}
     entries = given.items() if isinstance(given, Mapping) else enumerate(given)
     return {name: cell for key, each in entries for name, cell in _flat(each, f"{prefix}{key}.").items()}
@@ -419,9 +492,10 @@ def _otlp_value(value: Any) -> Any:
     return given
 
 
-def _under(attributes: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The part of flat attributes below a name."""
-    return {key[len(name) + 1 :]: value for key, value in attributes.items() if key.startswith(f"{name}.")}
+def _metadata(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """What stands below ``metadata`` in flat attributes."""
+    named = "metadata."
+    return {key.removeprefix(named): value for key, value in attributes.items() if key.startswith(named)}
 
 
 def _of(given: Any, name: str) -> Mapping[str, Any]:

@@ -16,6 +16,7 @@ from arena.ratings.games import OUTCOME, Floats, GameVerdict, Ints, VerdictTable
 from judges.errors import DataError
 from judges.types import Verdict
 from retrieval_eval.data.columns import Texts, TextTable, in_order, joined, read_text_columns, row_at
+from retrieval_eval.data.conversations import require_one_spelling
 from retrieval_eval.data.rows import EMPTY, Cell, missing_column, name_problem, table_format
 from retrieval_eval.data.tables import write_rows
 
@@ -34,6 +35,9 @@ ALIASES: Final[Mapping[str, Sequence[str]]] = {
     "p_tie": (),
 }
 """Other spellings of the columns, best first, accepted where the column itself is absent."""
+
+CONVERSATION: Final = "conversation"
+"""The further column that names the conversation that a query is a turn of."""
 
 VERDICT_CELLS: Final = ("agent_a", "agent_b", "verdict", "judge", "order")
 """What a table says of a game besides its query; ``order`` is that in which the row names the agents."""
@@ -100,6 +104,30 @@ class ImportedVerdicts:
     def extras(self) -> Mapping[str, list[str]]:
         """The texts of ``further``, one for each verdict."""
         return {name: column.each() for name, column in self.further.items()}
+
+    def of_queries(self, column: str) -> dict[str, str]:
+        """What a further column says of each query, such as its conversation; queries that it is empty of are left out.
+
+        Raises:
+            DataError: it says two things of one query.
+        """
+        queries, query, texts = self.table.queries, self.table.query, self.further[column]
+        if queries is None or query is None:
+            raise DataError(
+                self.path, f"{column!r} is of queries, but no column names these; name it with --column qid=COLUMN"
+            )
+        _, first = np.unique(query, return_index=True)
+        of_query = texts.codes[first]
+        other = texts.codes != of_query[query]
+        if other.any():
+            at = int(other.argmax())
+            before = str(texts.names[of_query[query[at]]])
+            problem = f"query {queries[query[at]]!r} has {before!r} as {column!r} above, and another value here"
+            raise self.error(at, problem, str(texts.names[texts.codes[at]]))
+        named = [str(texts.names[code]).strip() for code in of_query]
+        if column == CONVERSATION:
+            require_one_spelling(named)
+        return {name: own for name, own in zip(queries, named, strict=True) if own}
 
     def error(self, verdict: int, problem: str, value: str | None = None) -> DataError:
         """The error that says what is wrong with the row of a verdict, for the caller to raise."""
@@ -229,7 +257,7 @@ class _Layout:
         header, line = list(rows.columns), rows.line if table_format(path) == "jsonl" else None
         for column in columns.values():
             if column not in header:
-                raise missing_column(path, column, header, line)
+                raise missing_column(path, column, header, line, option=True)
         found = {name: _find(name, header, columns) for name in ALIASES}
         shares = [found[name] for name in ("p_a", "p_b", "p_tie")] if preferences else []
         if preferences and found["p_a"] is None and found["verdict"] != "preference":
@@ -237,7 +265,7 @@ class _Layout:
         both = found["verdict"] is None and set(BOTH_ORDERS) <= set(header) and not preferences
         for name in ("agent_a", "agent_b", "verdict"):
             if found[name] is None and not ((both or any(shares)) and name == "verdict"):
-                raise missing_column(path, name, header, line)
+                raise missing_column(path, name, header, line, also=ALIASES[name], option=True)
         verdicts = BOTH_ORDERS if both else (found["verdict"] or str(found["p_a"]),)
         order = None if both else found["order"]
         used = {found[name] for name in ("qid", "agent_a", "agent_b", "judge")} | {*verdicts, order}
@@ -310,7 +338,7 @@ def _games(rows: TextTable, layout: _Layout, faults: _Faults, *, skip_empty: boo
         rows = TextTable({name: column.of(kept) for name, column in rows.columns.items()}, rows.places[kept], rows.line)
         a, b, self_play = a[kept], b[kept], len(layout.verdicts) * int(itself.sum())
     elif itself.any():
-        problem = "an agent plays against itself: remove the row, or have such rows skipped"
+        problem = "an agent plays against itself: remove the row, or say --skip-faulty"
         faults.add(itself, rows.places, problem, agent_a)
     query = None if layout.qid is None else rows.columns[layout.qid]
     if layout.qid is not None and query is not None:
@@ -325,7 +353,7 @@ def _games(rows: TextTable, layout: _Layout, faults: _Faults, *, skip_empty: boo
     empty = said == _NONE
     if empty.any() and not skip_empty:
         for column, of_column in zip(layout.verdicts, empty.T, strict=True):
-            problem = f"no verdict in {column!r}: remove the row, or have such rows skipped"
+            problem = f"no verdict in {column!r}: remove the row, or say --skip-faulty"
             faults.add(of_column, rows.places, problem, _stripped(rows.columns[column]))
     row, number = np.nonzero(~empty)
     turned = np.stack([one.swapped for one in each], axis=1)[row, number]

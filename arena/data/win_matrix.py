@@ -91,6 +91,6 @@ def _percentage(row: Row, opponent: str) -> float:
 
 def _check_pair(row: Row, opponent: str, theirs: float, ours: float) -> None:
     if math.isnan(theirs) != math.isnan(ours):
-        raise row.error(f"only one of the two percentages of this agent and {opponent!r} is given")
+        raise row.error(f"only one of the two percentages of this agent and {opponent!r} is given; give both")
     if theirs + ours > 100 + _ROUNDING:
         raise row.error(f"this agent and {opponent!r} together won more than all games", f"{ours:g} + {theirs:g}")

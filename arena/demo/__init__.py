@@ -5,7 +5,8 @@ from __future__ import annotations
 from importlib import resources
 from pathlib import Path
 
-from judges.errors import InputError
+from judges.errors import InputError, reason
+from retrieval_eval.data.files import open_replacing
 
 FILES = ("queries.csv", "documents.csv", "answers.csv", "exam.csv", "nuggets.jsonl", "tournament.yaml")
 
@@ -21,10 +22,10 @@ def copy_demo(folder: Path) -> Path:
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name in FILES:
-            target = folder / name
-            if not target.exists():
-                target.write_bytes(resources.files("arena.demo").joinpath(name).read_bytes())
     except OSError as error:
-        raise InputError(f"{folder}: cannot be written: {error.strerror}") from error
+        raise InputError(f"{folder}: cannot be written: {reason(error)}") from error
+    for name in FILES:
+        if not (folder / name).exists():
+            with open_replacing(folder / name) as file:  # half a file would stay as it is
+                file.write(resources.files("arena.demo").joinpath(name).read_bytes())
     return folder / "tournament.yaml"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
@@ -14,9 +14,10 @@ import numpy as np
 from arena.boards.cache import Cache, cached_games
 from arena.boards.calibration.board import Calibration
 from arena.boards.results import Group, of_group
-from arena.calibration.comparison import PANEL, Against, Comparison, Settings, compare
+from arena.calibration import EPSILON
+from arena.calibration.comparison import PANEL, Against, Comparison, Settings, compare, regrouped
 from arena.calibration.consensus import table_health
-from arena.calibration.methods import Method, Played, compare_methods
+from arena.calibration.methods import Drawn, Means, Method, compare_methods, draw
 from arena.calibration.style import StyleEffect, answer_qualities, family_effects, style_effects
 from arena.calibration.votes import Level, Opinion
 from arena.config.stored import StoredSettings
@@ -24,7 +25,7 @@ from arena.data.dataset import Dataset
 from arena.data.files import load_dataset
 from arena.data.games import GameTable
 from arena.people.files import Reading, read_opinions
-from arena.people.methods import Opinions, people_methods, stored_methods
+from arena.people.methods import PEOPLE, Opinions, people_methods, stored_methods
 from arena.people.opinions import (
     judges_opinions,
     labels_with_data,
@@ -33,16 +34,16 @@ from arena.people.opinions import (
     spending,
     verdict_opinions,
 )
-from arena.ratings.games import Floats
 from arena.ratings.judges import of_judge
 from arena.store import Store
 from arena.store.annotations import Annotations
 from judges.errors import InputError
+from judges.types import conversations
+from retrieval_eval.data.conversations import require_one_spelling
+from retrieval_eval.stats.bootstrap import ALONE, Clusters
 
 _VERDICTS: Final = ("verdicts", "")
 """Level and group of a tournament's games."""
-WORTH_KEEPING: Final = 20_000
-"""Games; figures of fewer are made in about a second."""
 
 
 Progress: TypeAlias = Callable[[float, str], None]
@@ -62,7 +63,7 @@ def calibrate_tables(
     people: Tables,
     settings: Settings,
     *,
-    texts: Mapping[tuple[str, str], str] | None = None,
+    data: Dataset | None = None,
     most: int = 0,
     label_next: int | None = None,
 ) -> Calibration:
@@ -72,21 +73,22 @@ def calibrate_tables(
         judges: what judges said.
         people: what people said.
         settings: of the comparison.
-        texts: for disagreements, see ``texts_of``.
+        data: texts for disagreements, and the conversations that queries are turns of.
         most: disagreements listed of each judge.
         label_next: things to label next, of each judge corrected by people; ``None`` corrects none.
 
     Raises:
         InputError: a file cannot be read, or judges and people speak of different things.
     """
-    said, notes = read_tables(judges)
-    human, more = read_tables(people)
+    (said, notes, named), (human, more, theirs) = read_tables(judges), read_tables(people)
     if not any(key in said for key in human):
         raise InputError(f"{_kinds(judges.paths, said)}; {_kinds(people.paths, human)}: nothing in common to compare")
-    found = compare_opinions(said, human, settings, most=most, label_next=label_next)
+    clusters = {**named, **theirs, **({} if data is None else conversations(data.queries.values()))}
+    require_one_spelling(clusters.values())
+    found = compare_opinions(said, human, settings, most=most, label_next=label_next, clusters=clusters)
     sides = [key for key in said if key not in human] + [key for key in human if key not in said]
     lonely = [f"{' '.join(filter(None, key))}: on one side only, left out" for key in sides]
-    return Calibration(found, settings, (*notes, *more, *lonely), texts or {})
+    return Calibration(found, settings, (*notes, *more, *lonely), {} if data is None else dataset_texts(data))
 
 
 def compare_opinions(
@@ -97,13 +99,14 @@ def compare_opinions(
     most: int = 0,
     label_next: int | None = None,
     boards: bool = True,
+    clusters: Clusters = ALONE,
 ) -> tuple[Comparison, ...]:
     """Compare whatever both speak of; arguments as for ``calibrate_tables`` and ``compare``.
 
     Raises:
         InputError: they do not speak of the same things.
     """
-    further: dict[str, Any] = {"most": most, "label_next": label_next, "boards": boards}
+    further: dict[str, Any] = {"most": most, "label_next": label_next, "boards": boards, "clusters": clusters}
     found = tuple(
         compare(level, by_name(judges[level, group]), human, settings, group=group, **further)
         for (level, group), human in people.items()
@@ -124,8 +127,8 @@ def by_name(said: Iterable[Opinion]) -> dict[str, list[Opinion]]:
     return dict(sorted(found.items()))
 
 
-def texts_of(queries: Path | None, documents: Sequence[Path], answers: Sequence[Path]) -> dict[tuple[str, str], str]:
-    """Texts of queries under ``(query_id, "")``, of answers and documents under their query and name.
+def data_of(queries: Path | None, documents: Sequence[Path], answers: Sequence[Path]) -> Dataset | None:
+    """What files hold that texts of disagreements come from.
 
     Raises:
         InputError: a file cannot be read, or there are answers or documents without queries.
@@ -133,12 +136,12 @@ def texts_of(queries: Path | None, documents: Sequence[Path], answers: Sequence[
     if queries is None:
         if documents or answers:
             raise InputError("--answers and --documents need --queries")
-        return {}
-    return dataset_texts(load_dataset(queries, documents, answers))
+        return None
+    return load_dataset(queries, documents, answers)
 
 
 def dataset_texts(data: Dataset) -> dict[tuple[str, str], str]:
-    """The same of data that are read already."""
+    """Texts of queries under ``(query_id, "")``, of answers and documents under their query and name."""
     texts = {(query_id, ""): query.text for query_id, query in data.queries.items()}
     texts |= {key: answer.text for key, answer in data.answers.items()}
     for query_id, entries in data.retrieved.items():
@@ -146,20 +149,22 @@ def dataset_texts(data: Dataset) -> dict[tuple[str, str], str]:
     return texts
 
 
-def read_tables(tables: Tables) -> tuple[dict[tuple[Level, str], list[Opinion]], list[str]]:
-    """What files say, and what is odd about them.
+def read_tables(tables: Tables) -> tuple[dict[tuple[Level, str], list[Opinion]], list[str], dict[str, str]]:
+    """What files say, what is odd about them, and the conversations that they name.
 
     Raises:
         InputError: a file cannot be read.
     """
     found: defaultdict[tuple[Level, str], list[Opinion]] = defaultdict(list)
-    notes = []
+    notes: list[str] = []
+    clusters: dict[str, str] = {}
     for path in tables.paths:
         read = read_opinions(path, tables.reading)
+        clusters.update(read.clusters)
         for group, said in read.groups.items():
             found[read.level, group] += said
         notes += [f"{path}: {note}" for note in read.notes]
-    return dict(found), notes
+    return dict(found), notes, clusters
 
 
 def _kinds(paths: Sequence[Path], said: Opinions) -> str:
@@ -172,7 +177,7 @@ class _Said:
     """Everything said of a tournament, by judges and by people.
 
     ``outdated`` counts annotations of texts that have changed since, which are left out; ``apart`` is as of
-    ``Calibration``; ``games`` are all, where the judges' verdicts are of some.
+    ``Calibration``; ``games`` are all, where the judges' verdicts are of some; ``clusters`` are the conversations.
     """
 
     judges: Opinions
@@ -180,12 +185,14 @@ class _Said:
     outdated: int
     apart: tuple[Level, ...]
     games: GameTable | None
+    clusters: Clusters
 
     def compared(
         self, settings: Settings, *, most: int = 0, label_next: int | None = None, boards: bool = True
     ) -> tuple[Comparison, ...]:
         """Judges held against people; arguments as for ``compare``."""
-        found = compare_opinions(self.judges, self.people, settings, most=most, label_next=label_next, boards=boards)
+        how: dict[str, Any] = {"most": most, "label_next": label_next, "boards": boards, "clusters": self.clusters}
+        found = compare_opinions(self.judges, self.people, settings, **how)
         if self.games is None:
             return found
         against = settings.against
@@ -195,7 +202,6 @@ class _Said:
 
 
 def _counting_all(found: Comparison, games: GameTable, against: Against) -> Comparison:
-    """A comparison of verdicts on some games, with what it says of all games of the judges."""
     verdicts = games.verdicts()
     whole = {}
     for name, judge in found.judges.items():
@@ -234,38 +240,49 @@ def calibrate_tournament(
         InputError: no such tournament, a file cannot be read, or people speak of nothing that a judge judged.
     """
     kept, data = Cache(store, tournament), cache(partial(store.dataset, tournament))
-    in_files, notes = read_tables(people)
-    games = cached_games(store, tournament)
-    whole = label_next is not None or settings.games == "ordered"
-    said = _said(store, tournament, in_files, games, data, whole=whole)
-    alone = judges_alone(store, tournament, kept, games, data)
-    methods = [*stored_methods(store, tournament, games, data), *people_methods(said.people)]
-    comparisons = said.compared(settings, most=most, label_next=label_next)
-    if said.outdated:
-        notes.append(f"{said.outdated:,} annotations are of texts that have changed since: left out")
-    notes += [f"{level}: people spoke of nothing that a judge judged: left out" for level in said.apart]
-    listed = most and comparisons
-    return replace(
-        alone,
-        comparisons=comparisons,
-        settings=settings,
-        notes=tuple(notes),
-        texts=dataset_texts(data()) | nugget_texts(store, tournament) if listed else {},
-        methods=compare_methods([with_kept_scores(own, kept) for own in methods], method_samples, settings.seed),
-        styles=(*alone.styles, *_families(store, tournament, games, said.people.get(("verdicts", ""), ()))),
-        apart=said.apart,
-    )
+    in_files, notes, _ = read_tables(people)
+    latest = Annotations(store, tournament).latest()
+    made_of = repr((settings, method_samples, most, label_next, in_files, notes, latest)).encode()
+
+    def drawn(method: Method, queries: Sequence[str], samples: int, seed: int, clusters: Clusters) -> Drawn:
+        make = partial(draw, method, queries, samples, seed, clusters)
+        if isinstance(method, Means) or method.name == PEOPLE:
+            return make()
+        return kept.made(f"calibration: {method.name}", make, repr((queries, samples, seed)).encode())
+
+    def made() -> Calibration:
+        games = cached_games(store, tournament)
+        whole = label_next is not None or settings.games == "ordered"
+        said = _said(store, tournament, in_files, games, data, whole=whole)
+        alone = judges_alone(store, tournament, kept, games, data)
+        methods = [*stored_methods(store, tournament, games, data), *people_methods(said.people)]
+        if said.outdated:
+            notes.append(f"{said.outdated:,} annotations are of texts that have changed since: left out")
+        notes.extend(f"{level}: people spoke of nothing that a judge judged: left out" for level in said.apart)
+        return replace(
+            alone,
+            comparisons=said.compared(settings, most=most, label_next=label_next),
+            settings=settings,
+            notes=tuple(notes),
+            methods=compare_methods(methods, method_samples, settings.seed, games.clusters, drawn=drawn),
+            styles=(*alone.styles, *_families(store, tournament, games, said.people.get(("verdicts", ""), ()))),
+            apart=said.apart,
+        )
+
+    found = kept.made("calibration", made, made_of)
+    listed = most and found.comparisons
+    return replace(found, texts=dataset_texts(data()) | nugget_texts(store, tournament)) if listed else found
 
 
 def resampling_of(settings: StoredSettings) -> Settings:
     """How intervals are drawn, from a tournament's stored settings: as its ratings' are."""
-    return Settings(samples=settings.ratings.bootstrap.samples, seed=settings.ratings.seed)
+    epsilon = (settings.raw.get("card") or {}).get("epsilon", EPSILON)
+    return Settings(samples=settings.ratings.bootstrap.samples, seed=settings.ratings.seed, epsilon=epsilon)
 
 
 def compare_with_people(
     store: Store,
     tournament: str,
-    data: Callable[[], Dataset] | None = None,
     *,
     group: Group | None = None,
     most: int = 0,
@@ -275,15 +292,8 @@ def compare_with_people(
 ) -> tuple[tuple[Comparison, ...], tuple[Level, ...]]:
     """A tournament's judges with people alone, as ``calibrate_tournament`` compares them.
 
-    Args:
-        store: where the judgments are.
-        tournament: its name.
-        data: reads its data, where they are in memory already.
-        group: of queries that all is about, ``None`` for all queries.
-        most: disagreements listed of each judge.
-        boards: whether leaderboards of judges and people are compared too.
-        label_next: as for ``calibrate_tournament``.
-        tell: called with how far it is, and what is done next.
+    Arguments are as for ``calibrate_tournament``; ``boards`` says whether leaderboards of judges and people are
+    compared too, and ``tell`` is called with how far it is, and what is done next.
 
     Returns:
         The comparisons, and ``apart`` as of ``Calibration``.
@@ -291,20 +301,20 @@ def compare_with_people(
     if not (store.is_labelled(tournament) or Annotations(store, tournament).counts()):
         return (), ()
     if group is not None:
-        store, data = of_group(store, tournament, group), None
-    read = cache(partial(store.dataset, tournament)) if data is None else data
+        store = of_group(store, tournament, group)
+    # Without labels that came with the data, those on which somebody said something are enough.
+    data = cache(partial(store.dataset, tournament)) if store.is_labelled(tournament) else None
     tell(0.0, "Reading what judges and people said")
-    said = _said(store, tournament, {}, cached_games(store, tournament), read, whole=label_next is not None)
+    said = _said(store, tournament, {}, cached_games(store, tournament), data, whole=label_next is not None)
     settings = resampling_of(store.settings(tournament))
     tell(0.3, "Holding judges against people")
     return said.compared(settings, most=most, boards=boards, label_next=label_next), said.apart
 
 
-def keep_slow_figures(store: Store, tournament: str) -> None:
+def keep_judges_alone(store: Store, tournament: str) -> None:
     """Make, at the end of a run, what a page of a large tournament would have to wait for."""
-    kept, games = Cache(store, tournament), cached_games(store, tournament)
-    if len(games) >= WORTH_KEEPING:
-        judges_alone(store, tournament, kept, games, partial(store.dataset, tournament))
+    games = cached_games(store, tournament)
+    judges_alone(store, tournament, Cache(store, tournament), games, partial(store.dataset, tournament))
 
 
 def styles_of(store: Store, tournament: str, tell: Progress) -> tuple[StyleEffect, ...]:
@@ -316,7 +326,13 @@ def styles_of(store: Store, tournament: str, tell: Progress) -> tuple[StyleEffec
 
 
 def _said(
-    store: Store, tournament: str, people: Opinions, games: GameTable, data: Callable[[], Dataset], *, whole: bool
+    store: Store,
+    tournament: str,
+    people: Opinions,
+    games: GameTable,
+    data: Callable[[], Dataset] | None,
+    *,
+    whole: bool,
 ) -> _Said:
     """What people said: in files, on the pages, and with the data where a judge judged the same; and judges beside.
 
@@ -324,7 +340,7 @@ def _said(
     may be hundreds of thousands of others.
     """
     own, outdated = peoples_opinions(store, tournament, data)
-    if store.is_labelled(tournament):
+    if data is not None and store.is_labelled(tournament):
         own["labels", ""] = own.get(("labels", ""), []) + labels_with_data(data())
     both = [*people.get(_VERDICTS, ()), *own.get(_VERDICTS, ())]
     shared = None if whole else games.of_pairs({(one.query_id, *one.item[-2:]) for one in both})
@@ -339,7 +355,7 @@ def _said(
             human.setdefault(key, []).extend(said)
         else:
             apart.append(key[0])
-    return _Said(judges, human, outdated, tuple(apart), None if shared is None else games)
+    return _Said(judges, human, outdated, tuple(apart), None if shared is None else games, games.clusters)
 
 
 def _families(store: Store, tournament: str, games: GameTable, people: Sequence[Opinion]) -> tuple[StyleEffect, ...]:
@@ -347,39 +363,10 @@ def _families(store: Store, tournament: str, games: GameTable, people: Sequence[
     of_judges, of_agents = store.settings(tournament).families
     played = {games.judges[number] for number in set(games.judge[games.played].tolist())}
     judges = {judge: own for judge, own in of_judges.items() if judge in played}
-    return family_effects([*verdict_opinions(games), *people], judges, of_agents) if judges else ()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _KeptRatings:
-    """Ratings as a method of comparison, kept under the settings, games and weights that they are made of."""
-
-    method: Played
-    cache: Cache
-
-    @property
-    def name(self) -> str:
-        return self.method.name
-
-    @property
-    def agents(self) -> tuple[str, ...]:
-        return self.method.agents
-
-    @property
-    def queries(self) -> tuple[str, ...]:
-        return self.method.queries
-
-    def points(self) -> Floats:
-        return self._kept(f"calibration: {self.name}", np.empty(0), self.method.points)
-
-    def drawn(self, weights: Floats) -> Floats:
-        return self._kept(f"calibration: {self.name} of samples", weights, lambda: self.method.drawn(weights))
-
-    def _kept(self, kind: str, weights: Floats, make: Callable[[], Floats]) -> Floats:
-        games = self.method.games
-        made_of = [games.a, games.b, games.score, games.cluster, weights]
-        settings = repr(self.method.settings).encode()
-        return self.cache.made(kind, make, settings + b"".join(np.asarray(own).tobytes() for own in made_of))
+    if not judges:
+        return ()
+    said = regrouped([*verdict_opinions(games), *people], games.clusters)
+    return family_effects(said, judges, of_agents)
 
 
 def judges_alone(
@@ -400,12 +387,16 @@ def judges_alone(
         tell(0.0, "Reading the answers")
         verdicts = games.verdicts()
         by_judge = {judge: of_judge(verdicts, judge) for judge in verdicts.judges}
-        answers = answer_qualities({key: own.text for key, own in data().answers.items()} if by_judge else {})
+        texts = {key: own.text for key, own in data().answers.items()} if by_judge else {}
+        answers = answer_qualities(texts, lambda share: tell(0.2 + 0.25 * share, "Looking at the answers"))
         styles: list[StyleEffect] = []
         for at, (judge, own) in enumerate(by_judge.items()):
-            tell(0.3 + 0.6 * at / len(by_judge), "Fitting what length, lists and citations are worth")
-            styles += style_effects(judge, own, answers)
-        tell(0.9, "Adding up what judges cost")
+
+            def fitted(share: float, at: int = at) -> None:
+                tell(0.45 + 0.3 * (at + share) / len(by_judge), "Fitting what length, lists and citations are worth")
+
+            styles += style_effects(judge, own, answers, fitted)
+        tell(0.75, "Adding up what judges cost")
         return Calibration(
             tournament=tournament,
             spent=spending(store, tournament),
@@ -413,13 +404,4 @@ def judges_alone(
             styles=tuple(styles),
         )
 
-    if len(games) < WORTH_KEEPING:
-        return made()
     return cache.made("calibration: judges", made)
-
-
-def with_kept_scores(method: Method, cache: Cache) -> Method:
-    """The same method, its scores kept where they take long."""
-    if isinstance(method, Played) and len(method.games) >= WORTH_KEEPING:
-        return _KeptRatings(method, cache)
-    return method

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -11,12 +11,13 @@ import numpy as np
 
 from arena.calibration.votes import Item, Level, Opinion
 from arena.data.verdicts import ALIASES as VERDICT_ALIASES
-from arena.data.verdicts import BOTH_ORDERS, ImportedVerdicts, read_verdicts
+from arena.data.verdicts import BOTH_ORDERS, CONVERSATION, ImportedVerdicts, read_verdicts
 from judges.types import Verdict
 from retrieval_eval.data.rows import Row, missing_column
 from retrieval_eval.data.tables import read_columns, read_rows
 from retrieval_eval.data.trec import is_qrels, read_qrels
 from retrieval_eval.nuggets.types import Support, make_nuggets
+from retrieval_eval.stats.bootstrap import Clusters
 
 ALIASES: Final[Mapping[str, Sequence[str]]] = {
     "qid": ("query_id", "question_id", "topic_id"),
@@ -34,12 +35,18 @@ _THINGS: Final[Mapping[Level, tuple[str, ...]]] = {
     "labels": ("did",),
     "criteria": ("agent", "criterion"),
     "nuggets": ("agent", "nugget"),
+    "support": ("agent", "sentence", "did"),
 }
 _OF_VERDICTS: Final = {name for column in ("agent_a", "agent_b") for name in (column, *VERDICT_ALIASES[column])} - set(
     ALIASES["agent"]
 )
 """Columns that only tables of games have."""
-_VALUE: Final[Mapping[Level, str]] = {"labels": "label", "criteria": "score", "nuggets": "assignment"}
+_VALUE: Final[Mapping[Level, str]] = {
+    "labels": "label",
+    "criteria": "score",
+    "nuggets": "assignment",
+    "support": "support",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +71,15 @@ class OpinionTable:
     """What a file says.
 
     Attributes:
-        level: what was judged.
         groups: opinions by the value of ``Reading.by``; under ``""`` without one.
         notes: what is odd about it, for people to read.
+        clusters: the conversations of queries, by a column of that name.
     """
 
     level: Level
     groups: Mapping[str, Sequence[Opinion]]
     notes: tuple[str, ...]
+    clusters: Clusters = field(default_factory=dict)
 
 
 def read_opinions(path: Path, reading: Reading | None = None) -> OpinionTable:
@@ -80,7 +88,8 @@ def read_opinions(path: Path, reading: Reading | None = None) -> OpinionTable:
     - ``agent_a, agent_b, verdict`` with their aliases: verdicts, see ``read_verdicts``;
     - ``did, label``: relevance labels, whole numbers;
     - ``agent, criterion, score``: grades; or ``agent`` and a column for each criterion, as ``export`` writes them;
-    - ``agent, nugget, assignment``: ``support``, ``partial_support`` or ``not_support``, which become 2, 1 and 0.
+    - ``agent, nugget, assignment``: ``support``, ``partial_support`` or ``not_support``, which become 2, 1 and 0;
+    - ``agent, sentence, did, support``: 2, 1 or 0, of the sentence at a place from 0 and a document that it cites.
 
     Raters are named in ``judge`` or ``annotator`` (``worker``); where nobody is named, the file's name stands. Qrels
     (``.qrels``) are labels too.
@@ -148,7 +157,8 @@ def _verdicts(path: Path, how: Reading) -> OpinionTable:
     told = [f"{count:,} {what}" for what, count in notes.items() if count]
     if not placed:
         told.append("no column 'order' says which answer was shown first, so nothing is said of places")
-    return OpinionTable("verdicts", found, tuple(told))
+    named = CONVERSATION in read.further and CONVERSATION not in _further(how)
+    return OpinionTable("verdicts", found, tuple(told), read.of_queries(CONVERSATION) if named else {})
 
 
 def _places_known(path: Path, read: ImportedVerdicts, how: Reading) -> bool:
@@ -180,7 +190,8 @@ def _wide(path: Path, how: Reading) -> OpinionTable:
     """Grades with a column for each criterion: every column that is none of ours."""
     given = {name: (own,) for name, own in (how.columns or {}).items()}
     aliases = {name: {**ALIASES, **given}[name] for name in ("qid", "agent", "annotator")}
-    ours = {"reason", *_further(how)} | {name for column in aliases.items() for name in (column[0], *column[1])}
+    known = {name for column in aliases.items() for name in (column[0], *column[1])}
+    ours = known | {"reason", CONVERSATION, *_further(how)}
     criteria = [column for column in read_columns(path) if column not in ours]
     if not criteria:
         raise missing_column(path, "criterion", read_columns(path))
@@ -203,10 +214,14 @@ def _collected(
     level: Level,
     how: Reading,
 ) -> OpinionTable:
-    """What these columns of every row say of a thing."""
     found: dict[str, list[Opinion]] = {}
+    clusters: dict[str, str] = {}
     skipped = 0
     for row in rows:
+        query_id = row.identifier("qid")
+        name = "" if CONVERSATION in _further(how) else row.text(CONVERSATION).strip()
+        if name and (before := clusters.setdefault(query_id, name)) != name:
+            raise row.error(f"query {query_id!r} is of the conversation {before!r} above, and of another here", name)
         for column in columns:
             if how.skip_empty and not row.text(column).strip():
                 skipped += 1
@@ -214,9 +229,9 @@ def _collected(
             item = (*map(row.identifier, how.item), *thing(row, column))
             rater = row.text("annotator").strip() or rater_of_file(path)
             group = row.identifier(how.by) if how.by else ""
-            opinion = Opinion(row.identifier("qid"), item, rater, _value(row, column, level))
+            opinion = Opinion(query_id, item, rater, _value(row, column, level))
             found.setdefault(group, []).append(opinion)
-    return OpinionTable(level, found, (f"{skipped:,} without a value left out",) if skipped else ())
+    return OpinionTable(level, found, (f"{skipped:,} without a value left out",) if skipped else (), clusters)
 
 
 def _thing(row: Row, level: Level) -> Item:
@@ -227,7 +242,7 @@ def _thing(row: Row, level: Level) -> Item:
 
 
 def _value(row: Row, column: str, level: Level) -> float:
-    text, whole = row.text(column).strip(), level == "labels"
+    text, whole = row.text(column).strip(), level in ("labels", "support")
     if level == "nuggets":
         if text not in set(Support):
             raise row.error(f"'assignment' must be one of {', '.join(Support)}", text)

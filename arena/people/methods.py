@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
 from arena.boards.documents import retrieval_board
 from arena.boards.results import grades, rating_settings
 from arena.calibration.consensus import games_of, settled
-from arena.calibration.methods import Means, Played
+from arena.calibration.methods import Means, Method, Played
 from arena.calibration.votes import Level, Opinion
 from arena.config.stored import StoredSettings
 from arena.data.dataset import Dataset
@@ -19,6 +19,7 @@ from arena.data.games import GameTable
 from arena.ratings.bradley_terry import BradleyTerrySettings
 from arena.ratings.games import Games, counted
 from arena.ratings.rate import games_to_rate
+from arena.stages import further_boards
 from arena.stages.exam.stored import stored_scores
 from arena.stages.nuggets.results import nugget_results
 from arena.stages.samples import outcomes
@@ -31,17 +32,17 @@ Opinions: TypeAlias = Mapping[tuple[Level, str], Sequence[Opinion]]
 """What was said, by what was judged and group."""
 
 PEOPLE = "people"
+RATING: Final = "bradley_terry"
+"""The way of scoring that all others are held against."""
 
 
-def stored_methods(
-    store: Store, tournament: str, games: GameTable, data: Callable[[], Dataset]
-) -> list[Means | Played]:
+def stored_methods(store: Store, tournament: str, games: GameTable, data: Callable[[], Dataset]) -> list[Method]:
     """Every way in which a tournament, with its games and its data, scores its agents.
 
     Elo and Bradley-Terry of all judges' games, mean criteria grades, EXAM-Cover, V_strict, and the first measure of the
     documents retrieved, by judges and by people.
     """
-    return [*_played(games, store.settings(tournament)), *means_of(store, tournament, data)]
+    return [*played_methods(games, store.settings(tournament)), *means_of(store, tournament, data)]
 
 
 def means_of(store: Store, tournament: str, data: Callable[[], Dataset], *, every: bool = False) -> list[Means]:
@@ -54,18 +55,20 @@ def means_of(store: Store, tournament: str, data: Callable[[], Dataset], *, ever
     if (results := nugget_results(store, tournament)) is not None and results.banks:
         table = score_table(results.assignments, list(results.banks))
         found.append(Means("v_strict", table.runs, table.topics, table.values[:, :, COLUMNS.index("v_strict")]))
+    for board in further_boards(store, tournament, settings.raw, scored=True).values():
+        found += board.means()
     labels = store.outcomes(tournament, Task.RELEVANCE)
     if labels or store.is_labelled(tournament):
         found += _retrieval(labels, settings, data(), every=every)
     return found
 
 
-def people_methods(people: Opinions) -> list[Means | Played]:
+def people_methods(people: Opinions) -> list[Method]:
     """People's verdicts as Bradley-Terry ratings, half a win each for a tie, and their mean grades.
 
     A grade by one criterion is the mean over people, an answer's the mean over criteria.
     """
-    found: list[Means | Played] = []
+    found: list[Method] = []
     if verdicts := settled(people.get(("verdicts", ""), ()), verdicts=True):
         games, queries = games_of(verdicts)
         found.append(Played(PEOPLE, games, queries, BradleyTerrySettings(ties="half")))
@@ -77,14 +80,15 @@ def people_methods(people: Opinions) -> list[Means | Played]:
     return [*found, *_graded(f"criteria, {PEOPLE}", graded)]
 
 
-def _played(wanted: GameTable, settings: StoredSettings) -> Iterator[Played]:
+def played_methods(wanted: GameTable, settings: StoredSettings) -> Iterator[Played]:
+    """The games rated by Elo, and by Bradley and Terry; nothing without a verdict."""
     table = wanted.verdicts()
     if not len(table):
         return
     how, queries = rating_settings(settings), table.queries or ()
-    games: Games = games_to_rate(table, how)
+    games: Games = games_to_rate(table.clustered({}), how)
     yield Played("elo", games, queries, how.elo)
-    yield Played("bradley_terry", counted(games, by_query=True).games, queries, how.bradley_terry)
+    yield Played(RATING, counted(games, by_query=True).games, queries, how.bradley_terry)
 
 
 def _criteria(store: Store, tournament: str, settings: StoredSettings, *, every: bool) -> Iterator[Means]:
@@ -100,7 +104,6 @@ def _criteria(store: Store, tournament: str, settings: StoredSettings, *, every:
 
 
 def _graded(name: str, graded: Mapping[tuple[str, str], float]) -> Iterator[Means]:
-    """Mean grades over queries, of grades by agent and query; none without any."""
     if graded:
         agents, queries = (tuple(sorted({key[place] for key in graded})) for place in (0, 1))
         values = [[graded.get((agent, query_id), np.nan) for query_id in queries] for agent in agents]
@@ -117,7 +120,5 @@ def _retrieval(
     for measure in board.measures if every else board.measures[:1]:
         for source, own in board.scores.items():
             name = measure if source == "judge" else f"{measure}, {PEOPLE}"
-            agents = tuple(sorted(own.agents))
-            values = np.array([own.agents[agent].per_query[measure] for agent in agents], dtype=np.float64)
-            found.append(Means(name, agents, own.topics, values))
+            found.append(Means(name, own.metrics.runs, own.metrics.topics, own.metrics.of_measure(measure)))
     return found

@@ -16,6 +16,7 @@ from arena.people.files import OUTCOME, SUPPORT
 from arena.people.tasks import texts_now
 from arena.stages.nuggets.results import nugget_results
 from arena.stages.samples import labels_by_judge, outcomes
+from arena.stages.support import SupportSubject, checked
 from arena.store import Store
 from arena.store.annotations import Annotation, Annotations, Kind
 from arena.store.subjects import AnswerSubject
@@ -32,10 +33,7 @@ def peoples_opinions(
 ) -> tuple[dict[tuple[Level, str], list[Opinion]], int]:
     """Everything people said, by level; what they skipped is no opinion.
 
-    Args:
-        store: that holds it.
-        tournament: its name.
-        data: as for ``current_annotations``.
+    ``data`` is as for ``current_annotations``.
 
     Returns:
         Also how many annotations are of texts that have changed since, or are gone; they are left out.
@@ -56,11 +54,8 @@ def current_annotations(
 ) -> tuple[list[Annotation], int]:
     """Everybody's latest annotations, skipped ones aside, of texts that are as they were.
 
-    Args:
-        store: that holds them.
-        tournament: its name.
-        kind: only of this kind; without, of all kinds but flags, which judge nothing.
-        data: reads the tournament's; without, the store does.
+    Without a ``kind`` those of all kinds but flags, which judge nothing; ``data`` reads the tournament's, in place of
+    the store.
 
     Returns:
         Also how many are of texts that have changed since, or are gone.
@@ -72,7 +67,10 @@ def current_annotations(
     said = [one for one in latest if one.value is not None and (one.kind is kind or one.kind is not Kind.FLAG)]
     if not said:
         return [], 0
-    known = store.dataset(tournament) if data is None else data()
+    # A document that somebody labelled may be retrieved for no query.
+    labelled = any(one.kind is Kind.RELEVANCE for one in said)
+    some = () if labelled else sorted({one.query_id for one in said})
+    known = store.dataset(tournament, *some) if data is None else data()
     texts = nugget_texts(store, tournament) if any(one.kind is Kind.NUGGET for one in said) else {}
     nuggets = {nugget_id: text for (_, nugget_id), text in texts.items()}
     current = [one for one in said if texts_now(one, known, nuggets) == one.texts]
@@ -90,6 +88,9 @@ def _opinions_in(said: Annotation) -> Iterator[tuple[Level, Opinion]]:
     elif said.kind is Kind.NUGGET:
         label = SUPPORT[Support(said.value)]
         yield "nuggets", Opinion(said.query_id, (said.item, said.other), said.annotator, label)
+    elif said.kind is Kind.SUPPORT:
+        subject = SupportSubject.named(said.query_id, said.item, said.other)
+        yield "support", _of_support(subject, said.annotator, said.value)
     else:
         for criterion, grade in said.value.items():
             yield "criteria", Opinion(said.query_id, (said.item, criterion), said.annotator, float(grade))
@@ -100,11 +101,7 @@ def agreement_with_judges(
 ) -> dict[str, VoteAgreement]:
     """How often one person says what a judge says of the same thing, by judge.
 
-    Args:
-        store: that holds the judgments.
-        tournament: its name.
-        said: by the person, all of one kind.
-        games: of the tournament.
+    ``said`` is all of one kind.
     """
     own = [one for each in said if each.value is not None for one in _opinions_in(each)]
     if not own:
@@ -145,6 +142,7 @@ def judges_opinions(
         "labels": lambda: _labels(store, tournament),
         "criteria": lambda: _criteria(store, tournament),
         "nuggets": lambda: _nuggets(store, tournament),
+        "support": lambda: (_of_support(one, *said) for one, said in checked(store, tournament).items()),
     }
     found = {level: list(read()) for level, read in said.items() if level in levels}
     return {(level, ""): own for level, own in found.items() if own}
@@ -182,6 +180,11 @@ def _criteria(store: Store, tournament: str) -> Iterator[Opinion]:
         if isinstance(result, Judgment):
             for criterion, grade in grades(want, result, settings).items():
                 yield Opinion(want.query_id, (AnswerSubject.of(want).agent, criterion), want.judge, grade)
+
+
+def _of_support(subject: SupportSubject, rater: str, level: int) -> Opinion:
+    item = subject.agent, str(subject.place), subject.doc_id
+    return Opinion(subject.query_id, item, rater, float(level))
 
 
 def _nuggets(store: Store, tournament: str) -> Iterator[Opinion]:

@@ -17,10 +17,11 @@ from typing import Any, TypeAlias
 
 from arena.config.stored import StoredSettings
 from arena.data.dataset import Dataset
+from arena.stages.support import SupportSubject, cited_texts, sentences_of
 from arena.store.annotations import Annotation, Kind, texts_digest
 from judges.prompts import load_prompt
 from judges.prompts.tasks import Criterion
-from judges.types import Answer, Task
+from judges.types import Answer, Query, Task
 from retrieval_eval.nuggets.types import Nugget, NuggetBank
 
 Banks: TypeAlias = Mapping[str, NuggetBank]
@@ -55,7 +56,7 @@ class AnnotationTask:
 
     kind: Kind
     query_id: str
-    query: str
+    query: Query
     names: tuple[str, ...]
     texts: tuple[str, ...]
     parts: tuple[str, ...] = ("",)
@@ -80,8 +81,8 @@ class AnnotationTask:
     def digests(self) -> tuple[str, ...]:
         """``texts_digest`` of what is read for each part."""
         if self.kind is not Kind.NUGGET:
-            return (texts_digest(self.query, *self.texts),)
-        return tuple(texts_digest(self.query, *self.texts, text) for text in self.part_texts)
+            return (texts_digest(self.query.thread, *self.texts),)
+        return tuple(texts_digest(self.query.thread, *self.texts, text) for text in self.part_texts)
 
     @cached_property
     def task_id(self) -> str:
@@ -112,11 +113,6 @@ def games(played: Iterable[Game], data: Dataset, annotator: str) -> list[Annotat
 
     One game of each query, so that no earlier pair tells them what there is to say. Games come in random order,
     whatever the judges made of them: estimates that correct a judge by people's labels take a random sample.
-
-    Args:
-        played: games with a verdict of a judge.
-        data: the texts.
-        annotator: who they are.
     """
     whose = cache(partial(_whose, annotator))
     chosen: dict[str, Game] = {}
@@ -131,14 +127,14 @@ def games(played: Iterable[Game], data: Dataset, annotator: str) -> list[Annotat
 
 def _game_task(data: Dataset, query_id: str, first: str, second: str) -> AnnotationTask:
     texts = data.answers[query_id, first].text, data.answers[query_id, second].text
-    return AnnotationTask(Kind.VERDICT, query_id, data.queries[query_id].text, (first,), texts, (second,))
+    return AnnotationTask(Kind.VERDICT, query_id, data.queries[query_id], (first,), texts, (second,))
 
 
 def documents(labelled: Iterable[tuple[str, str]], data: Dataset, annotator: str) -> list[AnnotationTask]:
     """Documents to label, in the person's own random order; ``labelled`` are query and document of judges' labels."""
     order = sorted(labelled, key=lambda names: _drawn(_whose(annotator, *names), *names))
     return [
-        AnnotationTask(Kind.RELEVANCE, query_id, data.queries[query_id].text, (doc_id,), (data.documents[doc_id].text,))
+        AnnotationTask(Kind.RELEVANCE, query_id, data.queries[query_id], (doc_id,), (data.documents[doc_id].text,))
         for query_id, doc_id in order
     ]
 
@@ -148,7 +144,7 @@ def answers(graded: Iterable[tuple[str, str]], data: Dataset, annotator: str) ->
     by_text = _by_text(data.answers[key] for key in graded)
     order = sorted(by_text, key=lambda names: _drawn(_whose(annotator, *names), *names))
     return [
-        AnnotationTask(Kind.CRITERIA, query_id, data.queries[query_id].text, by_text[query_id, text], (text,))
+        AnnotationTask(Kind.CRITERIA, query_id, data.queries[query_id], by_text[query_id, text], (text,))
         for query_id, text in order
     ]
 
@@ -173,8 +169,21 @@ def nugget_task(
     """One answer against nuggets of its query; all of them where none are chosen."""
     chosen = bank.nuggets if chosen is None else chosen
     ids, texts = tuple(nugget.nugget_id for nugget in chosen), tuple(nugget.text for nugget in chosen)
-    unknown = (None,) * len(ids)
-    return AnnotationTask(Kind.NUGGET, bank.query_id, bank.query, agents, (answer,), ids, texts, unknown)
+    unknown, query = (None,) * len(ids), Query(bank.query_id, bank.query)
+    return AnnotationTask(Kind.NUGGET, bank.query_id, query, agents, (answer,), ids, texts, unknown)
+
+
+def citations(checked: Iterable[SupportSubject], data: Dataset, annotator: str) -> list[AnnotationTask]:
+    """Sentences to hold against what they cite, in the person's own order; judges ``checked`` them."""
+    sentences = sentences_of(data)
+    tasks = []
+    for subject in sorted(checked, key=lambda one: _drawn(_whose(annotator, *map(str, one)), *map(str, one))):
+        query_id, agent, place, doc_id = subject
+        if (said := sentences.get((query_id, agent))) and place < len(said):
+            texts = said[place].text, data.documents[doc_id].text
+            query = data.queries[query_id]
+            tasks.append(AnnotationTask(Kind.SUPPORT, query_id, query, (agent,), texts, (subject.other,)))
+    return tasks
 
 
 def with_votes(tasks: Iterable[AnnotationTask], said: Iterable[Annotation], data: Dataset) -> list[AnnotationTask]:
@@ -217,8 +226,9 @@ def _with_values(task: AnnotationTask, known: Mapping[_Key, Mapping[str, Any]]) 
 def texts_now(said: Annotation, data: Dataset, nugget_texts: Mapping[str, str]) -> str | None:
     """The digest of an annotation's texts as they are now, ``None`` where one is gone.
 
-    The texts are, in this order: the query, then the document, the answer, the two answers of a game, or the answer and
-    the nugget; see ``texts_digest``. Of a flag the judge's name belongs to them.
+    The texts are, in this order: the query's thread (of nuggets its own text), then the document, the answer, the two
+    answers of a game, the answer and the nugget, or the sentence and the document; see ``texts_digest``. Of a flag the
+    judge's name belongs to them.
 
     Args:
         said: the annotation.
@@ -226,9 +236,11 @@ def texts_now(said: Annotation, data: Dataset, nugget_texts: Mapping[str, str]) 
         nugget_texts: texts by nugget id, for annotations of nuggets.
     """
     query = data.queries.get(said.query_id)
-    texts = [None if query is None else query.text]
+    texts = [None if query is None else query.text if said.kind is Kind.NUGGET else query.thread]
     if said.kind is Kind.RELEVANCE:
         texts.append(data.documents[said.item].text if said.item in data.documents else None)
+    elif said.kind is Kind.SUPPORT:
+        texts += cited_texts(SupportSubject.named(said.query_id, said.item, said.other), data)
     else:
         agents = [said.item, *([said.other] if said.kind in {Kind.VERDICT, Kind.FLAG} else [])]
         given = [data.answers.get((said.query_id, agent)) for agent in agents]

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from arena.calibration.votes import Opinion
 from arena.data.dataset import Dataset
 from arena.data.verdicts import write_verdicts
 from arena.people.files import OUTCOME, read_opinions
 from arena.people.tasks import Banks, nugget_task, texts_now, with_values
+from arena.present.blocks import Board, Section
+from arena.present.numbers import COUNT
+from arena.present.table import Column, Table, records
 from arena.ratings.games import GameVerdict
-from arena.store.annotations import Annotation, Kind, annotator_name
+from arena.stages.support import SupportSubject
+from arena.store import Store
+from arena.store.annotations import Annotation, Annotations, Kind, annotator_name
 from judges.errors import DataError
 from judges.types import Answer, Verdict
 from retrieval_eval.data.tables import write_rows
 from retrieval_eval.data.trec import is_qrels, write_qrels
 from retrieval_eval.nuggets.types import Assignment, Support, count_words, of_empty_answer
 
-TableKind: TypeAlias = Literal[Kind.VERDICT, Kind.RELEVANCE, Kind.CRITERIA, Kind.FLAG]
+TableKind: TypeAlias = Literal[Kind.VERDICT, Kind.RELEVANCE, Kind.CRITERIA, Kind.SUPPORT, Kind.FLAG]
 
 UNKNOWN_TEXTS: Final = "of answers or documents that the tournament does not have"
 UNKNOWN_ANSWERS: Final = "answers that the tournament does not have"
@@ -29,8 +34,9 @@ CHANGED_ANSWERS: Final = "answers with another text than the tournament's"
 UNKNOWN_NUGGETS: Final = "labels of nuggets that the tournament does not have"
 FAILED_LABELS: Final = "labels that failed"
 
+_SUPPORT: Final = ("qid", "agent", "sentence", "did", "support", "annotator")
 _VERDICT = {value: verdict for verdict, value in OUTCOME.items()}
-_LEVEL = {Kind.VERDICT: "verdicts", Kind.RELEVANCE: "labels", Kind.CRITERIA: "criteria"}
+_LEVEL = {Kind.VERDICT: "verdicts", Kind.RELEVANCE: "labels", Kind.CRITERIA: "criteria", Kind.SUPPORT: "support"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +78,10 @@ def write_table(out: Path, kind: TableKind, said: Sequence[Annotation]) -> None:
             for one in said
         )
         write_rows(out, ("qid", "agent_a", "agent_b", "judge", "comment", "annotator", "at"), flags)
+    elif kind is Kind.SUPPORT:
+        subjects = [(one, SupportSubject.named(one.query_id, one.item, one.other)) for one in said]
+        checked = (dict(zip(_SUPPORT, (*subject, one.value, one.annotator), strict=True)) for one, subject in subjects)
+        write_rows(out, _SUPPORT, checked)
     elif is_qrels(out):
         labels: dict[str, dict[str, int]] = {}
         for one in said:
@@ -124,9 +134,18 @@ def _grades(opinions: Sequence[Opinion], names: Mapping[str, str]) -> Iterator[A
 def _annotation(one: Opinion, kind: TableKind, annotator: str) -> Annotation:
     if kind is Kind.RELEVANCE:
         return Annotation(kind, annotator, one.query_id, one.item[0], "", "", int(one.value))
+    if kind is Kind.SUPPORT:
+        agent, place, doc_id = one.item
+        other = SupportSubject(one.query_id, agent, _place(place), doc_id).other
+        return Annotation(kind, annotator, one.query_id, agent, other, "", int(one.value))
     first, second = one.item[::-1] if one.swapped else one.item
     verdict = _VERDICT[-one.value if one.swapped else one.value]
     return Annotation(kind, annotator, one.query_id, first, second, "", verdict)
+
+
+def _place(written: str) -> int:
+    """The place of a sentence; -1, where none stands, for what is no number."""
+    return int(written) if written.isascii() and written.isdigit() else -1
 
 
 def assignments_of(banks: Banks, answers: Iterable[Answer], said: Sequence[Annotation]) -> list[Assignment]:
@@ -176,3 +195,40 @@ def imported_assignments(
 
 def _counted(left_out: Mapping[str, int]) -> dict[str, int]:
     return {what: number for what, number in left_out.items() if number}
+
+
+_COLUMNS: Final = (
+    Column("annotator", "Annotator"),
+    Column("kind", "Kind"),
+    Column("labels", "Labels", COUNT),
+    Column("skipped", "Skipped", COUNT),
+    Column("replaced", "Replaced", COUNT, "Said anew: the later word stands."),
+    Column("last", "Last"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class VoteCounts(Board):
+    """A line for each annotator and kind of what they said."""
+
+    tournament: str
+    table: Table
+
+    def sections(self) -> list[Section]:  # noqa: D102
+        return [Section("votes", "What people said", "", [self.table])]
+
+    def json(self) -> dict[str, Any]:  # noqa: D102
+        return {"tournament": self.tournament, "votes": records(self.table)}
+
+
+def vote_counts(store: Store, tournament: str) -> VoteCounts:
+    """Count a tournament's annotations."""
+    kept = Annotations(store, tournament)
+    latest, rows = kept.latest(), []
+    for (annotator, kind), ever in sorted(Counter((own.annotator, own.kind) for own in kept.history()).items()):
+        own = [said for said in latest if (said.annotator, said.kind) == (annotator, kind)]
+        labels, last = sum(said.value is not None for said in own), max(said.at for said in own)[:19]
+        row = {"annotator": annotator, "kind": kind.value, "labels": labels, "skipped": len(own) - labels}
+        rows.append(row | {"replaced": ever - len(own), "last": last})
+    nobody = f"nobody has said anything of {tournament!r} yet; 'ragleague ui' has a page for it"
+    return VoteCounts(tournament, Table("votes", "", _COLUMNS, rows, () if rows else (nobody,)))

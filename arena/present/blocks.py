@@ -9,8 +9,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 from arena.present.numbers import MISSING, Form, deserved
 from arena.present.picture import Picture
-from arena.present.plain import plain
-from arena.present.table import Table
+from arena.present.table import Table, plain
+from judges.types import Message
 from retrieval_eval.stats.estimate import Estimate
 
 Status: TypeAlias = Literal["passed", "failed", "unknown"]
@@ -146,7 +146,15 @@ class Commands:
     lines: Sequence[str]
 
 
-Block: TypeAlias = Table | Figures | Checks | Verdict | Remarks | Commands | Picture
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """What was said before a query in its conversation, folded under a title; for HTML."""
+
+    messages: Sequence[Message]
+    title: str = "Said before it"
+
+
+Block: TypeAlias = Table | Figures | Checks | Verdict | Remarks | Commands | Thread | Picture
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +190,10 @@ class Board:
     def pictures(self) -> list[Picture]:
         """All pictures."""
         return [block for section in self.sections() for block in section.blocks if isinstance(block, Picture)]
+
+    def checks(self) -> Sequence[Check]:
+        """What must hold for a leaderboard that it stands on to be believed."""
+        return ()
 
     def json(self) -> Any:
         """All there is for programs."""

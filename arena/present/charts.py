@@ -166,7 +166,6 @@ def _points(picture: Chart, *, linked: bool = False) -> alt.LayerChart:
 
 
 def _reach(dot: Dot) -> dict[str, float]:
-    """The ends of a dot's intervals."""
     sides = (("x", dot.x_ends), ("y", dot.y_ends))
     return {f"{axis}_{end}": at for axis, ends in sides if ends for end, at in zip(("low", "high"), ends, strict=True)}
 
@@ -253,7 +252,6 @@ def _matrix(picture: Matrix) -> alt.LayerChart:
 
 
 def _aligned(picture: Aligned) -> alt.HConcatChart:
-    """The panels on the same rows, the first with their names."""
     named = {row: f"{place}  {printable(row)[:_NAME]}" for place, row in enumerate(picture.rows, 1)}
     step = _STEP if len(named) <= _MOST_ROOMY else _STEP // 2
     drawn = []

@@ -7,12 +7,26 @@ import html
 import io
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, TypeAlias, cast
+from xml.etree import ElementTree
 
 from arena.present import markup
-from arena.present.blocks import Block, Check, Checks, Commands, Figure, Figures, Remarks, Section, Status, Verdict
-from arena.present.numbers import counted, printable
+from arena.present.blocks import (
+    Block,
+    Check,
+    Checks,
+    Commands,
+    Figure,
+    Figures,
+    Remarks,
+    Section,
+    Status,
+    Thread,
+    Verdict,
+)
+from arena.present.numbers import counted, encodable, printable
 from arena.present.picture import Picture, Whiskers
 from arena.present.table import Shown, Table, keys, records, shown
 from judges.errors import DataError
@@ -98,6 +112,14 @@ def _commands(block: Commands) -> str:
     return "<pre>{}</pre>".format("\n".join(map(_escaped, block.lines)))
 
 
+def _thread(block: Thread) -> str:
+    """Plain text, as all that comes from outside; nothing where nothing was said."""
+    texts = ["\n".join(map(_escaped, each.text.splitlines())) for each in block.messages]
+    said = "".join(f"<dt>{each.role}</dt><dd>{text}</dd>" for each, text in zip(block.messages, texts, strict=True))
+    name = f"{block.title}: {counted(len(block.messages), 'message')}"
+    return f'<details class="thread"><summary>{_escaped(name)}</summary><dl>{said}</dl></details>' if said else ""
+
+
 def _figure(figure: Figure) -> str:
     interval = f'<dd class="interval">95% interval: {_escaped(figure.interval)}</dd>' if figure.interval else ""
     value, meaning = _escaped(figure.written), _escaped(figure.meaning)
@@ -173,6 +195,7 @@ _DRAWN: Final[Sequence[tuple[type, Callable[[Any], str]]]] = (
     (Verdict, _verdict),
     (Remarks, _remarks),
     (Commands, _commands),
+    (Thread, _thread),
 )
 """What draws each kind of block but pictures."""
 
@@ -247,7 +270,6 @@ def save_plot(path: Path, pictures: Sequence[Picture], title: str) -> None:
 
 
 def _page(pictures: Sequence[Picture], title: str) -> str:
-    """Pictures as an HTML file."""
     head = f'<meta charset="utf-8"><meta name="color-scheme" content="light dark"><title>{_escaped(title)}</title>'
     body, style = "\n".join(map(markup.html, pictures)), f"body {{ font: 16px/1.5 sans-serif; }}{markup.STYLE}"
     return f'<!DOCTYPE html>\n<html lang="en"><head>{head}<style>{style}</style></head><body>\n{body}\n</body></html>\n'
@@ -291,7 +313,7 @@ def _name(column: Shown, row: int) -> str:
 
 
 def _cell(column: Shown, row: int, scale: markup.Scale | None) -> str:
-    cell = _escaped(column.cells[row])
+    cell = "<br>".join(map(_escaped, column.cells[row].replace("\r\n", "\n").split("\n")))
     if column.links:
         cell = markup.linked(_cut(column.cells[row], cell), column.links[row])
     return f"{markup.in_cell(column.drawn[row], scale)}{cell}" if column.drawn else cell
@@ -304,3 +326,39 @@ def _value(column: Shown, row: int) -> str:
 
 def _titled(meaning: str) -> str:
     return f' title="{_escaped(meaning)}"' if meaning else ""
+
+
+Kind: TypeAlias = Literal["", "failure", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A test case.
+
+    Attributes:
+        name, message, text: what was tested, what came of it in a few words, and in full.
+        kind: empty where it passed.
+    """
+
+    name: str
+    message: str
+    text: str
+    kind: Kind = ""
+
+
+def junit(suite: str, cases: Sequence[Case]) -> str:
+    """A test suite as a file."""
+    counts = {f"{kind}s": str(sum(case.kind == kind for case in cases)) for kind in ("failure", "error")}
+    root = ElementTree.Element("testsuite", {"name": suite, "tests": str(len(cases)), **counts})
+    for case in cases:
+        own = ElementTree.SubElement(root, "testcase", classname=_plain(suite), name=_plain(case.name))
+        if case.kind:
+            ElementTree.SubElement(own, case.kind, message=_plain(case.message)).text = _plain(case.text)
+        else:
+            ElementTree.SubElement(own, "system-out").text = _plain(case.text)
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _plain(text: str) -> str:
+    return "".join(one if one == "\n" or one.isprintable() else "�" for one in encodable(text))

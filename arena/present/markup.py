@@ -9,25 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from html import escape
 from importlib import resources
+from os.path import commonprefix
 from typing import TYPE_CHECKING, Final
 
 from arena.present.numbers import printable
-from arena.present.picture import (
-    FLAG,
-    Aligned,
-    Cell,
-    Chart,
-    Grid,
-    Line,
-    Mark,
-    Matrix,
-    Picture,
-    Whiskers,
-    ends_of,
-    safe,
-)
+from arena.present.picture import FLAG, Aligned, Cell, Chart, Grid, Line, Mark, Matrix, Picture, Whiskers, ends_of, safe
 
 if TYPE_CHECKING:
     from arena.present.numbers import Number
@@ -161,17 +150,32 @@ def _matrix(picture: Matrix) -> str:
     kind = "cells" + " dense" * dense + " turned" * any(len(name) >= _LONG for name in picture.columns)
     names = {name: linked(_clamped(name), picture.links.get(name, "")) for name in (*picture.rows, *picture.columns)}
     across = "".join(f'<th scope="col"><span>{names[name]}</span></th>' for name in picture.columns)
-    rows = "".join(
-        f'<tr><th scope="row">{names[row]}</th>'
-        + "".join(_cell(picture.cells.get((row, column)), dense=dense) for column in picture.columns)
-        + "</tr>"
-        for row in picture.rows
-    )
+    rows = ""
+    for row in picture.rows:
+        told, cells = _in_row([picture.cells.get((row, column)) for column in picture.columns], dense=dense)
+        rows += f'<tr{told}><th scope="row">{names[row]}</th>{cells}</tr>'
     return (
         f'<div class="scroll" role="region" tabindex="0" aria-label="{_text(picture.words)}"><table class="{kind}">'
         f'<thead><tr><th scope="col" class="corner">{_text(picture.corner)}</th>{across}</tr></thead>'
         f"<tbody>{rows}</tbody></table></div>"
     )
+
+
+def _in_row(cells: Sequence[Cell | None], *, dense: bool) -> tuple[str, str]:
+    """The cells of a row, and an attribute for the row.
+
+    A browser takes long over thousands of attributes and links. So where dense cells lead on, the row says where to and
+    what they tell, a line for each behind two that all have in common. The page makes a link of the one pointed at.
+    """
+    known = [cell for cell in cells if cell is not None]
+    if not (dense and known and all(safe(cell.link) for cell in known)):
+        return "", "".join(_cell(cell, dense=dense) for cell in cells)
+    sides = zip(*((cell.link, printable(cell.told)) for cell in known), strict=True)
+    to, told = map(commonprefix, sides)
+    lines = [cell and f"{cell.link.removeprefix(to)} {printable(cell.told).removeprefix(told)}" for cell in cells]
+    attribute = escape("\n".join([to, told, *(line or "" for line in lines)]))
+    alone = (cell and replace(cell, told="", link="") for cell in cells)
+    return f' data-cells="{attribute}"', "".join(_cell(cell, dense=True) for cell in alone)
 
 
 def _cell(cell: Cell | None, *, dense: bool) -> str:
@@ -182,9 +186,8 @@ def _cell(cell: Cell | None, *, dense: bool) -> str:
     kind = f' class="{" ".join([*kinds, *["apart"] * cell.bold])}"' if kinds or cell.bold else ""
     told = f' title="{_text(cell.told)}"' if cell.told else ""
     figure = _text(cell.figure)
-    if dense:  # one element each, as a browser takes long over thousands; the page makes a link of the one pointed at
-        to = f' data-to="{escape(cell.link)}"' if safe(cell.link) else ""
-        return f"<td{kind}{told}{to}>{figure}</td>"
+    if dense:
+        return f"<td{kind}{told}>{figure}</td>"
     small = f"<small>{_text(cell.below)}</small>" if cell.below else ""
     return f"<td{kind}{told}>{linked(figure, cell.link)}{small}</td>"
 
@@ -210,13 +213,14 @@ def _aligned(picture: Aligned) -> str:
     rows = ""
     for place, row in enumerate(picture.rows, 1):
         name = linked(_clamped(row), picture.links.get(row, ""))
-        rows += f'<tr><th scope="row"><span class="rank">{place}</span> {name}</th>'
+        told, drawn = "", ""
         for panel, own in zip(picture.panels, scales, strict=True):
             if isinstance(panel, Grid):
-                rows += "".join(_cell(panel.cells.get((row, column)), dense=dense) for column in picture.rows)
+                told, cells = _in_row([panel.cells.get((row, column)) for column in picture.rows], dense=dense)
+                drawn += cells
             elif own is not None:
-                rows += _in_strip(panel.marks.get(row), panel.form, own, dense=dense)
-        rows += "</tr>"
+                drawn += _in_strip(panel.marks.get(row), panel.form, own, dense=dense)
+        rows += f'<tr{told}><th scope="row"><span class="rank">{place}</span> {name}</th>{drawn}</tr>'
     kind = "cells aligned" + " dense" * dense
     return (
         f'<div class="scroll" role="region" tabindex="0" aria-label="{_text(picture.words)}"><table class="{kind}">'

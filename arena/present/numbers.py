@@ -203,6 +203,8 @@ def _decimals(value: float, fewest: int) -> int:
 
 def printable(text: str) -> str:
     """The text on one line: what would move the cursor or command the terminal is shown as an escape."""
+    if text.isprintable():
+        return text
     return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
 
 

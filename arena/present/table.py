@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, fields, is_dataclass, replace
+from enum import Enum
+from typing import Any, Final, NamedTuple
 
-from arena.present.glossary import TERMS
 from arena.present.numbers import COUNT, MISSING, WORDS, Form, Number, bracketed, deserved
-from arena.present.plain import plain
-from retrieval_eval.stats.estimate import Estimate
+from retrieval_eval.stats.estimate import PROVENANCE, Coefficient, Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,3 +183,114 @@ def _fields(table: Table, row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
                 low, high = column.ends(row)
                 yield f"{column.key}_low", plain(low)
                 yield f"{column.key}_high", plain(high)
+
+
+TERMS: Final[Mapping[str, str]] = {
+    "95% interval": "Made so that it holds the true figure in 95 of 100 repetitions with other queries.",
+    "Agent": "A system under evaluation: what answers the queries.",
+    "Agrees with a vote": "How often the judge says what a person said, in percent.",
+    "Alpha": "Krippendorff's alpha: 1 is full agreement, 0 no more than chance.",
+    "Alpha, ordinal": "Krippendorff's alpha of labels with an order: the farther apart two are, the more it counts.",
+    "Bradley-Terry": "Strength in points that best explains all games at once. 100 points more is 64 % of the decided "
+    "games; 400 more is 10 to 1.",
+    "Bias": "Mean of the judge's figures less people's.",
+    "Coverage": "Share of what was wanted that is there.",
+    "Decided": "Share of the games with a winner.",
+    "Elo": "Mean Elo rating over many random orders of the same games.",
+    "Failed": "The judge gave no usable reply, also when asked again. A failure is never counted as a label.",
+    "Games": "Rated games: both orders of a pair on a query count as one; with a position term every verdict is one.",
+    "Grade": "How well a passage answers an exam item, as the judge grades it.",
+    "Group": "Agents that share a letter cannot be told apart; tests are corrected for the number of pairs.",
+    "Judge": "The language model, or other program, that compares answers or labels documents.",
+    "Judges differ": "Share of the games of several judges on which they do not agree.",
+    "Kappa": "Cohen's kappa: agreement beyond chance. 1 is full agreement, 0 no more than chance.",
+    "Kappa, linear": "Cohen's kappa in which a disagreement counts by its distance.",
+    "Kappa, quadratic": "Cohen's kappa in which a disagreement counts by the square of its distance.",
+    "Kendall's tau": "Whether two rankings put the agents in one order: 1 the same, 0 unrelated, -1 the reverse.",
+    "Kendall's tau-b": "Rank correlation of values with ties: 1 the same order, 0 unrelated, -1 the reverse.",
+    "Label": "How relevant a document is to a query: 0 is not relevant, higher is more relevant.",
+    "Left": "Wanted, and not asked for yet.",
+    "Lost": "Rated games that the agent lost.",
+    "Mean label": "Mean of the labels of the agent's documents; failed ones are left out.",
+    "Nugget": "A fact that a good answer to the query states.",
+    "Order noise": "Standard deviation of Elo over the orders of the games. It says how much the order of play "
+    "matters, not how sure the rating is: it is no confidence interval.",
+    "Orders": "Whether the verdicts of the two orders differ: each game is judged twice, with the answers exchanged.",
+    "Orders agree": "Share of the games judged in both orders that ended alike in both.",
+    "Orders differ": "Share of the games judged in both orders whose verdicts differ.",
+    "p, corrected": "How likely so clear a difference would be between equals, corrected for the number of pairs "
+    "(Holm). Small is significant.",
+    "Pearson": "Pearson's correlation: 1 is a rising line, 0 unrelated, -1 a falling line.",
+    "Percent": "Share of its games against the other agent that the agent took, in percent.",
+    "Query": "The question that all agents answered.",
+    "Rank": "One more than the number of agents with a higher rating.",
+    "Ranks (95%)": "All agents' true ranks lie in these at once, at 95% confidence.",
+    "Result": "How the rated game ended, both orders together.",
+    "Same label": "Share of the documents with both labels where the two are equal.",
+    "Separation": "Spread times agreement: how much more of the points on this query goes to an agent that is one "
+    "standard deviation better on all others. Below 0, the query turns the order round.",
+    "Spearman": "Spearman's rank correlation: 1 the same order, 0 unrelated, -1 the reverse.",
+    "Spearman's rho": "Rank correlation: 1 the same order, 0 unrelated, -1 the reverse.",
+    "Spread": "Standard deviation of the agents' shares of points on the query; 0 where all are alike.",
+    "Tied": "Rated games without a winner.",
+    "Weight": "How much an item counts in the score.",
+    "Won": "Rated games that the agent won.",
+}
+"""By heading."""
+
+
+_DECIMALS = 6
+"""Fewer than floating point has, so that equal figures are equal bytes on every machine."""
+
+
+class Exact(float):
+    """A number written with all digits that it has, such as a tiny probability."""
+
+
+def plain(value: Any, decimals: int = _DECIMALS) -> Any:
+    """A value without our own types: fields of dataclasses by name, arrays as lists, NaN as nothing.
+
+    Numbers that shall have more ``decimals`` than others keep them from then on.
+    """
+    if value is None or isinstance(value, bool | str | int | Enum | Exact):
+        return value.value if isinstance(value, Enum) else value
+    if isinstance(value, float):
+        shown = round(value, decimals) + 0.0  # -0.0 becomes 0.0
+        return None if math.isnan(value) else Exact(shown) if decimals > _DECIMALS else shown
+    if isinstance(value, Mapping):
+        return {str(plain(key)): plain(inner, decimals) for key, inner in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        left_out = PROVENANCE if isinstance(value, Estimate) else ()
+        return {
+            own.name: plain(getattr(value, own.name), decimals) for own in fields(value) if own.name not in left_out
+        }
+    values = value.tolist() if hasattr(value, "tolist") else value  # of numpy
+    if not isinstance(values, Iterable):
+        return plain(values, decimals)
+    return [plain(inner, decimals) for inner in (sorted(values) if isinstance(values, set | frozenset) else values)]
+
+
+def flat(record: Any) -> dict[str, Any]:
+    """The fields of a dataclass or mapping, where an estimate becomes ``KEY``, ``KEY_low`` and ``KEY_high``.
+
+    A correlation has ``KEY_p`` as well.
+    """
+    own = (
+        record.items()
+        if isinstance(record, Mapping)
+        else ((at.name, getattr(record, at.name)) for at in fields(record))
+    )
+    found: dict[str, Any] = {}
+    for name, value in own:
+        if isinstance(value, Estimate):
+            found |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high}
+            if isinstance(value, Coefficient):
+                found[f"{name}_p"] = value.p_value
+        else:
+            found[name] = value
+    return found
+
+
+def json_text(value: Any) -> str:
+    """Machine output: sorted keys and plain ASCII, so that equal values are equal bytes."""
+    return json.dumps(plain(value), indent=2, sort_keys=True, ensure_ascii=True, allow_nan=False)

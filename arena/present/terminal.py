@@ -166,5 +166,4 @@ def _made(columns: Sequence[Shown], how: _How, *, widest: bool = False) -> Grid:
 
 
 def _width(text: str) -> int:
-    """Characters of its longest line."""
     return max(map(cell_len, text.split("\n")))

@@ -111,9 +111,8 @@ def next_games(
     """
     so_far = decision(outcomes, settings)
     played = fixtures.played(asked)
-    budget = settings.batch
-    if settings.max_games is not None:
-        budget = min(budget, settings.max_games - len(asked))
+    left = len(fixtures) if settings.max_games is None else settings.max_games - len(asked)
+    budget = min(settings.batch, left)
     if so_far.decided or budget <= 0:
         return []
     known = belief(outcomes)
@@ -122,7 +121,10 @@ def next_games(
     while len(batch) < budget and (eligible := needed & (played < fixtures.available)).any():
         gain = np.round(log_gain(*known.gap(fixtures.a, fixtures.b)), _DIGITS)
         pair = int(np.argmax(np.where(eligible, gain, -np.inf)))
-        batch.append(fixtures.meeting(pair, int(played[pair])))
+        chosen = fixtures.meetings(pair, int(played[pair]))
+        if len(batch) + len(chosen) > left:
+            break  # half a conversation would be evidence that changes later
+        batch += chosen
         known.expect_game(int(fixtures.a[pair]), int(fixtures.b[pair]))
         played[pair] += 1
     return batch
@@ -157,22 +159,30 @@ class Meeting(NamedTuple):
 class Fixtures:
     """All meetings that are possible.
 
+    Two agents meet on all turns of a conversation that both answered before they meet in another one: it is
+    conversations that are independent.
+
     Attributes:
         agents: names, sorted.
         a, b: agents of each pair, a < b, in an order drawn by the seed, shape (pairs,).
-        available: queries that both agents of each pair answered, shape (pairs,).
+        available: queries, or conversations, in which both agents of each pair answered, shape (pairs,).
     """
 
-    def __init__(self, answering: Mapping[str, Sequence[str]], seed: int) -> None:
+    def __init__(
+        self, answering: Mapping[str, Sequence[str]], seed: int, clusters: Mapping[str, str] | None = None
+    ) -> None:
         """Draw the order.
 
         Args:
             answering: for each query the agents that answered it.
             seed: of the draw.
+            clusters: the conversation of each query that is a turn of one.
         """
         self.agents = tuple(sorted({agent for present in answering.values() for agent in present}))
         number = {agent: code for code, agent in enumerate(self.agents)}
-        self._queries = sorted(answering, key=lambda query_id: (_drawn(seed, query_id), query_id))
+        self._cluster = {query_id: (clusters or {}).get(query_id, query_id) for query_id in answering}
+        drawn = {cluster: (_drawn(seed, cluster), cluster) for cluster in self._cluster.values()}
+        self._queries = sorted(answering, key=lambda query_id: drawn[self._cluster[query_id]])  # turns in their order
         self._present = np.zeros((len(self._queries), len(self.agents)), np.bool_)
         for row, query_id in enumerate(self._queries):
             self._present[row, [number[agent] for agent in answering[query_id]]] = True
@@ -182,30 +192,36 @@ class Fixtures:
         self.b: Ints
         self.a, self.b = np.array(pairs, np.int32).reshape(-1, 2).T
         common = self._present.T.astype(np.int32) @ self._present.astype(np.int32)
+        self._orders: dict[int, list[list[str]]] = {}
         self.available: Ints = common[self.a, self.b]
+        self._meetings = int(self.available.sum())
+        if clusters:
+            self.available = np.array([len(self._order(pair)) for pair in range(len(pairs))], np.int32)
         self._number = {self._names(pair): pair for pair in range(len(pairs))}
-        self._orders: dict[int, list[str]] = {}
 
     def __len__(self) -> int:
         """All meetings together."""
-        return int(self.available.sum())
+        return self._meetings
 
-    def meeting(self, pair: int, nth: int) -> Meeting:
-        """The ``nth`` meeting of a pair, from 0."""
-        return Meeting(self._order(pair)[nth], *self._names(pair))
+    def meetings(self, pair: int, nth: int) -> list[Meeting]:
+        """The ``nth`` query or conversation of a pair, from 0: a meeting for each turn."""
+        return [Meeting(query_id, *self._names(pair)) for query_id in self._order(pair)[nth]]
 
     def played(self, meetings: Sequence[Meeting]) -> Ints:
-        """How many meetings of each pair are among these, shape (pairs,)."""
-        pairs = [self._number[meeting.agent_a, meeting.agent_b] for meeting in meetings]
-        return np.bincount(pairs, minlength=self.a.size).astype(np.int32)
+        """On how many of ``available`` each pair has met in these, shape (pairs,)."""
+        met = {(self._number[own.agent_a, own.agent_b], self._cluster[own.query_id]) for own in meetings}
+        return np.bincount([pair for pair, _ in met], minlength=self.a.size).astype(np.int32)
 
-    def _order(self, pair: int) -> list[str]:
+    def _order(self, pair: int) -> list[list[str]]:
         if pair not in self._orders:
             both = self._present[:, self.a[pair]] & self._present[:, self.b[pair]]
             # Starting places are spread evenly, so that the first round of all pairs touches each query alike.
             start = pair * len(self._queries) // self.a.size
             places = np.roll(np.arange(len(self._queries)), -start)
-            self._orders[pair] = [self._queries[place] for place in places[both[places]]]
+            turns: dict[str, list[int]] = {}
+            for place in places[both[places]].tolist():
+                turns.setdefault(self._cluster[self._queries[place]], []).append(place)
+            self._orders[pair] = [[self._queries[place] for place in sorted(own)] for own in turns.values()]
         return self._orders[pair]
 
     def _names(self, pair: int) -> tuple[str, str]:

@@ -8,15 +8,14 @@ counts, and every sample's maximum is found from the point estimate.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from arena.ratings.bradley_terry import BradleyTerry
-from arena.ratings.counts import ClusterCounts, PairCounts, cluster_counts
+from arena.ratings.counts import PairCounts, cluster_counts, weighted
 from arena.ratings.existence import unsettled
-from arena.ratings.games import Floats, Games
+from arena.ratings.games import Floats, Games, Unit
 from arena.ratings.likelihood import Sums, gradient, maximise, sums
 
 _CELLS_IN_MEMORY = 2_000_000
@@ -44,7 +43,7 @@ class Bootstrap:
     """
 
     samples: Floats
-    by: Literal["query", "game"]
+    by: Unit
     units: int
     without_maximum: int
     not_converged: int
@@ -86,17 +85,18 @@ def bootstrap(
     clusters = None
     if by_query and games.cluster is not None:
         clusters = cluster_counts(games, fitted.counts, ordered=fitted.form.position)
-    units = clusters.clusters if clusters else round(float(fitted.counts.games.sum()))
+    units = clusters.shape[1] if clusters is not None else round(float(fitted.counts.games.sum()))
     if units < 2 or samples < 1:
         return None
     drawn = np.empty((samples, fitted.form.size))
     without = failed = 0
     inverse = np.asarray(np.linalg.inv(fitted.curvature()), np.float64)
-    chunk = max(1, _CELLS_IN_MEMORY // max(3 * fitted.counts.a.size, units if clusters else 1))
+    chunk = max(1, _CELLS_IN_MEMORY // max(3 * fitted.counts.a.size, units if clusters is not None else 1))
     for start in range(0, samples, chunk):
         size = min(chunk, samples - start)
-        if clusters:
-            counts = fitted.counts.replaced(*clusters.weighted(_weights(clusters, size, rng)))
+        if clusters is not None:
+            weights = rng.multinomial(units, np.full(units, 1 / units), size=size).astype(np.float64)
+            counts = fitted.counts.replaced(*weighted(clusters, weights))
         else:
             counts = _by_game(fitted, units, size, rng)
         prior = _prior(fitted, counts)
@@ -104,7 +104,7 @@ def bootstrap(
         without, failed = without + int(prior.any(axis=1).sum()), failed + int((~converged).sum())
     ratings = fitted.to_points(drawn)
     blind = bool(fitted.problems) or bool((ratings.std(axis=0) < 1e-6).all())
-    by: Literal["query", "game"] = "query" if clusters else "game"
+    by: Unit = "query" if clusters is not None else "game"
     of_model = _model_draws(fitted, samples, rng) if blind else None
     return Bootstrap(ratings, by, units, without, failed, of_model)
 
@@ -112,10 +112,8 @@ def bootstrap(
 def refitted(games: Games, fitted: BradleyTerry, weights: Floats) -> Floats:
     """Ratings where every game counts as often as its query in each sample.
 
-    Args:
-        games: the games that ``fitted`` comes from.
-        fitted: the point estimate.
-        weights: of queries as ``games.cluster`` numbers them, shape (samples, queries).
+    ``fitted`` comes from these games; ``weights`` are of queries as ``games.cluster`` numbers them, shape (samples,
+    queries).
 
     Returns:
         In points, shape (samples, agents).
@@ -124,17 +122,11 @@ def refitted(games: Games, fitted: BradleyTerry, weights: Floats) -> Floats:
     own = weights[:, np.unique(np.asarray(games.cluster))]
     inverse = np.asarray(np.linalg.inv(fitted.curvature()), np.float64)
     drawn = np.empty((len(own), fitted.form.size))
-    chunk = max(1, _CELLS_IN_MEMORY // max(3 * fitted.counts.a.size, clusters.clusters))
+    chunk = max(1, _CELLS_IN_MEMORY // max(3 * fitted.counts.a.size, clusters.shape[1]))
     for start in range(0, len(own), chunk):
-        counts = fitted.counts.replaced(*clusters.weighted(own[start : start + chunk]))
+        counts = fitted.counts.replaced(*weighted(clusters, own[start : start + chunk]))
         drawn[start : start + chunk], _ = _refit(fitted, counts, _prior(fitted, counts), inverse)
     return fitted.to_points(drawn)
-
-
-def _weights(clusters: ClusterCounts, size: int, rng: np.random.Generator) -> Floats:
-    """How often each cluster counts in each sample, shape (samples, clusters)."""
-    number = clusters.clusters
-    return rng.multinomial(number, np.full(number, 1 / number), size=size).astype(np.float64)
 
 
 def _by_game(fitted: BradleyTerry, units: int, size: int, rng: np.random.Generator) -> PairCounts:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import get_args
 
 import numpy as np
 import scipy
@@ -46,12 +45,6 @@ class BradleyTerrySettings:
     prior_games: float = 1.0
     max_iterations: int = 100
     tolerance: float = 1e-8
-
-    def __post_init__(self) -> None:
-        if self.ties not in get_args(TieModel):
-            raise ValueError(f"ties must be one of {', '.join(get_args(TieModel))}, not {self.ties!r}")
-        if not (self.scale > 0 and self.prior_games > 0 and self.max_iterations > 0 and self.tolerance > 0):
-            raise ValueError("scale, prior_games, max_iterations and tolerance must be positive")
 
     @property
     def points(self) -> float:
@@ -220,9 +213,7 @@ def sandwich(games: Games, fitted: BradleyTerry, *, by_query: bool = True) -> Sa
 def cluster_scores(games: Games, fitted: BradleyTerry) -> Floats:
     """Gradient of each query's log-likelihood at the fit, shape (queries, parameters).
 
-    Args:
-        games: with queries; those that hold a game come in ascending order.
-        fitted: comes from ``games``.
+    Queries that hold a game come in ascending order.
     """
     form, pairs = fitted.form, fitted.counts
     cell = game_cells(games, pairs, ordered=form.position)

@@ -47,32 +47,6 @@ class PairCounts:
         return PairCounts(self.agents, self.a, self.b, wins_a, wins_b, ties)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ClusterCounts:
-    """Outcomes per cluster (query) and pair.
-
-    Attributes:
-        cells: sparse, shape (3 x pairs, clusters): wins of the pairs' first agents, of their second, and ties.
-    """
-
-    cells: scipy.sparse.csr_array
-
-    @property
-    def clusters(self) -> int:
-        """Number of clusters that hold a game."""
-        return int(self.cells.shape[1])
-
-    def weighted(self, weights: Floats) -> tuple[Floats, Floats, Floats]:
-        """Wins of a, wins of b and ties of each pair if cluster q counts ``weights[s, q]`` times in sample s.
-
-        Returns:
-            Three arrays of shape (samples, pairs), samples last in memory.
-        """
-        counted = self.cells @ np.ascontiguousarray(weights.T, np.float64)
-        pairs = len(counted) // 3
-        return counted[:pairs].T, counted[pairs : 2 * pairs].T, counted[2 * pairs :].T
-
-
 def pair_counts(games: Games, *, ordered: bool) -> PairCounts:
     """Collapse games to one sample of counts; ``ordered`` keeps (a, b) and (b, a) apart.
 
@@ -92,10 +66,7 @@ def pair_counts(games: Games, *, ordered: bool) -> PairCounts:
 def game_cells(games: Games, counts: PairCounts, *, ordered: bool) -> NDArray[np.int64]:
     """Outcome and pair of each game as one number: 0.. for a win of a, from ``pairs`` on of b, then ties, shape (n,).
 
-    Args:
-        games: the games that ``counts`` comes from.
-        counts: their pairs.
-        ordered: as ``counts`` was made.
+    ``counts`` are of the same games, and made with the same ``ordered``.
     """
     code, outcome = _oriented(games, ordered)
     known = counts.a.astype(np.int64) * counts.agents + counts.b
@@ -129,8 +100,10 @@ def game_clusters(games: Games) -> tuple[NDArray[np.int64], int]:
     return cluster, found.size
 
 
-def cluster_counts(games: Games, counts: PairCounts, *, ordered: bool) -> ClusterCounts:
-    """The same counts split by cluster.
+def cluster_counts(games: Games, counts: PairCounts, *, ordered: bool) -> scipy.sparse.csr_array:
+    """The same counts split by cluster (query), sparse, shape (3 x pairs, clusters that hold a game).
+
+    Rows are wins of the pairs' first agents, of their second, and ties.
 
     Raises:
         ValueError: the games have no cluster.
@@ -138,7 +111,18 @@ def cluster_counts(games: Games, counts: PairCounts, *, ordered: bool) -> Cluste
     cluster, clusters = game_clusters(games)
     cells = game_cells(games, counts, ordered=ordered).astype(np.int32)
     shape = (3 * counts.a.size, clusters)
-    return ClusterCounts(scipy.sparse.csr_array((games.weights, (cells, cluster.astype(np.int32))), shape=shape))
+    return scipy.sparse.csr_array((games.weights, (cells, cluster.astype(np.int32))), shape=shape)
+
+
+def weighted(cells: scipy.sparse.csr_array, weights: Floats) -> tuple[Floats, Floats, Floats]:
+    """Wins of a, wins of b and ties of each pair if cluster q counts ``weights[s, q]`` times in sample s.
+
+    Returns:
+        Three arrays of shape (samples, pairs), samples last in memory.
+    """
+    counted = cells @ np.ascontiguousarray(weights.T, np.float64)
+    pairs = len(counted) // 3
+    return counted[:pairs].T, counted[pairs : 2 * pairs].T, counted[2 * pairs :].T
 
 
 def _oriented(games: Games, ordered: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -34,15 +34,14 @@ from arena.ratings.likelihood import (
 _LIST_ITEM = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+", re.MULTILINE)
 _CITATION = re.compile(r"\[\d+(?:\s*,\s*\d+)*\]")
 _CONFIDENT = re.compile(
-    r"\b(?:certainly|clearly|definitely|obviously|undoubtedly|always|never|surely|without (?:a )?doubt|of course)\b",
-    re.I,
+    r"\b(?:certainly|clearly|definitely|obviously|undoubtedly|always|never|surely|without (?:a )?doubt|of course)\b"
 )
 
 QUALITIES: Final[Mapping[str, Callable[[str], float]]] = {
     "log_length": lambda text: float(np.log(max(1, len(text.split())))),
     "list_items": lambda text: float(len(_LIST_ITEM.findall(text))),
     "citations": lambda text: float(len(_CITATION.findall(text))),
-    "confident_words": lambda text: float(len(_CONFIDENT.findall(text))),
+    "confident_words": lambda text: float(len(_CONFIDENT.findall(text.lower()))),
 }
 """By name, of an answer's text; lengths are in words."""
 
@@ -61,7 +60,6 @@ class Effect:
     """What a covariate is worth.
 
     Attributes:
-        name: of the covariate.
         points: rating points per unit of its difference.
         sd: standard error by the sandwich, clustered by query; ``None`` where a single query (game) shows no variation.
     """

@@ -37,12 +37,6 @@ class EloSettings:
     tournaments: int = 500
     seed: int = 0
 
-    def __post_init__(self) -> None:
-        if self.k <= 0 or self.scale <= 0:
-            raise ValueError("k and scale must be positive")
-        if self.tournaments < 1 or self.seed < 0:
-            raise ValueError("tournaments must be at least 1 and the seed not negative")
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EloRatings:

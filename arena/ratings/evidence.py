@@ -48,7 +48,6 @@ import scipy
 from numpy.typing import NDArray
 
 from arena.ratings.games import Floats, Games
-from judges.errors import InputError
 from retrieval_eval.stats import paired
 
 STAKES: Floats = 2 * paired.STAKES
@@ -56,7 +55,9 @@ STAKES: Floats = 2 * paired.STAKES
 
 
 def outcomes_of(games: Games, agents: Sequence[str]) -> Games:
-    """One outcome in [0, 1] for each query and pair: the mean over its games, several if several judges decide.
+    """One outcome in [0, 1] for each cluster and pair: the mean over its games.
+
+    These are several if several judges decide, or if the cluster is a conversation of several turns.
 
     Args:
         games: reconciled games; their query must be known.
@@ -117,14 +118,6 @@ class AdaptiveSettings:
     batch: int = 60
     max_games: int | None = None
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.decide not in ("order", "top"):
-            raise InputError(f"decide must be 'order' or 'top', not {self.decide!r}")
-        if not 0 < self.confidence < 1:
-            raise InputError(f"confidence must lie between 0 and 1, not {self.confidence}")
-        if self.batch < 1 or (self.max_games is not None and self.max_games < 1):
-            raise InputError("batch and max_games must be at least 1")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -38,13 +38,7 @@ class Problem:
 
 
 def problems(form: Form, counts: PairCounts, names: Sequence[str]) -> tuple[Problem, ...]:
-    """Everything that keeps the maximum of one sample of counts from existing; empty if it exists.
-
-    Args:
-        form: the parameters of the model.
-        counts: one sample.
-        names: the agents' names.
-    """
+    """Everything that keeps the maximum of one sample of counts from existing; empty if it exists."""
     found = [*_between_components(counts, names), *_within_components(counts, names)]
     if not found and form.tie_parameter(counts)[0] and not _any_winner(counts):
         found = [Problem("ties", tuple(names), "every game is a tie, so nothing sets the agents apart")]

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from arena.ratings.bradley_terry import BradleyTerry, bradley_terry, single_game_slopes
 from arena.ratings.counts import game_cells
-from arena.ratings.games import Floats, Games
-from arena.ratings.results import AgentRating, Fragility, RatingSettings, Unit
+from arena.ratings.games import Floats, Games, Unit
+from arena.ratings.results import AgentRating, Fragility, RatingSettings
 
 _RESOLUTION = 1e-6
 """Ratings closer than this many points are equal."""
@@ -57,11 +57,6 @@ class Flip:
     tried: int
     removed: tuple[int, ...]
 
-    @property
-    def share(self) -> float | None:
-        """Of all units, ``None`` where the count is not known."""
-        return None if self.count is None else self.count / self.units
-
 
 def fragilities(
     games: Games,
@@ -69,34 +64,32 @@ def fragilities(
     rows: Sequence[AgentRating],
     settings: RatingSettings,
     queries: tuple[str, ...] | None,
+    *,
+    by: Unit = "query",
 ) -> tuple[Fragility, ...]:
     """How fragile the lead and the order of neighbours are, as far as the settings ask: by game and by query.
 
-    Args:
-        games: those that ``fitted`` comes from.
-        fitted: the ratings.
-        rows: the agents, best first.
-        settings: which orders, and whether by query too, where queries are known.
-        queries: their names.
+    ``fitted`` comes from ``games``, ``rows`` are the agents, best first, and ``queries`` name the games' clusters,
+    which are ``by``.
     """
     if settings.fragility == "none":
         return ()
     few = len(rows) <= _FEW_AGENTS and len(games) <= _FEW_GAMES
     all_pairs = settings.fragility == "neighbours" or (settings.fragility == "auto" and few)
     units: tuple[Unit, ...] = ("game", "query") if settings.cluster else ("game",)
-    single, decks = _Deck(games, fitted, None), [_deck(games, fitted, unit) for unit in units]
-    found: list[tuple[str, Flip | None]] = [("leader", _leader_flip(deck, single)) for deck in decks if deck]
+    single, decks = Deck(games, fitted, None), [deck_of(games, fitted, unit) for unit in units]
+    found: list[tuple[str, Flip | None]] = [("leader", leader_flip(deck, single)) for deck in decks if deck]
     for two in itertools.pairwise(row.agent for row in rows) if all_pairs else ():
-        found += [("neighbours", _pair_flip(deck, *two)) for deck in decks if deck]
+        found += [("neighbours", pair_flip(deck, *two)) for deck in decks if deck]
     return tuple(
         Fragility(
             change="leader" if change == "leader" else "neighbours",
             ahead=flip.ahead,
             behind=flip.behind,
-            unit=flip.unit,
+            unit=by if flip.unit == "query" else "game",
             units=flip.units,
             count=flip.count,
-            share=flip.share,
+            share=None if flip.count is None else flip.count / flip.units,
             tried=flip.tried,
             queries=tuple(queries[number] for number in flip.removed) if queries and flip.unit == "query" else (),
         )
@@ -105,26 +98,12 @@ def fragilities(
     )
 
 
-def leader_flip(
-    games: Games, fitted: BradleyTerry, unit: Unit, *, largest_share: float = _LARGEST_SHARE
-) -> Flip | None:
-    """The fewest games or queries without which another agent leads.
+def leader_flip(deck: Deck, single: Deck, largest_share: float = _LARGEST_SHARE) -> Flip | None:
+    """The fewest units without which another agent leads; ``None`` where nobody else is there.
 
-    Args:
-        games: those that ``fitted`` comes from, each of whole weight.
-        fitted: ratings of at least two agents.
-        unit: what to leave out.
-        largest_share: of all units, beyond which an order is not fragile and the search ends.
-
-    Returns:
-        ``None`` where there is no such unit: games without queries, or fractions of games.
+    ``single`` is the deck of single games, which says who is nearest; beyond ``largest_share`` of all units an order is
+    not fragile and the search ends.
     """
-    deck = _deck(games, fitted, unit)
-    return None if deck is None else _leader_flip(deck, _Deck(games, fitted, None), largest_share)
-
-
-def _leader_flip(deck: _Deck, single: _Deck, largest_share: float = _LARGEST_SHARE) -> Flip | None:
-    """``single`` is the deck of single games, which says who is nearest; ``None`` where nobody else is there."""
     ratings = deck.fitted.ratings
     leader = int(ratings.argmax())
     others = [agent for agent in range(ratings.size) if agent != leader]
@@ -145,19 +124,8 @@ def _leader_flip(deck: _Deck, single: _Deck, largest_share: float = _LARGEST_SHA
     return best
 
 
-def pair_flip(
-    games: Games, fitted: BradleyTerry, one: str, other: str, unit: Unit, *, largest_share: float = _LARGEST_SHARE
-) -> Flip | None:
-    """The fewest games or queries without which two agents change places; arguments and result as ``leader_flip``.
-
-    Raises:
-        ValueError: an agent is not among those rated.
-    """
-    deck = _deck(games, fitted, unit)
-    return None if deck is None else _pair_flip(deck, one, other, largest_share)
-
-
-def _pair_flip(deck: _Deck, one: str, other: str, largest_share: float = _LARGEST_SHARE) -> Flip:
+def pair_flip(deck: Deck, one: str, other: str, largest_share: float = _LARGEST_SHARE) -> Flip:
+    """The fewest units without which two agents change places."""
     ratings = deck.fitted.ratings
     first, second = (deck.fitted.agents.index(name) for name in (one, other))
     ahead, behind = (first, second) if ratings[first] >= ratings[second] else (second, first)
@@ -168,15 +136,14 @@ def _pair_flip(deck: _Deck, one: str, other: str, largest_share: float = _LARGES
     return _flip(deck, ahead, behind, turned, largest_share)
 
 
-def _deck(games: Games, fitted: BradleyTerry, unit: Unit) -> _Deck | None:
+def deck_of(games: Games, fitted: BradleyTerry, unit: Unit) -> Deck | None:
+    """The games by this unit; ``None`` where there is none: games without queries, or fractions of games."""
     if not games.are_whole or (unit == "query" and games.cluster is None):
         return None
-    return _Deck(games, fitted, games.cluster if unit == "query" else None)
+    return Deck(games, fitted, games.cluster if unit == "query" else None)
 
 
-def _flip(
-    deck: _Deck, ahead: int, behind: int, overtaker: Callable[[Floats], int | None], largest_share: float
-) -> Flip:
+def _flip(deck: Deck, ahead: int, behind: int, overtaker: Callable[[Floats], int | None], largest_share: float) -> Flip:
     """``overtaker`` names the agent that went ahead, ``None`` if none did, from the ratings of what is left."""
     names, unit = deck.fitted.agents, deck.unit
     if deck.fitted.ratings[ahead] - deck.fitted.ratings[behind] <= _RESOLUTION:
@@ -211,7 +178,7 @@ def _fewest(holds: Callable[[int], bool], guess: int, limit: int) -> int | None:
     return high
 
 
-class _Deck:
+class Deck:
     """Games as counts of kinds: kind k is a win of the first agent, of the second, or a tie, of pair k mod pairs."""
 
     def __init__(self, games: Games, fitted: BradleyTerry, cluster: NDArray[np.int32] | None) -> None:
@@ -312,7 +279,7 @@ class _Queue:
             first two turn on the same.
     """
 
-    deck: _Deck
+    deck: Deck
     order: NDArray[np.intp]
     influence: Floats
     number: NDArray[np.int64]

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -28,6 +28,8 @@ from judges.types import Verdict
 WinAndTie: TypeAlias = Literal["tie", "win"]
 Ints: TypeAlias = NDArray[np.int32]
 Floats: TypeAlias = NDArray[np.float64]
+Unit: TypeAlias = Literal["query", "conversation", "game"]
+"""What is independent of the others, drawn, or left out."""
 
 NO_SPREAD: Final = 1e-3
 """A standard error below so many points is the noise of fitting: the games never vary."""
@@ -67,6 +69,9 @@ class VerdictTable:
         judges: names, sorted; ``judge`` indexes them.
         outcome: 1 where the first shown won, 0 for a tie, -1 where the second shown won.
         preference: of the first shown, 0 to 1, NaN where the judge gives none; ``None`` where it never does.
+        clusters: for each of ``queries`` what its verdicts depend on each other within, such as its conversation;
+            ``None`` for the query itself.
+        unit: what the clusters are; a topic or another column is spoken of as a query.
     """
 
     agents: tuple[str, ...]
@@ -78,9 +83,29 @@ class VerdictTable:
     judges: tuple[str, ...]
     judge: Ints
     preference: Floats | None = None
+    clusters: tuple[str, ...] | None = None
+    unit: Unit = "query"
 
     def __len__(self) -> int:
         return self.a.size
+
+    def clustered(self, clusters: Mapping[str, str], unit: Unit = "conversation") -> VerdictTable:
+        """The same in clusters of queries, by query; a query that is not there is its own. Without any, by query."""
+        names = tuple(clusters.get(name, name) for name in self.queries or ())
+        if names == (self.queries or ()):
+            return replace(self, clusters=None, unit="query")
+        return replace(self, clusters=names, unit=unit)
+
+    @cached_property
+    def units(self) -> tuple[tuple[str, ...], Ints]:
+        """Names of the clusters, and the number of each query's, shape (queries,)."""
+        queries = self.queries or ()
+        return (queries, np.arange(len(queries), dtype=np.int32)) if self.clusters is None else _numbered(self.clusters)
+
+    @cached_property
+    def cluster(self) -> Ints | None:
+        """What every interval and test of these verdicts takes as independent: the number of each one's cluster."""
+        return self.query if self.query is None or self.clusters is None else self.units[1][self.query]
 
     @cached_property
     def pairs(self) -> Pairs:
@@ -125,7 +150,8 @@ class VerdictTable:
         a, b = np.split(codes, 2)
         query = None if self.query is None else self.query[rows]
         preference = None if self.preference is None else self.preference[rows]
-        return VerdictTable(agents, a, b, self.outcome[rows], self.queries, query, judges, judge, preference)
+        columns = agents, a, b, self.outcome[rows], self.queries, query, judges, judge, preference
+        return VerdictTable(*columns, self.clusters, self.unit)
 
     def preferences(self) -> Floats:
         """Of the first shown: 1, 0.5 or 0 by the verdict where the judge gives none, shape (n,)."""
@@ -169,7 +195,7 @@ class Games:
         agents: names; ``a`` and ``b`` index them.
         a, b: the two agents of each game, int32, shape (n,).
         score: score of ``a``: 1 win, 0.5 tie, 0 loss, shape (n,).
-        cluster: number of the query of each game, shape (n,), or ``None`` where unknown.
+        cluster: number of the query of each game, or of its conversation, shape (n,), or ``None`` where unknown.
         a_shown_first: whether ``a`` was shown first in every game; ``False`` where games have no order.
         weight: how many games each row stands for, fractions allowed, shape (n,); ``None`` is one each.
         tally: how the games came from verdicts, ``None`` if they did not.
@@ -257,8 +283,9 @@ def tabulate(verdicts: Iterable[GameVerdict] | VerdictTable) -> VerdictTable:
     rows = list(verdicts)
     if not rows:
         raise InputError("there are no verdicts to rate: give at least one game")
-    for number, row in enumerate(rows, start=1):
-        _check(row, number)
+    if not _sound(rows):
+        for number, row in enumerate(rows, start=1):
+            _check(row, number)
     agents, codes = _numbered([row.agent_a for row in rows] + [row.agent_b for row in rows])
     judges, judge = _numbered([row.judge for row in rows])
     queries, query = _query_column(rows)
@@ -273,9 +300,7 @@ def tabulate(verdicts: Iterable[GameVerdict] | VerdictTable) -> VerdictTable:
 def as_games(verdicts: Iterable[GameVerdict] | VerdictTable, *, soft: bool = False) -> Games:
     """Every verdict is one game, in the order given; ``a`` is the agent shown first.
 
-    Args:
-        verdicts: single verdicts.
-        soft: score games by the judge's preference in place of its verdict.
+    ``soft`` games are scored by the judge's preference in place of its verdict.
     """
     table = tabulate(verdicts)
     repeated = 0
@@ -284,7 +309,7 @@ def as_games(verdicts: Iterable[GameVerdict] | VerdictTable, *, soft: bool = Fal
         repeated = len(table) - number_distinct(_key(table, table.query, table.a, table.b), limit)
     tally = Tally(verdicts=len(table), games=len(table), repeated=repeated)
     score = table.preferences() if soft else _score(table.outcome)
-    return Games(table.agents, table.a, table.b, score, table.query, a_shown_first=True, tally=tally, soft=soft)
+    return Games(table.agents, table.a, table.b, score, table.cluster, a_shown_first=True, tally=tally, soft=soft)
 
 
 def reconcile(verdicts: Iterable[GameVerdict] | VerdictTable, *, win_and_tie: WinAndTie = "tie") -> Games:
@@ -303,8 +328,8 @@ def reconcile(verdicts: Iterable[GameVerdict] | VerdictTable, *, win_and_tie: Wi
     table = tabulate(verdicts)
     pairs = table.pairs
     outcome, tally = fold_pairs(table, win_and_tie)
-    query = None if table.query is None else table.query[pairs.first]
-    return Games(table.agents, pairs.low, pairs.high, _score(outcome), query, tally=tally)
+    cluster = None if table.cluster is None else table.cluster[pairs.first]
+    return Games(table.agents, pairs.low, pairs.high, _score(outcome), cluster, tally=tally)
 
 
 class Pairs(NamedTuple):
@@ -404,6 +429,18 @@ def _score(outcome: NDArray[np.int8]) -> Floats:
     return (outcome + 1) / 2
 
 
+def _sound(rows: Sequence[GameVerdict]) -> bool:
+    """Whether ``_check`` would find nothing: each name is looked at once."""
+    names = {row.agent_a for row in rows} | {row.agent_b for row in rows}
+    return (
+        all(map(_given, names))
+        and all(isinstance(judge, str) for judge in {row.judge for row in rows})
+        and OUTCOME.keys() >= {row.verdict for row in rows}
+        and not any(row.agent_a == row.agent_b for row in rows)
+        and all(0 <= shown <= 1 for row in rows if (shown := row.preference) is not None)
+    )
+
+
 def _check(row: GameVerdict, number: int) -> None:
     for name in (row.agent_a, row.agent_b):
         if not _given(name):
@@ -419,7 +456,8 @@ def _check(row: GameVerdict, number: int) -> None:
 
 
 def _query_column(rows: Sequence[GameVerdict]) -> tuple[tuple[str, ...] | None, Ints | None]:
-    names = [row.query_id for row in rows if row.query_id is not None and _given(row.query_id)]
+    given = {name for name in {row.query_id for row in rows} if name is not None and _given(name)}
+    names = [row.query_id for row in rows if row.query_id in given]
     if not names:
         return None, None
     if len(names) < len(rows):
@@ -461,8 +499,8 @@ def average(table: VerdictTable) -> Games:
         both_orders=both,
         single_order=means.size - both,
     )
-    query = None if table.query is None else table.query[pairs.first]
-    return Games(table.agents, pairs.low, pairs.high, np.clip(means, 0, 1), query, tally=tally, soft=True)
+    cluster = None if table.cluster is None else table.cluster[pairs.first]
+    return Games(table.agents, pairs.low, pairs.high, np.clip(means, 0, 1), cluster, tally=tally, soft=True)
 
 
 class Counted(NamedTuple):
@@ -483,10 +521,7 @@ def counted(games: Games, *, by_query: bool) -> Counted:
     """Games by preference as wins and losses: one of preference p weighs p as a win and 1 - p as a loss.
 
     A preference of a half stays one row, a tie; the losses stand behind all other rows. Other games stay as they are.
-
-    Args:
-        games: of any kind.
-        by_query: whether verdicts on one query depend on each other.
+    ``by_query`` says whether verdicts on one query depend on each other.
     """
     if not games.soft:
         return Counted(games, None, by_query)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,53 +24,12 @@ from arena.ratings.games import (
 )
 from arena.ratings.likelihood import TieModel
 from arena.ratings.pairs import win_matrix
+from arena.ratings.results import JudgeHealth
 from retrieval_eval.stats.bootstrap import share_estimate, student
 from retrieval_eval.stats.estimate import Estimate
 
 Lengths = Mapping[tuple[str, str], float]
 """Length of the answer to a query by an agent, in any one unit, by (query_id, agent)."""
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeHealth:
-    """What verdicts say about their judge. What is unknown has no value: nothing there to compute it from.
-
-    Intervals are at 95 % and clustered by query where queries are known.
-
-    Attributes:
-        n: verdicts.
-        tie_rate: share of verdicts that are ties.
-        both_orders: games judged in both orders.
-        order_agreement: share of those with the same outcome in both.
-        contradictions: how many of them have another winner in each order.
-        decided: verdicts that are no tie.
-        first_share: share of those won by the agent shown first.
-        first_effect: advantage of being shown first, in Elo points; 0 for an unbiased judge.
-        lengths_compared: decided verdicts on two answers of known and different length.
-        longer_share: share of those won by the longer answer.
-        longer_effect: advantage of the longer answer over a shorter one of an equally strong agent, in Elo points.
-            Length is not assigned by chance, so it says how verdicts go along with length, not what causes them.
-        triples: sets of three agents in which each pair has a majority winner.
-        intransitive_triples: those in which the three beat each other in a circle.
-        queries: queries with a verdict, ``None`` where verdicts name none.
-        coverage: share of all combinations of a query and a pair of agents that have a verdict.
-    """
-
-    n: int
-    tie_rate: Estimate
-    both_orders: int
-    order_agreement: Estimate
-    contradictions: int
-    decided: int
-    first_share: Estimate
-    first_effect: Estimate
-    lengths_compared: int
-    longer_share: Estimate
-    longer_effect: Estimate
-    triples: int
-    intransitive_triples: int
-    queries: int | None
-    coverage: float | None
 
 
 def judge_health(
@@ -83,25 +41,22 @@ def judge_health(
 ) -> JudgeHealth:
     """Health of all verdicts given; give those of one judge for its own.
 
-    Args:
-        verdicts: single verdicts, before orders are reconciled.
-        lengths: lengths of answers, where known.
-        ties: how the model behind ``first_effect`` treats ties.
-        scale: points per factor of ten in odds.
+    Verdicts are those before orders are reconciled; ``ties`` and ``scale`` are of the model behind ``first_effect``.
     """
     table = tabulate(verdicts)
     shown = as_games(table)
-    units = np.arange(len(table), dtype=np.int32) if table.query is None else table.query
+    units = np.arange(len(table), dtype=np.int32) if table.cluster is None else table.cluster
     decided = table.outcome != 0
     longer = _longer(table, lengths or {})
     compared = decided & (longer != 0)
     one, other, of_query = outcomes_by_order(table)
+    of_unit = table.units[1][of_query]
     triples, circles = _triples(shown if table.query is None else reconcile(table))
     return JudgeHealth(
         n=len(table),
         tie_rate=_clustered_share(~decided, np.ones(len(table), np.bool_), units),
         both_orders=one.size,
-        order_agreement=_clustered_share(one == other, np.ones(one.size, np.bool_), of_query),
+        order_agreement=_clustered_share(one == other, np.ones(one.size, np.bool_), of_unit),
         contradictions=int((one * other == -1).sum()),
         decided=int(decided.sum()),
         first_share=_clustered_share(table.outcome == 1, decided, units),
@@ -119,10 +74,7 @@ def judge_health(
 def position_effect(games: Games, *, ties: TieModel = "davidson", scale: float = 400.0) -> Estimate:
     """Advantage of being shown first in points, estimated along with the agents' strengths.
 
-    Args:
-        games: single verdicts in the order shown.
-        ties: how ties are modelled.
-        scale: points per factor of ten in odds.
+    ``games`` are single verdicts in the order shown.
 
     Returns:
         Nothing where the order shown cannot be told from strength, as when one agent is always shown first.
@@ -135,11 +87,7 @@ def position_effect(games: Games, *, ties: TieModel = "davidson", scale: float =
 def fitted_position(games: Games, fitted: BradleyTerry, *, by_query: bool = True, level: float = 0.95) -> Estimate:
     """The advantage that ``fitted`` gives to being shown first, with its interval; nothing where it estimates none.
 
-    Args:
-        games: those that ``fitted`` comes from.
-        fitted: ratings with a position term.
-        by_query: cluster by query where it is known.
-        level: of the interval.
+    ``fitted``, ratings with a position term, comes from ``games``.
     """
     if fitted.position_effect is None:
         return Estimate(None)

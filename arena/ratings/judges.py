@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from arena.ratings.games import Floats, GameVerdict, Ints, VerdictTable, WinAndTie, fold_pairs, tabulate
+from arena.ratings.games import Floats, GameVerdict, Ints, VerdictTable, fold_pairs, tabulate
+from arena.ratings.results import JudgeAgreement, JudgePair
 from retrieval_eval.stats.bootstrap import jackknife_estimate
 from retrieval_eval.stats.estimate import Estimate
 
@@ -26,52 +27,6 @@ _OUTCOMES = np.array([-1.0, 0.0, 1.0])
 """Loss, tie and win of the lower-numbered agent; the mirror image of a table runs backwards through them."""
 
 
-@dataclass(frozen=True, slots=True)
-class JudgePair:
-    """Two judges on the games that both judged.
-
-    Attributes:
-        games: how many those are, each with its two orders reconciled.
-        same_winner, both_tie, opposite: games on which they agree on the winner, both see a tie, or name opposite
-            winners.
-        first_tie, second_tie: games on which only one of them sees a tie.
-        agreement: share of games with the same outcome.
-        kappa: Cohen's, all disagreements alike.
-        kappa_linear: a tie against a win costs half of opposite winners.
-    """
-
-    first: str
-    second: str
-    games: int
-    same_winner: int
-    both_tie: int
-    opposite: int
-    first_tie: int
-    second_tie: int
-    agreement: float | None
-    kappa: Estimate
-    kappa_linear: Estimate
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeAgreement:
-    """How far several judges agree.
-
-    Attributes:
-        judges: their names.
-        games: games with the verdicts of at least two judges.
-        alpha: Krippendorff's, nominal: win, tie and loss are three names.
-        alpha_ordinal: win, tie and loss are an order.
-        pairs: every two judges.
-    """
-
-    judges: tuple[str, ...]
-    games: int
-    alpha: Estimate
-    alpha_ordinal: Estimate
-    pairs: tuple[JudgePair, ...]
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class JudgedGames:
     """Reconciled games that still know their judge, sorted by query, judge and pair.
@@ -80,7 +35,6 @@ class JudgedGames:
         query, judge, a, b: numbers in the table the games come from; ``a`` < ``b``.
         outcome: 1 where ``a`` won, 0 for a tie, -1 where ``b`` won.
         game: one number per query and pair, the same for all judges.
-        key: one number per query, judge and pair.
     """
 
     query: Ints
@@ -89,7 +43,6 @@ class JudgedGames:
     b: Ints
     outcome: NDArray[np.int8]
     game: NDArray[np.int64]
-    key: NDArray[np.int64]
 
 
 def of_judge(table: VerdictTable, judge: str) -> VerdictTable:
@@ -103,19 +56,18 @@ def of_judge(table: VerdictTable, judge: str) -> VerdictTable:
     return table.of(table.judge == table.judges.index(judge))
 
 
-def judged_games(table: VerdictTable, *, win_and_tie: WinAndTie = "tie") -> JudgedGames:
+def judged_games(table: VerdictTable) -> JudgedGames:
     """Reconcile each judge's verdicts.
 
     Raises:
         InputError: the verdicts do not name their query.
     """
     pairs = table.pairs
-    outcome, _ = fold_pairs(table, win_and_tie)
+    outcome, _ = fold_pairs(table, "tie")
     assert table.query is not None
     query, judge, size = table.query[pairs.first], table.judge[pairs.first], len(table.agents)
     pair = pairs.low.astype(np.int64) * size + pairs.high
-    key = (query.astype(np.int64) * len(table.judges) + judge) * size**2 + pair
-    return JudgedGames(query, judge, pairs.low, pairs.high, outcome, query.astype(np.int64) * size**2 + pair, key)
+    return JudgedGames(query, judge, pairs.low, pairs.high, outcome, query.astype(np.int64) * size**2 + pair)
 
 
 def judge_agreement(verdicts: Iterable[GameVerdict] | VerdictTable) -> JudgeAgreement | None:
@@ -133,9 +85,9 @@ def judge_agreement(verdicts: Iterable[GameVerdict] | VerdictTable) -> JudgeAgre
     distinct, first, unit = np.unique(games.game, return_index=True, return_inverse=True)
     ratings = np.full((len(table.judges), distinct.size), math.nan)
     ratings[games.judge, unit] = games.outcome
-    query = games.query[first]
+    query = table.units[1][games.query[first]]
     pairs = coincidences(ratings, _OUTCOMES)
-    totals = _per_query(pairs, query)
+    totals = _mirrored(_per_query(pairs, query))
     return JudgeAgreement(
         judges=table.judges,
         games=int(pairs.any(axis=(1, 2)).sum()),
@@ -150,19 +102,20 @@ def _judge_pairs(judges: Sequence[str], ratings: Floats, query: Ints) -> Iterato
     given = ~np.isnan(ratings)
     shared = (given.astype(np.float32) @ given.T.astype(np.float32) > 0).tolist()
     apart = _judge_pair("", "", ratings[0, :0], ratings[0, :0], query[:0])
+    nothing = [getattr(apart, one.name) for one in fields(apart)[2:]]
     for i, j in combinations(range(len(judges)), 2):
         if shared[i][j]:
             both = np.flatnonzero(given[i] & given[j])
             yield _judge_pair(judges[i], judges[j], ratings[i, both], ratings[j, both], query[both])
         else:
-            yield replace(apart, first=judges[i], second=judges[j])
+            yield JudgePair(judges[i], judges[j], *nothing)
 
 
 def _judge_pair(first: str, second: str, one: Floats, other: Floats, query: Ints) -> JudgePair:
     from retrieval_eval.stats.agreement import cohen_kappas
 
     tables = (one[:, np.newaxis] == _OUTCOMES)[:, :, np.newaxis] & (other[:, np.newaxis] == _OUTCOMES)[:, np.newaxis]
-    totals = _per_query(tables.astype(np.float64), query)
+    totals = _mirrored(_per_query(tables.astype(np.float64), query))
     counts = tables.sum(axis=0)
     games = int(counts.sum())
     return JudgePair(
@@ -175,17 +128,15 @@ def _judge_pair(first: str, second: str, one: Floats, other: Floats, query: Ints
         first_tie=int(counts[1, 0] + counts[1, 2]),
         second_tie=int(counts[0, 1] + counts[2, 1]),
         agreement=int(np.trace(counts)) / games if games else None,
-        kappa=jackknife_estimate(lambda stack: cohen_kappas(_mirrored(stack)), totals, (-1.0, 1.0)),
-        kappa_linear=jackknife_estimate(lambda stack: cohen_kappas(_mirrored(stack), "linear"), totals, (-1.0, 1.0)),
+        kappa=jackknife_estimate(cohen_kappas, totals, (-1.0, 1.0)),
+        kappa_linear=jackknife_estimate(lambda stack: cohen_kappas(stack, "linear"), totals, (-1.0, 1.0)),
     )
 
 
 def _alpha(totals: Floats, level: Level) -> Estimate:
     from retrieval_eval.stats.agreement import krippendorff_alphas
 
-    return jackknife_estimate(
-        lambda stack: krippendorff_alphas(_mirrored(stack), _OUTCOMES, level), totals, (-1.0, 1.0)
-    )
+    return jackknife_estimate(lambda stack: krippendorff_alphas(stack, _OUTCOMES, level), totals, (-1.0, 1.0))
 
 
 def _mirrored(tables: Floats) -> Floats:

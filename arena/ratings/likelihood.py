@@ -242,7 +242,9 @@ def information(form: Form, counts: PairCounts, x: Floats, prior: Floats, adding
         shared = curved.cross * estimated[:, np.newaxis]
         column = [(adding.signed @ shared.T).T] + [shared.sum(axis=1, keepdims=True)] * form.position
         _border(result, form.size - 1, np.hstack(column), np.where(estimated, curved.tie.sum(axis=1), 1.0))
-    return result + prior_curvature(form, x, prior) if prior.any() else result
+    if prior.any():
+        result += prior_curvature(form, x, prior)
+    return result
 
 
 def maximise(
@@ -252,6 +254,7 @@ def maximise(
     x, adding = feasible(form, counts, start), sums(counts)
     iterations = np.zeros(len(x), np.int64)
     converged = np.zeros(len(x), np.bool_)
+    height = log_posterior(form, counts, x, prior)
     for _ in range(max_iterations):
         open_ = np.flatnonzero(~converged)
         if not open_.size:
@@ -260,9 +263,8 @@ def maximise(
         slope = gradient(form, part, x[open_], prior[open_], adding)
         curvature = information(form, part, x[open_], prior[open_], adding)
         step = np.asarray(np.linalg.solve(curvature, slope[..., np.newaxis])[..., 0], np.float64)
-        moved = _climb(form, part, x[open_], step, prior[open_])
+        x[open_], height[open_] = _climb(form, part, x[open_], step, prior[open_], height=height[open_])
         converged[open_] = np.abs(step).max(axis=1) <= tolerance
-        x[open_] = moved
         iterations[open_] += 1
     norm = np.abs(gradient(form, counts, x, prior, adding)).max(axis=1)
     return Maximum(x, iterations, norm, converged)
@@ -287,20 +289,24 @@ def incidence(counts: PairCounts) -> scipy.sparse.csr_array:
     return scipy.sparse.csr_array((signs, cells), shape=(pairs.size, counts.agents))
 
 
-def _climb(form: Form, counts: PairCounts, x: Floats, step: Floats, prior: Floats) -> Floats:
-    """Take the step, shortened where a pair's gap, g or the tie parameter would jump or the likelihood would fall."""
+def _climb(
+    form: Form, counts: PairCounts, x: Floats, step: Floats, prior: Floats, *, height: Floats
+) -> tuple[Floats, Floats]:
+    """Take the step, shortened where a pair's gap, g or the tie parameter would jump or the likelihood would fall.
+
+    ``height`` is the likelihood at ``x``; the one at the new place is returned with it.
+    """
     jump = np.abs(np.hstack([_gaps(form, counts, step), step[:, form.agents :]])).max(axis=1)
     length = np.minimum(1.0, _LARGEST_STEP / np.maximum(jump, _LARGEST_STEP))
-    before = log_posterior(form, counts, x, prior)
-    slack = 1e-12 * (1 + np.abs(before))
-    moved: Floats = x + length[:, np.newaxis] * step
+    slack = 1e-12 * (1 + np.abs(height))
     for _ in range(40):
-        fell = ~(log_posterior(form, counts, moved, prior) >= before - slack)
+        moved: Floats = x + length[:, np.newaxis] * step
+        reached = log_posterior(form, counts, moved, prior)
+        fell = ~(reached >= height - slack)
         if not fell.any():
             break
         length[fell] /= 2
-        moved = x + length[:, np.newaxis] * step
-    return moved
+    return moved, reached
 
 
 def prior_pull(form: Form, x: Floats, prior: Floats) -> Floats:
@@ -318,10 +324,13 @@ def prior_curvature(form: Form, x: Floats, prior: Floats) -> Floats:
     distance = np.maximum(np.abs(middle), 1e-9)
     bound = np.tanh(distance / 2) / (2 * distance)
     curvature = prior * np.maximum(scipy.special.expit(middle) * scipy.special.expit(-middle), bound / 10)
-    result: Floats = curvature[:, :, np.newaxis] * np.eye(form.size)
-    own, agents = curvature[:, : form.agents], form.agents
+    own, agents, size = curvature[:, : form.agents], form.agents, form.size
+    result = np.zeros((len(x), size, size))
     mean = own.mean(axis=1)[:, np.newaxis, np.newaxis]
-    result[:, :agents, :agents] += (mean - own[:, :, np.newaxis] - own[:, np.newaxis]) / agents
+    result[:, :agents, :agents] = (mean - own[:, :, np.newaxis]) - own[:, np.newaxis]
+    result /= agents
+    diagonal = np.arange(size)
+    result[:, diagonal, diagonal] += curvature
     return result
 
 

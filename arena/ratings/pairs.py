@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from arena.ratings.counts import pair_counts
 from arena.ratings.games import Floats, Games, distinct
-from arena.ratings.results import DirectGames
 from retrieval_eval.stats.bootstrap import share_interval, wilson
 from retrieval_eval.stats.significance import holm
 
@@ -104,9 +103,6 @@ def sign_tests(games: Games) -> Floats:
     Games on one query are no independent evidence, whatever their number. So each query counts once, for the agent that
     took more of the pair's points on it, or not at all where both took as many; were both equally good, half of the
     queries that count would go to each (the exact two-sided sign test; Dixon and Mood 1946, JASA 41:557).
-
-    Args:
-        games: as they are rated, with their queries.
     """
     size = len(games.agents)
     assert games.cluster is not None
@@ -134,13 +130,30 @@ class Circles:
     surely_not: int
 
 
+@dataclass(frozen=True, slots=True)
+class DirectGames:
+    """What two agents did against each other alone.
+
+    Attributes:
+        games, wins, ties, losses: their games, as they are rated; wins and losses are those of ``one``.
+        low, high: interval of the share of points that ``one`` takes, a tie half; those of all pairs hold at once at
+            the level of the settings; ``None`` where a single query (game) shows no variation.
+    """
+
+    one: str
+    other: str
+    games: float
+    wins: float
+    ties: float
+    losses: float
+    low: float | None
+    high: float | None
+
+
 def direct_games(games: Games, level: float, *, by_query: bool) -> tuple[DirectGames, ...]:
     """The games of every two agents that met, in the order of their names.
 
-    Args:
-        games: as they are rated.
-        level: with which the intervals of all pairs hold at once.
-        by_query: cluster by query where queries are known.
+    The intervals of all pairs hold at once with ``level``.
     """
     if not len(games):
         return ()
@@ -180,10 +193,7 @@ def contradicted(
 ) -> tuple[str, ...]:
     """Agents that no single line describes, in the order given: those on a circle of sure results; often none.
 
-    Args:
-        agents: all of them.
-        direct: their games against each other.
-        above: pairs of which the first is surely rated above the second.
+    In each pair of ``above``, the first is surely rated above the second.
     """
     beats = _surely_beats(agents, direct)
     number = {agent: at for at, agent in enumerate(agents)}

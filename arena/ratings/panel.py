@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy
@@ -26,16 +26,13 @@ from arena.ratings.games import Floats, Games, GameVerdict, Ints, VerdictTable, 
 from arena.ratings.judges import judged_games
 from retrieval_eval.stats.bootstrap import student
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class JudgedScores:
-    """Games as single judges saw them: numbers of judge, agents and query, and the score of ``a``, each shape (n,)."""
-
-    judge: Ints
-    a: Ints
-    b: Ints
-    score: Floats
-    cluster: Ints
+_CENTRE, _SCALE = 1000.0, 400.0
+"""The mean rating, and points per factor of ten in the odds of the average judge."""
+_PRIOR_GAMES = 0.1
+"""Virtual drawn games of each agent against an average one before each judge. They keep strengths and discriminations
+finite whatever the verdicts, and change neither their scale nor their order."""
+_MOST_ITERATIONS, _TOLERANCE = 500, 1e-5
+"""Of the optimiser; the tolerance is the largest gradient, in games."""
 
 
 class DiscriminationModel:
@@ -45,17 +42,19 @@ class DiscriminationModel:
     average, so that the prior depends on products of discrimination and strength alone.
     """
 
-    def __init__(self, games: JudgedScores, agents: int, judges: int, prior_games: float) -> None:
-        self.games, self.agents, self.judges = games, agents, judges
-        codes = (games.judge.astype(np.int64) * agents + games.a) * agents + games.b
+    def __init__(self, games: Games, judge: Ints, judges: int, prior_games: float) -> None:
+        """Take the games with the number of each one's judge."""
+        agents = len(games.agents)
+        self.games, self.judge, self.agents, self.judges = games, judge, agents, judges
+        codes = (judge.astype(np.int64) * agents + games.a) * agents + games.b
         kinds, kind = np.unique(codes, return_inverse=True)
-        judge, a, b = kinds // agents**2, kinds // agents % agents, kinds % agents
+        of_kind, a, b = kinds // agents**2, kinds // agents % agents, kinds % agents
         played = np.bincount(kind, minlength=kinds.size).astype(np.float64)
         contrasts = np.zeros((kinds.size, agents))
         contrasts[np.arange(kinds.size), a], contrasts[np.arange(kinds.size), b] = 1.0, -1.0
         average = np.eye(agents) - 1 / agents
         self._contrasts = np.vstack([contrasts, *[average] * judges])
-        self._judge = np.concatenate([judge, np.repeat(np.arange(judges), agents)])
+        self._judge = np.concatenate([of_kind, np.repeat(np.arange(judges), agents)])
         self._played = np.concatenate([played, np.full(judges * agents, prior_games)])
         won = np.bincount(kind, games.score, kinds.size)
         self._won = np.concatenate([won, np.full(judges * agents, prior_games / 2)])
@@ -98,21 +97,21 @@ class DiscriminationModel:
         size = float(np.abs(own).mean()) * (1 if own.sum() >= 0 else -1)
         return np.concatenate([strengths * size, own / size]) if size else x
 
-    def spread(self, x: Floats, level: float) -> Floats | None:
-        """Half the width of each parameter's interval by the sandwich clustered by query, at a normalised ``x``."""
-        clusters, cluster = np.unique(self.games.cluster, return_inverse=True)
+    def spread(self, x: Floats) -> Floats | None:
+        """Half the width of each discrimination's interval by the sandwich by query, at a normalised ``x``."""
+        clusters, cluster = np.unique(np.asarray(self.games.cluster), return_inverse=True)
         if clusters.size < 2:
             return None
-        gap, own = self.gaps(x), x[self.agents :][self.games.judge]
+        gap, own = self.gaps(x), x[self.agents :][self.judge]
         excess = self.games.score - scipy.special.expit(own * gap)
         scores = np.zeros((clusters.size, x.size))
         np.add.at(scores, (cluster, self.games.a), own * excess)
         np.add.at(scores, (cluster, self.games.b), -own * excess)
-        np.add.at(scores, (cluster, self.agents + self.games.judge), gap * excess)
+        np.add.at(scores, (cluster, self.agents + self.judge), gap * excess)
         moved = scores @ np.linalg.pinv(self.curvature(x), rcond=1e-10, hermitian=True) @ self._gauge(x).T
         variance = (moved**2).sum(axis=0) * clusters.size / (clusters.size - 1)
-        half: Floats = student(level, clusters.size) * np.sqrt(variance)
-        return half
+        half: Floats = student(0.95, clusters.size) * np.sqrt(variance)
+        return half[self.agents :]
 
     def _gauge(self, x: Floats) -> Floats:
         """Derivative of ``normalised`` where it leaves ``x`` as it is."""
@@ -126,34 +125,6 @@ class DiscriminationModel:
     def _eta(self, x: Floats) -> Floats:
         eta: Floats = x[self.agents :][self._judge] * (self._contrasts @ x[: self.agents])
         return eta
-
-
-@dataclass(frozen=True, slots=True)
-class PanelSettings:
-    """How the panel's ratings are fitted and shown.
-
-    Attributes:
-        centre: the mean rating.
-        scale: points per factor of ten in the odds of the average judge.
-        prior_games: virtual drawn games of each agent against an average one before each judge. They keep strengths
-            and discriminations finite whatever the verdicts, and change neither their scale nor their order.
-        level: of intervals.
-        max_iterations: of the optimiser.
-        tolerance: largest gradient, in games, that counts as converged.
-    """
-
-    centre: float = 1000.0
-    scale: float = 400.0
-    prior_games: float = 0.1
-    level: float = 0.95
-    max_iterations: int = 500
-    tolerance: float = 1e-5
-
-    def __post_init__(self) -> None:
-        if not (self.scale > 0 and self.prior_games > 0 and self.max_iterations > 0 and self.tolerance > 0):
-            raise ValueError("scale, prior_games, max_iterations and tolerance must be positive")
-        if not 0 < self.level < 1:
-            raise ValueError("level must lie between 0 and 1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,90 +155,67 @@ class PanelRatings:
     Attributes:
         agents: names, in the order of ``ratings``.
         ratings: in points as the average judge sees them, shape (agents,).
-        low, high: their intervals, clustered as those of the judges, ``None`` with fewer than two clusters.
         judges: in the order of their names.
         problems: what keeps ratings without the prior from existing, were all judges' games pooled.
-        iterations, gradient_norm, converged: how the optimiser ended; the norm is in games.
+        converged: whether the optimiser ended at a maximum.
     """
 
     agents: tuple[str, ...]
     ratings: Floats
-    low: Floats | None
-    high: Floats | None
     judges: tuple[JudgeWeight, ...]
     problems: tuple[Problem, ...]
-    iterations: int
-    gradient_norm: float
     converged: bool
-    settings: PanelSettings
 
 
-def panel_ratings(
-    verdicts: Iterable[GameVerdict] | VerdictTable, settings: PanelSettings | None = None
-) -> PanelRatings:
+def panel_ratings(verdicts: Iterable[GameVerdict] | VerdictTable) -> PanelRatings:
     """Fit agents' strengths and judges' discriminations together.
 
-    The likelihood may have several maxima; the one found is uphill of all judges being equal.
-
-    Args:
-        verdicts: each judge's two orders are reconciled; without queries every verdict is a game.
-        settings: the defaults if absent.
+    Each judge's two orders are reconciled; without queries every verdict is a game. The likelihood may have several
+    maxima; the one found is uphill of all judges being equal.
     """
     from scipy.optimize import minimize
 
-    chosen = settings or PanelSettings()
     table = tabulate(verdicts)
-    games = _judged(table)
-    pooled_games = Games(table.agents, games.a, games.b, games.score)
-    pooled = bradley_terry(pooled_games, BradleyTerrySettings(ties="half", centre=0.0, scale=math.log(10)))
-    model = DiscriminationModel(games, len(table.agents), len(table.judges), chosen.prior_games)
+    games, judge = _judged(table)
+    pooled = bradley_terry(games, BradleyTerrySettings(ties="half", centre=0.0, scale=math.log(10)))
+    model = DiscriminationModel(games, judge, len(table.judges), _PRIOR_GAMES)
     found = minimize(
         model.loss,
         np.concatenate([pooled.ratings, np.ones(len(table.judges))]),
         jac=model.slope,
         hess=model.curvature,
         method="trust-exact",
-        options={"maxiter": chosen.max_iterations, "gtol": chosen.tolerance},
+        options={"maxiter": _MOST_ITERATIONS, "gtol": _TOLERANCE},
     )
     x = model.normalised(np.asarray(found.x, np.float64))
-    spread = model.spread(x, chosen.level)
-    points = chosen.scale / math.log(10)
-    ratings = chosen.centre + points * x[: model.agents]
-    norm = float(np.abs(model.slope(x)).max())
     return PanelRatings(
         agents=table.agents,
-        ratings=ratings,
-        low=None if spread is None else ratings - points * spread[: model.agents],
-        high=None if spread is None else ratings + points * spread[: model.agents],
-        judges=_weights(table.judges, model, x, spread),
+        ratings=_CENTRE + _SCALE / math.log(10) * x[: model.agents],
+        judges=_weights(table.judges, model, x),
         problems=pooled.problems,
-        iterations=int(found.nit),
-        gradient_norm=norm,
-        converged=norm <= 10 * chosen.tolerance,
-        settings=chosen,
+        converged=float(np.abs(model.slope(x)).max()) <= 10 * _TOLERANCE,
     )
 
 
-def _judged(table: VerdictTable) -> JudgedScores:
+def _judged(table: VerdictTable) -> tuple[Games, Ints]:
+    """Games as single judges saw them, and the number of each one's judge."""
     if table.query is None:
-        shown = as_games(table)
-        return JudgedScores(table.judge, shown.a, shown.b, shown.score, np.arange(len(table), dtype=np.int32))
-    games = judged_games(table)
-    return JudgedScores(games.judge, games.a, games.b, (games.outcome + 1) / 2, games.query)
+        return replace(as_games(table), cluster=np.arange(len(table), dtype=np.int32)), table.judge
+    own = judged_games(table)
+    score, cluster = (own.outcome + 1) / 2, table.units[1][own.query]
+    return Games(table.agents, own.a, own.b, score, cluster), own.judge
 
 
-def _weights(
-    names: tuple[str, ...], model: DiscriminationModel, x: Floats, spread: Floats | None
-) -> tuple[JudgeWeight, ...]:
-    games, gap = model.games, model.gaps(x)[: model.games.a.size]
+def _weights(names: tuple[str, ...], model: DiscriminationModel, x: Floats) -> tuple[JudgeWeight, ...]:
+    games, gap, spread = model.games, model.gaps(x), model.spread(x)
     upset = np.where(gap > 0, 1 - games.score, np.where(gap < 0, games.score, 0.5))
-    counts = np.bincount(games.judge, minlength=model.judges)
-    upsets = np.bincount(games.judge, upset, model.judges)
-    against = np.bincount(games.judge, np.where(gap > 0, games.score, 1 - games.score), model.judges)
+    counts = np.bincount(model.judge, minlength=model.judges)
+    upsets = np.bincount(model.judge, upset, model.judges)
+    against = np.bincount(model.judge, np.where(gap > 0, games.score, 1 - games.score), model.judges)
     found = []
     for number, name in enumerate(names):
         value = float(x[model.agents + number])
-        half = None if spread is None else float(spread[model.agents + number])
+        half = None if spread is None else float(spread[number])
         weight = JudgeWeight(
             judge=name,
             games=int(counts[number]),

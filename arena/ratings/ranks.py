@@ -7,7 +7,6 @@ rank interval or a group says that one agent is better than another, so does eve
 
 from __future__ import annotations
 
-import bisect
 import math
 from dataclasses import dataclass
 
@@ -18,12 +17,9 @@ from numpy.typing import NDArray
 from arena.ratings.bootstrap import Bootstrap
 from arena.ratings.bradley_terry import BradleyTerry, sandwich
 from arena.ratings.games import NO_SPREAD, Floats, Games
-from arena.ratings.results import PairDifference
+from arena.ratings.results import PairDifference, fewest_queries
 from retrieval_eval.stats.bootstrap import student
 from retrieval_eval.stats.significance import holm
-
-FEWEST_QUERIES = 10
-"""With fewer queries, no agent is told from another, however few agents there are; see ``fewest_queries``."""
 
 _RESOLUTION = 1e-6
 """Ratings closer than this many points are equal: agents with the same record differ by rounding alone."""
@@ -61,27 +57,6 @@ class JointDifferences:
         """Pairs whose interval leaves out 0, shape (agents, agents)."""
         above = self.difference > np.maximum(self.half, _RESOLUTION)
         return np.asarray(above | above.T, np.bool_)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PairedTests:
-    """Two-sided tests that two agents are equally strong.
-
-    Attributes:
-        p: of each pair alone, shape (agents, agents); 1 on the diagonal.
-        p_holm: corrected by Holm for the number of pairs.
-    """
-
-    p: Floats
-    p_holm: Floats
-
-
-def fewest_queries(agents: int) -> int:
-    """From how many queries (or games) on intervals of all differences hold their level, by simulation.
-
-    Ten for up to three agents, and ten more each time their number doubles: ``benchmarks/few_queries.py``.
-    """
-    return math.ceil(FEWEST_QUERIES * (1 + math.log2(max(agents, 3) / 3)))
 
 
 def competition_ranks(ratings: Floats) -> NDArray[np.int64]:
@@ -136,18 +111,18 @@ def rank_intervals(joint: JointDifferences) -> tuple[NDArray[np.int64], NDArray[
 
 
 def queries_needed(
-    difference: float, se: float, half: float, units: int, *, agents: int = 2, level: float = 0.95
-) -> tuple[int | None, int | None, int | None]:
-    """How many more queries would separate two agents in four cases out of five.
+    difference: Floats, se: Floats, half: Floats, units: int, *, agents: int = 2, level: float = 0.95
+) -> list[tuple[int | None, int | None, int | None]]:
+    """How many more queries would separate two agents in four cases out of five, of each pair.
 
     Those there are stay, so the difference then is a mean of today's and of what the new queries show. Its standard
     error falls with the root of the number of queries, and so does the interval, whose quantile of Student's t falls
     too. ``benchmarks/queries_needed.py`` holds the number against drawing queries and rating them.
 
     Args:
-        difference: between the two agents, in points.
-        se: its standard error downwards.
-        half: how far its interval reaches below it.
+        difference: between the two agents of each pair, in points, shape (pairs,).
+        se: its standard error downwards, likewise.
+        half: how far its interval reaches below it, likewise.
         units: number of queries (or games) behind it.
         agents: number of agents, of whose differences all intervals hold at once.
         level: with which they do.
@@ -157,34 +132,43 @@ def queries_needed(
         an interval of the difference at 80 % allows. The first is 0 where the interval leaves out 0 already; all are
         ``None`` where the two are as good as equal, and the last where they may be.
     """
-    gap = abs(difference)
-    if gap > max(half, _RESOLUTION):
-        return 0, 0, 0
-    if gap <= _RESOLUTION or se <= NO_SPREAD:
-        return None, None, None
+    gaps = np.abs(difference)
+    apart = gaps > np.maximum(half, _RESOLUTION)
+    unclear = ~apart & (gaps > _RESOLUTION) & (se > NO_SPREAD)
+    gap, error = gaps[unclear], se[unclear]
     # Resamples of few queries come in few kinds, so that their quantile can be larger than many queries will need.
     of_all_pairs = 1 - (1 - level) / (agents * (agents - 1))
-    tail = min(of_all_pairs, float(scipy.special.stdtr(units - 1, half / se)))
-    reach = float(scipy.special.stdtrit(units - 1, (1 + _POWER) / 2)) * se
-    luck, sd = float(scipy.special.ndtri(_POWER)), se * math.sqrt(units)
+    tail = np.minimum(of_all_pairs, scipy.special.stdtr(units - 1, half[unclear] / error))
+    reach = scipy.special.stdtrit(units - 1, (1 + _POWER) / 2) * error
+    luck, sd = scipy.special.ndtri(_POWER), error * math.sqrt(units)
+    least = max(1, fewest_queries(agents) - units)
 
-    def more(of_new: float) -> int | None:
-        def suffice(new: int) -> bool:
+    def more(of_new: Floats) -> list[int | None]:
+        def suffice(new: NDArray[np.int64]) -> NDArray[np.bool_]:
             total = units + new
             mean = (units * gap + new * of_new) / total
-            quantile = float(scipy.special.stdtrit(total - 1, tail))
-            return mean > sd * (quantile / math.sqrt(total) + luck * math.sqrt(new) / total)
+            quantile = scipy.special.stdtrit(total - 1, tail)
+            return np.asarray(mean > sd * (quantile / np.sqrt(total) + luck * np.sqrt(new) / total), np.bool_)
 
-        least = max(1, fewest_queries(agents) - units)
-        if of_new <= 0 or not suffice(_MOST_QUERIES):
-            return None
-        return least + bisect.bisect_left(range(least, _MOST_QUERIES), True, key=suffice)
+        fewest, enough = np.full(gap.shape, least), np.full(gap.shape, _MOST_QUERIES)
+        found = (of_new > 0) & suffice(enough)
+        while (fewest < enough).any():
+            middle = (fewest + enough) // 2
+            fits = suffice(middle)
+            fewest, enough = np.where(fits, fewest, np.minimum(middle + 1, enough)), np.where(fits, middle, enough)
+        return [number if own else None for number, own in zip(enough.tolist(), found.tolist(), strict=True)]
 
-    number = more(gap)
-    return (None, None, None) if number is None else (number, more(gap + reach), more(gap - reach))
+    found: list[tuple[int | None, int | None, int | None]] = [
+        (0, 0, 0) if own else (None,) * 3 for own in apart.tolist()
+    ]
+    for pair, number, low, high in zip(
+        np.flatnonzero(unclear).tolist(), more(gap), more(gap + reach), more(gap - reach), strict=True
+    ):
+        found[pair] = (None, None, None) if number is None else (number, low, high)
+    return found
 
 
-def paired_tests(ratings: Floats, covariances: tuple[Floats, ...], units: int) -> PairedTests:
+def paired_tests(ratings: Floats, covariances: tuple[Floats, ...], units: int) -> tuple[Floats, Floats]:
     """Wald tests of all differences, with Student's t on ``units - 1`` degrees of freedom.
 
     Bootstrap shares are not used for p-values: with 1000 samples none is below 0.002, and Holm's correction for
@@ -194,6 +178,10 @@ def paired_tests(ratings: Floats, covariances: tuple[Floats, ...], units: int) -
         ratings: in points, shape (agents,).
         covariances: of the ratings, each of shape (agents, agents); each pair uses its largest.
         units: number of independent queries (or games).
+
+    Returns:
+        Two-sided p-values of each pair alone, and those corrected by Holm for the number of pairs, shapes (agents,
+        agents).
     """
     difference = ratings[:, np.newaxis] - ratings[np.newaxis]
     own = [np.diag(covariance) for covariance in covariances]
@@ -203,7 +191,7 @@ def paired_tests(ratings: Floats, covariances: tuple[Floats, ...], units: int) -
     p = np.where(apart, 2 * scipy.special.stdtr(units - 1, -np.abs(difference) / size), 1.0)
     upper, corrected = np.triu_indices(len(p), k=1), np.ones_like(p)
     corrected[upper] = corrected.T[upper] = holm(p[upper])
-    return PairedTests(p, corrected)
+    return p, corrected
 
 
 def groups(ratings: Floats, different: NDArray[np.bool_]) -> tuple[str, ...]:
@@ -280,13 +268,14 @@ _FEWEST_SAMPLES = 100
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Comparison:
-    """All pairs of agents: tests of each, and intervals that hold for all.
+    """All pairs of agents: tests of each, as of ``paired_tests``, and intervals that hold for all.
 
     ``covariances`` are of the ratings: the sandwich, and the model's where the sandwich cannot show the uncertainty.
     ``arbitrary`` names the agents of whose ratings no query shows the variation.
     """
 
-    tests: PairedTests
+    p: Floats
+    p_holm: Floats
     joint: JointDifferences
     covariances: tuple[Floats, ...]
     arbitrary: frozenset[str]
@@ -323,7 +312,7 @@ def compare(
         draws = [rng.multivariate_normal(fitted.ratings, c, size=_DRAWS, method="eigh") for c in covariances]
         sample_sets = tuple(np.asarray(draw, np.float64) for draw in draws)
     return Comparison(
-        paired_tests(fitted.ratings, tuple(covariances), spread.clusters),
+        *paired_tests(fitted.ratings, tuple(covariances), spread.clusters),
         joint_differences(fitted.ratings, sample_sets, spread.clusters, level),
         tuple(covariances),
         arbitrary,
@@ -334,30 +323,22 @@ def pair_differences(agents: tuple[str, ...], compared: Comparison | None) -> tu
     """A line for every pair of agents, none where there is no comparison."""
     if compared is None:
         return ()
-    tests, joint = compared.tests, compared.joint
-    found = []
-    for i, j in zip(*np.triu_indices(len(agents), k=1), strict=True):
-        better, worse = (i, j) if joint.difference[i, j] >= 0 else (j, i)
-        gap, se, half = (float(part[better, worse]) for part in (joint.difference, joint.se, joint.half))
-        unknown = not compared.arbitrary.isdisjoint((agents[i], agents[j])) and not joint.different[i, j]
-        needed, fewest, most = (
-            (None, None, None)
-            if unknown
-            else queries_needed(gap, se, half, joint.units, agents=len(agents), level=joint.level)
+    joint = compared.joint
+    one, other = np.triu_indices(len(agents), k=1)
+    ahead = joint.difference[one, other] >= 0
+    better, worse = np.where(ahead, one, other), np.where(ahead, other, one)
+    gap, se, half = (part[better, worse] for part in (joint.difference, joint.se, joint.half))
+    separable, arbitrary = joint.different[better, worse], np.array([name in compared.arbitrary for name in agents])
+    needed = queries_needed(gap, se, half, joint.units, agents=len(agents), level=joint.level)
+    unknown = (arbitrary[one] | arbitrary[other]) & ~separable
+    figures = (
+        (gap, compared.p_holm[one, other], compared.p[one, other], se),
+        (gap - half, gap + joint.half[worse, better], separable),
+    )
+    columns = [column.tolist() for columns in figures for column in columns]
+    return tuple(
+        PairDifference(agents[first], agents[second], *values, *((None,) * 3 if hidden else more))
+        for first, second, *values, hidden, more in zip(
+            better.tolist(), worse.tolist(), *columns, unknown.tolist(), needed, strict=True
         )
-        pair = PairDifference(
-            better=agents[better],
-            worse=agents[worse],
-            difference=gap,
-            p_holm=float(tests.p_holm[i, j]),
-            p=float(tests.p[i, j]),
-            se=se,
-            low=gap - half,
-            high=gap + float(joint.half[worse, better]),
-            separable=bool(joint.different[i, j]),
-            queries_needed=needed,
-            queries_needed_low=fewest,
-            queries_needed_high=most,
-        )
-        found.append(pair)
-    return tuple(found)
+    )

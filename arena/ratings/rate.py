@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from operator import attrgetter
 
 import numpy as np
 
+from arena.present.numbers import SIGNED
 from arena.ratings.bootstrap import Bootstrap, bootstrap
 from arena.ratings.bradley_terry import BradleyTerry, bradley_terry
 from arena.ratings.elo import EloRatings, elo
@@ -17,6 +17,7 @@ from arena.ratings.games import (
     Games,
     GameVerdict,
     Tally,
+    Unit,
     VerdictTable,
     as_games,
     average,
@@ -25,123 +26,41 @@ from arena.ratings.games import (
     reconcile,
     tabulate,
 )
-from arena.ratings.health import JudgeHealth, Lengths, both_orders, fitted_position, judge_health
-from arena.ratings.judges import JudgeAgreement, judge_agreement, of_judge
-from arena.ratings.notes import ONE_ORDER, notes, position_note, preference_note
-from arena.ratings.pairs import contradicted, direct_games, win_matrix
-from arena.ratings.ranks import (
-    Comparison,
-    compare,
-    competition_ranks,
-    fewest_queries,
-    groups,
-    pair_differences,
-    rank_intervals,
-)
+from arena.ratings.health import Lengths, both_orders, fitted_position, judge_health
+from arena.ratings.judges import judge_agreement, of_judge
+from arena.ratings.pairs import direct_games, win_matrix
+from arena.ratings.ranks import Comparison, compare, competition_ranks, groups, pair_differences, rank_intervals
 from arena.ratings.results import (
     UNITS,
     AgentRating,
     Convergence,
-    DirectGames,
-    Fragility,
-    PairDifference,
+    JudgeHealth,
+    Ratings,
     RatingSettings,
-    Unit,
+    fewest_queries,
 )
 from judges.errors import InputError
+from retrieval_eval.stats.estimate import Estimate
 
-__all__ = ["RatingSettings", "Ratings", "anchored", "games_to_rate", "rate", "rate_by_judge", "rate_games"]
+_ONE_ORDER = (
+    "Not every game was judged in both orders: ranks, groups and intervals hold only if being shown first counts for "
+    "nothing."
+)
 
-
-@dataclass(frozen=True, slots=True)
-class Ratings:
-    """A leaderboard with all that is needed to judge it.
-
-    Attributes:
-        agents: best first.
-        pairs: every pair of agents tested; empty where there is nothing to estimate variation from.
-        judge_health: of all verdicts; ``None`` where games came without verdicts.
-        position_effect: advantage of being shown first in points, ``None`` unless the settings ask for it.
-        position_low, position_high: its interval at the level of the settings.
-        tie_parameter: Davidson's nu, ``None`` with half-win ties.
-        tally: how verdicts became games, ``None`` where games came without verdicts.
-        notes: in words, what a reader must know before believing the numbers.
-        judges: how far several judges agree; ``None`` for one judge, or where verdicts name no query.
-        fragility: by game and, where they are known, by query; empty where the settings ask for none, and for
-            fractions of games.
-        direct: the games of every two agents that met.
-        unit, units: what is independent, queries or games, and how many of them there are.
-        beyond_place: whether the agent rated highest is still surely better than all others when the advantage of being
-            shown first is estimated along; ``None`` where place cannot matter (every game was judged in both orders),
-            is part of the ratings, or is not known.
-    """
-
-    agents: tuple[AgentRating, ...]
-    pairs: tuple[PairDifference, ...]
-    judge_health: JudgeHealth | None
-    position_effect: float | None
-    tie_parameter: float | None
-    tally: Tally | None
-    settings: RatingSettings
-    convergence: Convergence
-    notes: tuple[str, ...]
-    judges: JudgeAgreement | None = None
-    fragility: tuple[Fragility, ...] = ()
-    position_low: float | None = None
-    position_high: float | None = None
-    direct: tuple[DirectGames, ...] = ()
-    unit: Unit = "query"
-    units: int = 0
-    beyond_place: bool | None = None
-
-    @property
-    def noun(self) -> tuple[str, str]:
-        """What is independent, in words: one, and many."""
-        return UNITS[self.unit]
-
-    @property
-    def by_rank(self) -> tuple[AgentRating, ...]:
-        """The agents from the highest Bradley-Terry rating down, whatever orders ``agents``."""
-        return tuple(sorted(self.agents, key=attrgetter("rank", "agent")))
-
-    @property
-    def flips(self) -> tuple[Fragility, ...]:
-        """What ``fragility`` says of agents whose order rests on games, not on the prior of those that are flagged.
-
-        On few queries that prior moves all others too.
-        """
-        few = self.convergence.prior_games > 0 and self.units < fewest_queries(len(self.agents))
-        held = {row.agent for row in self.agents if few or set(row.flags) - {"single_game"}}
-        return tuple(one for one in self.fragility if one.count is None or held.isdisjoint((one.ahead, one.behind)))
-
-    @property
-    def contradicted(self) -> tuple[str, ...]:
-        """Agents that one rating each cannot describe, from the highest rated down, see ``pairs.contradicted``."""
-        above = ((pair.better, pair.worse) for pair in self.pairs if pair.separable)
-        return contradicted([row.agent for row in self.by_rank], self.direct, above)
-
-    @property
-    def neighbours(self) -> tuple[PairDifference, ...]:
-        """The pairs of agents that follow each other on the leaderboard, from the top."""
-        of_two = {frozenset((pair.better, pair.worse)): pair for pair in self.pairs}
-        names = [row.agent for row in self.agents]
-        return tuple(of_two[frozenset(two)] for two in itertools.pairwise(names) if frozenset(two) in of_two)
+_PRESENT = 0.9
+"""An agent without a game on more of the queries than this leaves is named."""
+_NAMED = 5
+_ELSEWHERE = "ratings compare agents that met on different queries, which may be easier for one than for another."
 
 
 def rate(
     verdicts: Iterable[GameVerdict] | VerdictTable,
     settings: RatingSettings | None = None,
     lengths: Lengths | None = None,
-    *,
-    clusters: Mapping[str, str] | None = None,
 ) -> Ratings:
     """Rate the agents of a set of verdicts. Equal sets give equal results, whatever the order of rows.
 
-    Args:
-        verdicts: single verdicts, in the order the answers were shown.
-        settings: the defaults if absent.
-        lengths: lengths of answers, for the judge's preference for longer ones.
-        clusters: for each query what is resampled whole in its place, such as its topic; the query itself if absent.
+    ``lengths`` of answers show the judge's preference for longer ones.
 
     Raises:
         InputError: the verdicts or the settings cannot be used; says which and why.
@@ -151,17 +70,16 @@ def rate(
     if chosen.anchor is not None and chosen.anchor not in table.agents:
         raise InputError(f"ratings: the anchor {chosen.anchor!r} has no games; choose one of {', '.join(table.agents)}")
     health = judge_health(table, lengths, ties=chosen.ties, scale=chosen.scale)
-    games, units = _regrouped(games_to_rate(table, chosen, health), table.queries, clusters)
-    rated = rate_games(games, chosen, health, units)
+    games = games_to_rate(table, chosen, health)
+    rated = rate_games(games, chosen, health, table.units[0], table.unit)
     if chosen.preferences == "soft":
-        rated = replace(rated, notes=(*rated.notes, preference_note(table)))
+        rated = replace(rated, notes=(*rated.notes, _preference_note(table)))
     in_both_orders = games.tally is not None and games.tally.both_orders == len(games)
     beyond = None
     if not (chosen.position or in_both_orders):
-        shown, _ = _regrouped(as_games(table), table.queries, clusters)
-        beyond = _beyond_place(shown, rated.by_rank[0].agent, chosen)
+        beyond = _beyond_place(as_games(table), rated.by_rank[0].agent, chosen)
         if not beyond and any(pair.separable for pair in rated.pairs):
-            rated = replace(rated, notes=(*rated.notes, ONE_ORDER))
+            rated = replace(rated, notes=(*rated.notes, _ONE_ORDER))
     return replace(rated, judges=judge_agreement(table), beyond_place=beyond)
 
 
@@ -200,14 +118,11 @@ def rate_games(
     settings: RatingSettings,
     health: JudgeHealth | None = None,
     queries: tuple[str, ...] | None = None,
+    by: Unit = "query",
 ) -> Ratings:
     """Rate the agents of games, in which every agent must have played.
 
-    Args:
-        games: with the query's number as cluster where it is known.
-        settings: how to rate.
-        health: of the judge behind the games.
-        queries: names of the queries.
+    ``health`` is of the judge behind the games; ``queries`` name their clusters, which are ``by``.
 
     Raises:
         ValueError: an agent has no games, or a setting does not fit the games.
@@ -217,7 +132,7 @@ def rate_games(
     fitted = bradley_terry(parts, settings.bradley_terry)
     by_elo = elo(games, settings.elo) if games.are_whole and settings.tournaments else None
     samples = settings.bootstrap if settings.intervals == "bootstrap" else 0
-    unit: Unit = "query" if settings.cluster and games.cluster is not None else "game"
+    unit: Unit = by if settings.cluster and games.cluster is not None else "game"
     units = round(float(games.weights.sum())) if unit == "game" else _clusters(games)
     resampled = bootstrap(parts, fitted, samples, settings.seed, by_query=by_query)
     if resampled is not None:
@@ -226,7 +141,7 @@ def rate_games(
     agents = _rows(parts, fitted, by_elo, resampled, compared, settings=settings)
     first = fitted_position(parts, fitted, by_query=by_query, level=settings.level)
     asked = compared is None if settings.intervals == "sandwich" else samples > 0
-    said = notes(games, fitted, resampled, compared, asked_for_samples=asked, by_query=settings.cluster)
+    said = notes(games, fitted, resampled, compared, asked_for_samples=asked, by_query=settings.cluster, by=by)
     if settings.anchor is not None:
         said += (f"{settings.anchor} is held at {settings.centre:g}: intervals are of the distance to it.",)
     return Ratings(
@@ -248,8 +163,8 @@ def rate_games(
             samples_without_maximum=resampled.without_maximum if resampled else 0,
             samples_not_converged=resampled.not_converged if resampled else 0,
         ),
-        notes=said if first.value is None else (*said, position_note(fitted, first)),
-        fragility=fragilities(parts, fitted, agents, settings, queries),
+        notes=said if first.value is None else (*said, _position_note(fitted, first)),
+        fragility=fragilities(parts, fitted, agents, settings, queries, by=by),
         position_low=first.low,
         position_high=first.high,
         direct=direct_games(parts, settings.level, by_query=by_query),
@@ -261,18 +176,6 @@ def rate_games(
 def _clusters(games: Games) -> int:
     cluster = np.asarray(games.cluster)
     return number_distinct(cluster, int(cluster.max(initial=-1)) + 1)
-
-
-def _regrouped(
-    games: Games, queries: tuple[str, ...] | None, clusters: Mapping[str, str] | None
-) -> tuple[Games, tuple[str, ...] | None]:
-    """The games with clusters of queries in place of queries, and the clusters' names."""
-    if clusters is None or queries is None or games.cluster is None:
-        return games, queries
-    names = tuple(sorted({clusters[query] for query in queries}))
-    number = {name: code for code, name in enumerate(names)}
-    of_query = np.array([number[clusters[query]] for query in queries], np.int32)
-    return replace(games, cluster=of_query[games.cluster]), names
 
 
 def games_to_rate(table: VerdictTable, settings: RatingSettings, health: JudgeHealth | None = None) -> Games:
@@ -357,3 +260,142 @@ def _whole(count: float) -> float:
     """Counts of single games as integers, so that they print as such."""
     nearest = round(float(count))
     return nearest if abs(count - nearest) < 1e-9 * max(1, nearest) else float(count)
+
+
+def notes(
+    games: Games,
+    fitted: BradleyTerry,
+    resampled: Bootstrap | None,
+    compared: Comparison | None,
+    *,
+    asked_for_samples: bool,
+    by_query: bool,
+    by: Unit = "query",
+) -> tuple[str, ...]:
+    """Sentences on everything unusual about the ratings; none where there is nothing to say."""
+    said = []
+    enough = fewest_queries(len(games.agents))
+    if compared is not None and compared.joint.units < enough:
+        units = UNITS[by if by_query and games.cluster is not None else "game"][1]
+        said.append(
+            f"Too few {units} ({compared.joint.units}): intervals miss too often, so no agent is told from another; "
+            f"{len(games.agents)} agents need at least {enough}."
+        )
+    said += [*_of_fit(games, fitted), *_of_clusters(games, by_query=by_query), *_of_absence(games, UNITS[by][1])]
+    if resampled is not None:
+        said += _of_bootstrap(resampled)
+    elif asked_for_samples:
+        alone = (
+            "there is a single game"
+            if games.cluster is None or not by_query
+            else f"all games are on one {UNITS[by][0]}"
+        )
+        said.append(f"There are no intervals: {alone}, which says nothing about variation.")
+    if games.tally is not None:
+        said += _of_tally(games.tally)
+    return tuple(said)
+
+
+def _preference_note(table: VerdictTable) -> str:
+    """What a reader of such ratings must know."""
+    said = "Games are scored by preferences: 0.7 is 0.7 of a win and 0.3 of a loss, a tie is half of each"
+    without = len(table) if table.preference is None else int(np.isnan(table.preference).sum())
+    if not without:
+        return f"{said}."
+    return f"{said}; {without:,} of {len(table):,} verdicts have no probability and count as 1, 0.5 or 0."
+
+
+def _position_note(fitted: BradleyTerry, first: Estimate) -> str:
+    """What ratings with a position term are, and what it comes to."""
+    said = "Every verdict is a game, as a position term needs: the two orders of a pair are not reconciled."
+    if any(problem.cause == "position" for problem in fitted.problems):
+        return said
+    interval = "" if first.low is None else f" ({SIGNED.between(first.low, first.high)})"
+    return (
+        f"Being shown first is worth {SIGNED.write(first.value)} points{interval}, which these ratings take off. {said}"
+    )
+
+
+def _of_fit(games: Games, fitted: BradleyTerry) -> list[str]:
+    said = [f"No maximum of the likelihood: {problem.message}." for problem in fitted.problems]
+    if fitted.problems:
+        said.append(
+            f"Flagged ratings rest on a weak prior, {fitted.settings.prior_games:g} virtual draw(s) against an average "
+            "agent; where they are flagged for ties or position it holds the tie parameter and order effect instead."
+        )
+    if not fitted.converged:
+        said.append(
+            f"Bradley-Terry did not converge in {fitted.iterations} iterations "
+            f"(gradient {fitted.gradient_norm:.2g} games): do not use these ratings."
+        )
+    if not games.are_whole:
+        said.append("There is no Elo rating: counts are fractions of games, which cannot be replayed in order.")
+    once = [name for name, count in zip(games.agents, games.per_agent(), strict=True) if count <= 1]
+    if once:
+        said.append(f"Rated on a single game: {', '.join(once)}.")
+    return said
+
+
+def _of_clusters(games: Games, *, by_query: bool) -> list[str]:
+    if not by_query:
+        return ["Intervals treat games as independent, as asked; games on one query usually are not."]
+    if games.cluster is None:
+        return ["Verdicts name no query: intervals treat games as independent and are too narrow if queries repeat."]
+    return []
+
+
+def _of_absence(games: Games, units: str) -> list[str]:
+    """Agents without a game on many of the queries, or conversations, the most absent first."""
+    if games.cluster is None:
+        return []
+    played = np.zeros((len(games.agents), int(games.cluster.max(initial=-1)) + 1), np.bool_)
+    played[games.a, games.cluster] = played[games.b, games.cluster] = True
+    queries = int(played.any(axis=0).sum())
+    counts = dict(zip(games.agents, played.sum(axis=1).tolist(), strict=True))
+    absent = sorted((count, name) for name, count in counts.items() if count < _PRESENT * queries)
+    if not absent:
+        return []
+    if len(absent) == len(counts):
+        who = f"Agents have games on {absent[0][0]:,} to {absent[-1][0]:,}"
+        if absent[0][0] == absent[-1][0]:
+            who = f"Each agent has games on {absent[0][0]:,}"
+        return [f"{who} of {queries:,} {units}: {_ELSEWHERE}"]
+    named = [f"{name} has games on {count:,} of {queries:,} {units}" for count, name in absent[:_NAMED]]
+    more = f", and {len(absent) - _NAMED:,} more agents are absent from some" if len(absent) > _NAMED else ""
+    return [f"{', '.join(named)}{more}: {_ELSEWHERE}"]
+
+
+def _of_bootstrap(resampled: Bootstrap) -> list[str]:
+    said = []
+    samples = len(resampled.samples)
+    if resampled.without_maximum and resampled.without_maximum < samples:
+        said.append(
+            f"{resampled.without_maximum} of {samples} bootstrap samples have no maximum of the likelihood "
+            "(an agent without a loss, a win or a game in them) and use the weak prior."
+        )
+    if resampled.not_converged:
+        said.append(f"{resampled.not_converged} of {samples} bootstrap samples did not converge.")
+    if resampled.model_samples is not None:
+        said.append(
+            "Resampling cannot show all uncertainty here, so intervals are widened to those of a normal approximation "
+            "to the fitted model."
+        )
+    return said
+
+
+def _of_tally(tally: Tally) -> list[str]:
+    said = []
+    if tally.both_orders and tally.single_order:
+        said.append(
+            f"{tally.single_order:,} of {tally.games:,} games were judged in one order only; that verdict stands."
+        )
+    if tally.contradictions:
+        said.append(
+            f"{tally.contradictions:,} of {tally.both_orders:,} games judged in both orders contradict themselves: "
+            "ties."
+        )
+    if tally.repeated and tally.games < tally.verdicts:
+        said.append(f"{tally.repeated} verdicts repeat a query, judge and order; the majority of each order counts.")
+    elif tally.repeated:
+        said.append(f"{tally.repeated} verdicts repeat a query, judge and order, and count as games of their own.")
+    return said

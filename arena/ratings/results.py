@@ -1,22 +1,51 @@
-"""What goes into ratings and what comes out: all choices, a line per agent, the pairs compared, how the fits ended."""
+"""What goes into ratings and what comes out: all choices, the leaderboard line by line, the judges' health."""
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias, get_args
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from arena.present.numbers import counted
-from arena.ratings.bradley_terry import BradleyTerrySettings
-from arena.ratings.elo import EloSettings
-from arena.ratings.games import WinAndTie
+from arena.ratings.games import Tally, Unit, WinAndTie
 from arena.ratings.likelihood import TieModel
+from arena.ratings.pairs import DirectGames, contradicted
 from judges.errors import InputError
+from retrieval_eval.stats.estimate import Estimate
 
-Unit: TypeAlias = Literal["query", "game"]
-"""What is independent of the others, drawn, or left out."""
-UNITS: Final[Mapping[Unit, tuple[str, str]]] = {"query": ("query", "queries"), "game": ("game", "games")}
+if TYPE_CHECKING:
+    from arena.ratings.bradley_terry import BradleyTerrySettings
+    from arena.ratings.elo import EloSettings
+
+UNITS: Final[Mapping[Unit, tuple[str, str]]] = {
+    "query": ("query", "queries"),
+    "conversation": ("conversation", "conversations"),
+    "game": ("game", "games"),
+}
 """In words: one, and many."""
+
+
+FEWEST_QUERIES: Final = 10
+"""With fewer queries, no agent is told from another, however few agents there are; see ``fewest_queries``."""
+
+
+def fewest_queries(agents: int) -> int:
+    """From how many queries (or games) on intervals of all differences hold their level, by simulation.
+
+    Ten for up to three agents, and ten more each time their number doubles: ``benchmarks/few_queries.py``.
+    """
+    return math.ceil(FEWEST_QUERIES * (1 + math.log2(max(agents, 3) / 3)))
+
+
+_MOST_DRAWS: Final = 100_000
+"""Random draws, each of which stays in memory."""
+
+
+def _one_of(given: str, *known: str) -> tuple[str, bool]:
+    return f"{', '.join(known[:-1])} or {known[-1]}", given in known
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +63,7 @@ class RatingSettings:
         reconcile: fold the two orders of a game into one; ``None`` does where any game has both orders, unless
             ``position`` is set.
         win_and_tie: what a win in one order and a tie in the other make.
-        cluster: resample whole queries, not single games.
+        cluster: resample whole queries, or conversations, not single games.
         bootstrap: samples; 0 for no intervals.
         intervals: from the ``bootstrap``, or without samples from the ``sandwich`` covariance.
         level: of intervals, and with which all rank intervals, groups and separable pairs hold at once.
@@ -62,22 +91,28 @@ class RatingSettings:
     fragility: Literal["none", "leader", "neighbours", "auto"] = "auto"
 
     def __post_init__(self) -> None:
-        if not (self.k > 0 and self.scale > 0 and self.tournaments >= 0):
-            raise InputError("ratings: k and scale must be positive and tournaments not negative")
-        if self.bootstrap < 0 or self.seed < 0 or not 0 < self.level < 1:
-            raise InputError("ratings: bootstrap and seed must not be negative, and level must lie between 0 and 1")
-        if self.ties not in get_args(TieModel):
-            raise InputError(f"ratings: ties must be one of {', '.join(get_args(TieModel))}, not {self.ties!r}")
-        if self.intervals not in ("bootstrap", "sandwich"):
-            raise InputError(f"ratings: intervals must be 'bootstrap' or 'sandwich', not {self.intervals!r}")
-        if self.win_and_tie not in ("tie", "win"):
-            raise InputError(f"ratings: win_and_tie must be 'tie' or 'win', not {self.win_and_tie!r}")
-        if self.preferences not in ("hard", "soft"):
-            raise InputError(f"ratings: preferences must be 'hard' or 'soft', not {self.preferences!r}")
-        if self.fragility not in ("none", "leader", "neighbours", "auto"):
-            raise InputError(f"ratings: fragility must be none, leader, neighbours or auto, not {self.fragility!r}")
+        allowed = {
+            "k": ("more than 0", 0 < self.k < math.inf),
+            "initial": ("a finite number", math.isfinite(self.initial)),
+            "scale": ("more than 0", 0 < self.scale < math.inf),
+            "tournaments": ("from 0 to 100,000", 0 <= self.tournaments <= _MOST_DRAWS),
+            "centre": ("a finite number", math.isfinite(self.centre)),
+            "bootstrap": ("from 0 to 100,000", 0 <= self.bootstrap <= _MOST_DRAWS),
+            "seed": ("at least 0", self.seed >= 0),
+            "level": ("between 0 and 1", 0 < self.level < 1),
+            "ties": _one_of(self.ties, *get_args(TieModel)),
+            "intervals": _one_of(self.intervals, "bootstrap", "sandwich"),
+            "win_and_tie": _one_of(self.win_and_tie, "tie", "win"),
+            "preferences": _one_of(self.preferences, "hard", "soft"),
+            "fragility": _one_of(self.fragility, "none", "leader", "neighbours", "auto"),
+        }
+        for name, (asked, holds) in allowed.items():
+            if not holds:
+                raise InputError(f"ratings: {name} must be {asked}, not {getattr(self, name)!r}")
         if self.reconcile and self.position:
-            raise InputError("ratings: reconciled games have no order, so position needs every verdict to be a game")
+            raise InputError(
+                "ratings: reconciled games have no order, so 'position' does not go with them; leave one of the two out"
+            )
 
     @property
     def tie_model(self) -> TieModel:
@@ -87,11 +122,15 @@ class RatingSettings:
     @property
     def bradley_terry(self) -> BradleyTerrySettings:
         """The part of the settings that Bradley-Terry needs."""
+        from arena.ratings.bradley_terry import BradleyTerrySettings  # late: whoever reads kept ratings fits none
+
         return BradleyTerrySettings(self.tie_model, self.position, self.centre, self.anchor, self.scale)
 
     @property
     def elo(self) -> EloSettings:
         """The part of the settings that Elo needs."""
+        from arena.ratings.elo import EloSettings
+
         return EloSettings(self.k, self.initial, self.scale, self.tournaments, self.seed)
 
 
@@ -138,7 +177,7 @@ class Convergence:
     Attributes:
         converged, iterations, gradient_norm: Newton's method on the point estimate; the norm is in games.
         prior_games: virtual draws behind each rating flagged for having no maximum; 0 is plain maximum likelihood.
-        resampled: ``query`` or ``game``, ``None`` where there was no bootstrap.
+        resampled: ``query``, ``conversation`` or ``game``, ``None`` where there was no bootstrap.
         units: queries or games drawn from.
         samples: bootstrap samples.
         samples_without_maximum: those that used the prior.
@@ -189,39 +228,19 @@ class PairDifference:
 
 
 @dataclass(frozen=True, slots=True)
-class DirectGames:
-    """What two agents did against each other alone.
-
-    Attributes:
-        one, other: the agents.
-        games, wins, ties, losses: their games, as they are rated; wins and losses are those of ``one``.
-        low, high: interval of the share of points that ``one`` takes, a tie half; those of all pairs hold at once at
-            the level of the settings; ``None`` where a single query (game) shows no variation.
-    """
-
-    one: str
-    other: str
-    games: float
-    wins: float
-    ties: float
-    losses: float
-    low: float | None
-    high: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class Fragility:
     """How few games, or queries, carry the order of two agents; found and confirmed as ``fragility`` says.
 
     Attributes:
         change: ``leader``, that anyone else leads, or ``neighbours``, that these two change places.
         ahead, behind: the order as it is; for a change of leader, ``behind`` is who would lead.
-        unit: ``game`` (its two orders reconciled, where they were) or ``query`` with all of its games.
+        unit: ``game`` (its two orders reconciled, where they were), or ``query`` or ``conversation`` with all of its
+            games.
         units: how many there are.
         count: how many suffice, 0 where the two are equal already, ``None`` for more than ``tried``.
         share: count divided by units.
         tried: the most that were left out together.
-        queries: names of the queries to leave out, those that weigh most first; empty for games.
+        queries: names of the queries, or conversations, to leave out, those that weigh most first; empty for games.
     """
 
     change: Literal["leader", "neighbours"]
@@ -243,3 +262,169 @@ class Fragility:
     def sentence(self) -> str:
         """Of a change of leader: how many suffice, and who would lead."""
         return f"Without {self.count} of {counted(self.units, *self.noun)} {self.behind} would be rated highest."
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeHealth:
+    """What verdicts say about their judge. What is unknown has no value: nothing there to compute it from.
+
+    Intervals are at 95 % and clustered by query or conversation where these are known.
+
+    Attributes:
+        tie_rate: share of verdicts that are ties.
+        both_orders: games judged in both orders.
+        order_agreement: share of those with the same outcome in both.
+        contradictions: how many of them have another winner in each order.
+        decided: verdicts that are no tie.
+        first_share: share of those won by the agent shown first.
+        first_effect: advantage of being shown first, in Elo points; 0 for an unbiased judge.
+        lengths_compared: decided verdicts on two answers of known and different length.
+        longer_share: share of those won by the longer answer.
+        longer_effect: advantage of the longer answer over a shorter one of an equally strong agent, in Elo points.
+            Length is not assigned by chance, so it says how verdicts go along with length, not what causes them.
+        triples: sets of three agents in which each pair has a majority winner.
+        intransitive_triples: those in which the three beat each other in a circle.
+        queries: queries with a verdict, ``None`` where verdicts name none.
+        coverage: share of all combinations of a query and a pair of agents that have a verdict.
+    """
+
+    n: int
+    tie_rate: Estimate
+    both_orders: int
+    order_agreement: Estimate
+    contradictions: int
+    decided: int
+    first_share: Estimate
+    first_effect: Estimate
+    lengths_compared: int
+    longer_share: Estimate
+    longer_effect: Estimate
+    triples: int
+    intransitive_triples: int
+    queries: int | None
+    coverage: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class JudgePair:
+    """Two judges on the games that both judged.
+
+    Attributes:
+        games: how many those are, each with its two orders reconciled.
+        same_winner, both_tie, opposite: games on which they agree on the winner, both see a tie, or name opposite
+            winners.
+        first_tie, second_tie: games on which only one of them sees a tie.
+        agreement: share of games with the same outcome.
+        kappa: Cohen's, all disagreements alike.
+        kappa_linear: a tie against a win costs half of opposite winners.
+    """
+
+    first: str
+    second: str
+    games: int
+    same_winner: int
+    both_tie: int
+    opposite: int
+    first_tie: int
+    second_tie: int
+    agreement: float | None
+    kappa: Estimate
+    kappa_linear: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeAgreement:
+    """How far several judges agree.
+
+    Attributes:
+        games: games with the verdicts of at least two judges.
+        alpha: Krippendorff's, nominal: win, tie and loss are three names.
+        alpha_ordinal: win, tie and loss are an order.
+        pairs: every two judges.
+    """
+
+    judges: tuple[str, ...]
+    games: int
+    alpha: Estimate
+    alpha_ordinal: Estimate
+    pairs: tuple[JudgePair, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ratings:
+    """A leaderboard with all that is needed to judge it.
+
+    Attributes:
+        agents: best first.
+        pairs: every pair of agents tested; empty where there is nothing to estimate variation from.
+        judge_health: of all verdicts; ``None`` where games came without verdicts.
+        position_effect: advantage of being shown first in points, ``None`` unless the settings ask for it.
+        position_low, position_high: its interval at the level of the settings.
+        tie_parameter: Davidson's nu, ``None`` with half-win ties.
+        tally: how verdicts became games, ``None`` where games came without verdicts.
+        notes: in words, what a reader must know before believing the numbers.
+        judges: how far several judges agree; ``None`` for one judge, or where verdicts name no query.
+        fragility: by game and, where they are known, by query; empty where the settings ask for none, and for
+            fractions of games.
+        direct: the games of every two agents that met.
+        unit, units: what is independent, queries, conversations or games, and how many of them there are.
+        beyond_place: whether the agent rated highest is still surely better than all others when the advantage of being
+            shown first is estimated along; ``None`` where place cannot matter (every game was judged in both orders),
+            is part of the ratings, or is not known.
+    """
+
+    agents: tuple[AgentRating, ...]
+    pairs: tuple[PairDifference, ...]
+    judge_health: JudgeHealth | None
+    position_effect: float | None
+    tie_parameter: float | None
+    tally: Tally | None
+    settings: RatingSettings
+    convergence: Convergence
+    notes: tuple[str, ...]
+    judges: JudgeAgreement | None = None
+    fragility: tuple[Fragility, ...] = ()
+    position_low: float | None = None
+    position_high: float | None = None
+    direct: tuple[DirectGames, ...] = ()
+    unit: Unit = "query"
+    units: int = 0
+    beyond_place: bool | None = None
+
+    @property
+    def noun(self) -> tuple[str, str]:
+        """What is independent, in words: one, and many."""
+        return UNITS[self.unit]
+
+    @property
+    def by_rank(self) -> tuple[AgentRating, ...]:
+        """The agents from the highest Bradley-Terry rating down, whatever orders ``agents``."""
+        return tuple(sorted(self.agents, key=attrgetter("rank", "agent")))
+
+    @property
+    def asked(self) -> str:
+        """What more of would tell more, in words."""
+        return UNITS["query" if self.unit == "game" else self.unit][1]
+
+    @property
+    def flips(self) -> tuple[Fragility, ...]:
+        """What ``fragility`` says of agents whose order rests on games, not on the prior of those that are flagged.
+
+        On few queries that prior moves all others too.
+        """
+        few = self.convergence.prior_games > 0 and self.units < fewest_queries(len(self.agents))
+        held = {row.agent for row in self.agents if few or set(row.flags) - {"single_game"}}
+        return tuple(one for one in self.fragility if one.count is None or held.isdisjoint((one.ahead, one.behind)))
+
+    @property
+    def contradicted(self) -> tuple[str, ...]:
+        """Agents that one rating each cannot describe, from the highest rated down, see ``pairs.contradicted``."""
+        above = ((pair.better, pair.worse) for pair in self.pairs if pair.separable)
+        return contradicted([row.agent for row in self.by_rank], self.direct, above)
+
+    @property
+    def neighbours(self) -> tuple[PairDifference, ...]:
+        """The pairs of agents that follow each other on the leaderboard, from the top."""
+        of_two = {frozenset((pair.better, pair.worse)): pair for pair in self.pairs}
+        names = [row.agent for row in self.agents]
+        return tuple(of_two[frozenset(two)] for two in itertools.pairwise(names) if frozenset(two) in of_two)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from arena.ratings.games import Floats, Games, VerdictTable, WinAndTie, reconcile
 from arena.ratings.health import both_orders
-from retrieval_eval.stats.bootstrap import share_interval
+from retrieval_eval.stats.bootstrap import Interval, share_interval
 
 _FEWEST_AGENTS = 3
 """With two agents every correlation is 1 or -1."""
@@ -65,7 +65,7 @@ class Record:
     """Games of one agent, on one query or on several.
 
     Attributes:
-        low, high: interval of the share on several queries, clustered by query; ``None`` for a single one.
+        low, high: interval of the share on several queries, by query or conversation; ``None`` for a single one.
     """
 
     won: int
@@ -97,6 +97,7 @@ class Standings:
         queries, agents: names of rows and columns.
         won, tied, lost: games, shape (queries, agents).
         figures: of each query, in the order of ``queries``.
+        unit: the number of each query's cluster.
     """
 
     queries: tuple[str, ...]
@@ -105,6 +106,7 @@ class Standings:
     tied: Floats
     lost: Floats
     figures: tuple[QueryFigures, ...]
+    unit: NDArray[np.int64]
 
     def of(self, rows: Sequence[int]) -> Standings:
         """The same of some of the queries: each is held against the others of these alone."""
@@ -113,7 +115,8 @@ class Standings:
             replace(self.figures[row], spread=_known(spread), agreement=_known(agreement))
             for row, spread, agreement in zip(rows, *separations(won + tied / 2, won + tied + lost), strict=True)
         )
-        return Standings(tuple(self.queries[row] for row in rows), self.agents, won, tied, lost, figures)
+        queries, unit = tuple(self.queries[row] for row in rows), self.unit[np.asarray(rows, np.intp)]
+        return Standings(queries, self.agents, won, tied, lost, figures, unit)
 
     def each(self, agent: str) -> list[Record]:
         """An agent's games on each query, in the order of ``queries``."""
@@ -121,12 +124,23 @@ class Standings:
         counts = np.stack([cells[:, column] for cells in (self.won, self.tied, self.lost)], axis=1)
         return [Record(*own) for own in counts.astype(int).tolist()]
 
+    def on(self, row: int, agent: str) -> Record:
+        """An agent's games on one query."""
+        column = self.agents.index(agent)
+        return Record(*(int(cells[row, column]) for cells in (self.won, self.tied, self.lost)))
+
     def together(self, agent: str, rows: Sequence[int]) -> Record:
         """An agent's games on the queries of some rows."""
         column = self.agents.index(agent)
         won, tied, lost = (cells[np.asarray(rows, np.intp), column] for cells in (self.won, self.tied, self.lost))
-        low, high = share_interval(won + tied / 2, won + tied + lost) or (None, None)
+        low, high = self.interval(won + tied / 2, won + tied + lost, rows) or (None, None)
         return Record(int(won.sum()), int(tied.sum()), int(lost.sum()), low, high)
+
+    def interval(self, points: Floats, played: Floats, rows: Sequence[int] | slice = slice(None)) -> Interval | None:
+        """Of the share of points on the queries of some rows, where all of one cluster are one."""
+        unit = self.unit[rows]
+        parts, wholes = (np.bincount(unit, own).astype(np.float64) for own in (points, played))
+        return share_interval(parts, wholes)
 
 
 def standings(
@@ -134,20 +148,19 @@ def standings(
 ) -> Standings:
     """Count games, and compute every query's figures.
 
-    Args:
-        verdicts: single ones, of these agents on these queries; ``None`` where there are none.
-        queries: all there are, with games or without.
-        agents: likewise.
-        win_and_tie: what a win in one order and a tie in the other make.
+    ``verdicts`` are single ones, of these agents on these queries; there may be none.
     """
     shape = len(queries), len(agents)
     won, tied, lost = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     if verdicts is None or verdicts.queries is None:
+        unit = np.arange(len(queries))
         figures = [QueryFigures(name, 0, None, None, None, 0, None, 0, None) for name in queries]
-        return Standings(tuple(queries), tuple(agents), won, tied, lost, tuple(figures))
-    games = reconcile(verdicts, win_and_tie=win_and_tie)
+        return Standings(tuple(queries), tuple(agents), won, tied, lost, tuple(figures), unit)
+    row, column = _places(verdicts.queries, queries), _places(verdicts.agents, agents)
+    unit = np.arange(len(queries)) + len(verdicts.units[0])  # without a game, each by itself
+    unit[row] = verdicts.units[1]
+    games = reconcile(replace(verdicts, clusters=None), win_and_tie=win_and_tie)
     assert games.cluster is not None
-    row, column = _places(verdicts.queries, queries), _places(games.agents, agents)
     query, a, b = row[games.cluster], column[games.a], column[games.b]
     for cells, score in ((won, 1.0), (tied, 0.5), (lost, 0.0)):
         np.add.at(cells, (query, a), games.score == score)
@@ -174,7 +187,7 @@ def standings(
         )
         for at, name in enumerate(queries)
     ]
-    return Standings(tuple(queries), tuple(agents), won, tied, lost, tuple(figures))
+    return Standings(tuple(queries), tuple(agents), won, tied, lost, tuple(figures), unit)
 
 
 def _places(names: Sequence[str], among: Sequence[str]) -> _Places:

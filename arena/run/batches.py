@@ -6,18 +6,19 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from arena.store import Store
 from arena.store.batches import OpenBatch, StoredBook, open_batches
 from judges.batches import Batch
-from judges.batches.provider import BatchProvider
-from judges.batches.servers import AnthropicBatches, BatchServer, OpenAIBatches
 from judges.errors import InputError, ProviderError
 from judges.judge import Judge, Stop
 from judges.providers import open_provider
-from judges.providers.endpoint import HostedProvider
 from judges.spec import JudgeSpec
+
+if TYPE_CHECKING:
+    from judges.batches.servers import BatchServer
+    from judges.providers.endpoint import HostedProvider
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,9 @@ def ask_in_batches(judges: Mapping[str, Judge], store: Store, stop: Stop, *, wai
     for judge in judges.values():
         if not judge.spec.in_batches:
             continue
-        provider = cast(HostedProvider, judge.provider)
+        from judges.batches.provider import BatchProvider
+
+        provider = cast("HostedProvider", judge.provider)
         book = StoredBook(store, judge.name, judge.spec.provider, judge.spec.model)
         server = open_server(judge.spec, provider)
         batching = BatchProvider(provider, server, book, judge.halt, patience_s=judge.spec.max_retry_s, wait=wait)
@@ -56,6 +59,8 @@ def ask_in_batches(judges: Mapping[str, Judge], store: Store, stop: Stop, *, wai
 
 def open_server(spec: JudgeSpec, provider: HostedProvider) -> BatchServer:
     """The batch API that a judge's declaration names."""
+    from judges.batches.servers import AnthropicBatches, OpenAIBatches
+
     return (AnthropicBatches if spec.provider == "anthropic" else OpenAIBatches)(spec, provider)
 
 
@@ -81,7 +86,7 @@ async def cancel(batches: Iterable[OpenBatch], judges: Mapping[str, JudgeSpec]) 
         if batch.remote_id is None:
             yield batch.marker, "its hand-in was not answered; 'ragleague run CONFIG' looks for it first"
             continue
-        provider = cast(HostedProvider, open_provider(spec))
+        provider = cast("HostedProvider", open_provider(spec))
         server = open_server(spec, provider)
         problem = ""
         try:

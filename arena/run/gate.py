@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from arena.boards.gate import MARGIN, PAIRWISE, Comparison, check_agents, check_margin, compare
+from arena.config.card import lacking_cards
 from arena.data.dataset import SHARED, Dataset
 from arena.run.play import Part, play
 from arena.run.tournament import load_data, run
+from arena.stages import STAGES
 from arena.stages.schedule import AdaptiveGames, adaptive_settings
 from arena.store import Store
 from judges.errors import InputError
-from judges.mistakes import nearest
+from judges.sections import nearest
 from judges.types import CallTrace
 from retrieval_eval.metrics import parse_measures
 
@@ -82,21 +85,25 @@ def decide(
 def _stages(config: Config, name: str) -> Sequence[str]:
     """The stages that a score takes, in their order."""
     scores = {"exam", "nuggets", PAIRWISE, "criteria", *(config.criteria.names if config.criteria is not None else ())}
+    further = {score: stage.key for stage in STAGES for score in stage.scores}
+    scores |= further.keys()
     if name not in scores:
         try:
             parse_measures([name])
         except InputError as error:
             raise InputError(f"--on {name}: no score is called so{nearest(name, scores)}") from error
-    section = name if name in ("exam", "nuggets", PAIRWISE, "criteria") else "retrieval"
+    section = name if name in ("exam", "nuggets", PAIRWISE, "criteria") else further.get(name, "retrieval")
     if config.criteria is not None and name in config.criteria.names:
         section = "criteria"
     labels = ["relevance"] if config.retrieval is not None else []
     if section == "retrieval":
         if labels or config.data.qrels:
             return labels
-    elif getattr(config, section) is not None:
+    elif config.section(section) is not None:
         return [*labels, section]
-    raise InputError(f"--on {name}: the configuration has no section {section!r}, and no criterion of that name")
+    raise InputError(
+        f"--on {name}: the configuration has no section {section!r}, and no criterion of that name; add one"
+    )
 
 
 def _by_batch(
@@ -119,7 +126,7 @@ def _by_batch(
     most //= 2 if section.both_orders else 1
     if not most:
         raise InputError(f"{new} and {old} answered no query in common, so they cannot meet")
-    left_out: dict[str, Any] = {"criteria": None, "exam": None, "nuggets": None, "synth": None, "agents": {}}
+    left_out: dict[str, Any] = {**dict.fromkeys(("criteria", "exam", "nuggets", "synth")), "agents": {}, "further": {}}
     games = 0
     while True:
         games = min(games + batch, most)
@@ -136,8 +143,9 @@ def _by_batch(
         say(summary)
         with closing(Store.open(now.store)) as store:
             found = compare(store, now.name, new, old, on=PAIRWISE, margin=margin)
+            without_card = bool(lacking_cards(store.settings(now.name), "verdicts", datetime.now(UTC).date()))
         left = any(stage.left for stage in summary.stages.values())
-        if found.verdict != "undecided" or games >= most or left:
+        if found.verdict != "undecided" or games >= most or left or without_card:
             return found
 
 

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import numpy as np
 
@@ -228,11 +228,18 @@ def _percentiles(latencies_s: Sequence[float]) -> tuple[float, float, float] | N
 
 
 def _why(spec: JudgeSpec, stopped: JudgeStoppedError) -> str:
-    """The error that stopped a judge, and what mends it; of batches, the error says that itself."""
+    """The error that stopped a judge, cut to ``_ROOM``, and what mends it; of batches, the error says that itself."""
     if spec.in_batches:
         return str(stopped)
-    to_do = TO_DO.get(stopped.cause, "").format(address=spec.address_from, key=spec.key_from)
-    return f"{str(stopped).rstrip('.')}; {to_do}" if to_do else str(stopped)
+    cause = "exception" if spec.provider == "python" else stopped.cause
+    to_do = TO_DO.get(cause, "").format(address=spec.address_from, key=spec.key_from)
+    said, room = str(stopped).rstrip("."), _ROOM - len(to_do)
+    said = said if len(said) <= room else f"{said[: room - 1]}…"
+    return f"{said}; {to_do}" if to_do else said
+
+
+_ROOM: Final = 135
+"""Characters of two lines of 80 for why a judge stopped and what to do, beside its name."""
 
 
 def stopped_lines(judges: Mapping[str, Judge]) -> list[str]:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from arena.config.whole import Config
 from arena.data.dataset import Dataset
 from arena.data.notes import notes_of
+from arena.run.assigned import Assigned, made_from
 from arena.run.executors import runs_on_workers, with_all_workers
 from arena.run.planner import CHARACTERS_PER_TOKEN, SECONDS_PER_CALL, PlannedCalls, Planner
-from arena.run.tournament import load_data
+from arena.run.tournament import load_data, stored_settings
 from arena.stages.answers.plan import PlannedAgent, agent_notes, plan_agents
 from arena.stages.queries.config import SynthConfig, of_tournament
 from arena.stages.queries.stage import plan_synth
@@ -84,7 +85,11 @@ def _plan_tournament(config: Config) -> Plan:
     try:
         if store is not None:
             stages.resume(store, config.name)
+        settings = stored_settings(stages, () if opened is None else opened.declared)
         planner = Planner(stages, _specs(config), store)
+        if store is not None and config.name in store.tournaments() and (providers := planner.opened()) is not None:
+            made = made_from(config, settings, data.digest(), providers)
+            planner.assigned = Assigned(store, config.name, made, stages.leads_on)
         for stage in stages.stages:
             planner.walk(want for query_id in data.queries for want in stages.first(stage, query_id).ready)
     finally:

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from arena.run.assigned import Assigned
 from arena.run.queue import to_be_asked
 from arena.stages.base import Planned
 from arena.store import IDENTICAL, Result, Store, Wanted
@@ -64,6 +65,7 @@ class Planner:
 
     Attributes:
         notes: what the figures assume or leave out, a sentence each.
+        assigned: what a run has assigned and judged already, where that may stand.
     """
 
     def __init__(self, stages: Planned, judges: Mapping[str, JudgeSpec], store: Store | None) -> None:
@@ -73,6 +75,7 @@ class Planner:
         self._free = {judgment.judgment_id: judgment for _, _, judgment in stages.free_judgments()}
         self._rows: dict[tuple[Task, str], PlannedCalls] = {}
         self._planned: set[str] = set()
+        self.assigned: Assigned | None = None
 
     def walk(self, wants: Iterable[Wanted]) -> None:
         """Count wants, and those that they lead to, to the end.
@@ -90,14 +93,19 @@ class Planner:
 
     def count(self, wants: Iterable[Wanted]) -> list[tuple[Wanted, Prompt | None, Result | None]]:
         """Count these wants; also gives each one's prompt, if it is asked or was, and what is known of it."""
-        prepared = list(self._prepared(wants))
+        wants = list(wants)
+        judged = {} if self.assigned is None else self.assigned.judged(wants)
+        prepared = list(self._prepared(want for want in wants if want not in judged))
         idents = [ident for _, ident, _ in prepared if ident is not None]
         known: dict[str, Result] = {}
         paid: Collection[str] = ()
         if self._store is not None:
             known = self._store.results(idents)
             paid = in_batches(self._store, [ident for ident in idents if to_be_asked(known.get(ident))])
-        counted = []
+        counted: list[tuple[Wanted, Prompt | None, Result | None]] = []
+        for want, (judged_as, judgment) in judged.items():
+            self._count(want, judged_as, None, judgment, paid)
+            counted.append((want, None, judgment))
         for want, ident, prompt in prepared:
             result = known.get(ident or "") or self._free.get(ident or "")
             self._count(want, ident, prompt, result, paid)
@@ -121,6 +129,11 @@ class Planner:
             row.input_tokens += round((len(prompt.system) + len(prompt.user)) / CHARACTERS_PER_TOKEN)
             row.output_tokens += self._stages.typical_tokens(want)
             self._planned.update([] if ident is None else [ident])
+
+    def opened(self) -> Mapping[str, Provider] | None:
+        """Who is asked, by name; ``None`` where one cannot be opened."""
+        opened = {name: provider for name, provider in self._providers.items() if provider is not None}
+        return opened if len(opened) == len(self._providers) else None
 
     def rows(self) -> list[PlannedCalls]:
         """What was counted, with time and cost; unknown prices are noted."""

@@ -12,6 +12,7 @@ from judges.errors import InputError
 from judges.types import CallTrace, Task
 
 if TYPE_CHECKING:
+    from arena.boards.results import Leaderboard
     from arena.config.whole import Config
     from arena.data.dataset import Dataset
     from arena.run.ledger import Progress, RunSummary
@@ -36,11 +37,11 @@ class Played:
 
     Attributes:
         complete: whether nothing that was asked for is missing.
-        judged: whether it came to judging, so that there is a leaderboard.
+        board: the leaderboard; ``None`` where it did not come to judging.
     """
 
     complete: bool
-    judged: bool
+    board: Leaderboard | None
 
 
 def play(
@@ -63,10 +64,10 @@ def play(
         progress: opens what is told of every want of a part.
         say: is told what each part came to as soon as it ends.
         stages: the stages to do, by their names in ``STAGE_TASKS``; all when empty.
-        retry_failed: also ask again where the last reply was outside its contract.
+        retry_failed: ask again about all failures, also refused or unusable replies.
         wait: whether to stay until batches have ended.
         trace: is told of every call.
-        data: in place of the files that the configuration names, which must not declare agents then.
+        data: in place of the files that the configuration names.
 
     Raises:
         InputError: the configuration has no such stage, or its data, prompts or judges cannot be used.
@@ -78,7 +79,9 @@ def play(
     for stage in stages:
         section = "retrieval" if stage == "relevance" else stage
         if not (config.section(section) if section in FURTHER else getattr(config, section)):
-            raise InputError(f"--stage {stage}: the configuration has no section {section!r}")
+            raise InputError(
+                f"--stage {stage}: the configuration has no section {section!r}; add it, or name another stage"
+            )
     checked = preflight(config, data)
     checked.require()
     if config.synth is None and not config.agents:
@@ -88,9 +91,8 @@ def play(
             config, progress, say, recorder, stages=stages, retry_failed=retry_failed, wait=wait, trace=trace, data=data
         )
     if summary is None:
-        return Played(whole, judged=False)
-    _keep(config, summary.run_id)
-    return Played(whole and summary.complete, judged=True)
+        return Played(whole, None)
+    return Played(whole and summary.complete, _keep(config, summary.run_id))
 
 
 def _ask(
@@ -107,32 +109,38 @@ def _ask(
 ) -> tuple[bool, RunSummary | None]:
     """Whether the parts before the judging are complete, and what became of it, if it came to that."""
     from arena.run import tournament
-    from arena.stages.answers.asking import run_agents
-    from arena.stages.queries.config import of_tournament
-    from arena.stages.queries.run import synthesise
 
     whole, answering = True, None
     if config.synth is not None and (not stages or "synth" in stages):
+        from arena.stages.queries.config import of_tournament
+        from arena.stages.queries.run import synthesise
+
         with progress() as told:
             made = synthesise(of_tournament(config), told, retry_failed=retry_failed, trace=trace, part_of=recorder)
         say(made)
         whole = made.complete
     if config.agents and (not stages or "agents" in stages):
+        from arena.stages.answers.asking import run_agents
+
         with progress() as told:
-            answering = run_agents(config, told, retry_failed=retry_failed, trace=trace, part_of=recorder)
+            answering = run_agents(config, told, data, retry_failed=retry_failed, trace=trace, part_of=recorder)
         say(answering)
         whole = whole and answering.complete
-        if answering.interrupted or not (answering.answers or config.data.answers):
+        given = config.data.answers if data is None else data.answers
+        if answering.interrupted or not (answering.answers or given):
             return False, None
     tasks = [task for stage in stages for task in STAGE_TASKS[stage]]
     if stages and not tasks:
         return whole, None
+    declared = None if answering is None else answering.declared
+    if config.agents and data is not None:
+        data = tournament.load_data(config, declared, data)
     with progress() as told:
         summary = tournament.run(
             config,
             told,
             data=data,
-            agents=None if answering is None else answering.declared,
+            agents=declared,
             only=tasks if stages else None,
             retry_failed=retry_failed,
             trace=trace,
@@ -143,18 +151,22 @@ def _ask(
     return whole, summary
 
 
-def _keep(config: Config, run_id: str) -> None:
-    """Keep the leaderboard, where its agents stand after this run, and what takes long of a large tournament."""
-    from arena.boards.cache import cached_games, cached_leaderboard
-    from arena.boards.compare import compare_board
-    from arena.people.calibrate import WORTH_KEEPING, keep_slow_figures
+def _keep(config: Config, run_id: str) -> Leaderboard:
+    """Keep the leaderboard that is returned, where its agents stand, and what takes long of a large tournament."""
+    from arena.boards.cache import WORTH_KEEPING, cached_games, cached_leaderboard, rating_draws
     from arena.run.recorder import standings_of
     from arena.store import Store
     from arena.store.runs import Runs
 
     with closing(Store.open(config.store)) as store:
         board = cached_leaderboard(store, config.name)
-        Runs(store, config.name).keep_standings(run_id, standings_of(board))
-        keep_slow_figures(store, config.name)
+        Runs(store, config.name).keep_standings(run_id, standings_of(board, rating_draws(store, config.name)))
         if len(cached_games(store, config.name)) >= WORTH_KEEPING:
+            from arena.boards.compare import compare_board
+            from arena.boards.queries import query_board
+            from arena.people.calibrate import keep_judges_alone
+
+            keep_judges_alone(store, config.name)
             compare_board(store, config.name)
+            query_board(store, config.name)
+    return board

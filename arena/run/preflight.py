@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from arena.boards.documents import check_measures
 from arena.config.whole import Config
 from arena.data.dataset import Dataset
 from arena.run.executors import runs_on_workers
@@ -19,8 +18,8 @@ from arena.stages.tournament import TournamentStages
 from arena.store import Store, missing, sqlite_path
 from judges.errors import ConfigError, InputError, PromptError, RagleagueError
 from judges.judge import Judge
-from judges.mistakes import nearest
 from judges.prompts import load_prompt
+from judges.sections import nearest
 from judges.types import Task
 from retrieval_eval.agents.spec import judges_of_agents
 from retrieval_eval.data.recordings import read_recordings
@@ -66,6 +65,7 @@ class Preflight:
 def _placed(config: Config, fault: InputError) -> InputError:
     """A fault that begins with a key, or is about a prompt that a key names, behind the file and line of that key."""
     said = str(fault)
+    said = f"data.{said}" if said.startswith("columns: ") else said
     key, _, words = said.partition(": ")
     if key.split(".")[0] in Config.model_fields and not isinstance(fault, PromptError):
         return ConfigError(f"{config.at(key)}: {words}")
@@ -111,15 +111,15 @@ def _check_judge(config: Config, name: str) -> None:
 def _check_data(config: Config, found: Preflight) -> None:
     try:
         declared = open_agents(config).declared if config.agents else []
-    except InputError as fault:
-        raise _placed(config, fault) from fault
-    found.data = load_data(config, declared) if found.data is None else found.data
-    try:
+        if found.data is None or config.agents:
+            found.data = load_data(config, declared, found.data)
         found.stages = TournamentStages(config, found.data, assume=True)
         found.stages.check(complete=not config.agents)
     except InputError as fault:
         raise _placed(config, fault) from fault
     if config.retrieval is not None and config.retrieval.measures is not None:
+        from arena.boards.documents import check_measures
+
         check_measures(config.retrieval.measures, found.data)
     known = {*found.data.agents, *config.agents}
     for name in config.families:
@@ -154,8 +154,9 @@ def require_writable(path: Path) -> None:
         InputError: its folder is none, or nothing may be written there.
     """
     folder = path.parent
-    if path.is_dir():
-        raise InputError(f"{path}: a folder stands there; name a file")
+    if path.exists() and not path.is_file():
+        what = "a folder" if path.is_dir() else "a pipe or a device"
+        raise InputError(f"{path}: {what} stands there; name a file")
     if not folder.is_dir():
         what = "is a file and no folder" if folder.exists() else "does not exist"
         raise InputError(f"{path}: the folder {folder} {what}; make it, or name another one")

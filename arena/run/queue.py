@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from typing import Any, Protocol, TypeAlias
 
+from arena.run.assigned import Assigned
 from arena.run.ledger import Ledger, Progress, failed
 from arena.run.writer import MOST_OPEN, Writer, write_while
 from arena.stages.base import Asking
@@ -27,6 +28,8 @@ _SHARE = 32
 """Of what is left this part is looked up together, up to ``_MOST``: many, which spares the store, as long as there is
 much to do, and few at the end, which other processes share. Polychronopoulos and Kuck (1987) call it guided
 self-scheduling."""
+_SHARE_KNOWN = 4
+"""The same where nothing of the last lookup had to be asked: what is known keeps nobody from anything."""
 _POLL_S = 0.5
 """How often to look for what another process is judging."""
 
@@ -114,6 +117,7 @@ class Lookup:
     judges: dict[str, Judge]
     runner: Runner
     retry_failed: bool
+    assigned: Assigned | None = None
 
     def identified(self, wants: Iterable[Wanted]) -> list[Found]:
         """The wants with their judgment's id; those that wait for labels are left out."""
@@ -129,10 +133,12 @@ class Lookup:
 
     def known(self, wants: Sequence[Wanted]) -> list[tuple[Found, Result | None]]:
         """What the store knows of these wants, noted there; nothing is taken to be asked."""
-        found = self.identified(wants)
+        judged = self._judged(wants)
+        found = self.identified(want for want in wants if want not in judged)
         self.store.assign(self.tournament, [(entry.want, entry.judgment_id) for entry in found])
         known = self.store.results([entry.judgment_id for entry in found])
-        return [(entry, self._parsed_anew(entry, known.get(entry.judgment_id))) for entry in found]
+        rest = [(entry, self._parsed_anew(entry, known.get(entry.judgment_id))) for entry in found]
+        return [*_found(judged), *rest]
 
     def claimed(
         self, wants: Sequence[Wanted], tried: Callable[[str], bool]
@@ -141,7 +147,8 @@ class Lookup:
 
         Not taken are judgments that failed in this run already, as ``tried`` says.
         """
-        found = self.identified(wants)
+        judged = self._judged(wants)
+        found = self.identified(want for want in wants if want not in judged)
         pairs = [(entry.want, entry.judgment_id) for entry in found]
         known, elsewhere = self.store.claim(self.tournament, pairs, self.runner, self.to_be_asked, tried)
         here = [
@@ -149,7 +156,10 @@ class Lookup:
             for entry in found
             if entry.judgment_id not in elsewhere
         ]
-        return here, [entry for entry in found if entry.judgment_id in elsewhere]
+        return [*_found(judged), *here], [entry for entry in found if entry.judgment_id in elsewhere]
+
+    def _judged(self, wants: Sequence[Wanted]) -> dict[Wanted, tuple[str, Judgment]]:
+        return {} if self.assigned is None else self.assigned.judged(wants)
 
     def to_be_asked(self, known: Result | None) -> bool:
         """Whether a judgment of which the store knows this needs a call."""
@@ -183,6 +193,10 @@ class Lookup:
         self.store.save([_labelled(*each) for each in results], self.runner)
 
 
+def _found(judged: Mapping[Wanted, tuple[str, Judgment]]) -> Iterator[tuple[Found, Judgment]]:
+    return ((Found(want, ident, None), judgment) for want, (ident, judgment) in judged.items())
+
+
 def _labelled(request: Request, result: Result) -> tuple[Task, str, Result]:
     """As the store keeps a result: with its task and its prompt's name and version."""
     return request.prompt.task, prompt_label(request.prompt), result
@@ -213,6 +227,7 @@ class _JudgeQueue:
         self._lookup, self._ledger, self._ended, self._left_out = lookup, ledger, ended, left_out
         self._least = min(_USUAL, max(_FEWEST, concurrency))
         self._concurrency = concurrency
+        self._share = _SHARE
         self._wants: deque[Wanted] = deque()
         self._elsewhere: list[Wanted] = []
         self._awaited: set[str] = set()
@@ -285,7 +300,7 @@ class _JudgeQueue:
             self._filling.result()
 
     def _chunk(self) -> int:
-        return max(self._least, min(_MOST, len(self._wants) // _SHARE))
+        return max(self._least, min(_MOST, len(self._wants) // self._share))
 
     def _is_short(self) -> bool:
         """Whether what is ready may soon be asked."""
@@ -309,6 +324,7 @@ class _JudgeQueue:
             elif entry.request is not None and self._ledger.is_first(entry.want, entry.judgment_id):
                 self._ready.append(entry.request)
         self._awaited.update(entry.judgment_id for entry in elsewhere)
+        self._share = _SHARE if elsewhere or any(known is None for _, known in here) else _SHARE_KNOWN
         if len(here) + len(elsewhere) < len(wants):
             self._left_out(set(wants).difference(entry.want for entry in [*elsewhere, *(entry for entry, _ in here)]))
         if self._over:  # meanwhile
@@ -402,10 +418,9 @@ class Queue:
             await judge_all(self._queues, self.lookup.judges, put)
             await writer.finish()
 
-    async def count_rest(self, further: Iterable[Wanted] = ()) -> None:
-        """Count what the store knows of the wants that nobody took, and of ``further`` ones, without asking."""
-        left = [want for each in self._queues.values() for want in await each.rest()]
-        await self.count_known([*left, *further])
+    async def count_rest(self) -> None:
+        """Count what the store knows of the wants that nobody took, without asking."""
+        await self.count_known([want for each in self._queues.values() for want in await each.rest()])
 
     async def count_known(self, wants: Sequence[Wanted]) -> None:
         """Count those of these wants that the store knows."""

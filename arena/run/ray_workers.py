@@ -39,8 +39,9 @@ _SOON_S = 10.0
 class RayProvider:
     """One judge's workers; each prompt goes to the one with the fewest in flight.
 
-    A worker that dies, alone or with its machine, fails its prompts as a lost connection would: the judge asks again,
-    and another worker gets them. Ray starts it anew where it can.
+    A worker that dies, alone or with its machine, leaves its prompts to the others. One that is dying may still say
+    that it lives, and has nothing in flight: it must not draw the same prompt again. Where all are lost, that fails as
+    a lost connection does, and the judge asks again. Ray starts workers anew where it can.
 
     Args:
         name: of the judge, for messages.
@@ -72,23 +73,38 @@ class RayProvider:
         self.identity: Mapping[str, str | int | float | None] = opened.identity or {}
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Ask one worker.
+        """Ask one worker, and each of the others that live where it is lost: that is no attempt of the judge's.
 
         Raises:
-            ProviderError: as the provider does; ``TransientError`` too where the worker is lost.
+            ProviderError: as the provider does; ``TransientError`` too where every worker is lost.
         """
+        lost: list[_Mailbox] = []
+        while untried := [worker for worker in await self._alive() if worker not in lost]:
+            worker = min(untried, key=lambda worker: worker.in_flight)
+            try:
+                return await worker.ask(prompt)
+            except _WorkerLostError:
+                lost.append(worker)
+        raise TransientError("connection", "every worker of this judge was lost while it was asked")
+
+    async def _alive(self) -> list[_Mailbox]:
+        """The workers that live, as soon as there are any."""
         try:
             async with asyncio.timeout(self._wait_s):
                 while not (alive := [worker for worker in self._workers if worker.alive]):
                     await asyncio.sleep(_AGAIN_S)
         except TimeoutError:
             raise TransientError("connection", "all workers of this judge are lost") from None
-        return await min(alive, key=lambda worker: worker.in_flight).ask(prompt)
+        return alive
 
     async def close(self) -> None:
         """End the workers."""
         for worker in self._workers:
             await worker.close()
+
+
+class _WorkerLostError(TransientError):
+    """The worker that was asked is gone; what it was asked may be asked of another one."""
 
 
 class _Mailbox:
@@ -174,7 +190,7 @@ class _Mailbox:
             )
         self.alive = self.alive and mistake
         for number in list(self._awaited):
-            gone = TransientError("connection", f"a worker of this judge was lost ({type(error).__name__})")
+            gone = _WorkerLostError("connection", f"a worker of this judge was lost ({type(error).__name__})")
             self._hand_out(number, error if mistake else gone)
 
     async def close(self) -> None:

@@ -7,20 +7,26 @@ import math
 from collections.abc import Container, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from arena.store import Store
 from arena.store.runners import Runner
 from arena.store.runs import Ending, Runs
-from judges.errors import StoreError
+from judges.errors import InputError, StoreError
+from judges.types import conversations
 
 if TYPE_CHECKING:
     from arena.boards.results import Leaderboard
+    from arena.calibration.methods import Drawn
     from arena.config.stored import StoredSettings
     from arena.data.dataset import Dataset
     from arena.run.ledger import RunSummary, StageSummary
 
 _KEPT = ("agent", "rank", "rank_low", "rank_high", "group", "bt", "bt_low", "bt_high", "games")
+
+
+_DRAWS: Final = 200
+"""Draws of the queries that are kept of a run."""
 
 
 class Recorder:
@@ -96,7 +102,7 @@ def recorded(location: str, tournament: str, part_of: Recorder | None = None) ->
     try:
         yield recorder
     except BaseException as problem:
-        with suppress(StoreError):  # the problem itself is on the way
+        with suppress(StoreError, InputError):  # the problem itself is on the way
             recorder.end("stopped" if isinstance(problem, KeyboardInterrupt) else "failed")
         raise
     recorder.end(recorder.ending)
@@ -105,10 +111,12 @@ def recorded(location: str, tournament: str, part_of: Recorder | None = None) ->
 def subject_of(settings: StoredSettings, data: Dataset) -> dict[str, Any]:
     """What a run is of, without any text: settings, agents, a digest of each query and of each agent's answers."""
     digests = {
-        query_id: hashlib.sha256(query.text.encode("utf-8", "replace")).hexdigest()[:8]
+        query_id: hashlib.sha256(query.thread.encode("utf-8", "replace")).hexdigest()[:8]
         for query_id, query in data.queries.items()
     }
     subject = {"settings": settings.raw, "agents": sorted(data.agents), "queries": digests}
+    if clusters := conversations(data.queries.values()):
+        subject["conversations"] = clusters
     return {**subject, "answers": answer_digests(data, digests)}
 
 
@@ -122,19 +130,27 @@ def answer_digests(data: Dataset, query_ids: Container[str]) -> dict[str, str]:
     return {agent: own.hexdigest()[:16] for agent, own in found.items()}
 
 
-def standings_of(board: Leaderboard) -> list[dict[str, Any]]:
+def standings_of(board: Leaderboard, drawn: Drawn | None = None) -> list[dict[str, Any]]:
     """The lines of a leaderboard, best first; none without ratings.
 
     ``se`` of a line is the standard error of its difference to each agent below it, where that is known: enough to put
-    an interval around the difference to any group of agents later on.
+    an interval around the difference to any group of agents later on. ``draws`` are the agent's ratings on draws of
+    the queries, where these are given: enough to pair them with those of another run on the same queries.
     """
     if board.ratings is None:
         return []
     pairs = [pair for pair in board.ratings.pairs if math.isfinite(pair.se)]
     errors = {frozenset((pair.better, pair.worse)): round(pair.se, 2) for pair in pairs}
     names = [row.agent for row in board.ratings.agents]
+    draws = {} if drawn is None else dict(zip(drawn.agents, drawn.samples[:_DRAWS].T.tolist(), strict=True))
     return [
         {name: getattr(row, name) for name in _KEPT}
         | {"se": [errors.get(frozenset((row.agent, other))) for other in names[at:]]}
+        | ({"draws": [_rounded(one) for one in draws[row.agent]]} if row.agent in draws else {})
         for at, row in enumerate(board.ratings.agents, start=1)
     ]
+
+
+def _rounded(rating: float) -> float | None:
+    """In points; draws without a game of some agent rate nobody."""
+    return None if math.isnan(rating) else round(rating, 1)

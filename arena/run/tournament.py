@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import Any
 
-from arena.boards.documents import check_measures
 from arena.config.stored import StoredSettings
 from arena.config.whole import Config
 from arena.data.corpus import tables_of
 from arena.data.dataset import Dataset
-from arena.data.files import load_files, with_qrels, with_runs
+from arena.data.files import load_files, with_qrels, with_references, with_runs
 from arena.data.notes import notes_of
+from arena.run.assigned import Assigned, made_from
 from arena.run.batches import ask_in_batches, waiting_lines
 from arena.run.engine import Begun, Engine
 from arena.run.executors import open_judges
@@ -32,21 +32,26 @@ from arena.store import Store
 from judges.judge import Stop
 from judges.spec import JudgeSpec
 from judges.types import CallTrace, Task
+from retrieval_eval.agents.spec import uses_corpus
 
 
-def load_data(config: Config, agents: Sequence[Declared] | None = None) -> Dataset:
+def load_data(config: Config, agents: Sequence[Declared] | None = None, files: Dataset | None = None) -> Dataset:
     """The data a configuration names: its files, and what the store knows of its agents' replies.
 
     Args:
         config: the tournament.
         agents: its agents, where they have been opened already.
+        files: in place of what its files hold.
     """
     section = config.data
-    data = load_files(config)
+    data = load_files(config) if files is None else files
     if config.agents:
         data = with_replies(data, _declared(config) if agents is None else agents, config.store)
     if section.runs:
         data = with_runs(data, section.runs, tables_of(section.corpus), _run_depth(config))
+    if section.corpus:
+        taken = bool(section.runs) or uses_corpus(config.agents.values())
+        data = with_references(data, tables_of(section.corpus), taken=taken)
     return with_qrels(data, section.qrels) if section.qrels else data
 
 
@@ -66,6 +71,21 @@ def _declared(config: Config) -> list[Declared]:
     return open_agents(config).declared if config.agents else []
 
 
+@contextmanager
+def _settled_memory() -> Iterator[None]:
+    """Spare the garbage collector what is loaded by now: first the libraries, then the data as well.
+
+    They stay until the end; looking through them again and again took a quarter of a run's start, held up every call in
+    flight, and cost a tenth of the throughput at 64 calls at once.
+    """
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+@_settled_memory()
 def run(
     config: Config,
     progress: Progress,
@@ -88,7 +108,7 @@ def run(
         data: in place of the files and replies that the configuration names.
         agents: its agents, where they have been opened already.
         only: the stages to do; all when ``None``. Earlier results of the others stay in use.
-        retry_failed: also ask again where the last reply was outside its contract.
+        retry_failed: ask again about all failures, also refused or unusable replies.
         trace: is told of every call.
         wait: whether to stay until batches have ended, where judges ask in batches; else to leave once they are handed
             in, and to take no more than what has come.
@@ -103,6 +123,8 @@ def run(
     stages = TournamentStages(config, data)
     stages.check()
     if config.retrieval is not None and config.retrieval.measures is not None:
+        from arena.boards.documents import check_measures
+
         check_measures(config.retrieval.measures, data)
     asked = [task for task in stages.tasks if only is None or task in only]
     settings = StoredSettings(stored_settings(stages, agents))
@@ -121,12 +143,18 @@ def run(
         with recorded(config.store, config.name, part_of) as recorder:
             recorder.begin(store)
             recorder.is_of(store, subject_of(settings, data))
-            lookup = Lookup(config.name, stages, store, judges, recorder.runner, retry_failed)
+            providers = {name: judge.provider for name, judge in judges.items()}
+            _, digest = store.judged(config.name)
+            made = made_from(config, settings.raw, digest, providers)
+            assigned = Assigned(store, config.name, made, stages.leads_on)
+            lookup = Lookup(config.name, stages, store, judges, recorder.runner, retry_failed, assigned)
             engine = Engine(lookup, stages, asked, progress)
             stopped = threading.Event()
             stop.tell(stopped.set)
             summary = run_to_end(_judge(engine, begun, lookup, stop))
             recorder.judged(summary, stopped=stopped.is_set())
+            if only is None and not any(stage.left for stage in summary.stages.values()):
+                assigned.keep(recorder.run_id)
         if not (summary.stopped or stopped.is_set()):
             summary = replace(summary, awaits=_awaited(stages, asked, summary))
         return replace(summary, run_id=recorder.run_id, waiting=waiting_lines(store), notes=notes_of(data))
@@ -158,25 +186,13 @@ async def _judge(engine: Engine, begun: Begun, lookup: Lookup, stop: Stop) -> Ru
     return RunSummary(engine.ledger.stages, summaries, stopped_lines(judges))
 
 
-@contextmanager
-def _settled_memory() -> Iterator[None]:
-    """Spare the garbage collector what is loaded by now.
-
-    Data and libraries stay until the end; looking through them again and again held up every call in flight, and cost a
-    tenth of the throughput at 64 calls at once.
-    """
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
-
-
 def stored_settings(stages: TournamentStages, agents: Sequence[Declared] = ()) -> dict[str, Any]:
     """What of a configuration goes into the store: what decides the results; no path, address or variable name."""
     config = stages.config
     settings = stages.settings() | config.model_dump(mode="json", include={"ratings"})
     settings["judges"] = {name: _deciding(config.judges[name]) for name in config.judges_in_use()}
+    if config.card is not None:
+        settings["card"] = config.card.settings()
     families = {name: family for name in config.judges_in_use() if (family := config.judges[name].family) is not None}
     if families or config.families:
         settings["families"] = {"judges": families, "agents": config.families}

@@ -11,7 +11,7 @@ from arena.store import Store
 from arena.store.runners import BEAT_S, Runner
 from judges.errors import StoreError
 
-_GATHERED_S = 0.01
+_GATHERED_S = 0.04
 """How long results are gathered before they are committed together: a commit each would cost more than the call."""
 MOST_OPEN = 256
 """Results that may be on their way into the store before whoever brings one is held back."""
@@ -20,7 +20,7 @@ Entry = TypeVar("Entry")
 
 
 class Writer(Generic[Entry]):
-    """Commits results as they come: what has arrived within a hundredth of a second, or while the last commit ran.
+    """Commits results as they come: what has arrived within some hundredths of a second, or half of what may be open.
 
     Calls go on meanwhile, unless the store falls behind: a process killed at any moment loses the calls in flight and
     the replies of the last few milliseconds.
@@ -44,12 +44,16 @@ class Writer(Generic[Entry]):
         self._arrived: asyncio.Queue[Entry] = asyncio.Queue()
         self._writing: list[Entry] = []
         self._unkept = 0
+        self._most_gathered = max(1, most_open // 2)
+        self._enough = asyncio.Event()
 
     async def put(self, entry: Entry) -> None:
         """Take a result; waits while the store is behind."""
         self._unkept += self._calls(entry) > 0
         await self._room.acquire()
         self._arrived.put_nowait(entry)
+        if self._arrived.qsize() >= self._most_gathered:
+            self._enough.set()
 
     async def work(self) -> None:
         """Write until cancelled.
@@ -59,7 +63,10 @@ class Writer(Generic[Entry]):
         """
         while True:
             self._writing = [await self._arrived.get()]
-            await asyncio.sleep(_GATHERED_S)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_GATHERED_S):
+                    await self._enough.wait()
+            self._enough.clear()
             while not self._arrived.empty():
                 self._writing.append(self._arrived.get_nowait())
             await asyncio.to_thread(self._save, self._writing)

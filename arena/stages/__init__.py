@@ -6,14 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from judges.types import EXAM_TASKS, NUGGET_TASKS, Task
 
 if TYPE_CHECKING:
-    from arena.present.blocks import Board
     from arena.store import Store
 
 
@@ -28,6 +27,8 @@ class ListedStage:
         make: what makes it of its section, the configuration, the data and the labels.
         words: of a stage that brings its section along, what its wants are called.
         name: as ``--stage`` has it, where that is not the key.
+        scores: headings of the ways of scoring that the board of such a stage has as ``means`` and as ``columns``, by
+            their names; the first stands for the stage.
     """
 
     key: str
@@ -36,6 +37,7 @@ class ListedStage:
     make: str
     words: str = ""
     name: str = ""
+    scores: Mapping[str, str] = field(default_factory=dict)
 
     def load(self, name: str) -> Any:
         """Something of its module."""
@@ -48,6 +50,15 @@ STAGES: Final = (
     ListedStage("criteria", (Task.CRITERIA,), "criteria", "CriteriaStage"),
     ListedStage("exam", EXAM_TASKS, "exam.stage", "ExamStage"),
     ListedStage("nuggets", NUGGET_TASKS, "nuggets.stage", "NuggetStage"),
+    ListedStage(
+        "support",
+        (Task("support"),),
+        "support",
+        "SupportStage",
+        "Citations held against their document",
+        scores={"support_precision": "Support", "support_recall": "Support recall"},
+    ),
+    ListedStage("audit", (Task("audit"),), "audit", "AuditStage", "Games of known cheats"),
 )
 """In the order in which they are done."""
 
@@ -58,6 +69,12 @@ FURTHER: Final = {stage.key: stage for stage in STAGES if stage.words}
 """The stages that bring their section along."""
 
 
-def further_boards(store: Store, tournament: str, settings: Mapping[str, Any]) -> dict[str, Board]:
-    """What the stages that bring their section along have come to, where the tournament has them."""
-    return {key: stage.load("board")(store, tournament) for key, stage in FURTHER.items() if settings.get(key)}
+def further_boards(
+    store: Store, tournament: str, settings: Mapping[str, Any], *, scored: bool = False
+) -> dict[str, Any]:
+    """The boards of the stages that bring their section along, where the tournament has them; or those with scores."""
+    return {
+        key: stage.load("board")(store, tournament)
+        for key, stage in FURTHER.items()
+        if settings.get(key) and (stage.scores or not scored)
+    }

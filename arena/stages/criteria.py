@@ -49,7 +49,6 @@ class CriteriaStage(TournamentStage):
         return Release.all(graded.want(self._section.judge) for graded in answers if graded is not None)
 
     def _graded(self, query_id: str, agent: str) -> GradedSubject | None:
-        """What an answer can be graded by; ``None`` if that is nothing."""
         there = tuple(
             name for name, own in self._criteria.items() if all(map(self._have(query_id, agent).get, own.needs))
         )

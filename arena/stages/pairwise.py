@@ -44,7 +44,6 @@ class PairwiseStage(TournamentStage):
 
     @cached_property
     def _games(self) -> Mapping[str, list[Game]]:
-        """By query."""
         plan = self._section.schedule
         assert plan.kind != "adaptive"
         schedule = Schedule(plan.kind, plan.games_per_query, plan.baseline, self._section.both_orders, plan.seed)
@@ -54,7 +53,6 @@ class PairwiseStage(TournamentStage):
         return by_query
 
     def _wants(self, chosen: Iterable[Game]) -> Iterator[Wanted]:
-        """Each game for every judge."""
         for game in chosen:
             agents = (game.agent_b, game.agent_a) if game.swapped else (game.agent_a, game.agent_b)
             shown = GameSubject(game.query_id, *agents, game.swapped)
@@ -93,7 +91,6 @@ class PairwiseStage(TournamentStage):
             break
 
     def _planned(self) -> Iterator[Wanted]:
-        """All games that there may be."""
         return self._wants(game for games in self._games.values() for game in games)
 
 
@@ -115,7 +112,6 @@ class AdaptiveStage(PairwiseStage):
 
     @cached_property
     def _games(self) -> Mapping[str, list[Game]]:
-        """The most there may be."""
         by_query: dict[str, list[Game]] = {}
         for game in self._schedule.at_most():
             by_query.setdefault(game.query_id, []).append(game)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, TypeAlias
@@ -36,14 +36,14 @@ class Consistency:
 
 
 def outcomes(
-    store: Store, tournament: str, task: Task, query_id: str | None = None
+    store: Store, tournament: str, task: Task, query_id: str | None = None, among: Collection[str] | None = None
 ) -> list[tuple[Wanted, Result | None]]:
-    """Everything a tournament wants of one task, or of one query of it, each thing once, with its combined result.
+    """Everything a tournament wants of one task, each once, with its combined result; or as ``Store.outcomes`` says.
 
     ``None`` while a sample is missing; a failure where more samples failed than did not.
     """
     how = store.settings(tournament).combinations
-    return combined(store.outcomes(tournament, task, query_id), how)
+    return combined(store.outcomes(tournament, task, query_id, among), how)
 
 
 def each_outcome(store: Store, tournament: str, task: Task) -> Iterator[tuple[Wanted, Result | None]]:
@@ -66,9 +66,7 @@ def labels_by_judge(store: Store, tournament: str, query_id: str | None = None) 
     return of_each_judge(outcomes(store, tournament, Task.RELEVANCE, query_id))
 
 
-def of_each_judge(
-    results: Iterable[tuple[Wanted, Result | None]],
-) -> dict[str, LabelResults]:
+def of_each_judge(results: Iterable[tuple[Wanted, Result | None]]) -> dict[str, LabelResults]:
     """Relevance results, samples combined, by judge and (query_id, doc_id)."""
     found: defaultdict[str, LabelResults] = defaultdict(dict)
     for want, result in results:
@@ -122,7 +120,6 @@ def _each_combined(
 
 
 def _repeated(results: Iterable[tuple[Wanted, Result | None]]) -> bool:
-    """Whether anything was to be asked for more than once."""
     return any(want.sample for want, _ in results)
 
 
@@ -171,7 +168,6 @@ def consistency(results: Iterable[tuple[Wanted, Result | None]]) -> dict[str, Co
 
 
 def _outcome(outcomes: Sequence[Outcome], how: Combine, texts: Outcome) -> Outcome:
-    """All choices by ``how``; free text in a field or a list cannot be counted and is that of ``texts``."""
     if isinstance(texts, tuple):
         return texts
     if not isinstance(texts, Mapping):

@@ -14,8 +14,10 @@ from arena.config.judging import PairwiseSection
 from arena.data.dataset import Dataset
 from arena.ratings.adaptive import Fixtures, Meeting, next_games
 from arena.ratings.evidence import AdaptiveSettings, decision, outcomes_of
-from arena.ratings.games import Games, GameVerdict, reconcile
+from arena.ratings.games import Games, GameVerdict, reconcile, tabulate
 from judges.errors import ConfigError
+from judges.sections import nearest
+from judges.types import conversations
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +66,14 @@ def games(schedule: Schedule, agents: Mapping[str, Sequence[str]]) -> Iterator[G
         ConfigError: the baseline answered no query.
     """
     if schedule.kind == "baseline" and not any(schedule.baseline in present for present in agents.values()):
-        raise ConfigError(f"pairwise.schedule.baseline: no answers by an agent named {schedule.baseline!r}")
+        known = nearest(schedule.baseline, {agent for present in agents.values() for agent in present})
+        raise ConfigError(f"pairwise.schedule.baseline: no answers by an agent named {schedule.baseline!r}{known}")
+    rng, draws = random.Random(), not schedule.both_orders or schedule.games_per_query is not None  # noqa: S311
     for query_id, present in agents.items():
-        rng = random.Random(f"{schedule.seed}\x00{query_id}")  # noqa: S311 - reproducible, not secret
+        if draws:  # seeding takes longer than listing a query's games
+            rng.seed(f"{schedule.seed}\x00{query_id}")
         for agent_a, agent_b in _pairs(schedule, sorted(present), rng):
-            first_swapped = rng.random() < 0.5
-            orders = (False, True) if schedule.both_orders else (first_swapped,)
+            orders = (False, True) if schedule.both_orders else (rng.random() < 0.5,)
             for swapped in orders:
                 yield Game(query_id, agent_a, agent_b, swapped)
 
@@ -127,7 +131,8 @@ class AdaptiveGames:
 
     def __post_init__(self) -> None:
         self.settings = adaptive_settings(self.section)
-        self._fixtures = Fixtures(answering(self.data), self.settings.seed)
+        self._clusters = conversations(self.data.queries.values())
+        self._fixtures = Fixtures(answering(self.data), self.settings.seed, self._clusters)
 
     def learn(self, verdicts: Iterable[GameVerdict]) -> None:
         """Take note of further verdicts."""
@@ -144,8 +149,8 @@ class AdaptiveGames:
         available = self._fixtures.available
         turns = range(int(available.max(initial=0)))
         every = ((pair, nth) for nth in turns for pair in np.flatnonzero(available > nth).tolist())
-        chosen = islice(every, self.settings.max_games)
-        return [game for pair, nth in chosen for game in self._orders(self._fixtures.meeting(pair, nth))]
+        meetings = (meeting for pair, nth in every for meeting in self._fixtures.meetings(pair, nth))
+        return [game for meeting in islice(meetings, self.settings.max_games) for game in self._orders(meeting)]
 
     def state(self) -> AdaptiveState:
         """What the verdicts decide."""
@@ -157,16 +162,17 @@ class AdaptiveGames:
             self.settings.confidence,
             found.decided,
             found.places,
-            len(outcomes),
+            len(self._outcomes({})) if self._clusters else len(outcomes),
             len(self._fixtures),
             ended=not more,
         )
 
-    def _outcomes(self) -> Games:
+    def _outcomes(self, clusters: Mapping[str, str] | None = None) -> Games:
         agents = self._fixtures.agents
         if not self._verdicts:
             return Games(agents, np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0), soft=True)
-        return outcomes_of(reconcile(self._verdicts, win_and_tie=self.section.win_and_tie), agents)
+        verdicts = tabulate(self._verdicts).clustered(self._clusters if clusters is None else clusters)
+        return outcomes_of(reconcile(verdicts, win_and_tie=self.section.win_and_tie), agents)
 
     def _orders(self, meeting: Meeting) -> Sequence[Game]:
         if self.section.both_orders:

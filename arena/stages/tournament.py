@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, combinations
 from typing import Any
 
 from arena.config.whole import Config
@@ -125,23 +125,39 @@ class TournamentStages:
             check_ratings(self.config, self.data, ())
         for stage in self.stages:
             stage.check()
+            if self.data.has_messages:
+                for template in stage.templates.values():
+                    template.require_messages()
         self.labels.assume = assume
+        if self.config.pairwise is not None:
+            self._require_games(complete=complete)
         if complete and self.config.nuggets is None and not any(True for _ in self.wants()):
             raise InputError(f"nothing to judge: {self._why_nothing()}")
+
+    def _require_games(self, *, complete: bool) -> None:
+        """See that games can be played: else nothing would come of the run, or other stages alone would be paid."""
+        answered = queries_by_agent(self.data)
+        agents = {*answered, *self.config.agents}
+        if len(agents) == 1 and (complete or len(self.stages) == 1):
+            raise InputError(f"pairwise: {next(iter(agents))!r} is the only agent; {ONE_AGENT}")
+        if not complete or self.config.agents:
+            return
+        if not answered:
+            raise InputError("pairwise: no game can be played: there are no answers; name them under 'data'")
+        if all(one.isdisjoint(other) for one, other in combinations(answered.values(), 2)):
+            (one, its), (other, others) = ((agent, min(ids)) for agent, ids in list(answered.items())[:2])
+            raise InputError(
+                f"pairwise: no query is answered by two agents: {one} answered {self.data.called(its)}, {other} "
+                f"answered {self.data.called(others)}; add answers to the same queries"
+            )
 
     def _why_nothing(self) -> str:
         if not self.stages:
             return "the configuration has no stage; add one, such as 'pairwise: {judges: NAME}'"
         answered = queries_by_agent(self.data)
-        if self.config.pairwise is None or not answered:
-            return "the data has no answers or documents for the stages of the configuration"
-        if len(answered) == 1:
-            return f"{next(iter(answered))!r} is the only agent, and {ONE_AGENT}"
-        (one, its), (other, others) = ((agent, sorted(ids)) for agent, ids in list(answered.items())[:2])
-        return (
-            f"no query is answered by two agents: {one} answered {listed(list(map(self.data.called, its)), 2)}, "
-            f"{other} answered {listed(list(map(self.data.called, others)), 2)}"
-        )
+        if silent := [agent for agent in self.config.agents if agent not in answered]:
+            return f"{listed(silent)} answered nothing"
+        return "the data has no answers or documents for its stages; name them under 'data'"
 
     def resume(self, store: Store, tournament: str) -> None:
         """Read what an earlier run has settled that is no result."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
@@ -64,6 +64,7 @@ __all__ = ["IDENTICAL", "Result", "Store", "Wanted", "chunks", "missing", "shown
 Further = ParamSpec("Further")
 Value = TypeVar("Value")
 
+_ASSIGNED: Final = "assigned"
 _LAST_READ: Final = 3
 """The one earlier version whose stores can be read as they are."""
 _LATER: Final = (LABEL_ROWS,)
@@ -116,7 +117,7 @@ class Store:
 
         if not missing(location):
             cls._opened(location, to_write=True).close()  # another program's database is left as it is
-        store = cls(open_engine(location, write_ahead=not to_fill), shown(location))
+        store = cls(open_engine(location, to_make=True, write_ahead=not to_fill), shown(location))
         try:
             with store._write(alone=True, judged=False) as connection:
                 bring_up_to_date(connection)
@@ -296,6 +297,29 @@ class Store:
             outlasting(self.location, save)
 
     @patient
+    def judged_ids(self, name: str, made_from: str, wants: Sequence[Wanted]) -> dict[Wanted, str] | None:
+        """The ids that those of these wants were assigned whose judgment is there; ``None`` if ids may be others now.
+
+        They stand where a run has kept that they were ``made_from`` the same (``keep_assigned``), and nothing was
+        judged or begun anew since.
+        """
+        from arena.store import figures
+
+        with self._read() as connection:
+            number = figures.number_of(connection, name, _ASSIGNED, made_from)
+            return None if number is None else wishes.judged_ids(connection, number, wants)
+
+    def keep_assigned(self, name: str, made_from: str, *, seen: int) -> None:
+        """Keep what all ids that wants are assigned were made from, if nothing has changed since ``seen``.
+
+        A store that is locked just then keeps nothing, and the next run makes the ids anew.
+        """
+        from arena.store.figures import Figures
+
+        with suppress(StoreError):
+            Figures(self, name, made_from).keep({_ASSIGNED: b""}, seen=seen)
+
+    @patient
     def results(self, judgment_ids: Sequence[str]) -> dict[str, Result]:
         """The results known for these ids."""
         with self._read() as connection:
@@ -305,18 +329,46 @@ class Store:
         """Everything a tournament wants, in the order of its plan, with the judgment's id where assigned."""
         return self._ask(name, wishes.wanted, task)
 
-    def outcomes(self, name: str, task: Task, query_id: str | None = None) -> list[tuple[Wanted, Result | None]]:
-        """Everything wanted of one task, or of one query of it, with its result; ``None`` where there is none yet."""
-        return self._ask(name, wishes.outcomes, task, query_id)
+    def outcomes(
+        self, name: str, task: Task, query_id: str | None = None, among: Collection[str] | None = None
+    ) -> list[tuple[Wanted, Result | None]]:
+        """Everything wanted of one task, or of one query, or of the games among some agents, with its result.
+
+        That is ``None`` where there is none yet.
+        """
+        return self._ask(name, wishes.outcomes, task, query_id, among)
 
     def each_outcome(self, name: str, task: Task) -> Iterator[tuple[Wanted, Result | None]]:
         """The same as ``outcomes``, of all queries, one by one: however many there are, few are in memory."""
         with self._read() as connection:
             yield from wishes.each_outcome(connection, tournament_number(connection, name), task)
 
-    def game_columns(self, name: str, *, reasons: bool = False) -> Columns:
-        """All verdicts wanted, as ``wants.games`` says, however many there are."""
-        return self._ask(name, wishes.games, reasons=reasons)
+    @patient
+    def game_columns(self, name: str, data: Dataset | None = None, *, reasons: bool = False) -> Columns:
+        """All verdicts wanted, as ``check.verify`` says, which looks for damage in the same pass.
+
+        Args:
+            name: of the tournament.
+            data: its own, where they were read.
+            reasons: whether to read what the judges said too.
+
+        Raises:
+            StoreError: something is damaged.
+        """
+        from concurrent.futures import ThreadPoolExecutor
+
+        # What SQLite says of its pages and indexes takes a third of the time; it works without Python's lock.
+        with ThreadPoolExecutor(1) as beside, self._read() as connection:
+            looking = beside.submit(self._found_by_database)
+            try:
+                return check.verify(connection, name, data, reasons=reasons)
+            finally:
+                for problem in looking.result():
+                    raise Damage(f"the database ({problem})")
+
+    def _found_by_database(self) -> list[str]:
+        with self._read() as connection:
+            return check.found_by_database(connection)
 
     @patient
     def tournaments(self) -> list[str]:
@@ -357,9 +409,9 @@ class Store:
             )
         return settings
 
-    def dataset(self, name: str, query_id: str | None = None) -> Dataset:
-        """The data a tournament was last begun with; of one query with the documents retrieved for it, if given."""
-        return self._ask(name, datasets.dataset, query_id)
+    def dataset(self, name: str, *queries: str) -> Dataset:
+        """The data a tournament was last begun with; or of some queries, with the documents found for them."""
+        return self._ask(name, datasets.dataset, *queries)
 
     def queries(self, name: str) -> dict[str, Query]:
         """The queries alone, in their order."""
@@ -373,15 +425,13 @@ class Store:
         """Query and agent of every answer; and all agents, sorted, also those that only retrieved."""
         return self._ask(name, datasets.answered)
 
-    @patient
     def verify(self, name: str, data: Dataset | None = None) -> None:
-        """See that all that a tournament is made of is what was written; ``data`` are its own, where they were read.
+        """See that all that a tournament is made of is what was written, as ``game_columns`` does.
 
         Raises:
             StoreError: something is damaged.
         """
-        with self._read() as connection:
-            check.verify(connection, name, data)
+        self.game_columns(name, data)
 
     def changes(self) -> int:
         """A number that grows with every change, so that readers know when to look again."""
@@ -411,7 +461,6 @@ class Store:
         *given: Further.args,
         **named: Further.kwargs,
     ) -> Value:
-        """What is read of one tournament, at one moment."""
         with self._read() as connection:
             return read(connection, tournament_number(connection, name), *given, **named)
 
@@ -464,11 +513,12 @@ class Store:
             raise StoreError(f"{self.location}: {DAMAGED}") from error
 
     @contextmanager
-    def _write(self, *, alone: bool = False, judged: bool = True) -> Iterator[Connection]:
-        """A transaction that writes; ``judged`` says whether it changes anything that a leaderboard is made of."""
+    def _write(
+        self, *, alone: bool = False, judged: bool = True, patience_s: float | None = None
+    ) -> Iterator[Connection]:
         # One thread of this process at a time: SQLite's own way to wait for another one is to sleep and try again.
         try:
-            with self._writing, told(self.location), writing(self._engine).begin() as connection:
+            with self._writing, told(self.location), writing(self._engine, patience_s).begin() as connection:
                 wait_for_others(connection, alone=alone)
                 yield connection
                 if judged:

@@ -29,10 +29,7 @@ ANSWERED = "answered"
 
 
 ATTEMPTS_ROWS: Final = Table(
-    "agent_attempts",
-    METADATA,
-    Column("reply_id", String, primary_key=True),
-    Column("tried_s", Float),
+    "agent_attempts", METADATA, Column("reply_id", String, primary_key=True), Column("tried_s", Float)
 )
 """Seconds of all attempts at a reply together; ``null`` where nobody knows them."""
 
@@ -48,7 +45,7 @@ class AgentQuery:
 
     Attributes:
         identity: of the agent, see ``retrieval_eval.agents.types.Agent``.
-        query: its text.
+        query: its thread.
         query_id: only where the agent is told it, so that its reply may depend on it.
     """
 
@@ -59,7 +56,7 @@ class AgentQuery:
     @staticmethod
     def of(identity: str, query: Query, *, told_id: bool) -> AgentQuery:
         """What is asked, by all that the agent is told."""
-        return AgentQuery(identity, query.text, query.query_id if told_id else "")
+        return AgentQuery(identity, query.thread, query.query_id if told_id else "")
 
     @property
     def reply_id(self) -> str:
@@ -196,6 +193,5 @@ def _reply(row: Any, tried_s: float | None) -> Reply:
 
 
 def _storable(document: dict[str, Any]) -> dict[str, Any]:
-    """A document's fields; escapes in JSON may spell what no database can keep, and data go into one."""
     metadata = {storable(name): storable(value) for name, value in document["metadata"].items()}
     return {**document, **{name: storable(document[name]) for name in ("doc_id", "text")}, "metadata": metadata}

@@ -35,6 +35,7 @@ class Kind(StrEnum):
     RELEVANCE = "relevance"
     CRITERIA = "criteria"
     NUGGET = "nugget"
+    SUPPORT = "support"
     FLAG = "flag"
     """A remark on a judge's game: ``{"judge": ..., "comment": ...}``. It judges nothing."""
 
@@ -47,7 +48,7 @@ class Annotation:
         annotator: who says it, see ``annotator_name``.
         item: the document labelled, the agent graded, or of a game the agent whose answer was shown first; a verdict A
             is for this one, B for the other.
-        other: the other agent of a game, or the nugget's id.
+        other: the other agent of a game, the nugget's id, or the sentence and the document that it cites.
         texts: ``texts_digest`` of what the annotator saw.
         value: the verdict, label or grades, as JSON can hold it; ``None`` where the annotator skipped the thing.
         seconds: how long it took, where that is known.
@@ -139,7 +140,8 @@ class Annotations:
 
     def _now(self, connection: Connection, kind: Kind | None, annotator: str | None) -> list[Annotation]:
         here = ANNOTATION_ROWS
-        last = select(func.max(here.c.annotation_id)).where(*self._chosen(kind, annotator))
+        mine = here.c.tournament_id == tournament_number(connection, self._tournament)
+        last = select(func.max(here.c.annotation_id)).where(mine, *self._chosen(kind, annotator))
         of_things = last.group_by(*(here.c[name] for name in _THING))
         return self._found(connection, [here.c.annotation_id.in_(of_things)])
 

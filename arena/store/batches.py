@@ -6,20 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import (
-    Column,
-    Connection,
-    Float,
-    Integer,
-    String,
-    Table,
-    delete,
-    func,
-    select,
-    update,
-)
+from sqlalchemy import Column, Connection, Float, Integer, String, Table, delete, func, select, update
 
-from arena.store.bulk import CHUNK, among, chunks, insert_rows
+from arena.store.bulk import CHUNK, among, chunks, delete_rows, insert_rows
 from arena.store.engine import patient
 from arena.store.rows import METADATA, has_table
 
@@ -117,9 +106,7 @@ class StoredBook:
     def free(self, custom_ids: Sequence[str]) -> None:
         """These requests may go into another batch."""
         with self.store._write(judged=False) as connection:
-            for chunk in chunks(custom_ids, CHUNK):
-                chosen = among(connection, BATCH_LINE_ROWS.c.custom_id, chunk)
-                connection.execute(delete(BATCH_LINE_ROWS).where(chosen))
+            delete_rows(connection, BATCH_LINE_ROWS.c.custom_id, custom_ids)
             _forget_empty(connection)
 
     def drop(self, marker: str) -> None:
@@ -167,14 +154,11 @@ def drop(store: Store, marker: str) -> None:
 
 def settle(connection: Connection, judgment_ids: Sequence[str]) -> None:
     """These judgments have their results: nobody looks for their requests any more."""
-    ident = BATCH_LINE_ROWS.c.judgment_id
-    settled = (delete(BATCH_LINE_ROWS).where(among(connection, ident, chunk)) for chunk in chunks(judgment_ids, CHUNK))
-    if sum(connection.execute(gone).rowcount for gone in settled):
+    if delete_rows(connection, BATCH_LINE_ROWS.c.judgment_id, judgment_ids):
         _forget_empty(connection)
 
 
 def _placed(connection: Connection, custom_ids: Sequence[str]) -> dict[str, str]:
-    """The marker of the batch that each request is in."""
     here = BATCH_LINE_ROWS.c
     placed: dict[str, str] = {}
     for chunk in chunks(custom_ids, CHUNK):
@@ -190,7 +174,6 @@ def _count(connection: Connection, marker: str, requests: int) -> None:
 
 
 def _forget_empty(connection: Connection) -> None:
-    """Batches without a request are done with."""
     batches, lines = BATCH_ROWS, BATCH_LINE_ROWS
     connection.execute(delete(BATCH_ROWS).where(batches.c.marker.not_in(select(lines.c.marker))))
 

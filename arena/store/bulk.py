@@ -13,11 +13,10 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Float,
-    Integer,
     Select,
     Table,
     Text,
-    TextClause,
+    delete,
     func,
     literal,
     select,
@@ -29,8 +28,6 @@ from retrieval_eval.data.columns import Texts
 
 CHUNK: Final = 500
 """Rows that one statement takes."""
-_READ: Final = 20_000
-"""Rows that are read at once."""
 _WORKING_MEMORY: Final = "64MB"
 """What each of a server's processes may use for one step of a large statement; hash tables get twice as much."""
 _CACHE_KB: Final = 1_000_000
@@ -66,8 +63,27 @@ def insert_rows(connection: Connection, kind: Table, rows: Sequence[Mapping[str,
     if not rows:
         return 0
     if connection.dialect.name == "sqlite":
-        return connection.execute(_insert(kind, if_there, in_columns=False), rows).rowcount
-    return connection.execute(_insert(kind, if_there, in_columns=True), by_column(kind, rows)).rowcount
+        return execute_each(connection, _insert(kind, if_there, in_columns=False), rows)
+    return connection.execute(text(_insert(kind, if_there, in_columns=True)), by_column(kind, rows)).rowcount
+
+
+def execute_each(connection: Connection, statement: str, rows: Sequence[Mapping[str, Any]]) -> int:
+    """Run a statement for each row on SQLite, whose driver knows parameters by name; returns how many rows changed.
+
+    SQLAlchemy would look through the values of every row before that.
+    """
+    return connection.exec_driver_sql(statement, list(rows)).rowcount
+
+
+def delete_rows(connection: Connection, column: Any, values: Sequence[str]) -> int:
+    """Delete the rows in which a column is one of these values; returns how many there were."""
+    if not values:
+        return 0
+    if connection.dialect.name == "sqlite":
+        # As ``wants.assign`` does: a list of values would be a statement of its own for each length.
+        statement = f"DELETE FROM {column.table.name} WHERE {column.name} = :value"  # noqa: S608 - names of our tables
+        return execute_each(connection, statement, [{"value": each} for each in values])
+    return connection.execute(delete(column.table).where(among(connection, column, values))).rowcount
 
 
 def load(connection: Connection, into: Table, rows: Iterable[Sequence[Any]]) -> None:
@@ -140,27 +156,33 @@ class Columns(NamedTuple):
         return Columns(texts, {key: own[rows] for key, own in self.numbers.items()})
 
 
-class _Numbering(dict[Any, int]):
-    """Numbers values as they come."""
+class Numbering(dict[Any, int]):
+    """A number for each value, in the order in which they come."""
 
     def __missing__(self, value: Any) -> int:
         self[value] = len(self)
         return self[value]
 
 
-def read_columns(connection: Connection, chosen: Select[Any]) -> Columns:
-    """The rows of a statement over millions of rows as columns: no row is ever an object."""
-    names = [column.name for column in chosen.selected_columns]
-    texts = {each.name: _Numbering() for each in chosen.selected_columns if not isinstance(each.type, Integer)}
-    parts: dict[str, list[NDArray[np.int32]]] = {name: [np.empty(0, np.int32)] for name in names}
-    for rows in stream(connection, chosen, _READ):
-        for name, values in zip(names, zip(*rows, strict=True), strict=True):
-            numbers = map(texts[name].__getitem__, values) if name in texts else values
-            parts[name].append(np.fromiter(numbers, np.int32, len(rows)))
+def columns_of(
+    blocks: Iterable[Sequence[Sequence[Any]]], texts: Mapping[str, Numbering], numbers: Sequence[str]
+) -> Columns:
+    """Rows that come in blocks as columns: no row is kept.
+
+    Args:
+        blocks: of rows, their texts before their whole numbers.
+        texts: how each column of texts is numbered; columns may share a numbering.
+        numbers: names of the whole numbers.
+    """
+    parts: dict[str, list[NDArray[np.int32]]] = {name: [np.empty(0, np.int32)] for name in (*texts, *numbers)}
+    for rows in filter(None, blocks):
+        for (name, part), values in zip(parts.items(), zip(*rows, strict=True), strict=True):
+            coded = map(texts[name].__getitem__, values) if name in texts else values
+            part.append(np.fromiter(coded, np.int32, len(rows)))
     whole = {name: np.concatenate(part) for name, part in parts.items()}
     return Columns(
         {name: Texts(list(numbering), whole[name]) for name, numbering in texts.items()},
-        {name: column for name, column in whole.items() if name not in texts},
+        {name: whole[name] for name in numbers},
     )
 
 
@@ -203,13 +225,13 @@ def arrays(kind: Table, names: Sequence[str]) -> str:
 
 
 @lru_cache
-def _insert(kind: Table, if_there: str, *, in_columns: bool) -> TextClause:
+def _insert(kind: Table, if_there: str, *, in_columns: bool) -> str:
     names = _names(kind)
     source = f"VALUES ({', '.join(f':{name}' for name in names)})"
     if in_columns:
         source = f"SELECT * FROM {arrays(kind, names)}"  # noqa: S608 - names of our tables, here and below
     columns = ", ".join(f'"{name}"' for name in names)
-    return text(f"INSERT INTO {kind.name} ({columns}) {source}{if_there and f' ON CONFLICT {if_there}'}")
+    return f"INSERT INTO {kind.name} ({columns}) {source}{if_there and f' ON CONFLICT {if_there}'}"
 
 
 def _names(kind: Table) -> list[str]:

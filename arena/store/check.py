@@ -6,20 +6,24 @@ What has no column for its checksum has a row in a table of them: settings and d
 from __future__ import annotations
 
 import zlib
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from sqlalchemy import Connection, String, Table, cast, delete, func, select, update
+import numpy as np
+from sqlalchemy import Connection, Select, String, Table, cast, delete, func, select, update
 
 from arena.data.dataset import Dataset
-from arena.store.bulk import CHUNK, among, chunks, insert_rows, stream
+from arena.store.bulk import CHUNK, Columns, Numbering, among, chunks, columns_of, delete_rows, insert_rows, stream
 from arena.store.data import dataset
 from arena.store.rows import (
     ANNOTATION_ROWS,
     ANSWER_ROWS,
     CHECKSUM_ROWS,
     DOCUMENT_ROWS,
+    IDENTICAL,
     JUDGMENT_ROWS,
     NOT_BEGUN,
     QUERY_ROWS,
@@ -33,6 +37,8 @@ from arena.store.rows import (
     tournament_number,
     wanted_of,
 )
+from judges.types import Task
+from retrieval_eval.data.columns import Texts
 
 if TYPE_CHECKING:
     from arena.store import Store
@@ -72,23 +78,89 @@ def cover(connection: Connection, number: int, *, data: bool) -> None:
         keep_checksums(connection, "dataset", {str(number): _data(dataset(connection, number))})
 
 
-def verify(connection: Connection, name: str, data: Dataset | None = None) -> None:
-    """See that all that a tournament is made of is what was written.
+def verify(connection: Connection, name: str, data: Dataset | None = None, *, reasons: bool = False) -> Columns:
+    """See that all that a tournament is made of is what was written, and read its games in the same pass.
+
+    Whoever calls this asks ``found_by_database`` too.
 
     Args:
         connection: to read.
         name: of the tournament.
         data: its data, where they have been read already.
+        reasons: whether to read what the judges said.
+
+    Returns:
+        The verdicts wanted, a row for each sample, in no order. ``judge``, ``query``, the agents ``first`` and
+        ``second`` as they are shown, ``outcome`` as JSON, ``cause`` of a failure, ``reason`` where these are asked for;
+        ``position`` in the plan, ``sample``, and whether the verdict is that of two ``identical`` answers.
 
     Raises:
         Damage: something is not.
     """
-    for problem in _found_by_database(connection):
-        raise Damage(f"the database ({problem})")
     number = tournament_number(connection, name)
     for problem in _wrong_in_tournament(connection, number, name, data):
         raise Damage(problem)
-    damaged = list(_damaged_judgments(connection))
+    damaged: list[Sequence[Any]] = []
+    said = ["outcome", "cause", *(["reason"] if reasons else [])]
+    rows, places = _judgments(connection, damaged), _Places()
+    judgments = columns_of(_of_games(rows, places, said), {key: Numbering() for key in said}, ())
+    _require_unwanted(connection, number, [str(row[0]) for row in damaged])
+    damaged, agents = [], Numbering()
+    named = {"judge": Numbering(), "query": Numbering(), "item": agents, "other": agents, "order": Numbering()}
+    games = ([_GAME(row) for row in rows if row[1] == Task.PAIRWISE] for rows in _wants(connection, number, damaged))
+    wants = columns_of(games, {**named, "judgment": places}, ("sample", "position"))
+    for problem in _wanting_otherwise(name, damaged):
+        raise Damage(problem)
+    return _joined(wants, judgments, places[IDENTICAL])
+
+
+class _Places(Numbering):
+    """The row of each judgment."""
+
+    def __missing__(self, value: Any) -> int:
+        return -1
+
+
+_GAME: Final = itemgetter(2, 3, 4, 5, 6, 8, 7, 10)
+"""Of a want as ``_wants`` reads it, in the order in which ``verify`` names its columns."""
+
+
+def _of_games(
+    blocks: Iterable[Sequence[Sequence[Any]]], places: _Places, said: Sequence[str]
+) -> Iterator[list[Sequence[Any]]]:
+    """What was said in games, their rows' numbers left in ``places``."""
+    pick = itemgetter(*map(JUDGMENT_ROWS.columns.keys().index, said))
+    for rows in blocks:
+        own = [row for row in rows if row[1] == Task.PAIRWISE]
+        places.update(zip(map(itemgetter(0), own), range(len(places), len(places) + len(own)), strict=True))
+        yield list(map(pick, own))
+
+
+def _joined(wants: Columns, judgments: Columns, identical: int) -> Columns:
+    """Wants with what became of them; ``identical`` is the place of the judgment of equal answers.
+
+    Not by the database: it would look for each judgment by itself, which takes longer than to read all.
+    """
+    turned = np.array([order == "ba" for order in wants.texts["order"].names], np.bool_)[wants.texts["order"].codes]
+    (names, item), (_, other), at = wants.texts["item"], wants.texts["other"], wants.texts["judgment"].codes
+    said = {  # -1 takes the last row, which stands for none
+        key: Texts([*own.names, None], np.append(own.codes, np.int32(len(own.names)))[at])
+        for key, own in judgments.texts.items()
+    }
+    failed = np.array([outcome is None for outcome in said["outcome"].names], np.bool_)[said["outcome"].codes]
+    return Columns(
+        {
+            "judge": wants.texts["judge"],
+            "query": wants.texts["query"],
+            "first": Texts(names, np.where(turned, other, item)),
+            "second": Texts(names, np.where(turned, item, other)),
+            **said,
+        },
+        {**wants.numbers, "identical": ((at == identical) & ~failed).astype(np.int32)},
+    )
+
+
+def _require_unwanted(connection: Connection, number: int, damaged: Sequence[str]) -> None:
     here = WANTED_ROWS.c
     for chunk in chunks(damaged, CHUNK):
         mine = here.tournament_id == number, among(connection, here.judgment_id, chunk)
@@ -103,15 +175,19 @@ def check(store: Store) -> Checked:
         StoreError: it cannot be read.
     """
     with store._read() as connection:
-        problems = [f"the database finds: {each}" for each in _found_by_database(connection)]
+        problems = [f"the database finds: {each}" for each in found_by_database(connection)]
         tournaments = []
         for row in connection.execute(select(TOURNAMENT_ROWS)).all():
-            wrong = list(_wrong_in_tournament(connection, row.tournament_id, row.name))
+            wrong, others = list(_wrong_in_tournament(connection, row.tournament_id, row.name)), list[Sequence[Any]]()
+            deque(_wants(connection, row.tournament_id, others), 0)
+            wrong += _wanting_otherwise(row.name, others)
             problems += wrong
             tournaments += [row.tournament_id] if wrong else []
         lost = kept_checksums(connection, "settings").keys() - map(str, _numbers(connection))
         problems += [f"tournament number {number} is gone" for number in sorted(lost)]
-        damaged = tuple(_damaged_judgments(connection))
+        torn: list[Sequence[Any]] = []
+        deque(_judgments(connection, torn), 0)
+        damaged = tuple(str(row[0]) for row in torn)
         problems += [f"judgment {ident} ({_wanted_for(connection, ident)})" for ident in damaged]
         problems += _wrong_elsewhere(connection)
         problems += _dangling(connection)
@@ -132,8 +208,7 @@ def discard(store: Store, checked: Checked) -> None:
     What a person said is gone then. Indexes are built anew as well. Nothing else changes.
     """
     with store._write(alone=True) as connection:
-        for chunk in chunks(checked.damaged, CHUNK):
-            connection.execute(delete(JUDGMENT_ROWS).where(among(connection, JUDGMENT_ROWS.c.judgment_id, chunk)))
+        delete_rows(connection, JUDGMENT_ROWS.c.judgment_id, checked.damaged)
         here = TOURNAMENT_ROWS
         for number in checked.tournaments:
             connection.execute(update(here).where(here.c.tournament_id == number).values(data_digest=_DAMAGED))
@@ -152,11 +227,12 @@ def add(store: Store) -> None:
     """Give a checksum to all that has none: what is there now counts as what was written."""
     with store._write(alone=True, judged=False) as connection:
         for kind, key in ((JUDGMENT_ROWS, ("judgment_id",)), (WANTED_ROWS, _WANT)):
-            chosen = select(kind).where(kind.c.checksum.is_(None))
+            chosen, size = _with_checksum(kind).where(kind.c.checksum.is_(None)), len(_COVERED[kind.name])
             while rows := connection.execute(chosen.limit(_FETCHED)).all():
                 for row in rows:
                     same = [kind.c[name] == getattr(row, name) for name in key]
-                    connection.execute(update(kind).where(*same).values(checksum=_summed(kind, tuple(row))))
+                    summed = checksum(row[:size]) + sum(row[size + 1 :])
+                    connection.execute(update(kind).where(*same).values(checksum=summed))
         for number in _numbers(connection):
             cover(connection, number, data=False)
         for other, others in _others(connection).items():
@@ -167,12 +243,42 @@ def add(store: Store) -> None:
 _WANT: Final = tuple(column.name for column in WANTED_ROWS.primary_key)
 
 
-def _summed(kind: Table, row: tuple[Any, ...]) -> int:
-    """The checksum that a row is to have; columns in the table's order."""
-    if kind is JUDGMENT_ROWS:
-        return checksum(row[:-1])
-    number, *key, position, ident, _ = row
-    return checksum((number, *key, ident)) + int(position)
+_COVERED: Final[Mapping[str, Sequence[Any]]] = {
+    JUDGMENT_ROWS.name: [column for column in JUDGMENT_ROWS.c if column.name != "checksum"],
+    WANTED_ROWS.name: [*WANTED_ROWS.primary_key, WANTED_ROWS.c.judgment_id],
+}
+_ADDED: Final[Mapping[str, Sequence[Any]]] = {JUDGMENT_ROWS.name: [], WANTED_ROWS.name: [WANTED_ROWS.c.position]}
+"""Columns that are covered by a row's checksum, and those whose values are added to it."""
+
+
+def _with_checksum(kind: Table) -> Select[Any]:
+    """All columns that a checksum covers, the checksum of these, and what is added to it as it is stored."""
+    added = _ADDED[kind.name]
+    summed = kind.c.checksum - added[0] if added else kind.c.checksum
+    return select(*_COVERED[kind.name], summed.label("summed"), *added)
+
+
+def _wants(connection: Connection, number: int, damaged: list[Sequence[Any]]) -> Iterator[list[tuple[Any, ...]]]:
+    """The wants of a tournament in blocks, columns as of ``_with_checksum``; ``damaged`` gets those not as written."""
+    return _checked(connection, WANTED_ROWS, damaged, WANTED_ROWS.c.tournament_id == number)
+
+
+def _judgments(connection: Connection, damaged: list[Sequence[Any]]) -> Iterator[list[tuple[Any, ...]]]:
+    """The same of all judgments."""
+    return _checked(connection, JUDGMENT_ROWS, damaged)
+
+
+def _checked(
+    connection: Connection, kind: Table, damaged: list[Sequence[Any]], *where: Any
+) -> Iterator[list[tuple[Any, ...]]]:
+    size = len(_COVERED[kind.name])
+    for rows in stream(connection, _with_checksum(kind).where(*where), _FETCHED):
+        damaged += [row for row in rows if row[size] is not None and row[size] != checksum(row[:size])]
+        yield rows
+
+
+def _wanting_otherwise(name: str, damaged: Iterable[Sequence[Any]]) -> list[str]:
+    return [f"what tournament {name!r} wants ({', '.join(map(str, row[1:8]))})" for row in damaged]
 
 
 def _numbers(connection: Connection) -> list[int]:
@@ -205,7 +311,7 @@ def _data(data: Dataset) -> tuple[int]:
     return (found,)
 
 
-def _found_by_database(connection: Connection) -> list[str]:
+def found_by_database(connection: Connection) -> list[str]:
     """What SQLite says of its own pages and indexes; a server looks after its own."""
     if connection.dialect.name != "sqlite":
         return []
@@ -224,19 +330,6 @@ def _wrong_in_tournament(connection: Connection, number: int, name: str, data: D
     given = data is not None and not any(not_as_written(connection, "dataset", {mine: _data(data)}))
     if not given and any(not_as_written(connection, "dataset", {mine: _data(dataset(connection, number))})):
         yield f"the data of tournament {name!r}"
-    here = WANTED_ROWS
-    for rows in stream(
-        connection, select(here).where(here.c.tournament_id == number, here.c.checksum.is_not(None)), _FETCHED
-    ):
-        for row in rows:
-            if row[-1] != _summed(WANTED_ROWS, row):
-                yield f"what tournament {name!r} wants ({', '.join(map(str, row[1:8]))})"
-
-
-def _damaged_judgments(connection: Connection) -> Iterator[str]:
-    here = JUDGMENT_ROWS
-    for rows in stream(connection, select(here).where(here.c.checksum.is_not(None)), _FETCHED):
-        yield from (row[0] for row in rows if row[-1] != checksum(row[:-1]))
 
 
 def _wanted_for(connection: Connection, ident: str) -> str:
@@ -252,7 +345,6 @@ def _wanted_for(connection: Connection, ident: str) -> str:
 
 
 def _others(connection: Connection) -> dict[Covered, dict[str, tuple[Any, ...]]]:
-    """What people say and agents reply, by name."""
     found: dict[Covered, dict[str, tuple[Any, ...]]] = {}
     for kind, row in _SAID:
         rows = connection.execute(select(row)).all() if has_table(connection, row) else []
@@ -274,7 +366,6 @@ def _wrong_of(connection: Connection, kind: Covered, rows: Mapping[str, Iterable
 
 
 def _dangling(connection: Connection) -> Iterator[str]:
-    """References to what is not there."""
     asked, tournaments = QUERY_ROWS, TOURNAMENT_ROWS
     for here in (WANTED_ROWS, ANSWER_ROWS, RETRIEVED_ROWS):
         same = asked.c.tournament_id == here.c.tournament_id, asked.c.query_id == here.c.query_id

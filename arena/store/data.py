@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import Any, Final
 
@@ -11,20 +10,29 @@ from sqlalchemy import Connection, Table, delete, select
 
 from arena.data.dataset import SHARED, Dataset
 from arena.store.bulk import CHUNK, chunks, insert_rows
-from arena.store.rows import ANSWER_ROWS, DOCUMENT_ROWS, LABEL_ROWS, QUERY_ROWS, RETRIEVED_ROWS, encoded, has_table
+from arena.store.rows import (
+    ANSWER_ROWS,
+    DOCUMENT_ROWS,
+    LABEL_ROWS,
+    QUERY_ROWS,
+    RETRIEVED_ROWS,
+    decoded,
+    encoded,
+    has_table,
+)
 from judges.types import Answer, Document, Query, Retrieved
 
 DATA: Final = (QUERY_ROWS, DOCUMENT_ROWS, RETRIEVED_ROWS, ANSWER_ROWS, LABEL_ROWS)
 
 
-def dataset(connection: Connection, number: int, query_id: str | None = None) -> Dataset:
-    """The data that a tournament was last begun with; of one query with the documents retrieved for it, if given."""
+def dataset(connection: Connection, number: int, *queries: str) -> Dataset:
+    """The data that a tournament was last begun with; or of some queries, with the documents found for them."""
 
     def rows(kind: Table, *order: str) -> list[Any]:
         here = kind.c
         chosen = select(kind).where(here.tournament_id == number)
-        if query_id is not None:
-            chosen = chosen.where(_of_query(kind, number, query_id))
+        if queries:
+            chosen = chosen.where(_of(queries, kind, number))
         return sorted(connection.execute(chosen), key=attrgetter(*order))  # databases differ in how they order text
 
     retrieved: dict[str, list[Retrieved]] = {}
@@ -35,10 +43,10 @@ def dataset(connection: Connection, number: int, query_id: str | None = None) ->
     for row in rows(LABEL_ROWS, "query_id", "doc_id"):
         labels.setdefault(row.query_id, {})[row.doc_id] = row.label
     return Dataset(
-        {row.query_id: Query.of(row.query_id, row.text, json.loads(row.extra)) for row in rows(QUERY_ROWS, "position")},
-        {row.doc_id: Document(row.doc_id, row.text, json.loads(row.extra)) for row in rows(DOCUMENT_ROWS, "doc_id")},
+        {row.query_id: Query.of(row.query_id, row.text, decoded(row.extra)) for row in rows(QUERY_ROWS, "position")},
+        {row.doc_id: Document(row.doc_id, row.text, decoded(row.extra)) for row in rows(DOCUMENT_ROWS, "doc_id")},
         {
-            (row.query_id, row.agent): Answer(row.query_id, row.agent, row.text, json.loads(row.extra))
+            (row.query_id, row.agent): Answer(row.query_id, row.agent, row.text, decoded(row.extra))
             for row in rows(ANSWER_ROWS, "query_id", "agent")
         },
         {query_id: tuple(entries) for query_id, entries in retrieved.items()},
@@ -50,7 +58,7 @@ def queries(connection: Connection, number: int) -> dict[str, Query]:
     """The queries alone, in their order."""
     here = QUERY_ROWS
     rows = connection.execute(select(here).where(here.c.tournament_id == number).order_by(here.c.position))
-    return {row.query_id: Query.of(row.query_id, row.text, json.loads(row.extra)) for row in rows}
+    return {row.query_id: Query.of(row.query_id, row.text, decoded(row.extra)) for row in rows}
 
 
 def answered(connection: Connection, number: int) -> tuple[frozenset[tuple[str, str]], tuple[str, ...]]:
@@ -62,12 +70,11 @@ def answered(connection: Connection, number: int) -> tuple[frozenset[tuple[str, 
     return answers, tuple(sorted({*(agent for _, agent in answers), *retrieving} - {SHARED}))
 
 
-def _of_query(kind: Table, number: int, query_id: str) -> Any:
-    here = kind.c
+def _of(queries: Sequence[str], kind: Table, number: int) -> Any:
+    here, found = kind.c, RETRIEVED_ROWS.c
     if kind is not DOCUMENT_ROWS:
-        return here.query_id == query_id
-    found = RETRIEVED_ROWS.c
-    return here.doc_id.in_(select(found.doc_id).where(found.tournament_id == number, found.query_id == query_id))
+        return here.query_id.in_(queries)
+    return here.doc_id.in_(select(found.doc_id).where(found.tournament_id == number, found.query_id.in_(queries)))
 
 
 def replace(connection: Connection, number: int, data: Dataset) -> None:

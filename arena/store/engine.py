@@ -6,20 +6,24 @@ back: restarted, or another one.
 
 from __future__ import annotations
 
+import logging
 import os
 import random
+import secrets
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, text
-from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, OperationalError
+from sqlalchemy.exc import ArgumentError, DatabaseError, DisconnectionError, IntegrityError, OperationalError
 
-from judges.errors import InputError, MissingExtraError, StoreError, StoreGoneError
+from judges.errors import PROGRESS, InputError, MissingExtraError, StoreError, StoreGoneError
+
+logging.getLogger("sqlalchemy").addHandler(logging.NullHandler())  # a Ctrl-C while a connection closes is no news
 
 PATIENCE_S = 30.0
 """How long a store is waited for that another program keeps locked, or whose server is away."""
@@ -44,8 +48,8 @@ def missing(location: str) -> bool:
         StoreError: the database does not answer.
     """
     path = sqlite_path(location)
-    if path is not None:
-        return not path.is_file()
+    if path is not None and not path.is_file():
+        return True
     engine = open_engine(location)
     try:
         with told(shown(location)), engine.connect() as connection:
@@ -64,11 +68,12 @@ def shown(location: str) -> str:
         return location.partition("://")[0] + "://..."
 
 
-def open_engine(location: str, *, write_ahead: bool = False) -> Engine:
+def open_engine(location: str, *, to_make: bool = False, write_ahead: bool = False) -> Engine:
     """The engine for a path or URL; nothing is read or written yet.
 
     Args:
         location: a path, ``sqlite:///PATH``, or ``postgresql://USER@HOST/DATABASE``.
+        to_make: make the file where there is none. Else one that went away would come back empty.
         write_ahead: turn the file to write-ahead logging, for good: readers never wait, and a killed process loses no
             committed transaction.
 
@@ -76,13 +81,18 @@ def open_engine(location: str, *, write_ahead: bool = False) -> Engine:
         InputError: the location names no folder that exists, or a kind of database that is not supported.
     """
     path = sqlite_path(location)
-    return _postgres(location) if path is None else _sqlite(location, path, write_ahead=write_ahead)
+    return _postgres(location) if path is None else _sqlite(location, path, to_make, write_ahead)
 
 
-def writing(engine: Engine) -> Engine:
-    """The engine for transactions that write: each sees what others have just written."""
+def writing(engine: Engine, patience_s: float | None = None) -> Engine:
+    """The engine for transactions that write: each sees what others have just written.
+
+    Args:
+        engine: the store's.
+        patience_s: how long a lock is waited for, where that is less than ``PATIENCE_S``.
+    """
     if engine.dialect.name == "sqlite":
-        return engine.execution_options(writes=True)
+        return engine.execution_options(patience_s=PATIENCE_S if patience_s is None else patience_s)
     return engine.execution_options(isolation_level="READ COMMITTED")
 
 
@@ -124,16 +134,83 @@ def _postgres(location: str) -> Engine:
     )
 
 
-def _sqlite(location: str, path: Path, *, write_ahead: bool) -> Engine:
+def _sqlite(location: str, path: Path, to_make: bool, write_ahead: bool) -> Engine:
     if not path.parent.is_dir():
         raise InputError(f"{location}: the folder {path.parent} does not exist")
-    # A path is not pasted into a URL as it is, where a question mark begins its options.
-    at_rest = f"sqlite:///{path.resolve().as_uri()}?immutable=1&uri=true"
-    url = at_rest if _at_rest(path) else URL.create("sqlite", database=str(path))
+    if to_make and not path.exists():
+        with suppress(OSError):  # what is wrong shows when it is opened
+            path.touch()
+    at_rest = _at_rest(path)
+    option = {"immutable": "1"} if at_rest else {"mode": "rw"}
+    url = URL.create("sqlite", database=path.resolve().as_uri(), query={**option, "uri": "true"})
     engine = create_engine(url, connect_args={"timeout": PATIENCE_S, "isolation_level": None})
     event.listen(engine, "connect", _set_write_ahead if write_ahead else _set_pragmas)
+    if not at_rest:
+        _keep_in_place(engine, location, path)
     event.listen(engine, "begin", _begin)
     return engine
+
+
+_put_back: set[tuple[int, int] | None] = set()
+"""Files that this process has put in the place of others."""
+
+
+def _keep_in_place(engine: Engine, location: str, path: Path) -> None:
+    """Put a store's file back where somebody removes, renames or replaces it while it is in use.
+
+    Until its last connection closes, the system keeps all that is in it.
+    """
+    aside = path.with_name(f"{path.stem}.{secrets.token_hex(2)}{path.suffix}")
+
+    def note(_connection: Any, record: Any) -> None:
+        record.info["file"] = _file_at(path)
+
+    def look(_connection: Any, record: Any, _proxy: Any) -> None:
+        there = _file_at(path)
+        if there != record.info["file"] and there in _put_back:
+            raise DisconnectionError  # and connect anew
+
+    def put_back(connection: Connection) -> None:
+        there = _file_at(path)
+        if there == connection.info["file"] or "patience_s" not in connection.get_execution_options():
+            return
+        place = path if there is None else aside
+        try:
+            _write_back(connection.connection.dbapi_connection, place)
+        except (sqlite3.Error, OSError) as error:
+            raise StoreError(f"{location}: somebody removed it while it was in use: {error}") from error
+        if there is not None:
+            raise StoreError(f"{location}: somebody replaced it while it was in use; what it held is in {place}")
+        _put_back.add(_file_at(path))
+        said = f"{location}: somebody removed it while it was in use; it was put back with all that it held"
+        PROGRESS.warning(said)
+        raise ServerLostError(f"{said}, try again")
+
+    event.listen(engine, "connect", note)
+    event.listen(engine, "checkout", look)
+    event.listen(engine, "begin", put_back)
+
+
+def _file_at(path: Path) -> tuple[int, int] | None:
+    try:
+        there = path.stat()
+    except OSError:
+        return None
+    return there.st_dev, there.st_ino
+
+
+def _write_back(connection: Any, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        with closing(sqlite3.connect(draft)) as copy:
+            connection.backup(copy)
+            copy.execute("PRAGMA journal_mode=WAL")
+        for beside in ("-wal", "-shm"):  # of the file that went: the copy has what they held
+            Path(f"{path}{beside}").unlink(missing_ok=True)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def read_earlier(engine: Engine) -> None:
@@ -180,8 +257,10 @@ def _set_write_ahead(connection: Any, record: Any) -> None:
 
 def _begin(connection: Connection) -> None:
     """Writers take the lock at once: a deferred transaction that reads and then writes fails under contention."""
-    writes = connection.get_execution_options().get("writes", False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+    patience_s = connection.get_execution_options().get("patience_s")
+    if patience_s is not None:
+        connection.exec_driver_sql(f"PRAGMA busy_timeout={patience_s * 1000:.0f}")
+    connection.exec_driver_sql("BEGIN" if patience_s is None else "BEGIN IMMEDIATE")
 
 
 DAMAGED: Final = "damaged; restore a copy, or name a new store"
@@ -192,12 +271,12 @@ _EARLIER: Final = (
 _PROBLEMS: Final = {
     "permission denied to create temporary": _EARLIER,
     "read-write mode during recovery": _EARLIER,
-    "no such table": "not a ragleague store",
-    "no such column": "not a ragleague store",
-    'relation "': "not a ragleague store",
-    "column state.": "not a ragleague store",
-    "not a database": "not a ragleague store, or damaged",
-    "unsupported file format": "not a ragleague store, or damaged",
+    "no such table": "not a ragleague store; name another",
+    "no such column": "not a ragleague store; name another",
+    'relation "': "not a ragleague store; name another",
+    "column state.": "not a ragleague store; name another",
+    "not a database": "not a ragleague store, or damaged; name another, or restore it",
+    "unsupported file format": "not a ragleague store, or damaged; name another, or restore it",
     "malformed": DAMAGED,
     "decode": DAMAGED,
     "locked": "another program keeps it locked; try again when it is done",
@@ -214,6 +293,10 @@ _PROBLEMS: Final = {
     "setsockopt(": "no database server answers there; start it, or mend the address",  # refused before it was set up
 }
 """What SQLite and PostgreSQL say, and what that means."""
+
+
+def _is_gone(path: Path | None) -> bool:
+    return path is not None and not path.exists() and (not path.parent.exists() or os.access(path.parent, os.W_OK))
 
 
 class ServerLostError(StoreError):
@@ -235,7 +318,9 @@ def told(name: str) -> Iterator[None]:
     except DatabaseError as error:
         problem = " ".join(str(error.orig).split())
         words = next((words for sign, words in _PROBLEMS.items() if sign in problem), problem)
-        raise (ServerLostError if _lost(error) else StoreError)(f"{name}: {words}") from error
+        if gone := words is _PROBLEMS["unable to open"] and _is_gone(sqlite_path(name)):
+            words = "somebody removed it while it was in use; restore a copy, or run again to begin anew"
+        raise (ServerLostError if gone or _lost(error) else StoreError)(f"{name}: {words}") from error
 
 
 def _lost(error: DatabaseError) -> bool:
@@ -301,9 +386,7 @@ def outlasting(location: str, act: Callable[[bool], Result]) -> Result:
             time.sleep(_RECONNECT_S * random.uniform(0.5, 1.5))  # noqa: S311 - no secret
 
 
-def patient(
-    method: Callable[Concatenate[Part, Arguments], Result],
-) -> Callable[Concatenate[Part, Arguments], Result]:
+def patient(method: Callable[Concatenate[Part, Arguments], Result]) -> Callable[Concatenate[Part, Arguments], Result]:
     """For a method that is one transaction and may be done twice without a difference: see ``outlasting``."""
 
     @wraps(method)

@@ -5,28 +5,18 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import (
-    Column,
-    Connection,
-    ForeignKey,
-    Integer,
-    LargeBinary,
-    String,
-    Table,
-    delete,
-    insert,
-    select,
-)
+from sqlalchemy import Column, Connection, ForeignKey, Integer, LargeBinary, String, Table, delete, insert, select
 
 from arena.store.engine import patient
-from arena.store.rows import METADATA, STATE_ROWS, has_table, tournament_number
+from arena.store.rows import METADATA, STATE_ROWS, TOURNAMENT_ROWS, has_table, tournament_number
 
 if TYPE_CHECKING:
     from arena.store import Store
 
 
 _DIGEST_BYTES: Final = 16
-
+_PATIENCE_S: Final = 0.5
+"""How long a reader who has computed figures waits for a lock: computing them again is no loss to others."""
 
 FIGURES_ROWS: Final = Table(
     "figures",
@@ -83,7 +73,7 @@ class Figures:
             StoreError: the store cannot be written.
         """
         here = FIGURES_ROWS
-        with self._store._write(alone=True, judged=False) as connection:
+        with self._store._write(alone=True, judged=False, patience_s=_PATIENCE_S) as connection:
             changes = connection.execute(select(STATE_ROWS.c.changes)).scalar_one()
             if changes != seen or not has_table(connection, FIGURES_ROWS):
                 return False
@@ -94,6 +84,14 @@ class Figures:
                 insert(here), [{**mine, "kind": kind, "content": _digest(own) + own} for kind, own in figures.items()]
             )
         return True
+
+
+def number_of(connection: Connection, tournament: str, kind: str, made_by: str) -> int | None:
+    """The number of a tournament of which such figures are kept, whatever they are."""
+    here, tournaments = FIGURES_ROWS.c, TOURNAMENT_ROWS.c
+    mine = tournaments.name == tournament, here.kind == kind, here.made_by == made_by
+    chosen = select(here.tournament_id).where(here.tournament_id == tournaments.tournament_id, *mine)
+    return connection.execute(chosen).scalar() if has_table(connection, FIGURES_ROWS) else None
 
 
 def _digest(content: bytes) -> bytes:

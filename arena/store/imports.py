@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from arena.config.ratings import RatingsSection
 from arena.data.dataset import Dataset
 from arena.data.files import load_dataset
-from arena.data.verdicts import read_verdicts
+from arena.data.verdicts import CONVERSATION, read_verdicts
 from arena.ratings.games import GameVerdict
 from arena.store import Store, Wanted, chunks
 from arena.store.subjects import GameSubject
@@ -43,6 +43,8 @@ def import_table(
 ) -> Imported:
     """Put a table of verdicts into a store as a tournament. Texts are optional; without them ids stand in.
 
+    A column ``conversation`` names what queries are turns of, whatever ``queries`` says.
+
     Raises:
         DataError: a row cannot be read, has no query, or contradicts an earlier verdict of the same judge and order.
         InputError: verdicts name queries or answers that the given files do not have, or the tournament is a run's.
@@ -55,6 +57,8 @@ def import_table(
             problem = f"verdict {number} contradicts an earlier one of the same judge, query and order"
             raise DataError(file, f"{problem}; name annotators in a 'judge' column")
     data = _data((verdict for verdict, _ in unique.values()), queries, documents, answers)
+    if CONVERSATION in table.further:
+        data = _with_conversations(data, table.of_queries(CONVERSATION))
     store = Store.create(location)
     if tournament in store.tournaments() and store.settings(tournament).source != _SOURCE:
         raise InputError(f"{location}: a run made the tournament {tournament!r}; choose another name for the verdicts")
@@ -66,6 +70,16 @@ def import_table(
         store.assign(tournament, [(want, judgment.judgment_id) for want, judgment in judgments.items()])
     store.close()
     return Imported(len(unique), len(table.verdicts) - len(unique))
+
+
+def _with_conversations(data: Dataset, named: Mapping[str, str]) -> Dataset:
+    asked = {
+        query_id: replace(query, metadata={**query.metadata, CONVERSATION: named[query_id]})
+        if query_id in named
+        else query
+        for query_id, query in data.queries.items()
+    }
+    return replace(data, queries=asked)
 
 
 def _want(file: Path, verdict: GameVerdict) -> Wanted:

@@ -84,7 +84,6 @@ def _copied(source: Store, target: Store, name: str) -> dict[str, Content]:
 
 
 def _tables() -> list[Table]:
-    """All tables that hold something to keep, each after those that it refers to."""
     return [each for each in METADATA.sorted_tables if each.name not in _OF_THE_MOMENT]
 
 

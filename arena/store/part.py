@@ -26,18 +26,24 @@ class Part(Store):
         return [own for own in super().wanted(name, task) if own[0].query_id in self.only]
 
     def outcomes(  # noqa: D102
-        self, name: str, task: Task, query_id: str | None = None
+        self, name: str, task: Task, query_id: str | None = None, among: Collection[str] | None = None
     ) -> list[tuple[Wanted, Result | None]]:
-        return [own for own in super().outcomes(name, task, query_id) if own[0].query_id in self.only]
+        return [own for own in super().outcomes(name, task, query_id, among) if own[0].query_id in self.only]
 
     def each_outcome(self, name: str, task: Task) -> Iterator[tuple[Wanted, Result | None]]:  # noqa: D102
         return (own for own in super().each_outcome(name, task) if own[0].query_id in self.only)
 
-    def game_columns(self, name: str, *, reasons: bool = False) -> Columns:  # noqa: D102
+    def game_columns(  # noqa: D102
+        self,
+        name: str,
+        data: Dataset | None = None,  # noqa: ARG002 - a part of them
+        *,
+        reasons: bool = False,
+    ) -> Columns:
         return super().game_columns(name, reasons=reasons).of("query", self.only)
 
-    def dataset(self, name: str, query_id: str | None = None) -> Dataset:  # noqa: D102
-        whole = super().dataset(name, query_id)
+    def dataset(self, name: str, *queries: str) -> Dataset:  # noqa: D102
+        whole = super().dataset(name, *queries)
         return Dataset(
             self._own(whole.queries),
             whole.documents,
@@ -48,10 +54,6 @@ class Part(Store):
 
     def queries(self, name: str) -> dict[str, Query]:  # noqa: D102
         return self._own(super().queries(name))
-
-    def verify(self, name: str, data: Dataset | None = None) -> None:  # noqa: ARG002 - a part of them
-        """See that the whole store is what was written."""
-        super().verify(name)
 
     def _own(self, by_query: Mapping[str, Value]) -> dict[str, Value]:
         return {query_id: own for query_id, own in by_query.items() if query_id in self.only}

@@ -276,13 +276,23 @@ def tournament_number(connection: Connection, name: str) -> int:
 
 
 def encoded(value: Mapping[str, Any]) -> str:
-    """A mapping as JSON, the same bytes for equal mappings."""
-    return json.dumps(dict(value), sort_keys=True, ensure_ascii=True)
+    """A mapping as JSON, the same bytes for equal mappings; most have nothing in them."""
+    return json.dumps(dict(value), sort_keys=True, ensure_ascii=True) if value else "{}"
+
+
+def decoded(text: str) -> dict[str, Any]:
+    """The mapping that was encoded."""
+    return {} if text == "{}" else json.loads(text)
+
+
+_FORMS: Final = ["\x1f".join(["%s"] * size) for size in range(32)]
+"""Of rows by the number of their columns: all values as texts in one step."""
 
 
 def checksum(values: Iterable[Any]) -> int:
     """CRC-32 of the values of a row: bytes that change on a disk change it, but for one time in 2^32."""
-    return zlib.crc32("\x1f".join(map(str, values)).encode("utf-8", "surrogatepass"))
+    row = values if type(values) is tuple else tuple(values)
+    return zlib.crc32((_FORMS[len(row)] % row).encode("utf-8", "surrogatepass"))
 
 
 def want_checksum(number: int, want: Wanted, judgment_id: str | None) -> int:
@@ -323,11 +333,11 @@ def judgment_values(task: Task, prompt: str, result: Result) -> dict[str, Any]:
         "task": task.value,
         "prompt": prompt,
         "model": storable(result.model),
-        "outcome": json.dumps(_plain(result.outcome), sort_keys=True) if isinstance(result, Judgment) else None,
+        "outcome": json.dumps(_plain(result.outcome)) if isinstance(result, Judgment) else None,
         "cause": None if isinstance(result, Judgment) else result.cause,
         "reason": storable(reason),
         "reply": None if result.reply is None else storable(result.reply),
-        "rejected": json.dumps([masked(text) for text in result.rejected]),
+        "rejected": json.dumps([masked(text) for text in result.rejected]) if result.rejected else "[]",
         "input_tokens": result.usage.input_tokens,
         "cached_input_tokens": result.usage.cached_input_tokens,
         "output_tokens": result.usage.output_tokens,
@@ -345,7 +355,7 @@ def _plain(outcome: Any) -> Any:
         return [storable(text) for text in outcome]
     if not isinstance(outcome, Mapping):
         return storable(outcome) if isinstance(outcome, str) else outcome
-    return {name: storable(value) if isinstance(value, str) else value for name, value in outcome.items()}
+    return {name: storable(value) if isinstance(value, str) else value for name, value in sorted(outcome.items())}
 
 
 def result_of(columns: Iterable[Any]) -> Result:

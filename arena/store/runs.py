@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from sqlalchemy import (
@@ -170,6 +170,16 @@ class Runs:
         return any(alive(host, pid, time - beat, runner) for host, pid, beat in found)
 
     @patient
+    def was_alone(self, run_id: str) -> bool:
+        """Whether no other run of the tournament has done anything since this one began."""
+        runs = RUN_ROWS.c
+        begun = select(runs.begun).where(runs.run_id == run_id).scalar_subquery()
+        with self._store._read() as connection:
+            number = tournament_number(connection, self._tournament)
+            others = select(runs.number).where(runs.tournament_id == number, runs.run_id != run_id)
+            return connection.execute(others.where((runs.beat >= begun) | (runs.ended >= begun))).first() is None
+
+    @patient
     def _found(self, *which: ColumnElement[bool], most: int | None = None) -> list[Run]:
         runs, tournaments = RUN_ROWS, TOURNAMENT_ROWS
         with self._store._read() as connection:
@@ -286,10 +296,17 @@ _ADDED: Final = ", ".join(f"{name} = spending.{name} + excluded.{name}" for name
 
 def add_spending(connection: Connection, runner: Runner, results: Iterable[tuple[str, Result | Reply]]) -> None:
     """Put results, each with its stage, on a runner's account."""
-    stages: dict[str, Spent] = {}
+    stages: dict[str, list[Sequence[float]]] = {}
     for stage, result in results:
-        stages[stage] = stages.get(stage, Spent()) + _spent_on(result)
-    rows = [{"runner_id": runner.runner_id, "stage": stage, **asdict(own)} for stage, own in sorted(stages.items())]
+        stages.setdefault(stage, []).append(_spent_on(result))
+    rows = [
+        {
+            "runner_id": runner.runner_id,
+            "stage": stage,
+            **dict(zip(_FIGURES, map(sum, zip(*own, strict=True)), strict=True)),
+        }
+        for stage, own in sorted(stages.items())
+    ]
     insert_rows(connection, SPENDING_ROWS, rows, f"(runner_id, stage) DO UPDATE SET {_ADDED}")
 
 
@@ -318,17 +335,9 @@ def spent_as_told(stages: Mapping[str, Mapping[str, Any]]) -> dict[str, Spent]:
     }
 
 
-def _spent_on(result: Result | Reply) -> Spent:
+def _spent_on(result: Result | Reply) -> Sequence[float]:
+    """The figures of ``Spent``."""
     good = isinstance(result, Judgment | AgentReply)
-    sent, received = result.usage.input_tokens, result.usage.output_tokens
-    unknown = sent is None or received is None
-    return Spent(
-        judged=int(good),
-        failed=int(not good),
-        calls=result.calls,
-        input_tokens=0 if unknown else sent or 0,
-        output_tokens=0 if unknown else received or 0,
-        tokens_unknown=int(unknown),
-        cost_usd=result.cost_usd or 0.0,
-        cost_unknown=int(result.cost_usd is None),
-    )
+    sent, received, cost = result.usage.input_tokens, result.usage.output_tokens, result.cost_usd
+    tokens = (0, 0, 1) if sent is None or received is None else (sent, received, 0)
+    return int(good), int(not good), result.calls, *tokens, cost or 0.0, int(cost is None)

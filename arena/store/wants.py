@@ -5,29 +5,26 @@ Judgments and failures are kept once for all tournaments of a store.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import zip_longest
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import Connection, TextClause, and_, case, delete, func, select, text, update
+from sqlalchemy import Connection, Select, TextClause, and_, case, delete, func, select, text, update
 
 from arena.store.bulk import (
     CHUNK,
-    Columns,
     among,
     arrays,
     by_column,
     chunks,
+    execute_each,
     insert_rows,
-    read_columns,
     replacing,
     stream,
 )
 from arena.store.rows import (
-    IDENTICAL,
     JUDGMENT_ROWS,
     WANTED_ROWS,
     Result,
@@ -51,7 +48,8 @@ _FETCHED: Final = 2_000
 """Rows that a server sends at once."""
 _STREAMED: Final = 20_000
 """Verdicts that are read at once where there may be millions."""
-_KEYS = ("task", "judge", "query_id", "item", "other", "order", "sample")
+_THING = ("query_id", "item", "other", "order", "sample")
+_KEYS = ("task", "judge", *_THING)
 _MOVED: Final = (
     "DO UPDATE SET position = excluded.position, checksum = wanted.checksum - wanted.position + excluded.position"
 )
@@ -67,9 +65,13 @@ def wanted(connection: Connection, number: int, task: Task | None) -> list[tuple
 
 
 def each_outcome(
-    connection: Connection, number: int, task: Task, query_id: str | None = None
+    connection: Connection,
+    number: int,
+    task: Task,
+    query_id: str | None = None,
+    among: Collection[str] | None = None,
 ) -> Iterator[tuple[Wanted, Result | None]]:
-    """Everything wanted of one task, or of one query of it, with its result, in one statement: there may be many."""
+    """Everything wanted of one task, or of one query, or of the games among some agents, with its result."""
     here, judged = WANTED_ROWS, JUDGMENT_ROWS
     columns = [here.c[key] for key in _KEYS if key != "task"]
     statement = (
@@ -79,47 +81,34 @@ def each_outcome(
         .order_by(here.c.position)
     )
     if query_id is not None:
-        statement = statement.where(here.c.query_id == query_id)
+        statement = statement.where(here.c.query_id == query_id, here.c.judge.in_(_judges_of(number, task)))
+    if among is not None:
+        statement = statement.where(here.c.item.in_(among), here.c.other.in_(among))
     size = len(columns)
     with connection.execute(statement.execution_options(yield_per=_FETCHED)) as rows:
         for row in rows:
             yield Wanted(task, *row[:size]), None if row[size] is None else result_of(row[size:])
 
 
+def _judges_of(number: int, task: Task) -> Select[Any]:
+    """The judges of a task, each found by one step in the index, which has judges before queries."""
+    here = WANTED_ROWS.c
+    of_task = select(func.min(here.judge)).where(here.tournament_id == number, here.task == task.value)
+    found = of_task.cte("judges", recursive=True, nesting=True)
+    judge = found.c[0]
+    found = found.union_all(select(of_task.where(here.judge > judge).scalar_subquery()).where(judge.is_not(None)))
+    return select(found.c[0]).where(found.c[0].is_not(None))
+
+
 def outcomes(
-    connection: Connection, number: int, task: Task, query_id: str | None = None
+    connection: Connection,
+    number: int,
+    task: Task,
+    query_id: str | None = None,
+    among: Collection[str] | None = None,
 ) -> list[tuple[Wanted, Result | None]]:
     """The same at once."""
-    return list(each_outcome(connection, number, task, query_id))
-
-
-def games(connection: Connection, number: int, *, reasons: bool) -> Columns:
-    """The verdicts wanted, a row for each sample, as columns in no order.
-
-    ``judge``, ``query``, the agents ``first`` and ``second`` as they are shown, ``outcome`` as JSON, ``cause`` of a
-    failure, ``reason`` where these are asked for; ``position`` in the plan, ``sample``, and whether the verdict is that
-    of two ``identical`` answers.
-    """
-    here, judged = WANTED_ROWS, JUDGMENT_ROWS
-    asked, turned = here.c, here.c.order == "ba"
-    columns: list[Any] = [
-        asked.judge,
-        asked.query_id.label("query"),
-        case((turned, asked.other), else_=asked.item).label("first"),
-        case((turned, asked.item), else_=asked.other).label("second"),
-        judged.c.outcome,
-        judged.c.cause,
-        asked.position,
-        asked.sample,
-        case((and_(asked.judgment_id == IDENTICAL, judged.c.outcome.is_not(None)), 1), else_=0).label("identical"),
-        *([judged.c.reason] if reasons else []),
-    ]
-    statement = (
-        select(*columns)
-        .select_from(_WITH_RESULTS)
-        .where(here.c.tournament_id == number, here.c.task == Task.PAIRWISE.value)
-    )
-    return read_columns(connection, statement)
+    return list(each_outcome(connection, number, task, query_id, among))
 
 
 def extend(connection: Connection, number: int, added: Iterable[Wanted]) -> int:
@@ -149,11 +138,20 @@ def replace(connection: Connection, number: int, wants: Iterable[Wanted], *, kee
 
 
 def _are(connection: Connection, number: int, wants: Sequence[Wanted]) -> bool:
-    """Whether these are the wants that are there, so that a further runner need not write them all again."""
+    """Whether these are the wants that are there, so that they need not be written, and what they came to stays.
+
+    Behind them may be what judgments led to, as long as each want has its result: then the same would follow again.
+    """
     here = WANTED_ROWS.c
-    chosen = select(*(here[key] for key in _KEYS)).where(here.tournament_id == number).order_by(here.position)
+    mine = here.tournament_id == number
+    chosen = select(*(here[key] for key in _KEYS)).where(mine).order_by(here.position)
     with connection.execute(chosen.execution_options(yield_per=CHUNK)) as there:
-        return all(given == tuple(row or ()) for given, row in zip_longest(map(attrgetter(*_KEYS), wants), there))
+        if any(given != tuple(next(there, ())) for given in map(attrgetter(*_KEYS), wants)):
+            return False
+        if next(there, None) is None:
+            return True
+    lacking = select(here.position).select_from(_WITH_RESULTS).where(mine, JUDGMENT_ROWS.c.judgment_id.is_(None))
+    return connection.execute(lacking.limit(1)).first() is None
 
 
 def assign(connection: Connection, number: int, judgments: Sequence[tuple[Wanted, str]]) -> int:
@@ -167,7 +165,7 @@ def assign(connection: Connection, number: int, judgments: Sequence[tuple[Wanted
         for want, ident in dict(judgments).items()
     ]
     if connection.dialect.name == "sqlite":
-        return connection.execute(_assign_each(), [{"number": number, **row} for row in rows]).rowcount
+        return execute_each(connection, _assign_each(), [{"number": number, **row} for row in rows])
     return connection.execute(_assign_all(), {"number": number, **by_column(WANTED_ROWS, rows)}).rowcount
 
 
@@ -191,12 +189,12 @@ def _assign_all() -> TextClause:
 
 
 @cache
-def _assign_each() -> TextClause:
+def _assign_each() -> str:
     """For SQLite, which has one writer at a time and no journey to a server."""
     equal = " AND ".join(f'"{key}" = :{key}' for key in _KEYS)
     here = f"tournament_id = :number AND {equal} AND judgment_id IS NOT :judgment_id"
     noted = "judgment_id = :judgment_id, checksum = :checksum + position"
-    return text(f"UPDATE wanted SET {noted} WHERE {here}")  # noqa: S608
+    return f"UPDATE wanted SET {noted} WHERE {here}"  # noqa: S608
 
 
 def _insert(connection: Connection, number: int, placed: Iterable[tuple[int, Wanted]], if_there: str) -> int:
@@ -216,6 +214,21 @@ def save(connection: Connection, results: Sequence[tuple[Task, str, Result]]) ->
         if (there := rows.get(row["judgment_id"])) is None or there["outcome"] is None:
             rows[row["judgment_id"]] = row
     return insert_rows(connection, JUDGMENT_ROWS, [rows[ident] for ident in sorted(rows)], _IF_THERE)
+
+
+def judged_ids(connection: Connection, number: int, wants: Sequence[Wanted]) -> dict[Wanted, str]:
+    """The ids that those of these wants were assigned whose judgment is there, and no failure."""
+    here, judged = WANTED_ROWS.c, JUDGMENT_ROWS.c
+    columns = [here[key] for key in _THING]
+    chosen = select(*columns, here.judgment_id).where(here.judgment_id == judged.judgment_id)
+    found: dict[Wanted, str] = {}
+    for task, judge in dict.fromkeys((want.task, want.judge) for want in wants):
+        alike = {attrgetter(*_THING)(want): want for want in wants if want.task is task and want.judge == judge}
+        near = (among(connection, own, list({key[at] for key in alike})) for at, own in enumerate(columns[:2]))
+        mine = here.tournament_id == number, here.task == task.value, here.judge == judge
+        rows = connection.execute(chosen.where(*mine, *near, judged.outcome.is_not(None))).fetchall()
+        found |= {alike[key]: ident for *thing, ident in rows if (key := tuple(thing)) in alike}
+    return found
 
 
 def results(connection: Connection, judgment_ids: Sequence[str]) -> dict[str, Result]:

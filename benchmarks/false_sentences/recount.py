@@ -96,7 +96,7 @@ class Recount:
         """The games as they are rated by default."""
         if not self.folds:
             return [
-                Game(row.query, *sorted((row.first, row.second)), score=_score(row))  # type: ignore[misc]
+                Game(row.query, min(row.first, row.second), max(row.first, row.second), _score(row))
                 for row in self.rows
             ]
         return [Game(query, one, other, _fold(orders)) for query, _, one, other, orders in self.folded]

@@ -23,7 +23,7 @@ from arena.config.ratings import RatingsSection
 from arena.config.stored import StoredSettings
 from arena.ratings.games import GameVerdict, as_games, reconcile
 from arena.ratings.pairs import pair_results
-from arena.ratings.rate import RatingSettings
+from arena.ratings.results import RatingSettings
 from benchmarks.false_sentences import page
 from benchmarks.false_sentences.claims import Finding, Seen, read
 from benchmarks.false_sentences.recount import Recount, Row
@@ -125,6 +125,7 @@ def _report(seen: Seen, rated: RatedTable) -> TournamentReport:
         "0",
         "0",
         {"ragleague": "0"},
+        {},
     )
 
 

@@ -147,7 +147,6 @@ class BatchServer(ABC):
         return error_of_answer(status, {}, body, self._model)
 
     def _reply(self, body: object) -> Completion | ProviderError:
-        """The reply that the answer to one request holds."""
         if not isinstance(body, dict):
             return TransientError("server_error", "the batch's results hold no answer to this request")
         try:

@@ -2,7 +2,8 @@
 
 A file has ``name``, ``version``, ``task``, ``system``, ``user`` and ``reply``; the texts are Jinja templates. Every
 text that comes from outside is put between two marks by the ``fenced`` filter. The mark is a hash of that very text, so
-no text can hold its own closing mark, and equal texts give equal prompts, which servers' prompt caches reward.
+no text can hold its own closing mark, and equal texts give equal prompts, which servers' prompt caches reward. The
+``asked`` filter does so with a query, behind the messages of its conversation.
 """
 
 from __future__ import annotations
@@ -10,21 +11,35 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from pydantic import Field, PlainValidator, model_validator
+from pydantic import Field, PlainValidator, PrivateAttr, model_validator
 
 from judges.contracts import reply_rule
 from judges.errors import PromptError
-from judges.mistakes import nearest
-from judges.sections import Section, load_section, parse_section
+from judges.sections import Section, line_in, load_section, nearest, parse_section
 from judges.self_rating import HIGHEST_RATING, levels_of
-from judges.types import LABEL, Form, Inputs, ListRule, Prompt, ReplyContract, Task, Verdict, word_per_value
+from judges.types import (
+    LABEL,
+    AnnotatedDocument,
+    Answer,
+    Document,
+    Form,
+    Inputs,
+    ListRule,
+    Message,
+    Prompt,
+    Query,
+    ReplyContract,
+    Task,
+    Verdict,
+    word_per_value,
+)
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template
@@ -72,6 +87,13 @@ _VALUES: Mapping[Task, tuple[set[int | str], set[int | str]]] = {
 }
 """The values of a task's one choice: those that it must have, and those that it may have besides."""
 
+_SHOWN = {
+    kind: frozenset(field.name for field in fields(kind))
+    for kind in (Query, Message, Document, Answer, AnnotatedDocument)
+}
+"""What templates read of the values that they are given."""
+_OF_ITEMS = (Task.EXTRACTION, Task.ANSWER_CHECK, Task.QUERIES, Task.ANSWERABLE)
+"""Tasks whose prompts show no query of a user, but an item of an exam or a query that is written for a passage."""
 _COLUMNS_OF_LABELS = {"qid", "did", "judge", LABEL, "reason"}
 
 
@@ -85,7 +107,6 @@ RATINGS = whole_numbers(0, HIGHEST_RATING)
 
 
 def _words(given: object) -> Words:
-    """A scale or a mapping, as a file may have it."""
     if not isinstance(given, dict) or not given:
         raise ValueError("must name its words with a value each, or 'min' and 'max' of a scale")
     for word in (*given, *given.values()):
@@ -225,6 +246,8 @@ class PromptTemplate(Section):
     system: str
     user: str
     reply: ReplySection
+    _source: str = PrivateAttr("")
+    """The file that it is from."""
 
     @model_validator(mode="after")
     def _reply_fits_task(self) -> PromptTemplate:
@@ -233,8 +256,29 @@ class PromptTemplate(Section):
 
     @property
     def digest(self) -> str:
-        """Tells apart files of one name and version whose words differ."""
-        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:12]
+        """Tells apart files of one name and version whose words differ.
+
+        ``asked`` counts as ``fenced``: without messages the prompts are the same, and agents of before are known by it.
+        """
+        words = self.model_dump_json().replace("query | asked(", "query.text | fenced(")
+        return hashlib.sha256(words.encode()).hexdigest()[:12]
+
+    def require_messages(self) -> None:
+        """For queries of conversations: see that whoever is shown such a query is also shown what was said before it.
+
+        Raises:
+            PromptError: the templates show a query's text and not its messages.
+        """
+        if self.task in _OF_ITEMS:
+            return
+        shown = {key: _read_of_query(getattr(self, key)) for key in ("system", "user")}
+        if "messages" in set().union(*shown.values()):
+            return
+        if key := next((key for key, read in shown.items() if "text" in read), None):
+            raise PromptError(
+                f"{_place(self._source or f'prompt {self.name!r}', key)}: shows query.text without the messages before "
+                'it, which queries of these data have; write {{ query | asked("question") }} in its place'
+            )
 
     def render(self, inputs: Inputs, *, contract: ReplyContract | None = None, **options: Any) -> Prompt:
         """Fill the templates.
@@ -268,7 +312,8 @@ class PromptTemplate(Section):
         try:
             return str(_compiled(getattr(self, key)).render(names).strip())
         except Exception as error:  # a template is a program of the user's and fails like one
-            raise PromptError(f"prompt {self.name!r}: {key}: {_one_line(error)}") from error
+            at = self._source or f"prompt {self.name!r}"
+            raise PromptError(f"{_place(at, key)}: {_template_problem(error, names)}") from error
 
 
 def load_prompt(name_or_path: str | Path, task: Task) -> PromptTemplate:
@@ -280,22 +325,39 @@ def load_prompt(name_or_path: str | Path, task: Task) -> PromptTemplate:
     given = str(name_or_path)
     if given.endswith((".yaml", ".yml")):
         template = load_section(Path(given), PromptTemplate, PromptError)
+        template._source = given
     else:
-        template = parse_section(_packaged(given), given, PromptTemplate, PromptError, folder=None)
+        template = _packaged(given)
     from jinja2 import TemplateError
 
     for key in ("system", "user"):
         try:
             _compiled(getattr(template, key))
         except TemplateError as error:
-            raise PromptError(f"{given}: {key}: {_one_line(error)}") from error
+            raise PromptError(f"{_place(given, key)}: {_template_problem(error)}") from error
     if template.task is not task:
-        raise PromptError(f"{given}: made for task {template.task.value!r}, asked for {task.value!r}")
+        raise PromptError(
+            f"{given}: made for task {template.task.value!r}, asked for {task.value!r}; name a prompt of that task"
+        )
     return template
 
 
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
+def _place(source: str, key: str) -> str:
+    """A key of a prompt, behind its file and line."""
+    if not source.endswith((".yaml", ".yml")):
+        return f"{source}: {key}"
+    line = line_in(Path(source).read_text(encoding="utf-8"))((key,))
+    return f"{source}:{line}: {key}"
+
+
+def _template_problem(error: Exception, names: Iterable[str] = ()) -> str:
+    """What is wrong with a template, and what to do."""
+    words = " ".join(str(error).split()).removesuffix(".")
+    if unknown := re.fullmatch(r"'(\w+)' is undefined", words):
+        return f"{words}{nearest(unknown[1], names)}"
+    if unknown := re.search(r"has no attribute '(\w+)'$", words):
+        return f"nothing there is called {unknown[1]!r}; see which names a prompt has in docs/prompts.md"
+    return f"{words}; mend the template"
 
 
 def packaged_prompts() -> list[str]:
@@ -304,11 +366,13 @@ def packaged_prompts() -> list[str]:
     return sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml"))
 
 
-def _packaged(name: str) -> str:
+@cache
+def _packaged(name: str) -> PromptTemplate:
     known = packaged_prompts()
     if name not in known:
-        raise PromptError(f"no prompt named {name!r}; there are {', '.join(known)}, or give the path of a .yaml file")
-    return resources.files("judges.prompts").joinpath(f"{name}.yaml").read_text(encoding="utf-8")
+        raise PromptError(f"{name!r} is neither a packaged prompt nor the path of a .yaml file{nearest(name, known)}")
+    text = resources.files("judges.prompts").joinpath(f"{name}.yaml").read_text(encoding="utf-8")
+    return parse_section(text, name, PromptTemplate, PromptError, folder=None)
 
 
 def fenced(text: str, name: str) -> str:
@@ -317,6 +381,17 @@ def fenced(text: str, name: str) -> str:
     while mark in text:
         mark = hashlib.sha256(mark.encode()).hexdigest()[:12]
     return f"<<<{name} {mark}>>>\n{text}\n<<<end {mark}>>>"
+
+
+def asked(query: Query, name: str) -> str:
+    """A query's text, fenced; where it is a turn of a conversation, behind the messages before it, fenced by role."""
+    question = fenced(query.text, name)
+    if not query.messages:
+        return question
+    said = [fenced(message.text, message.role) for message in query.messages]
+    return "\n\n".join(
+        [f"Before the {name} this was said, in this order:", *said, f"The {name} that follows on it:", question]
+    )
 
 
 def moment(text: str) -> str:
@@ -336,14 +411,33 @@ def numbered(texts: Iterable[str]) -> str:
 
 @cache
 def _environment() -> Environment:
+    """The sandbox of all templates, which are users' programs; a text that is judged is never one.
+
+    It need not ask whether a field of our own values may be read, which took it half the time of a prompt.
+    """
     from jinja2 import StrictUndefined
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-    made = ImmutableSandboxedEnvironment(
-        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=False
-    )
-    made.filters |= {"fenced": fenced, "moment": moment, "numbered": numbered}
+    class Sandbox(ImmutableSandboxedEnvironment):
+        def getattr(self, obj: Any, attribute: str) -> Any:
+            if attribute in _SHOWN.get(type(obj), ()):
+                return getattr(obj, attribute)
+            return super().getattr(obj, attribute)
+
+    made = Sandbox(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=False)
+    made.filters |= {"asked": asked, "fenced": fenced, "moment": moment, "numbered": numbered}
     return made
+
+
+def _read_of_query(source: str) -> set[str]:
+    """What a template reads of the query: names of its fields; by the filter ``asked`` text and messages."""
+    from jinja2 import nodes
+
+    tree = _environment().parse(source)
+    read = {"text", "messages"} if any(each.name == "asked" for each in tree.find_all(nodes.Filter)) else set[str]()
+    taken: list[tuple[nodes.Expr, str]] = [(each.node, each.attr) for each in tree.find_all(nodes.Getattr)]
+    taken += [(each.node, getattr(each.arg, "value", "")) for each in tree.find_all(nodes.Getitem)]
+    return read | {name for of, name in taken if isinstance(of, nodes.Name) and of.name == "query"}
 
 
 @cache

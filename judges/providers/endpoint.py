@@ -38,6 +38,8 @@ _SECRET_NAME = re.compile(r"key|secret|password|token|sig|auth|code", re.IGNOREC
 _MOST_TOKENS = 10**9
 _BEGINS = 60
 """Bytes that show what answered, where it is no service such as was asked for."""
+_MOST_CHARACTERS = 2**20
+"""A text beyond this is no reply to any prompt, and it would be sent back with what is wrong with it."""
 _MOST_BYTES = 2**25
 """A body beyond this is no reply, and would fill memory."""
 
@@ -108,6 +110,11 @@ class Endpoint:
             aiohttp.ClientResponseError,
         )
         self._session: ClientSession | None = None
+
+    @property
+    def name(self) -> str:
+        """By which messages call what answers there."""
+        return self._target.name
 
     async def post(self, body: Mapping[str, Any]) -> HttpAnswer:
         """Ask once and decode the answer."""
@@ -181,9 +188,15 @@ class Endpoint:
     def _lost(self, error: Exception) -> TransientError:
         if isinstance(error, TimeoutError):
             return TransientError("timeout", f"{self._target.name}: the server did not answer in time")
+        if type(error).__name__ == "ClientPayloadError":
+            return TransientError("connection", f"{self._target.name}: the answer broke off before its end")
         number = getattr(error, "errno", None) or 0
+        if type(error).__name__ == "ClientResponseError":  # whose own words quote what came
+            return NoServiceError("connection", f"{self._target.name}: what answers there does not speak HTTP")
         words = os.strerror(number) if number > 0 else getattr(error, "strerror", None) or str(error)
-        message = one_line(f"{self._target.name}: no connection: {words or type(error).__name__}")
+        proxy = _proxy(self._target.url)
+        through = f" through the proxy {shown(proxy)}" if proxy else ""
+        message = one_line(f"{self._target.name}: no connection{through}: {words or type(error).__name__}")
         lost = NoServiceError if isinstance(error, self._no_service) else TransientError
         return lost("connection", message)
 
@@ -257,6 +270,9 @@ class HostedProvider(ABC):
         except (LookupError, TypeError, AttributeError):
             failure = self._endpoint.no_reply(answer.body)
         else:
+            if len(text) > _MOST_CHARACTERS:
+                words = f"{self._endpoint.name}: the reply has {len(text):,} characters"
+                raise RejectedError("server_error", words)
             model = storable(str(answer.body.get("model") or self._spec.model))
             return Completion(storable(text), model, finish, usage, answer.allowance)
         raise failure
@@ -278,11 +294,10 @@ def unused_client() -> AsyncClient:
     """For an SDK that sends nothing itself: spares it loading all authorities. This client trusts none."""
     import httpx2
 
-    return httpx2.AsyncClient(verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    return httpx2.AsyncClient(verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), trust_env=False)
 
 
 def _proxy(url: str) -> str | None:
-    """The proxy that the environment names for an address; aiohttp would look anew for every call."""
     parts = urlsplit(url)
     proxy = None if proxy_bypass(parts.netloc) else getproxies().get(parts.scheme)
     _keep_secrets_of(proxy or "")

@@ -29,6 +29,8 @@ _NO_ACCESS = frozenset({401, 402, 403})
 _NO_CREDIT = frozenset({"insufficient_quota", "billing_error", "billing_not_active", "billing_hard_limit_reached"})
 _NO_MODEL = frozenset({"model_not_found", "invalid_model", "DeploymentNotFound"})
 _FILTERED = frozenset({"content_filter", "content_policy_violation"})
+_MARKUP = re.compile(r"<style.*?</style>|<[^>]*>", re.DOTALL)
+"""In the pages that gateways send in place of an error."""
 _FLAGGED = "flagged_input"
 """What OpenRouter, and gateways that follow it, name in the ``metadata`` of an error about a text."""
 _AGAINST_GUIDELINES = "Content violates usage guidelines"
@@ -56,7 +58,8 @@ def error_of_answer(
     """
     error = _error_object(body)
     words = {str(error.get("code")), str(error.get("type"))}
-    message = one_line(f"{model}: HTTP {status}: {error.get('message') or 'no explanation'}")
+    told = error.get("message") or error.get("detail") or "no explanation"
+    message = one_line(f"{model}: HTTP {status}: {_MARKUP.sub(' ', told) if isinstance(told, str) else told}")
     filtered = _is_filtered(error)
     if (status in _NO_ACCESS and not (status == 403 and filtered)) or words & _NO_CREDIT:
         return JudgeStoppedError("quota" if status == 402 or words & _NO_CREDIT else "authentication", message)
@@ -65,6 +68,8 @@ def error_of_answer(
         return JudgeStoppedError("unknown_model", f"{moved} (no redirect is followed; check {named_by})")
     if status == 404 or words & _NO_MODEL:
         return JudgeStoppedError("unknown_model", f"{message} (check {named_by})")
+    if status >= 600:
+        return NoServiceError("server_error", message)
     if cause := _transient_cause(status):
         return TransientError(cause, message, retry_after_s=retry_after_s(headers), allowance=allowance)
     return RejectedError("content_filter" if filtered else "bad_request", message)
@@ -72,7 +77,10 @@ def error_of_answer(
 
 def shown(address: str) -> str:
     """An address as messages repeat it: without a password, and without what follows a question mark."""
-    parts = urlsplit(address)
+    try:
+        parts = urlsplit(address)
+    except ValueError:  # a server may say anything
+        return "no address"
     server = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}" if parts.netloc else ""
     return f"{server}{parts.path}" or "no address"
 

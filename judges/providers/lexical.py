@@ -158,7 +158,6 @@ def _shown(scores: AnswerScores, inputs: Inputs) -> str:
 
 
 def _in_order(words: _Words) -> Sequence[str | int]:
-    """A word for each value, lowest value first; where values are not numbers, as the contract lists them."""
     listed = word_per_value(words)
     if all(isinstance(value, int) for value in words.values()):
         return sorted(listed, key=lambda word: words[word])

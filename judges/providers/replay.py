@@ -177,13 +177,11 @@ def _outcome(row: Record) -> Mapping[str, object]:
 
 
 def _cell(row: Record, name: str, contract: ReplyContract) -> str:
-    """The text of one choice: of its own column, or the usual one where it is the only choice or the label."""
     usual = _SINGLE if len(contract.choices) == 1 or name == contract.label else ()
     return next((row.text(column) for column in (name, *usual) if column in row.values), "")
 
 
 def _word(cell: str, words: Mapping[str | int, int | str]) -> str | int:
-    """The contract's word for what was recorded, by word or by value; what it does not know stays as it is."""
     recorded = cell.strip()
     for word, value in words.items():
         if recorded in (str(word), str(value)):

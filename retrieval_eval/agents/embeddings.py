@@ -18,7 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from judges.errors import InputError, JudgeStoppedError, MissingExtraError, ProviderError
+from judges.errors import InputError, JudgeStoppedError, MissingExtraError, ProviderError, reason
 from judges.masking import one_line
 from judges.providers.endpoint import HttpAnswer, Received, api_key, sdk_target, token_count, unused_client
 from judges.providers.local import LocalSource, local_source
@@ -214,7 +214,6 @@ class HostedEmbedder:
 
 
 def _vectors(answer: HttpAnswer, number: int) -> Vectors | None:
-    """The vectors in the order of the texts; ``None`` where the answer does not hold one of finite numbers for each."""
     import numpy as np
 
     try:
@@ -336,7 +335,7 @@ class VectorCache:
                     if (entry := _entry(line)) is not None:
                         self._kept[entry[0]] = entry[1]
         except OSError as error:
-            raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+            raise InputError(f"{path}: cannot be read: {reason(error)}") from error
 
     def find(self, text: str) -> CachedVector | None:
         """What is kept of a text."""
@@ -358,7 +357,7 @@ class VectorCache:
             with self._path.open("ab", buffering=0) as file:
                 file.write(b"\n" + lines)  # ends what a crash may have left
         except OSError as error:
-            raise InputError(f"{self._path}: cannot be written: {error.strerror}") from error
+            raise InputError(f"{self._path}: cannot be written: {reason(error)}") from error
 
 
 def _key(text: str) -> str:

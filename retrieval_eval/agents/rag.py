@@ -21,7 +21,7 @@ from retrieval_eval.agents.ranking import (
     terms,
 )
 from retrieval_eval.agents.reading import cited_numbers
-from retrieval_eval.agents.retrieval import Retriever
+from retrieval_eval.agents.retrieval import Retriever, searched
 from retrieval_eval.agents.types import Meter, Reply, Retrieved
 from retrieval_eval.documents.passages import sentences
 
@@ -80,9 +80,9 @@ class RagAgent:
 
     async def _hits(self, retriever: Retriever, query: Query, meter: Meter) -> list[Hit]:
         if self.rewrite is None:
-            (hits,) = await retriever.retrieve([query.text], self.depth, meter)
+            (hits,) = await retriever.retrieve([searched(query)], self.depth, meter)
             return hits
-        questions = [query.text, *await self.rewrite(query, meter)]
+        questions = [searched(query), *await self.rewrite(query, meter)]
         rankings = await retriever.retrieve(questions, max(self.depth, FUSED_DEPTH), meter)
         with meter.timed():
             return reciprocal_rank_fusion(rankings, self.rrf_k)[: self.depth]
@@ -109,7 +109,7 @@ def offline(pick: Callable[[str, Sequence[Document]], Written]) -> Generator:
 
     async def generate(query: Query, passages: Sequence[Document], meter: Meter) -> Written:
         with meter.timed():
-            return pick(query.text, passages)
+            return pick(searched(query), passages)
 
     return generate
 
@@ -133,7 +133,7 @@ def rewritten_offline(index: Bm25Index, number: int) -> Rewriter:
 
     async def rewrite(query: Query, meter: Meter) -> list[str]:
         with meter.timed():
-            return index.expanded(query.text, number)
+            return index.expanded(searched(query), number)
 
     return rewrite
 
@@ -234,7 +234,6 @@ class ExtractiveGenerator:
         return _rounded(self.relevance_share * candidate.relevance - (1 - self.relevance_share) * redundancy)
 
     def _similarity(self, left: frozenset[str], right: frozenset[str]) -> float:
-        """Weighted Jaccard index of two sentences' terms."""
         union = self.idf.total(left | right)
         return self.idf.total(left & right) / union if union else 0.0
 
@@ -247,8 +246,3 @@ def _rounded(value: float) -> float:
 def _earliest(candidate: _Candidate) -> tuple[int, int]:
     """A key by which the earlier of two equally good sentences is the greater."""
     return (-candidate.place[0], -candidate.place[1])
-
-
-def lead(_question: str, passages: Sequence[Document], *, most: int = 2) -> Written:
-    """The first sentences of the best passage, whatever was asked: a baseline known from summarisation."""
-    return Written(" ".join(sentences(passages[0].text)[:most]), (1,)) if passages else Written("")

@@ -255,10 +255,3 @@ def rm3(
 def _normalised(weights: Mapping[str, float]) -> dict[str, float]:
     total = sum(weights.values())
     return {term: weight / total for term, weight in weights.items()}
-
-
-def find_by_overlap(documents: Sequence[Document], question: str, depth: int) -> list[Hit]:
-    """A weak but honest baseline: documents by the number of distinct terms that they share with the question."""
-    wanted = set(terms(question))
-    shared = ((document, len(wanted.intersection(terms(searched_text(document))))) for document in documents)
-    return best_first([Hit(document, float(count)) for document, count in shared if count], depth)

@@ -115,7 +115,6 @@ def _document(entry: Any, number: int, spec: MappingSpec, corpus: Mapping[str, D
 
 
 def _ranked(entries: Sequence[Document]) -> tuple[Retrieved, ...]:
-    """Each document once, at its first rank; several pieces of one are put together."""
     pieces: dict[str, list[Document]] = {}
     for entry in entries:
         pieces.setdefault(entry.doc_id, []).append(entry)
@@ -275,6 +274,5 @@ def _completion(chunks: list[dict[str, Any]]) -> Mapping[str, Any]:
 
 
 def _last(values: list[Any]) -> Any:
-    """The texts at the end as one text; else the last value."""
     texts = list(takewhile(lambda value: isinstance(value, str), reversed(values)))
     return "".join(reversed(texts)) if texts else values[-1]

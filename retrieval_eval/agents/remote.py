@@ -25,7 +25,7 @@ from judges.errors import InputError, JudgeStoppedError, ProviderError, Rejected
 from judges.masking import keep_secret
 from judges.providers.endpoint import Endpoint, HttpAnswer, Received, Target, with_extras
 from judges.spec import cost_usd
-from judges.types import Document, Query, Usage
+from judges.types import Document, Message, Query, Usage
 from retrieval_eval.agents.reading import Mapped, read_reply, read_usage, whole
 from retrieval_eval.agents.spec import AgentSpec, MappingSpec
 from retrieval_eval.agents.types import Meter, Reply
@@ -42,7 +42,8 @@ CHAT_MAPPING = MappingSpec(
 )
 """Where a chat completion has its answer; Perplexity's, Azure's and others' citations need a mapping of one's own."""
 
-_PLACE = re.compile(r"\{(query|query_id)\}")
+_PLACE = re.compile(r"\{(query|query_id|messages)\}")
+_MESSAGES = "{messages}"
 
 
 class RemoteAgent:
@@ -115,9 +116,17 @@ class RemoteAgent:
 
 
 def filled(request: Any, query: Query) -> Any:
-    """The request with ``{query}`` and ``{query_id}`` replaced in its texts, and nothing else changed."""
+    """The request with ``{query}``, ``{query_id}`` and ``{messages}`` replaced in its texts, and nothing else changed.
+
+    A text that is ``{messages}`` and nothing else becomes the conversation as a list of messages, the question last;
+    within a text it is what was said before the question, a line for each message.
+    """
+    if request == _MESSAGES:
+        said = [*query.messages, Message("user", query.text)]
+        return [{"role": each.role, "content": each.text} for each in said]
     if isinstance(request, str):
-        values = {"query": query.text, "query_id": query.query_id}
+        before = "\n".join(f"{each.role}: {each.text}" for each in query.messages)
+        values = {"query": query.text, "query_id": query.query_id, "messages": before}
         return _PLACE.sub(lambda match: values[match[1]], request)
     if isinstance(request, dict):
         return {name: filled(value, query) for name, value in request.items()}
@@ -127,7 +136,7 @@ def filled(request: Any, query: Query) -> Any:
 def _request(spec: AgentSpec) -> dict[str, Any]:
     if spec.kind == "http":
         return dict(spec.request or {})
-    chat = {"model": spec.model, "messages": [{"role": "user", "content": "{query}"}]}
+    chat = {"model": spec.model, "messages": _MESSAGES}
     return with_extras(chat, spec.request or {})
 
 

@@ -231,6 +231,11 @@ class Library:
         return self._dense[key]
 
 
+def searched(query: Query) -> str:
+    """What is searched for: the question, behind what its user said before it in the conversation."""
+    return "\n".join([*(each.text for each in query.messages if each.role == "user"), query.text])
+
+
 async def retrieve_run(retriever: Retriever, queries: Iterable[Query], depth: int, name: str) -> Run:
     """What a retriever finds for each query, as a run; queries that find nothing are not in it.
 
@@ -239,7 +244,7 @@ async def retrieve_run(retriever: Retriever, queries: Iterable[Query], depth: in
     """
     rankings = {}
     for query in queries:
-        (hits,) = await retriever.retrieve([query.text], depth, Meter())
+        (hits,) = await retriever.retrieve([searched(query)], depth, Meter())
         if hits:
             rankings[query.query_id] = Ranking(
                 tuple(hit.document.doc_id for hit in hits), tuple(hit.score for hit in hits)

@@ -5,32 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal, TypeAlias
-from urllib.parse import parse_qsl, urlsplit
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from judges.functions import Named
 from judges.sections import Count, Positive, PromptName, RelativePath, Section
-from judges.spec import Price
-
-SECRET = re.compile(r"api[-_ ]?key|secret|password|authorization|credential|token$|^key$", re.IGNORECASE)
-"""Names of fields that hold what belongs in the environment."""
-
-
-def _usable_address(url: str) -> str:
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError as error:
-        raise ValueError(f"is not an address: {error}") from error
-    if parts.scheme not in {"http", "https"} or not parts.hostname or port == 0:
-        raise ValueError("an address begins with http:// or https:// and names a host")
-    if parts.username is not None or any(SECRET.search(name) for name, _ in parse_qsl(parts.query)):
-        raise ValueError("an address holds no key or password; send it in a header from the environment")
-    return url
-
-
-Address = Annotated[str, AfterValidator(_usable_address)]
+from judges.spec import SECRET, Address, Price, names_in
 
 
 class EmbeddingsSpec(Section):
@@ -185,7 +165,7 @@ class AgentSpec(Section):
     headers_env: dict[str, str] = Field(default_factory=dict)
     """Headers, and the environment variables that hold their values."""
     request: dict[str, Any] | None = None
-    """``http``: the JSON to send, with ``{query}`` and ``{query_id}``. ``endpoint``: further fields."""
+    """``http``: the JSON to send, with ``{query}``, ``{query_id}``, ``{messages}``. ``endpoint``: further fields."""
     mapping: MappingSpec | None = None
     """Where the reply holds each thing, as JMESPath expressions over its JSON."""
     price: Price | None = None
@@ -213,6 +193,12 @@ class AgentSpec(Section):
     def told_id(self) -> bool:
         """Whether it is told the id of a query besides its text, so that two queries of one text are not the same."""
         return self.kind in {"python", "file"} or any("{query_id}" in text for text in _texts(self.request))
+
+    @property
+    def sends_no_messages(self) -> bool:
+        """Whether it is sent a request that has no place for what was said before a query."""
+        own = self.kind == "http" or (self.kind == "endpoint" and "messages" in (self.request or {}))
+        return own and not any("{messages}" in text for text in _texts(self.request))
 
     @model_validator(mode="after")
     def _fits_kind(self) -> AgentSpec:
@@ -244,9 +230,11 @@ class AgentSpec(Section):
                 raise ValueError(f"headers_env.{header}: name an environment variable; its value does not belong here")
         if self.request is None:
             return
-        if secret := next(filter(SECRET.search, _names(self.request)), None):
+        if secret := next(filter(SECRET.search, names_in(self.request)), None):
             raise ValueError(f"request may not hold {secret!r}: it is kept in the store; use 'headers_env'")
-        if self.kind == "http" and not any("{query}" in text for text in _texts(self.request)):
+        if self.kind == "http" and not any(
+            place in text for text in _texts(self.request) for place in ("{query}", "{messages}")
+        ):
             raise ValueError("request: no text holds {query}, so the agent would never see the question")
 
 
@@ -291,16 +279,6 @@ def uses_corpus(specs: Iterable[AgentSpec]) -> bool:
     return needs_corpus(specs) or any(
         spec.kind == "python" or (spec.mapping is not None and spec.mapping.documents is not None) for spec in specs
     )
-
-
-def _names(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            yield str(name)
-            yield from _names(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _names(inner)
 
 
 def _texts(value: Any) -> Iterator[str]:

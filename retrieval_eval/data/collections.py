@@ -16,9 +16,9 @@ from urllib.parse import urlsplit
 
 from judges.errors import DataError, InputError, MissingExtraError
 from judges.types import Document, Query
+from retrieval_eval.data.conversations import earlier_turns, with_messages, with_turns
 from retrieval_eval.data.files import read_lines
-from retrieval_eval.data.names import TOPIC_NAMES, names_of
-from retrieval_eval.data.rows import Cell, Columns, Only, Row, canonical_names, known_format
+from retrieval_eval.data.rows import TOPIC_NAMES, Cell, Columns, Only, Row, canonical_names, known_format, names_of
 from retrieval_eval.data.tables import read_rows
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def irds_rows(
     try:
         dataset = ir_datasets.load(name)
     except KeyError as error:
-        raise InputError(f"{_IRDS}{name}: ir_datasets knows no such dataset") from error
+        raise InputError(f"{_IRDS}{name}: ir_datasets knows no such dataset; check the name") from error
     if not dataset.has(part):
         raise InputError(f"{_IRDS}{name}: this dataset of ir_datasets has no {part}")
     try:
@@ -91,17 +91,18 @@ def read_topics(source: Path | str) -> dict[str, Query]:
         MissingExtraError: ir_datasets is named and not installed.
     """
     topics: dict[str, Query] = {}
+    rows: dict[str, Row] = {}
     for row in topic_rows(source):
         query_id, text = row.identifier("qid").strip(), row.text("query").strip()
         if not text:
             raise row.error(f"the text of query {query_id!r} is empty")
         columns = _columns(row)
-        known = topics.setdefault(query_id, Query.of(query_id, text, columns))
+        known, _ = topics.setdefault(query_id, Query.of(query_id, text, columns)), rows.setdefault(query_id, row)
         if known.text != text:
             raise row.error(f"query {query_id!r} has another text further up", text)
         if known.columns != columns:
             topics[query_id] = Query.of(query_id, text, dict(known.columns.items() & columns.items()))
-    return topics
+    return with_turns(topics, earlier_turns(rows))
 
 
 def topic_rows(source: Path | str, columns: Columns | None = None, *, ids: bool = True) -> Iterator[Row]:
@@ -116,8 +117,8 @@ def topic_rows(source: Path | str, columns: Columns | None = None, *, ids: bool 
     first = next(rows, None)
     if first is None:
         raise DataError(source, "holds no topic")
-    yield first
-    yield from rows
+    yield with_messages(first)
+    yield from map(with_messages, rows)
 
 
 def _topic_rows(source: Path | str, columns: Columns | None, *, ids: bool) -> Iterator[Row]:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from judges.errors import DataError
-from retrieval_eval.data.files import open_binary
+from retrieval_eval.data.files import is_gzip, open_binary
 from retrieval_eval.data.rows import Cell, Row, cell_text, table_format, unstorable
 from retrieval_eval.data.tables import csv_delimiter, csv_header, csv_records, open_parquet, plain, read_rows
 
@@ -98,7 +98,7 @@ def read_text_columns(path: Path | str) -> list[TextTable]:
         return _of_rows(read_rows(path))
     size = next(iter(columns.values())).codes.size if columns else 0
     if not size:
-        raise DataError(path, "the table has no rows")
+        raise DataError(path, "the table has no rows; add at least one")
     return [TextTable(columns, np.arange(size), 1)]
 
 
@@ -127,9 +127,10 @@ def _of_delimited(path: Path) -> dict[str, Texts] | None:
             return None
     numbers = [str(number) for number in range(len(header))]
     try:
-        with open_binary(path) as raw:
+        # Arrow's threads must not hold a file of Python's: one that is let go while the program ends would abort it.
+        with open_binary(path) as raw, pa.BufferReader(raw.read()) if is_gzip(path) else pa.OSFile(str(path)) as source:
             table = csv.read_csv(
-                raw,
+                source,
                 csv.ReadOptions(column_names=numbers, skip_rows=start - 1, skip_rows_after_names=1),
                 csv.ParseOptions(delimiter=delimiter, newlines_in_values=quoted),
                 csv.ConvertOptions(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import json
@@ -10,9 +11,10 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, Final, cast
 
-from judges.errors import DataError
+from judges.errors import DataError, a_file, reason
+from retrieval_eval.data.rows import no_file
 
 
 @contextmanager
@@ -24,16 +26,48 @@ def open_binary(path: Path | str) -> Iterator[BinaryIO]:
     """
     path = Path(path)
     try:
-        with gzip.open(path) if is_gzip(path) else path.open("rb") as raw:
+        with _Unpacked(path) if is_gzip(a_file(path)) else path.open("rb") as raw:
             yield cast(BinaryIO, raw)
     except FileNotFoundError as error:
-        raise DataError(path, "no such file") from error
+        raise no_file(path) from error
     except IsADirectoryError as error:
-        raise DataError(path, "is a folder, not a file") from error
+        raise DataError(path, "is a folder; name the file in it") from error
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(path, f"the gzip data is cut off or damaged ({error})") from error
+        raise DataError(
+            path, "the gzip data is cut off or damaged; pack it anew, or leave '.gz' off its name"
+        ) from error
     except OSError as error:
-        raise DataError(path, f"cannot be read: {error.strerror or error}") from error
+        raise DataError(path, f"cannot be read: {reason(error)}") from error
+
+
+class _Unpacked(gzip.GzipFile):
+    """Gzip data, which ends where it unpacks to far more than any table does."""
+
+    _left = 0
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, "rb")
+        self._left = max(path.stat().st_size * _PACKED, _SMALL)
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Unpack some."""
+        return self._counted(super().read(self._left + 1 if size is None or size < 0 else size))
+
+    def read1(self, size: int = -1) -> bytes:
+        """The same, at most what is there at once."""
+        return self._counted(super().read1(size))
+
+    def _counted(self, some: bytes) -> bytes:
+        self._left -= len(some)
+        if self._left < 0:
+            raise OSError(errno.EFBIG, f"it unpacks to over {_PACKED} times its size; unpack it, and look what it is")
+        return some
+
+
+_PACKED: Final = 400
+"""Times that a table gets smaller at most; a file of one byte repeated gets 1,000 times smaller."""
+_SMALL: Final = 16_000_000
+"""Bytes that are unpacked however small their file is."""
 
 
 def is_gzip(path: Path) -> bool:
@@ -54,11 +88,25 @@ def read_lines(path: Path | str) -> Iterator[tuple[int, str]]:
     """
     with open_binary(path) as raw, io.TextIOWrapper(raw, "utf-8-sig", "surrogateescape", newline="") as lines:
         for number, line in enumerate(lines, start=1):
+            if number == 1 and (kind := next((_KINDS[each] for each in _KINDS if line.startswith(each)), None)):
+                raise DataError(path, f"is {kind}")
             if not line.isascii():
                 _require_utf8(path, number, line)
             if "\0" in line:
-                raise DataError(path, "the line holds a NUL byte; is this a text file?", line=number)
+                raise DataError(path, "the line holds a NUL byte; save the file as UTF-8 text", line=number)
             yield number, line
+
+
+_KINDS: Final = {
+    "PK\x03\x04": "a zip file, as Excel writes its own; save the table as CSV",
+    "\udcd0\udccf\x11\udce0": "a file of Excel; save the table as CSV",
+    "\x1f\udc8b": "packed with gzip; let its name end in .gz",
+    "PAR1": "Parquet; let its name end in .parquet",
+    "%PDF-": "a PDF; name a table, or see 'ragleague documents'",
+    "SQLite format 3": "a database; name a table",
+    "\udcff\udcfe": "not UTF-8 but UTF-16; save the file as UTF-8",
+}
+"""What is no text, by how it begins as ``read_lines`` decodes it."""
 
 
 def read_json(path: Path | str) -> Any:
@@ -91,7 +139,9 @@ def open_replacing(path: Path | str) -> Iterator[BinaryIO]:
                 yield plain
         draft.replace(target)
     except OSError as error:
-        raise DataError(path, f"cannot be written: {error.strerror or error}") from error
+        gone = isinstance(error, FileNotFoundError)
+        why = f"the folder {Path(path).parent} does not exist; make it" if gone else reason(error)
+        raise DataError(path, f"cannot be written: {why}") from error
     finally:
         draft.unlink(missing_ok=True)
 
@@ -113,6 +163,6 @@ def _require_utf8(path: Path | str, number: int, line: str) -> None:
     try:
         line.encode()
     except UnicodeEncodeError as error:
-        around = line[max(0, error.start - 20) : error.end + 20]
+        around = line[max(0, error.start - 12) : error.end + 12]
         shown = around.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace").strip()
-        raise DataError(path, "not UTF-8; save the file as UTF-8", line=number, value=shown) from None
+        raise DataError(path, f"not UTF-8; save the file as UTF-8 ('{shown}')", line=number) from None

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from judges.errors import DataError
 from retrieval_eval.data.files import read_lines
@@ -31,12 +31,17 @@ def json_records(path: Path, decoder: json.JSONDecoder) -> Iterator[tuple[int, A
     reader = _Reader(path, text, decoder)
     start = reader.next_place(0)
     if start == len(text):
-        raise DataError(path, "the file is empty")
+        raise DataError(path, "the file is empty; write the list of objects into it")
     if text[start] == "[":
-        yield from reader.entries(start)
+        yield from reader.entries(start, whole=True)
         return
     if text[start] != "{":
-        raise DataError(path, "neither a list of objects nor an object", line=reader.line(start), value=text[start:])
+        raise DataError(
+            path,
+            "neither a list of objects nor an object; write [{...}, {...}]",
+            line=reader.line(start),
+            value=text[start:],
+        )
     whole, end = reader.value(start)
     if reader.next_place(end) < len(text):
         yield from reader.lines(start)
@@ -51,7 +56,7 @@ def json_records(path: Path, decoder: json.JSONDecoder) -> Iterator[tuple[int, A
         yield reader.line(start), whole
     elif len(found) != 1:
         names = ", ".join(".".join(keys) for keys, _ in found[:5])
-        problem = f"several lists of objects: {names}; leave one" if found else "no list of objects in it"
+        problem = f"several lists of objects: {names}; leave one" if found else "no list of objects in it; write one"
         raise DataError(path, problem)
     else:
         yield from reader.entries(found[0][1])
@@ -77,6 +82,30 @@ def _is_record(value: dict[str, Any]) -> bool:
     return any(isinstance(cell, str) for cell in value.values()) and not any(
         isinstance(cell, dict) for cell in value.values()
     )
+
+
+def why_not_json(error: Exception) -> str:
+    """What is wrong with JSON, without a place, which a reader counts in its own way, and what to do."""
+    if isinstance(error, RecursionError):
+        return "nested too deeply; flatten it"
+    said = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+    return next((ours for theirs, ours in _JSON_WORDS.items() if said.startswith(theirs)), said)
+
+
+_JSON_WORDS: Final = {
+    "Expecting property name enclosed in double quotes": "a key in double quotes is asked for",
+    "Illegal trailing comma before end of object": "a comma stands before '}'; remove it",
+    "Illegal trailing comma before end of array": "a comma stands before ']'; remove it",
+    "Exceeds the limit": "a number has thousands of digits; put quotes around it",
+    "Expecting value": "a value is asked for, such as a text in double quotes",
+    "Expecting ',' delimiter": "a comma is asked for",
+    "Expecting ':' delimiter": "a colon is asked for",
+    "Extra data": "text behind the object; write one object a line",
+    "Unterminated string": "a text has no closing quote",
+    "Invalid control character": "a line break or tab within a text; write \\n or \\t",
+    "Invalid \\escape": "a single backslash in a text; write two",
+}
+"""Our words, by the library's."""
 
 
 class _Reader:
@@ -107,22 +136,23 @@ class _Reader:
             torn = "; the file seems to be cut off here" if not self._text[error.pos :].strip() else ""
             line = self.line(error.pos)
             rest = self._text[error.pos : error.pos + 40].strip() or None
-            raise DataError(
-                self._path, f"not JSON: {error.msg.removesuffix(' starting at')}{torn}", line=line, value=rest
-            ) from error
+            raise DataError(self._path, f"not JSON: {why_not_json(error)}{torn}", line=line, value=rest) from error
         except RecursionError as error:
-            raise DataError(self._path, "not JSON: nested too deeply", line=self.line(place)) from error
+            raise DataError(self._path, f"not JSON: {why_not_json(error)}", line=self.line(place)) from error
         except ValueError as error:
-            raise DataError(self._path, f"not JSON: {error}", line=self.line(place)) from error
+            raise DataError(self._path, f"not JSON: {why_not_json(error)}", line=self.line(place)) from error
 
-    def entries(self, place: int) -> Iterator[tuple[int, Any]]:
-        """The entries of a list, each with its line."""
+    def entries(self, place: int, *, whole: bool = False) -> Iterator[tuple[int, Any]]:
+        """The entries of a list, each with its line; the list may be the ``whole`` text."""
         place = self.next_place(place + 1)
         while self._text[place : place + 1] != "]":
             line = self.line(place)
             entry, end = self.value(place)
             yield line, entry
             place = self._behind(end, "]")
+        if whole and self.next_place(place + 1) < len(self._text):
+            rest = self._text[self.next_place(place + 1) :][:40].strip()
+            raise DataError(self._path, "text behind the end of the list; remove it", line=self.line(place), value=rest)
 
     def lines(self, place: int) -> Iterator[tuple[int, Any]]:
         """Values one behind the other."""

@@ -40,7 +40,6 @@ def _rows(path: Path) -> Iterator[Row]:
 
 
 def _as_shown(row: Row) -> Row:
-    """The row with ``agent_a`` shown first."""
     order = row.text("order").casefold()
     if order not in _SHOWN_SWAPPED:
         raise row.error("'order' must be ab, ba or empty", order)

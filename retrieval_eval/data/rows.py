@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import hashlib
 import json
+import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from judges.errors import DataError
 
@@ -27,7 +29,7 @@ FORMATS = {
     ".parquet": "parquet",
 }
 _MISSING_NAMES = frozenset({"nan", "<na>"})
-EMPTY = "is empty"
+EMPTY = "is empty; fill it in, or remove the row"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,8 @@ class Row:
             DataError: the name is empty, only white space, or the word for a missing value (nan).
         """
         name = self.text(column)
+        if isinstance(self.values.get(column), list | dict):
+            raise self.error(f"{column!r} must be a name, and no list or object", name)
         if (problem := name_problem(name)) is not None:
             raise self.error(f"{column!r} {problem}", None if problem == EMPTY else name)
         return name
@@ -79,7 +83,7 @@ def name_problem(text: str) -> str | None:
     """Why a text names nothing, if so."""
     if not text or text.isspace():
         return EMPTY
-    return "is a missing value, not a name" if text.casefold() in _MISSING_NAMES else None
+    return "is a missing value, not a name; name it, or remove the row" if text.casefold() in _MISSING_NAMES else None
 
 
 def cell_text(value: Cell) -> str:
@@ -89,6 +93,19 @@ def cell_text(value: Cell) -> str:
     if value is None or value != value:  # noqa: PLR0124 - NaN alone differs from itself
         return ""
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict | bool) else str(value)
+
+
+def list_in(text: str) -> list[Any] | None:
+    """A list that stands in a cell of CSV, as JSON or as pandas writes it."""
+    if text.lstrip().startswith("["):
+        for read in (json.loads, ast.literal_eval):
+            try:
+                found = read(text)
+            except (ValueError, SyntaxError, RecursionError, MemoryError):
+                continue
+            if isinstance(found, list):
+                return found
+    return None
 
 
 def id_of_text(kind: str, text: str) -> str:
@@ -103,6 +120,10 @@ def table_format(path: Path | str) -> str:
         DataError: the file's extension is none of a table.
     """
     if (kind := known_format(path)) is None:
+        if Path(path).is_dir():
+            raise DataError(path, f"a folder; name the files in it, such as '{path}/*.csv'")
+        if not Path(path).suffix and not Path(path).exists():
+            raise no_file(path)
         raise DataError(path, f"not a table: the name must end in {', '.join(FORMATS)}, with or without .gz")
     return kind
 
@@ -131,7 +152,9 @@ def canonical_names(
     for canonical, spellings in aliases.items():
         if canonical in said or canonical in names.values():
             continue
-        for spelling in (canonical, *spellings):
+        # Where there are messages, the last may be the question, and a title something else.
+        strict = canonical == "query" and "messages" in names.values()
+        for spelling in (canonical, *(NAMES["query"] if strict else spellings)):
             name = spelling if spelling in names else folded.get(_folded(spelling))
             if name is not None and names[name] == name:
                 names[name] = canonical
@@ -147,6 +170,11 @@ def _folded(name: str) -> str:
     return re.sub(r"[\s_-]", "", name).casefold()
 
 
+def lacks(column: str, names: Collection[str]) -> bool:
+    """Whether columns lack one that is required; a question may be the last of ``messages``."""
+    return column not in names and not (column == "query" and "messages" in names)
+
+
 def missing_column(
     path: Path,
     column: str,
@@ -155,6 +183,7 @@ def missing_column(
     *,
     also: Sequence[str] = (),
     mapped: bool = False,
+    option: bool = False,
 ) -> DataError:
     """The error that says which column a table lacks and which one may be meant, for the caller to raise.
 
@@ -164,35 +193,54 @@ def missing_column(
         found: its columns.
         line: of its header, where it has one.
         also: other names that would have been accepted.
-        mapped: whether the user may say which column it is.
+        mapped: whether the user may say which column it is, in the YAML file or by an option.
+        option: whether by an option alone.
     """
+    from judges.sections import shortened
+
     names = [name for name in found if name]
-    near = difflib.get_close_matches(column, names, n=1)
-    hint = f" (is it {near[0]!r}?)" if near else ""
-    accepted = f"; its other names: {_some(also)}" if also else ""
-    which = f"; or {how_to_name(column)}" if mapped else ""
-    return DataError(path, f"column {column!r} is missing{hint}; found: {_some(names)}{accepted}{which}", line=line)
+    near = difflib.get_close_matches(column, [name for name in names if name not in NAMES], n=1)
+    theirs = near[0] if near else "NAME"
+    which = f"; or: {how_to_name(column, theirs)}" if mapped else f"; is it {near[0]!r}?" if near else ""
+    which = f"; or say --column {column}={theirs}" if option else which
+    room = _ROOM - len(os.path.relpath(path)) - len(column) - len(which)
+    accepted = f"; may be called {shortened(also, max(room // 2, 20))}" if also else ""
+    found_names = shortened(names, max(room - len(accepted), 20)) or "none"
+    return DataError(path, f"no column {column!r}; found {found_names}{accepted}{which}", line=line)
+
+
+_ROOM: Final = 108
+"""Characters of two lines of 80 for names, without what else an error about a column says."""
 
 
 def how_to_name(column: str, theirs: str = "NAME") -> str:
-    """How a user says which column of the tables is one of ours."""
-    return f"say which with columns: {{{column}: {theirs}}} (or --column {column}={theirs.replace('null', '')})"
+    """How a user says which column of the tables is one of ours: in the YAML file, or on the command line."""
+    return f"columns: {{{column}: {theirs}}}, or --column {column}={theirs.replace('null', '')}"
 
 
-def _some(names: Sequence[str], most: int = 12) -> str:
-    return ", ".join([*names[:most], f"... ({len(names)} in all)"] if len(names) > most else names)
+def no_file(path: Path | str) -> DataError:
+    """The error that says which file is not there, and which may be meant, for the caller to raise."""
+    from judges.sections import did_you_mean
+
+    path = Path(path)
+    if path.is_symlink():
+        return DataError(path, f"a link to {path.readlink()}, which is not there; mend it, or name another file")
+    if re.search(r"(^|/)https?:/", str(path)):
+        return DataError(path, "no such file; download it, and name the file")
+    beside = sorted(each.name for each in path.parent.iterdir()) if path.parent.is_dir() else []
+    return DataError(path, f"no such file{did_you_mean(path.name, beside) or '; check its name and folder'}")
 
 
 def unstorable(value: object) -> str | None:
     """Why a cell can be kept neither in a UTF-8 file nor in a database, if so."""
     for text in _texts(value):
         if "\0" in text:
-            return "the text holds a NUL character"
+            return "the text holds a NUL character; remove it"
         if not text.isascii():
             try:
                 text.encode()
             except UnicodeEncodeError:
-                return "the text holds half a surrogate pair"
+                return "the text is not UTF-8, or holds half a surrogate pair; write its characters whole"
     return None
 
 
@@ -235,3 +283,43 @@ class LineFilter:
         """
         found = [text or number for text, number in self._key.findall(line)] if self._key is not None else []
         return bool(found) and self._values.isdisjoint(found) and line.rstrip().endswith("}")
+
+
+NAMES: Final[Mapping[str, Sequence[str]]] = {
+    "qid": ("query_id", "topic_id", "question_id", "_id", "id", "prompt_id", "number"),
+    "query": ("question", "user_input", "input", "prompt", "query_text", "user_query"),
+    "messages": (),
+    "conversation": (),
+    "turn": (),
+    "agent": ("system", "run_id", "model", "agent_name", "system_name"),
+    "answer": ("response", "output", "actual_output", "prediction", "answer_text", "completion", "generated_answer"),
+    "passages": ("contexts", "retrieved_contexts", "retrieval_context", "retrieved_documents"),
+    "reference": (
+        "reference_answer",
+        "expected_output",
+        "expected_answer",
+        "ground_truth",
+        "ground_truths",
+        "gold_answer",
+    ),
+    "did": ("_id", "pid", "docid", "doc_id", "document_id", "id"),
+    "document": ("segment", "passage", "contents", "text", "body", "document_text", "content", "page_content", "chunk"),
+}
+"""For each of our columns the other spellings, best first, accepted where the column itself is absent.
+
+RAGElo, ragas, DeepEval, promptfoo, BEIR, MS MARCO, Pyserini, TREC. A name counts without regard to case, spaces, ``_``
+and ``-``, so that ``retrievalContext`` is ``retrieval_context``.
+"""
+
+
+def names_of(*columns: str) -> dict[str, Sequence[str]]:
+    """The spellings of some columns."""
+    return {column: NAMES[column] for column in columns}
+
+
+TOPIC_NAMES: Final[Mapping[str, Sequence[str]]] = {
+    "qid": NAMES["qid"],
+    "query": ("text", "title", "question", "topic", "query_text", "narrative", *NAMES["query"][1:]),
+    **{name: NAMES[name] for name in ("reference", "messages", "conversation", "turn")},
+}
+"""Those of a table of queries, where a title or a text can only be the query's."""

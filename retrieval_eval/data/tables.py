@@ -24,7 +24,7 @@ from typing import Any, BinaryIO
 
 from judges.errors import DataError
 from retrieval_eval.data.files import is_gzip, open_binary, open_replacing, read_lines
-from retrieval_eval.data.json_records import json_records
+from retrieval_eval.data.json_records import json_records, why_not_json
 from retrieval_eval.data.rows import (
     Cell,
     Columns,
@@ -33,6 +33,7 @@ from retrieval_eval.data.rows import (
     Row,
     canonical_names,
     cell_text,
+    lacks,
     missing_column,
     table_format,
     unstorable,
@@ -41,6 +42,11 @@ from retrieval_eval.data.rows import (
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _DELIMITERS_OF_CSV = (",", ";", "\t")
 _FIELD_LIMIT = 2**31 - 1
+_CSV_WORDS = {
+    "unexpected end of data": "a quote is not closed",
+    "',' expected after '\"'": "text stands behind a closing quote",
+}
+"""Our words, by the library's."""
 _PART = 10_000
 """Rows of Parquet that are in memory as they come; those before them are columns by then, a tenth of the size."""
 
@@ -95,7 +101,7 @@ class _Naming:
         names = canonical_names(found, self.aliases, self.columns)
         present = set(names.values())
         for column in self.required:
-            if column not in present:
+            if lacks(column, present):
                 mapped = self.columns is not None
                 raise missing_column(self.path, column, found, line, also=self.aliases.get(column, ()), mapped=mapped)
         return names
@@ -141,14 +147,15 @@ def write_rows(path: Path | str, columns: Sequence[str], rows: Iterable[Mapping[
 def _at_least_one(path: Path, rows: Iterator[Row]) -> Iterator[Row]:
     first = next(rows, None)
     if first is None:
-        raise DataError(path, "the table has no rows")
+        raise DataError(path, "the table has no rows; add at least one")
     yield first
     yield from rows
 
 
 def _read_delimited(path: Path, naming: _Naming, only: Only | None) -> Iterator[Row]:
     header: list[str] = []
-    for start, fields in csv_records(path, csv_delimiter(path)):
+    delimiter = csv_delimiter(path)
+    for start, fields in csv_records(path, delimiter):
         if not header:
             found = _header(path, start, fields)
             renamed = naming.of(start, found)
@@ -156,22 +163,31 @@ def _read_delimited(path: Path, naming: _Naming, only: Only | None) -> Iterator[
             place = header.index(only.column) if only is not None else 0
             continue
         if len(fields) != len(header):
-            raise DataError(path, f"the record has {len(fields)} fields, the header {len(header)}", line=start)
+            problem = f"{len(fields)} fields, and the header has {len(header)}; quote texts that hold {delimiter!r}"
+            raise DataError(path, problem, line=start, value=delimiter.join(fields))
+        if len(fields) > 1 and fields[0].strip() == found[0] and [field.strip() for field in fields] == found:
+            raise DataError(path, "the header stands here again; remove the line", line=start)
         if only is not None and fields[place] not in only.values:
             continue
         values = dict(zip(header, fields, strict=True))
         values.pop("", None)
         yield Row(path, start, values)
     if not header:
-        raise DataError(path, "the file is empty")
+        raise DataError(path, "the file is empty; write a header and rows into it")
 
 
 def csv_delimiter(path: Path) -> str:
     """What splits the header into most columns; some spreadsheets write semicolons."""
     if table_format(path) == "tsv":
         return _DELIMITERS["tsv"]
+    _take_long_fields()
     header = next((line for _, line in read_lines(path) if not line.isspace()), "")
     return max(_DELIMITERS_OF_CSV, key=lambda delimiter: len(next(csv.reader([header], delimiter=delimiter), ())))
+
+
+def _take_long_fields() -> None:
+    if csv.field_size_limit() < _FIELD_LIMIT:  # the default, 128 KiB, is shorter than some retrieved documents
+        csv.field_size_limit(_FIELD_LIMIT)
 
 
 def csv_header(path: Path, delimiter: str) -> tuple[int, list[str]]:
@@ -182,20 +198,19 @@ def csv_header(path: Path, delimiter: str) -> tuple[int, list[str]]:
     """
     for start, fields in csv_records(path, delimiter):
         return start, _header(path, start, fields)
-    raise DataError(path, "the file is empty")
+    raise DataError(path, "the file is empty; write a header and rows into it")
 
 
 def _header(path: Path, line: int, fields: Sequence[str]) -> list[str]:
     found = [name.strip() for name in fields]
     if repeated := _repeated(name for name in found if name):
-        raise DataError(path, "the header names a column twice", line=line, value=repeated[0])
+        raise DataError(path, "the header names a column twice; rename one", line=line, value=repeated[0])
     return found
 
 
 def csv_records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """The records of CSV, each with the line on which it starts; blank lines are passed over."""
-    if csv.field_size_limit() < _FIELD_LIMIT:  # the default, 128 KiB, is shorter than some retrieved documents
-        csv.field_size_limit(_FIELD_LIMIT)
+    _take_long_fields()
     records = csv.reader((line for _, line in read_lines(path)), delimiter=delimiter, strict=True)
     while True:
         start = records.line_num + 1
@@ -204,7 +219,7 @@ def csv_records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         except StopIteration:
             return
         except csv.Error as error:
-            raise DataError(path, f"malformed record, check its quotes ({error})", line=start) from error
+            raise DataError(path, f"{_CSV_WORDS.get(str(error), str(error))}; check the quotes", line=start) from error
         if fields:
             yield start, fields
 
@@ -219,23 +234,14 @@ def _read_jsonl(path: Path, naming: _Naming, only: Only | None) -> Iterator[Row]
             record = _DECODER.decode(line.strip())
         except (ValueError, RecursionError) as error:
             torn = "" if line.endswith(("\n", "\r")) else "; the file seems to be cut off here"
-            raise DataError(path, f"not a JSON object: {_why(error)}{torn}", line=number, value=line.strip()) from error
+            at = f" at character {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
+            why = f"{why_not_json(error)}{torn}"
+            raise DataError(path, f"not JSON{at}: {why}", line=number, value=line.strip()) from error
         if not isinstance(record, dict):
-            array = (
-                "; a list of objects belongs into a file that ends in .json"
-                if isinstance(record, list) and number == 1
-                else ""
-            )
+            array = "; name the file .json" if isinstance(record, list) and number == 1 else "; write one object a line"
             raise DataError(path, f"the line is not a JSON object{array}", line=number, value=line.strip())
         if (row := records.row(number, record, escaped="\\u" in line)) is not None:
             yield row
-
-
-def _why(error: Exception) -> str:
-    """What is wrong with a line of JSON, without the number of a line, which would be another one's."""
-    if isinstance(error, json.JSONDecodeError):
-        return f"{error.msg.removesuffix(' starting at')} at character {error.colno}"
-    return "nested too deeply" if isinstance(error, RecursionError) else str(error)
 
 
 class _Records:
@@ -269,7 +275,12 @@ def _read_json(path: Path, naming: _Naming, only: Only | None) -> Iterator[Row]:
     records = _Records(path, naming, only)
     for number, record in json_records(path, _DECODER):
         if not isinstance(record, dict):
-            raise DataError(path, "the list has an entry that is no object", line=number, value=cell_text(record))
+            raise DataError(
+                path,
+                'the list has an entry that is no object; write {"column": value}',
+                line=number,
+                value=cell_text(record),
+            )
         if (row := records.row(number, record, escaped=True)) is not None:
             yield row
 
@@ -307,11 +318,11 @@ def open_parquet(path: Path, *, encoded: bool = False) -> Iterator[Any]:
             source = io.BytesIO(raw.read()) if is_gzip(path) else raw
             file = parquet.ParquetFile(source)
             if encoded:
-                texts = [field.name for field in file.schema_arrow if pa.types.is_string(field.type)]
+                texts = [field.name for field in file.schema_arrow if field.type in (pa.string(), pa.large_string())]
                 file = parquet.ParquetFile(source, read_dictionary=texts)
             yield file
     except (pa.ArrowException, UnicodeDecodeError) as error:
-        raise DataError(path, f"not a whole Parquet file: {str(error).splitlines()[0]}") from error
+        raise DataError(path, "not Parquet, or cut off; write the file anew") from error
 
 
 def _wanted_places(batch: Any, renamed: Mapping[str, str], only: Only | None) -> list[int]:
@@ -324,12 +335,12 @@ def _wanted_places(batch: Any, renamed: Mapping[str, str], only: Only | None) ->
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     record = dict(pairs)
     if len(record) != len(pairs):
-        raise ValueError(f"the key {_repeated(key for key, _ in pairs)[0]!r} stands there twice")
+        raise ValueError(f"the key {_repeated(key for key, _ in pairs)[0]!r} stands twice; leave one out")
     return record
 
 
 def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
+    raise ValueError(f"{name} is no value of JSON; write null")
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_no_constant)
@@ -342,6 +353,8 @@ def _repeated(names: Iterable[str]) -> list[str]:
 
 def plain(value: Any) -> Cell:
     """Parquet's dates, decimals and bytes as text; what JSON knows as it is."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape")  # ``unstorable`` finds what is no text
     return value if value is None or isinstance(value, str | int | float | list | dict) else str(value)
 
 

@@ -194,7 +194,6 @@ class WordText:
         return " ".join(filter(None, texts))
 
     def _line(self, element: Element, beside: list[Element | Block]) -> str:
-        """The text of a paragraph, or of an element that stands where one should."""
         return self._joined(element if element.tag == _PARAGRAPH else [element], beside)
 
     def _joined(self, elements: Iterable[Element], beside: list[Element | Block]) -> str:
@@ -255,7 +254,6 @@ def _value(element: Element, path: str) -> str | None:
 
 
 def _is_deleted(element: Element) -> bool:
-    """Whether a tracked change strikes out a row or a cell."""
     path = {_ROW: f"{W}trPr/{W}del", _CELL: f"{W}tcPr/{W}cellDel"}.get(element.tag)
     return path is not None and element.find(path) is not None
 
@@ -334,7 +332,6 @@ def _notes(part: Any) -> Iterator[tuple[tuple[str, str | None], Any]]:
 
 
 def _margins(part: Any) -> Iterator[Any]:
-    """Headers and footers in the order of the sections, each once."""
     references = part.element.body.iter(f"{W}headerReference", f"{W}footerReference")
     relation = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
     idents = dict.fromkeys(reference.get(relation) for reference in references)

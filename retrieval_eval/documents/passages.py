@@ -220,7 +220,6 @@ class _Whole:
 
 
 def _windows(whole: _Whole, size: int, stride: int) -> Iterator[Document]:
-    """Windows of sentences; the last one reaches the end of the document."""
     found: list[Span] = []
     for _, (start, end) in whole.paragraphs:
         at = start

@@ -100,7 +100,6 @@ def _shows_something(page: PageObject) -> bool:
 
 
 def _ranges(pages: Sequence[int]) -> str:
-    """``1-3, 7``."""
     runs: list[list[int]] = []
     for page in pages:
         if runs and runs[-1][-1] == page - 1:

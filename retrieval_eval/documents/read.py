@@ -113,7 +113,7 @@ def _below(path: Path) -> Iterator[File]:
         yield from sorted(_walked(path), key=lambda file: file.source)
         return
     if not path.exists():
-        raise DataError(path, "no such file or folder")
+        raise DataError(path, "no such file or folder; check its name and folder")
     file = File(path, path.name)
     if file.kind is None:
         raise DataError(path, f"not a document: the name must end in {', '.join(KINDS)}")
@@ -164,7 +164,6 @@ class _Reader:
             yield FileNote(storable(file.source), note, "note")
 
     def _refused(self, file: File) -> str | None:
-        """Why a file is not opened at all."""
         if file.folder is not None and not file.path.resolve().is_relative_to(file.folder.resolve()):
             return "is a link that leads out of the folder"
         if not file.path.is_file():
@@ -216,7 +215,6 @@ class _Reader:
 
 
 def _started() -> subprocess.Popen[bytes]:
-    """A process with the same libraries, which finds this very package."""
     root = str(Path(__file__).resolve().parents[2])
     kept = {name: value for name, value in os.environ.items() if name in _ENVIRONMENT}
     paths = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))

@@ -155,7 +155,6 @@ def _html_blocks(root: Any, unseen: Counter[str]) -> Iterator[Block]:
 
 
 def _has_text(element: Any) -> bool:
-    """Whether it holds words; the title of a drawing only says what it shows."""
     inner = element.iter("text") if element.tag == "svg" else (element,)
     return any(text.strip() for each in inner for text in each.itertext())
 

@@ -146,7 +146,6 @@ _TextDates.yaml_implicit_resolvers = {
 
 
 def _yaml_rows(path: Path) -> Iterator[Row]:
-    """The mappings of a YAML list, each with the line on which it starts."""
     text = "".join(line for _, line in read_lines(path))
     try:
         loader = _TextDates(text)
@@ -178,7 +177,6 @@ def _text(row: Row, name: str) -> str:
 
 
 def _items(row: Row, queries: Queries) -> Iterator[tuple[Item, Row]]:
-    """The items of a record, each with the one that its errors name; ``queries`` takes what is said of the query."""
     query_id, facet, text = _text(row, "qid"), _text(row, "facet") or None, _text(row, "query")
     if not query_id:
         raise row.error("the query's id (qid) is missing")
@@ -343,7 +341,6 @@ def _by_query(bank: Bank) -> Iterator[dict[str, Any]]:
 
 
 def _entry(item: Item) -> dict[str, Any]:
-    """An item in the workbench's shape; of our keys those that say what reading would not infer."""
     name = item.item_type
     inferred = _inferred_kind(name, item.choices, item.answers)
     ours: dict[str, tuple[Any, Any]] = {

@@ -127,7 +127,6 @@ def _query(path: Path, line: int, value: Any, raw: str) -> GradedQuery:
 
 
 def _elements(raw: str) -> list[str]:
-    """The texts of the elements of a JSON array."""
     found, at = [], _skip(raw, 1)
     while raw[at] != "]":
         _, end = _DECODER.raw_decode(raw, at)

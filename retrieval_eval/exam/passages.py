@@ -86,7 +86,6 @@ def origin_of(passage_id: str) -> tuple[str, str, int] | None:
 
 
 def _spans(text: str, most_words: int) -> list[Span]:
-    """Where the passages of a text start and end."""
     return list(cut(text, words(text), most_words))
 
 

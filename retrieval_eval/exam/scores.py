@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from judges.errors import InputError
 from retrieval_eval.exam.grades import UNGRADED, Grid, Grids, Rankings
-from retrieval_eval.stats.bootstrap import Floats, wilson
+from retrieval_eval.stats.bootstrap import ALONE, Clusters, Floats, units_of, wilson
 from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.stats.rank import kendall_taus, mean_ranks, spearmans
 
@@ -81,6 +81,7 @@ class CoverScores:
         graded: those of them that have a grade, shape (agents, queries).
         empty_queries: queries of the topic set without items, which are left out.
         uncovered_queries: for each level, queries of which no graded passage covers an item, shape (levels,).
+        clusters: what queries depend on each other within.
     """
 
     agents: tuple[str, ...]
@@ -95,6 +96,7 @@ class CoverScores:
     graded: NDArray[np.int64]
     empty_queries: tuple[str, ...]
     uncovered_queries: NDArray[np.int64]
+    clusters: Clusters = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,8 @@ class Mean(Estimate):
     """A mean over queries of shares, with Wilson's 95 % interval for as many observations as they vary like.
 
     Attributes:
-        error: the sample standard deviation over the root of ``n``; ``None`` below two, and then without an interval.
+        error: standard error; without conversations the sample standard deviation over the root of ``n``. ``None`` for
+            less than two clusters, and then without an interval.
     """
 
     value: float
@@ -110,7 +113,12 @@ class Mean(Estimate):
 
 
 def cover_scores(
-    grids: Grids, rankings: Rankings, *, levels: Sequence[int] = RATED_LEVELS, k: int = DEFAULT_K
+    grids: Grids,
+    rankings: Rankings,
+    *,
+    levels: Sequence[int] = RATED_LEVELS,
+    k: int = DEFAULT_K,
+    clusters: Clusters = ALONE,
 ) -> CoverScores:
     """Score every agent in ``rankings``.
 
@@ -158,6 +166,7 @@ def cover_scores(
         graded=counts[1],
         empty_queries=empty,
         uncovered_queries=uncovered,
+        clusters=clusters,
     )
 
 
@@ -170,21 +179,25 @@ def cover_means(scores: CoverScores, of: Floats, level: int, *, own_queries: boo
         level: one of ``scores.levels``.
         own_queries: average over the queries to which an agent has a response, as the workbench does, instead of all.
     """
-    place = scores.levels.index(level)
+    place, unit = scores.levels.index(level), units_of(scores.queries, scores.clusters)
+    chosen = scores.present if own_queries else np.ones_like(scores.present)
     return {
-        agent: _mean(of[number, scores.present[number] if own_queries else slice(None), place])
+        agent: _mean(of[number, chosen[number], place], unit[chosen[number]])
         for number, agent in enumerate(scores.agents)
     }
 
 
-def _mean(values: Floats) -> Mean:
+def _mean(values: Floats, unit: NDArray[np.int64]) -> Mean:
     """0 of nothing."""
-    n = int(values.size)
+    n, units = int(values.size), int(np.unique(unit).size)
     value = float(values.mean()) if n else 0.0
-    if n < 2:
+    if units < 2:
         return Mean(value, n=n)
     error = float(values.std(ddof=1) / np.sqrt(n))
-    return Mean(value, *wilson(value, error**2, math.inf, n), n, "Wilson", error)
+    if units < n:
+        apart = np.bincount(unit, values - value)
+        error = float(np.sqrt((apart**2).sum() * units / (units - 1))) / n
+    return Mean(value, *wilson(value, error**2, math.inf, units), n, "Wilson", error)
 
 
 def _weight_covered(grid: Grid, grades: NDArray[np.int8], levels: Sequence[int]) -> Floats:

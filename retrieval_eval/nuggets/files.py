@@ -117,7 +117,6 @@ def write_passage_assignments(path: Path | str, assignments: Iterable[Assignment
 
 
 def _assignment(row: Row, known: dict[tuple[Any, ...], tuple[Nugget, ...]]) -> Assignment:
-    """The assignment of a row. Runs share their queries' nuggets, so each list of them is made once."""
     if "docid" in row.values and "run_id" not in row.values:
         raise row.error("nuggets assigned to a passage; only answers of runs are scored", row.text("docid"))
     query_id = row.identifier("qid")

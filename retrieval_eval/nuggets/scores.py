@@ -16,7 +16,7 @@ partial_support, not_support, failed).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, TypeAlias
 
@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from retrieval_eval.nuggets.types import Assignment, Importance, Support
-from retrieval_eval.stats.bootstrap import estimates, query_weights, weighted_means
+from retrieval_eval.stats.bootstrap import ALONE, Clusters, mean_estimates, units_of, weighted_means
 from retrieval_eval.stats.estimate import Estimate
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -188,7 +188,6 @@ def score_table(assignments: Sequence[Assignment], topics: Sequence[str] | None 
 
 
 def _counts(importances: Sequence[Importance | None], labels: Sequence[Support | None]) -> Ints:
-    """Nuggets in each of the twelve cells of importance by label."""
     cells = [_CELLS[importance, label] for importance, label in zip(importances, labels, strict=True)]
     return np.bincount(np.array(cells, np.int64), minlength=12)
 
@@ -238,7 +237,7 @@ class RunScores:
         return self.assigned / self.labels if self.labels else 1.0
 
 
-def score_runs(table: ScoreTable, samples: int = 1000, seed: int = 0) -> list[RunScores]:
+def score_runs(table: ScoreTable, samples: int = 1000, seed: int = 0, clusters: Clusters = ALONE) -> list[RunScores]:
     """Score every run, best Vital strict first; runs without one come last.
 
     Intervals are those of other topics of the same kind (see ``estimates``); all runs and scores share the draws.
@@ -247,15 +246,16 @@ def score_runs(table: ScoreTable, samples: int = 1000, seed: int = 0) -> list[Ru
         table: counts of runs and topics.
         samples: bootstrap samples; 0 for no intervals.
         seed: of the samples.
+        clusters: what topics are drawn in.
     """
-    values = table.values
-    topics = len(table.topics)
-    weights = np.vstack([np.ones(topics), query_weights(topics, samples, seed)])
+    values, unit = table.values, units_of(table.topics, clusters)
     lowest, highest = (_means(bound) for bound in table.bounds)
     scored = []
     for at, run in enumerate(table.runs):
-        drawn = weighted_means(values[at].T, weights)
-        found = estimates(drawn[0], drawn[1:], (~np.isnan(values[at])).sum(axis=0))
+        topics = (~np.isnan(values[at])).sum(axis=0).tolist()
+        found = [
+            replace(own, n=n) for own, n in zip(mean_estimates(values[at].T, unit, samples, seed), topics, strict=True)
+        ]
         own = {
             column: _mean(found[place], lowest[at, place], highest[at, place]) for place, column in enumerate(COLUMNS)
         }

@@ -17,13 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from judges.errors import InputError
-from retrieval_eval.stats.bootstrap import Floats, estimates, query_weights
+from retrieval_eval.stats.bootstrap import ALONE, Clusters, Floats, estimates, query_weights
 from retrieval_eval.stats.estimate import Estimate
 
 Weights: TypeAlias = Literal["none", "linear", "quadratic"]
@@ -164,6 +164,7 @@ def label_agreement(
     mirrored: bool = False,
     samples: int = 1000,
     seed: int = 0,
+    clusters: Clusters = ALONE,
 ) -> LabelAgreement:
     """Compare two sets of labels, each by query and thing.
 
@@ -176,10 +177,12 @@ def label_agreement(
             is of the labels as given, and there is nothing to binarise.
         samples: bootstrap samples of the intervals.
         seed: of the samples.
+        clusters: what queries are drawn in; where there are any, ``queries`` counts these.
 
     Raises:
         InputError: the labels reach over more steps than any scale has.
     """
+    first, second = _clustered(first, clusters), _clustered(second, clusters)
     pairs = [
         [(label, second[query_id][doc_id]) for doc_id, label in own.items() if doc_id in second[query_id]]
         for query_id, own in first.items()
@@ -210,8 +213,8 @@ def label_agreement(
     return LabelAgreement(
         n=n,
         queries=len(tables),
-        first_only=_size(first) - n,
-        second_only=_size(second) - n,
+        first_only=sum(map(len, first.values())) - n,
+        second_only=sum(map(len, second.values())) - n,
         scale=tuple(scale),
         confusion=tuple(tuple(int(count) for count in row) for row in given),
         agreement=same,
@@ -261,7 +264,6 @@ def _alphas(tables: Floats, scale: range, level: Level) -> Floats:
 
 
 def _tables(pairs: list[list[tuple[int, int]]], scale: range) -> Floats:
-    """Confusion counts per query, shape (queries, labels, labels)."""
     tables = np.zeros((len(pairs), len(scale), len(scale)))
     for table, own in zip(tables, pairs, strict=True):
         places: NDArray[np.int64] = np.array(own, np.int64) - scale.start
@@ -279,8 +281,15 @@ def _scale(labels: Iterable[int]) -> range:
     return scale
 
 
-def _size(labels: Mapping[str, Mapping[Item, int]]) -> int:
-    return sum(map(len, labels.values()))
+def _clustered(labels: Mapping[str, Mapping[Any, int]], clusters: Clusters) -> Mapping[str, Mapping[Any, int]]:
+    """The same by cluster, each thing with its query."""
+    if not clusters:
+        return labels
+    found: dict[str, dict[Any, int]] = {}
+    for query_id, own in labels.items():
+        in_cluster = found.setdefault(clusters.get(query_id, query_id), {})
+        in_cluster.update({(query_id, item): label for item, label in own.items()})
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +310,12 @@ class RaterAgreement:
 
 
 def rater_agreement(
-    raters: Sequence[Mapping[str, Mapping[Item, int]]], *, mirrored: bool = False, samples: int = 1000, seed: int = 0
+    raters: Sequence[Mapping[str, Mapping[Item, int]]],
+    *,
+    mirrored: bool = False,
+    samples: int = 1000,
+    seed: int = 0,
+    clusters: Clusters = ALONE,
 ) -> RaterAgreement:
     """Compare the labels of two judges or more, each by query and document (or any other thing).
 
@@ -310,7 +324,9 @@ def rater_agreement(
         mirrored: labels are verdicts, counted alike for both sides, see ``label_agreement``.
         samples: bootstrap samples of the intervals.
         seed: of the samples.
+        clusters: as of ``label_agreement``.
     """
+    raters = [_clustered(own, clusters) for own in raters]
     labels = np.array(sorted({label for own in raters for by_doc in own.values() for label in by_doc.values()}), float)
     if mirrored:
         labels = np.union1d(labels, -labels)
@@ -336,9 +352,11 @@ def rater_agreement(
 
 
 def _ratings(raters: Sequence[Mapping[Item, int]]) -> Floats:
-    """Labels of one query's documents, shape (raters, documents), NaN where there is none."""
-    doc_ids = dict.fromkeys(doc_id for own in raters for doc_id in own)
-    return np.array([[own.get(doc_id, np.nan) for doc_id in doc_ids] for own in raters], np.float64)
+    place = {doc_id: at for at, doc_id in enumerate(dict.fromkeys(doc_id for own in raters for doc_id in own))}
+    found = np.full((len(raters), len(place)), np.nan)
+    for row, own in zip(found, raters, strict=True):
+        row[[place[doc_id] for doc_id in own]] = list(own.values())
+    return found
 
 
 @dataclass(frozen=True)
@@ -387,7 +405,6 @@ def _confusion(agreement: LabelAgreement) -> NDArray[np.int64]:
 
 
 def _sides(labels: Sequence[int], least: int) -> tuple[str, str]:
-    """Names of the labels from ``least`` up, and of those below it, as they occur."""
     return (
         _span([label for label in labels if label >= least], f">={least}"),
         _span([label for label in labels if label < least], f"<{least}"),

@@ -13,8 +13,9 @@ used.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -28,6 +29,62 @@ Floats: TypeAlias = NDArray[np.float64]
 FEW_QUERIES: Final = 10
 """With fewer queries a bootstrap over them has too little to draw from."""
 METHOD: Final = "bootstrap"
+
+
+Clusters: TypeAlias = Mapping[str, str]
+"""The conversation of each query that is a turn of one: what its scores depend on each other within, and so what is
+drawn. A query that is not there is its own."""
+ALONE: Final[Clusters] = MappingProxyType({})
+"""No conversations: every query is its own."""
+
+
+def numbered(names: Iterable[Hashable]) -> NDArray[np.int64]:
+    """Names as numbers from 0, in the order of their appearance."""
+    number: dict[Hashable, int] = {}
+    return np.array([number.setdefault(name, len(number)) for name in names], np.int64)
+
+
+def units_of(queries: Iterable[str], clusters: Clusters = ALONE) -> NDArray[np.int64]:
+    """The number of each query's cluster, in the order of their appearance, shape (queries,)."""
+    return numbered(clusters.get(query_id, query_id) for query_id in queries)
+
+
+def units_with(seen: NDArray[np.bool_], unit: NDArray[np.int64]) -> NDArray[np.int64]:
+    """In how many clusters any query is seen, shape (..., queries) to (...)."""
+    if unit.size == int(unit.max(initial=-1)) + 1:
+        return np.asarray(seen.sum(axis=-1), np.int64)
+    order = np.argsort(unit, kind="stable")
+    starts = np.flatnonzero(np.diff(unit[order], prepend=-1))
+    return np.asarray(np.logical_or.reduceat(seen[..., order], starts, axis=-1).sum(axis=-1), np.int64)
+
+
+def sums_by_unit(values: Floats, unit: NDArray[np.int64]) -> Floats:
+    """Sums over the queries of each cluster, shape (figures, queries) to (figures, clusters)."""
+    units = int(unit.max(initial=-1)) + 1
+    if units == unit.size:
+        return values
+    return np.array([np.bincount(unit, own, units) for own in values])
+
+
+def unit_weights(unit: NDArray[np.int64], samples: int, seed: int) -> Floats:
+    """How often each query is drawn in each sample, all of one cluster alike, shape (samples, queries)."""
+    units = int(unit.max(initial=-1)) + 1
+    weights = query_weights(units, samples, seed)
+    return weights if units == unit.size else weights[:, unit]
+
+
+def mean_estimates(values: Floats, unit: NDArray[np.int64], samples: int, seed: int) -> tuple[Estimate, ...]:
+    """Means over queries of what is defined with 95 % intervals from one set of draws.
+
+    Args:
+        values: shape (figures, queries), NaN where there is none.
+        unit: the cluster of each query, see ``units_of``.
+        samples: of the bootstrap over clusters; 0 for no intervals.
+        seed: of the samples.
+    """
+    means = weighted_means(values, np.ones((1, unit.size)))[0]
+    drawn = weighted_means(values, unit_weights(unit, samples, seed))
+    return estimates(means, drawn, units_with(~np.isnan(values), unit))
 
 
 @lru_cache(maxsize=2)  # many judges of one benchmark have the same queries
@@ -72,7 +129,7 @@ def estimates(
             noisier than the queries themselves and noise lowers a correlation; their ends stay within -1 and 1.
 
     Returns:
-        One estimate per figure; without an interval for fewer than two queries or two samples.
+        One estimate per figure; without an interval for fewer than two queries or two samples, or where all are alike.
     """
     figures = np.asarray(values, np.float64)
     units = np.broadcast_to(np.asarray(queries, np.int64), figures.shape)
@@ -80,8 +137,8 @@ def estimates(
     for place, (figure, unit) in enumerate(zip(figures, units.tolist(), strict=True)):
         sampled = samples[:, place]
         sampled = sampled[~np.isnan(sampled)]
-        if unit < 2 or sampled.size < 2 or np.isnan(figure):
-            continue
+        if unit < 2 or sampled.size < 2 or np.isnan(figure) or np.ptp(sampled) == 0:
+            continue  # where no sample differs, nothing shows how the figure varies
         far = math.sqrt(unit / (unit - 1)) * float(scipy.special.stdtrit(unit - 1, 1 - (1 + level) / 2))
         tail = float(scipy.special.ndtr(far))  # the share of samples beyond each end
         ends = np.quantile(sampled, [tail, 1 - tail])
@@ -128,12 +185,12 @@ def share_interval(parts: Floats, wholes: Floats, level: float = 0.95) -> Interv
     return wilson(share, variance, size, units, level)
 
 
-def share_estimate(parts: ArrayLike, wholes: ArrayLike, level: float = 0.95) -> Estimate:
+def share_estimate(parts: ArrayLike, wholes: ArrayLike) -> Estimate:
     """``sum(parts) / sum(wholes)`` with its interval, as ``share_interval`` has it; nothing where there is no whole."""
     part, whole = np.asarray(parts, np.float64), np.asarray(wholes, np.float64)
     if not whole.any():
         return Estimate(None)
-    return Estimate(float(part.sum() / whole.sum()), *(share_interval(part, whole, level) or ()))
+    return Estimate(float(part.sum() / whole.sum()), *(share_interval(part, whole) or ()))
 
 
 def wilson(share: float, variance: float, size: float, units: float, level: float = 0.95) -> Interval:
@@ -150,31 +207,6 @@ def wilson(share: float, variance: float, size: float, units: float, level: floa
     return max(0.0, float(middle - half)), min(1.0, float(middle + half))
 
 
-def jackknife_interval(statistic: Callable[[Floats], Floats], totals: Floats, level: float = 0.95) -> Interval | None:
-    """Interval of ``statistic(totals.sum(axis=0))`` by leaving out one cluster at a time.
-
-    Args:
-        statistic: of a stack of totals, shape (n, ...) to (n,); NaN where it is not defined.
-        totals: one row per cluster, shape (clusters, ...); rows of zeros are no clusters.
-        level: of the interval.
-
-    Returns:
-        ``None`` where fewer than two clusters have anything to count, or the statistic hangs on a single one.
-    """
-    seen = totals.reshape(len(totals), -1).any(axis=1)
-    units = int(seen.sum())
-    if units < 2:
-        return None
-    whole = totals[seen].sum(axis=0)
-    without = statistic(whole - totals[seen])
-    if np.isnan(without).any():
-        return None
-    estimate = float(statistic(whole[np.newaxis])[0])
-    sd = float(np.sqrt((units - 1) / units * ((without - without.mean()) ** 2).sum()))
-    half = student(level, units) * sd
-    return estimate - half, estimate + half
-
-
 def jackknife_estimate(
     statistic: Callable[[Floats], Floats],
     totals: Floats,
@@ -182,19 +214,30 @@ def jackknife_estimate(
     *,
     narrowest: float = 0.0,
 ) -> Estimate:
-    """``statistic(totals.sum(axis=0))`` with its interval, as ``jackknife_interval`` has it.
+    """``statistic(totals.sum(axis=0))`` with its interval, by leaving out one cluster at a time.
+
+    There is none where fewer than two clusters have anything to count, or where the statistic hangs on a single one.
 
     Args:
-        statistic: as there; nothing where it is not defined.
-        totals: one row per cluster.
+        statistic: of a stack of totals, shape (n, ...) to (n,); NaN where it is not defined.
+        totals: one row per cluster, shape (clusters, ...); rows of zeros are no clusters.
         ends: that the interval keeps within.
         narrowest: no interval is given below this width: where no cluster differs from another, nothing shows how the
             figure varies, which is no claim of exactness.
     """
-    value = float(statistic(totals.sum(axis=0)[np.newaxis])[0]) if totals.any() else math.nan
+    seen = totals[totals.any(axis=tuple(range(1, totals.ndim)))]
+    units = len(seen)
+    if not units:
+        return Estimate(None)
+    whole = seen.sum(axis=0, keepdims=True)
+    value, *left = statistic(np.concatenate((whole, whole - seen))).tolist()
     if math.isnan(value):
         return Estimate(None)
-    bounds = jackknife_interval(statistic, totals)
-    if bounds is None or (narrowest and bounds[1] - bounds[0] <= narrowest):
+    without = np.asarray(left)
+    if units < 2 or np.isnan(without).any():
         return Estimate(value)
-    return Estimate(value, max(ends[0], bounds[0]), min(ends[1], bounds[1]))
+    sd = float(np.sqrt((units - 1) / units * ((without - without.mean()) ** 2).sum()))
+    half = student(0.95, units) * sd
+    if narrowest and 2 * half <= narrowest:
+        return Estimate(value)
+    return Estimate(value, max(ends[0], value - half), min(ends[1], value + half))

@@ -57,11 +57,11 @@ class Paired:
         difference: mean of new less old; ``n`` queries. Without an interval for fewer than two, and no value for none.
         verdict: by the interval: ``better`` above 0, else ``not worse`` above -margin, else ``worse`` below 0, else
             ``undecided``. Of these each of the first three is wrong with a probability of (1 - level) / 2 at most. A
-            verdict that the missing queries alone could turn round, were all of them lost or all won, does not stand.
+            verdict that what is missing alone could turn round, were all of it lost or all won, does not stand.
         margin: how much worse still passes, in units of the differences.
         wins, ties, losses: queries on which new is better, as good, worse.
         missing: queries without a difference.
-        unsure: whether these, and not the interval, keep it from a verdict.
+        unsure: whether what is missing, and not the interval, keeps it from a verdict.
         more: further queries that would decide with a probability of 80 % if they turn out like these; ``None`` where
             it is decided, no number would, or fewer than two queries show how they vary.
     """
@@ -82,6 +82,7 @@ def paired(
     margin: float,
     *,
     missing: int = 0,
+    known: ArrayLike = 1.0,
     reach: float = 1.0,
     level: float = 0.95,
     any_look: bool = False,
@@ -92,6 +93,7 @@ def paired(
         differences: one of each query, shape (queries,), in any order.
         margin: how much worse still passes, from 0 to below ``reach``.
         missing: further queries of which nothing is known.
+        known: the share of each query that its difference is of, where a query is a conversation and turns are missing.
         reach: the largest difference there can be: 1/2 for win shares less one half, 1 for scores from 0 to 1.
         level: of the interval.
         any_look: whether the interval must hold however often one looks while queries are added.
@@ -113,7 +115,9 @@ def paired(
         return Paired(Estimate(None, n=0), "undecided", margin, *signs, missing, False, None)
     low, high = interval(x, level, any_look=any_look)
     of_known = _verdict(low, high, null)
-    lost, won = (float(x.sum() + own * missing) / (x.size + missing) for own in (0, 1))
+    share = np.broadcast_to(np.asarray(known, np.float64), x.shape)
+    unknown = missing + float((1 - share).sum())
+    lost, won = (float((share * x).sum() + own * unknown) / (x.size + missing) for own in (0, 1))
     verdict = _verdict(min(low, lost), max(high, won), null)
     more = _more(x, null, level, any_look=any_look) if of_known == "undecided" and d.size > 1 else None
     ends = (reach * (2 * low - 1), reach * (2 * high - 1)) if d.size > 1 else (None, None)

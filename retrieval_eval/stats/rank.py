@@ -21,9 +21,18 @@ from itertools import permutations
 from typing import Literal
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
-from retrieval_eval.stats.bootstrap import Floats, estimates, query_weights, weighted_means, whole
+from retrieval_eval.stats.bootstrap import (
+    Floats,
+    estimates,
+    sums_by_unit,
+    unit_weights,
+    units_with,
+    weighted_means,
+    whole,
+)
 from retrieval_eval.stats.estimate import NO_COEFFICIENT, Coefficient, Estimate
 
 _DECIMALS = 12
@@ -34,6 +43,9 @@ _FEW_CELLS = 144
 _MOST_PERMUTED = 7
 """Runs up to which Spearman's test tries all orders: the usual approximation calls one full agreement of five certain.
 """
+_MOST_COUNTED = 33
+"""Runs up to which Kendall's test counts them."""
+_SMALLEST = 1e-300
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +53,6 @@ class RankCorrelation:
     """How alike two conditions order runs.
 
     Attributes:
-        runs: number of runs.
         kendall: tau-b over the runs' scores.
         spearman: over the runs' scores.
         resampled: what the intervals of these two come from: other topics, or other runs where topics are not known.
@@ -99,7 +110,13 @@ def correlate_runs(a: Floats, b: Floats, samples: int = 1000, seed: int = 0) -> 
 
 
 def correlate_topics(
-    a: Floats, b: Floats, answered: NDArray[np.bool_], samples: int = 1000, seed: int = 0
+    a: Floats,
+    b: Floats,
+    answered: NDArray[np.bool_],
+    samples: int = 1000,
+    seed: int = 0,
+    *,
+    unit: NDArray[np.int64] | None = None,
 ) -> RankCorrelation:
     """Correlate two scores of each run and topic, shape (runs, topics), NaN where one is not defined.
 
@@ -110,22 +127,25 @@ def correlate_topics(
             two zeros of one missing answer are no agreement.
         samples: bootstrap samples.
         seed: of the samples.
+        unit: the cluster of each topic, see ``units_of``; by default each is its own.
 
     Raises:
         ValueError: fewer than two runs.
     """
     topics = a.shape[1]
-    weights = query_weights(topics, samples, seed)
+    unit = np.arange(topics) if unit is None else unit
+    weights = unit_weights(unit, samples, seed)
     once = np.ones((1, topics))
     x, y = (weighted_means(part, np.vstack([once, weights])) for part in (a, b))
-    kendall, spearman = rank_correlations(x[0], y[0], x[1:], y[1:], topics)
+    kendall, spearman = rank_correlations(x[0], y[0], x[1:], y[1:], int(unit.max(initial=-1)) + 1)
     used = answered & ~np.isnan(a) & ~np.isnan(b)
     sums = pair_sums(a[used], b[used], np.nonzero(used)[1], topics)
     taus = _ratio(*(np.diagonal(part) for part in sums))
     defined = ~np.isnan(taus)
     weights = np.vstack([once, weights])
     drawn = np.column_stack([weighted_taus(sums, weights), weighted_means(taus[np.newaxis], weights)[:, 0]])
-    of_pairs, of_topics = estimates(drawn[0], drawn[1:], [used.any(axis=0).sum(), defined.sum()], centred=True)
+    units = units_with(np.array([used.any(axis=0), defined]), unit)
+    of_pairs, of_topics = estimates(drawn[0], drawn[1:], units, centred=True)
     return RankCorrelation(
         len(a),
         kendall,
@@ -134,7 +154,7 @@ def correlate_topics(
         int(used.sum()),
         _tested(of_pairs, np.nan),
         int(defined.sum()),
-        _tested(of_topics, _mean_p(taus[defined])),
+        _tested(of_topics, _mean_p(_by_unit(taus[defined], unit[defined]))),
         tuple(taus.tolist()),
     )
 
@@ -173,13 +193,8 @@ def _signs(x: Floats, y: Floats) -> Iterator[tuple[Floats, Floats]]:
 def pair_sums(x: Floats, y: Floats, unit: NDArray[np.int64], units: int) -> tuple[Floats, Floats, Floats]:
     """For each two units what pairs of an observation of one with an observation of the other sum up to.
 
-    Tau-b of observations, each as often as its unit is drawn, is a ratio of quadratic forms in these matrices.
-
-    Args:
-        x: one score of each observation, shape (n,).
-        y: the other.
-        unit: the unit that each observation belongs to.
-        units: how many there are.
+    Tau-b of observations, each as often as its unit is drawn, is a ratio of quadratic forms in these matrices. ``x``
+    and ``y`` are two scores of each observation, ``unit`` the number of the unit that it belongs to.
 
     Returns:
         Concordant less discordant pairs, pairs not tied in ``x``, pairs not tied in ``y``, each (units, units).
@@ -228,27 +243,55 @@ def weighted_taus(sums: tuple[Floats, Floats, Floats], weights: Floats) -> Float
 
 
 def _kendall_p(x: Floats, y: Floats) -> float:
-    from scipy.stats import kendalltau
+    """Two-sided: of all orders where runs are few and untied, else of the normal.
 
-    return float(kendalltau(np.round(x, _DECIMALS), np.round(y, _DECIMALS)).pvalue)
+    Kendall 1970, Rank Correlation Methods, chapters 4 and 5. scipy.stats has the same to 1e-9, and takes long to
+    import. It also counts orders of more runs where at most one pair differs; p-values are below 1e-15 there.
+    """
+    ((a, b),), size = _signs(x, y), x.size
+    excess = float((a * b).sum()) / 2
+    of_x, of_y = (np.unique(np.round(part, _DECIMALS), return_counts=True)[1].astype(np.float64) for part in (x, y))
+    if 1 in (of_x.size, of_y.size):
+        return np.nan
+    pairs = size * (size - 1)
+    if of_x.size == of_y.size == size <= _MOST_COUNTED:
+        least = round(pairs / 2 - abs(excess)) // 2
+        orders = np.ones(1)  # of so many runs, by how many pairs are turned round
+        for runs in range(2, size + 1):
+            orders = np.convolve(orders, np.ones(runs))[: least + 1]
+        return min(1.0, 2 * float(orders.sum()) / math.factorial(size))
+    x_tied, y_tied = (counts * (counts - 1) for counts in (of_x, of_y))  # ordered pairs
+    spread = pairs * (2 * size + 5) - x_tied @ (2 * of_x + 5) - y_tied @ (2 * of_y + 5)
+    triples = (x_tied @ (of_x - 2)) * (y_tied @ (of_y - 2)) / (9 * pairs * (size - 2))
+    variance = spread / 18 + x_tied.sum() * y_tied.sum() / (2 * pairs) + triples
+    return math.erfc(abs(excess) / math.sqrt(2 * variance))
 
 
 def _spearman_p(x: Floats, y: Floats) -> float:
     if any(np.ptp(np.round(part, _DECIMALS)) == 0 for part in (x, y)):
         return np.nan
     if x.size > _MOST_PERMUTED:
-        from scipy.stats import spearmanr
-
-        return float(spearmanr(np.round(x, _DECIMALS), np.round(y, _DECIMALS)).pvalue)
+        rho = float(spearmans(x, y)[0])
+        return _student_p(rho * math.sqrt((x.size - 2) / max((1 - rho) * (1 + rho), _SMALLEST)), x.size - 2)
     least = np.abs(spearmans(x, y)) - 10.0**-_DECIMALS
     orders = np.array(list(permutations(range(y.size))))
     return float((np.abs(spearmans(np.tile(x, (len(orders), 1)), y[orders])) >= least).mean())
 
 
-def _mean_p(taus: Floats) -> float:
-    from scipy.stats import ttest_1samp
+def _by_unit(taus: Floats, unit: NDArray[np.int64]) -> Floats:
+    """Sums of clusters, which vary by themselves as single topics of one cluster do not."""
+    sums: Floats = sums_by_unit(taus[np.newaxis], np.unique(unit, return_inverse=True)[1])[0]
+    return sums
 
-    return float(ttest_1samp(taus, 0.0).pvalue) if taus.size > 1 and np.ptp(taus) > 0 else np.nan
+
+def _mean_p(taus: Floats) -> float:
+    if taus.size < 2 or np.ptp(taus) == 0:
+        return np.nan
+    return _student_p(float(taus.mean() / taus.std(ddof=1)) * math.sqrt(taus.size), taus.size - 1)
+
+
+def _student_p(t: float, freedom: int) -> float:
+    return 2 * float(scipy.special.stdtr(freedom, -abs(t)))
 
 
 def _ratio(agreeing: Floats, untied_x: Floats, untied_y: Floats) -> Floats:

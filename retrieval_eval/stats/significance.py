@@ -15,7 +15,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from retrieval_eval.stats.bootstrap import Floats, estimates, query_weights
+from retrieval_eval.stats.bootstrap import Floats, estimates, sums_by_unit, unit_weights
 from retrieval_eval.stats.estimate import Estimate
 
 _MOST_EXACT = 14
@@ -36,7 +36,6 @@ class Comparison:
     """One run against another on the queries of a topic set, by one measure.
 
     Attributes:
-        first, second: the runs.
         difference: mean of ``first`` minus mean of ``second``, with its bootstrap interval over queries.
         wins, ties, losses: queries on which ``first`` scores higher, the same, lower.
         p_t: of the paired t test, two-sided; ``None`` where all differences are the same and not 0, or there are fewer
@@ -69,7 +68,13 @@ class Comparison:
 
 
 def compare(
-    values: Floats, names: Sequence[str], *, baseline: str | None = None, samples: int = 1000, seed: int = 0
+    values: Floats,
+    names: Sequence[str],
+    *,
+    baseline: str | None = None,
+    samples: int = 1000,
+    seed: int = 0,
+    unit: NDArray[np.int64] | None = None,
 ) -> tuple[Comparison, ...]:
     """Compare every two runs, or every run with a baseline.
 
@@ -79,6 +84,8 @@ def compare(
         baseline: the run that all others are compared with, as ``second``.
         samples: bootstrap samples of the intervals.
         seed: of the samples and of the flips.
+        unit: the cluster of each query, see ``units_of``; by default each is its own. Clusters are drawn, and tested by
+            their sums.
     """
     if baseline is None:
         pairs = list(combinations(range(len(names)), 2))
@@ -88,13 +95,14 @@ def compare(
         return ()
     ones, others = (list(side) for side in zip(*pairs, strict=True))
     differences = values[ones] - values[others]
-    queries = values.shape[1]
-    drawn = query_weights(queries, samples, seed) @ differences.T / queries
-    p_t, p_flip = paired_t(differences), sign_flip(differences, seed)
+    unit = np.arange(values.shape[1]) if unit is None else unit
+    weights, sums = unit_weights(unit, samples, seed), sums_by_unit(differences, unit)
+    drawn = weights @ differences.T / weights.sum(axis=1, keepdims=True)
+    p_t, p_flip = paired_t(sums), sign_flip(sums, seed)
     columns = zip(
         pairs,
         differences,
-        estimates(differences.mean(axis=1), drawn, queries),
+        estimates(differences.mean(axis=1), drawn, sums.shape[1]),
         _numbers(p_t),
         _numbers(_holm_defined(p_t)),
         p_flip.tolist(),
@@ -165,6 +173,20 @@ def holm(p: NDArray[np.float64]) -> Floats:
     factor = np.arange(p.size, 0, -1)
     corrected = np.empty(p.size)
     corrected[order] = np.minimum(1.0, np.maximum.accumulate(factor * p[order]))
+    return corrected
+
+
+def benjamini_yekutieli(p: NDArray[np.float64]) -> Floats:
+    """p-values corrected for their number, whatever their dependence, shape (tests,), in the given order.
+
+    Those of at most a level are discoveries of which no more than that share is false (Benjamini and Yekutieli 2001,
+    Annals of Statistics 29).
+    """
+    order, tests = np.argsort(p, kind="stable")[::-1], p.size
+    harmonic = float((1 / np.arange(1, tests + 1)).sum())
+    corrected = np.empty(tests)
+    scaled = p[order] * tests * harmonic / np.arange(tests, 0, -1)
+    corrected[order] = np.minimum(1.0, np.minimum.accumulate(scaled)) if tests else scaled
     return corrected
 
 

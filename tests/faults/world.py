@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import io
 import os
 import re
@@ -11,14 +12,22 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+from pyarrow import parquet
 
 from arena.cli import console
 from arena.cli.main import main
 from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
 
-Change: TypeAlias = "tuple[str, str] | str | bytes | None"
-"""What becomes of a file: a text in place of another, or all of it; ``None`` removes it."""
+Change: TypeAlias = "Sequence[str] | str | Mapping[str, Any] | None"
+"""What becomes of a file: a text in place of another, or all of it; ``None`` removes it.
+
+Else ``{kind: text, of: it, encoding: latin-1}``, or of kind ``link`` (to ``of``), ``folder`` (``of`` is the file in
+it), ``parquet`` (``of`` are columns; texts are bytes where an encoding is named), ``pipe``, or ``gzip`` (of ``of``, so
+many times).
+"""
 
 FILES: Mapping[str, str] = {
     "t.yaml": """name: t
@@ -52,6 +61,16 @@ REPLIES: Mapping[str, Reply] = {
     "blank": Reply(""),
     "cut": Reply('{"reason": "so', ending="length"),
     "refusal": Reply("no", ending="refusal"),
+    "422": Reply(body={"detail": "the field 'model' is missing"}, status=422),
+    "503": Reply(raw=lambda _: b"<html><style>p {}</style><p>loading</p></html>", status=503, kind="text/html"),
+    "half": Reply(fault="half"),
+    "number": Reply(body={"choices": [{"message": {"content": 5}}]}),
+    "other label": Reply('{"reason": "r", "label": "7"}'),
+    "999": Reply("no such status", status=999),
+    "moved nowhere": Reply("moved", status=301, headers={"Location": "http://[::1"}),
+    "two lengths": Reply("so", headers={"Content-Length": "9"}),
+    "long": Reply("so " * 400_000),
+    "quota": Reply(body={"error": {"message": "no credit", "code": "insufficient_quota"}}, status=429),
 }
 """What a server does, by a fault's ``server``."""
 
@@ -65,7 +84,7 @@ class Fault:
         what: is wrong, in a few words.
         says: what the command must say; ``FOLDER`` and ``SERVER`` stand for both.
         change: by file.
-        command: its words.
+        command: its words, in one text where none of them is empty or holds a blank.
         server: what a server does with every call; it replies well otherwise.
         before: whether it must be found before any call.
     """
@@ -74,7 +93,7 @@ class Fault:
     what: str
     says: str
     change: Mapping[str, Change] = field(default_factory=dict)
-    command: Sequence[str] = ("run", "t.yaml")
+    command: str | Sequence[str] = "run t.yaml"
     server: str = ""
     before: bool = True
 
@@ -90,8 +109,9 @@ class Met:
     calls: int
 
 
-def meet(fault: Fault, folder: Path, command: Sequence[str] | None = None) -> Met:
-    """Make the tournament with the fault in a folder, and run the command."""
+def meet(fault: Fault, folder: Path, command: str | None = None) -> Met:
+    """Make the tournament with the fault in a folder, and run its command, or another one."""
+    words = command or fault.command
     lost = {"refused": _unused(), "unresolved": "http://judge.invalid/v1"}
 
     def reply(call: Call) -> Reply:
@@ -100,7 +120,7 @@ def meet(fault: Fault, folder: Path, command: Sequence[str] | None = None) -> Me
     with LLMServer(reply) as server:
         url = lost.get(fault.server, server.openai_url)
         write(fault, folder, url)
-        status, out, err = _run(command or fault.command, folder)
+        status, out, err = _run(words.split() if isinstance(words, str) else words, folder)
         calls = len(server.calls)
     out, err = (text.replace(str(folder), "FOLDER").replace(url, "SERVER") for text in (out, err))
     lines = err.strip().splitlines()
@@ -112,14 +132,33 @@ def write(fault: Fault, folder: Path, url: str) -> None:
     """The files, with what is wrong in them."""
     for name in FILES.keys() | fault.change.keys():
         change = fault.change.get(name, FILES.get(name))
-        if isinstance(change, tuple):
+        if isinstance(change, list):
             old, new = change
             assert old in FILES[name], old
             change = FILES[name].replace(old, new, 1)
-        if isinstance(change, bytes):
-            (folder / name).write_bytes(change)
-        elif change is not None:
+        if isinstance(change, str):
             (folder / name).write_text(change.replace("URL", url), encoding="utf-8")
+        elif isinstance(change, dict):
+            _make(folder / name, **change)
+
+
+def _make(path: Path, kind: str, of: Any = None, encoding: str = "", times: int = 1) -> None:
+    """What is no text file of UTF-8."""
+    if kind == "text":
+        path.write_bytes(of.encode(encoding))
+    elif kind == "pipe":
+        path.unlink(missing_ok=True)
+        os.mkfifo(path)
+    elif kind == "gzip":
+        path.write_bytes(gzip.compress(of.encode() * times))
+    elif kind == "link":
+        path.symlink_to(of)
+    elif kind == "folder":
+        path.mkdir()
+        (path / of).write_text("")
+    else:
+        columns = {name: [cell.encode("latin-1") if encoding else cell for cell in cells] for name, cells in of.items()}
+        parquet.write_table(pa.table(columns), path)
 
 
 def _unused() -> str:

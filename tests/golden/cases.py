@@ -43,7 +43,6 @@ WORLDS = (
             *forms("leaderboard", f"leaderboard {BOARD}", "md", "html"),
             Case("leaderboard-details.txt", f"leaderboard {BOARD} --details"),
             Case("leaderboard-details.md", f"leaderboard {BOARD} --details --format md"),
-            *forms("leaderboard-quick", f"leaderboard {BOARD} --quick"),
             *forms("matrix", f"leaderboard {BOARD} --matrix", "md", "html"),
             *both("queries", f"queries {BOARD}"),
             *both("queries-labels", f"queries {BOARD} --labels --most 5"),
@@ -291,6 +290,18 @@ WORLDS = (
         "recorded-rate",
         [
             *forms("qdrant", f"rate {DATA}/ragelo_qdrant/pairwise_verdicts.csv --samples 100"),
+        ],
+        recorded=True,
+    ),
+    World(
+        "recorded-gate",
+        [
+            Case("qdrant.txt", f"import {DATA}/ragelo_qdrant/pairwise_verdicts.csv --store qdrant.db --tournament q"),
+            Case("qdrant-apart.md", "gate qdrant.db --new agent_5 --old agent_1 --format md"),
+            Case("qdrant-close.md", "gate qdrant.db --new agent_4 --old agent_5 --format md"),
+            Case("llmfao.txt", f"import {DATA}/llmfao/gpt4_verdicts.csv --store llmfao.db --tournament l"),
+            Case("llmfao-gpt4.md", "gate llmfao.db --new 'GPT 4' --old 'Airoboros L2 70B' --format md"),
+            Case("llmfao-unmet.md", "gate llmfao.db --new 'GPT 4' --old 'GPT 3.5 Turbo' --format md"),
         ],
         recorded=True,
     ),

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import random
-import re
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from judges.errors import ReplyError
 from judges.parse import parse_reply
-from judges.providers.lexical import LexicalProvider
-from judges.types import Answer, Outcome, Prompt
-from tests.support.prompts import GOOD, bracketed, pairwise
+from judges.types import Answer, Prompt
+from tests.support.prompts import bracketed, pairwise
 
 VERDICT = '{"explanation": "The first answer is better.", "verdict": "A"}'
 ATTACKS = {
@@ -75,19 +72,3 @@ def test_a_judge_that_quotes_before_its_verdict_is_understood(form: str) -> None
     for answers, prompt in games(form):
         reply = QUOTING["introduced"](answers, OWN[form])
         assert parse_reply(reply, prompt.contract, prompt.inputs).outcome == "B"
-
-
-async def offline(first: Answer, second: Answer) -> Outcome:
-    prompt = pairwise(first, second)
-    completion = await LexicalProvider().complete(prompt)
-    return parse_reply(completion.text, prompt.contract, prompt.inputs).outcome
-
-
-@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
-async def test_the_offline_judge_reads_planted_orders_as_words(attack: str) -> None:
-    """The same words in any order count the same, so an order to the judge is worth what its words are."""
-    words = re.findall(r"[^\W_]+", attack)
-    random.Random(7).shuffle(words)
-    planted, shuffled = Answer("q1", "x", attack), Answer("q1", "x", " ".join(words))
-    assert await offline(planted, GOOD) == await offline(shuffled, GOOD) == "B"
-    assert await offline(GOOD, planted) == await offline(GOOD, shuffled) == "A"

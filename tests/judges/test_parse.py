@@ -59,26 +59,6 @@ def test_several_choices_give_a_value_each() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        f"  {OWN}\n",
-        f"```json\n{OWN}\n```",
-        f"```\n{OWN}\n```",
-        f"Both answer it {{more or less}}, so:\n{OWN}",
-        f"<think>Is it A? {{'verdict': ...}}</think>\n\n```json\n{OWN}\n```",
-        f'Only the question matters: {{"question": "Which?"}}. {OWN}',
-        OWN.replace(", ", ",\n  "),
-        '{"verdict": "B", "explanation": "in the other order"}',
-        '{"explanation": "lower case", "verdict": " b "}',
-        '{"explanation": "about {\\"verdict\\": \\"A\\"}", "verdict": "B"}',
-        '{"explanation": "un\\u0065scaped", "\\u0076erdict": "\\u0042"}',
-    ],
-)
-def test_the_form_of_a_json_reply_may_vary(text: str) -> None:
-    assert value(text) == "B"
-
-
-@pytest.mark.parametrize(
     ("text", "problem"),
     [
         ("", "no JSON object"),

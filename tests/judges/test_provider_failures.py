@@ -193,7 +193,7 @@ async def test_a_stalled_server_is_given_up() -> None:
     started = time.monotonic()
     error = await failure(Reply(fault="stall"), timeout_s=0.3)
     assert (type(error), error.cause) == (TransientError, "timeout")
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 30, "half of what is waited by default"
 
 
 async def test_a_server_that_is_not_there_is_a_lost_connection() -> None:

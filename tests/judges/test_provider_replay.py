@@ -14,10 +14,9 @@ from judges.parse import ParsedReply, parse_reply
 from judges.providers import open_provider
 from judges.providers.replay import ReplayProvider, prompt_sha256
 from judges.spec import JudgeSpec
-from judges.types import Answer, Prompt, Query, Task
+from judges.types import Answer, Prompt
 from retrieval_eval.data.recordings import read_recordings
-from retrieval_eval.data.tables import read_rows
-from tests.support.prompts import BAD, GOOD, bracketed, criteria, pairwise, relevance
+from tests.support.prompts import BAD, GOOD, criteria, pairwise, relevance
 
 
 def recorded(folder: Path, name: str, text: str) -> JudgeSpec:
@@ -159,25 +158,3 @@ def test_equal_answers_of_two_agents_keep_their_own_verdicts(tmp_path: Path) -> 
         for prompt in (pairwise(GOOD, BAD), pairwise(twin, BAD))
     }
     assert len(ids) == 2
-
-
-def qdrant_prompt(template: Prompt, qid: str, agent_a: str, agent_b: str) -> Prompt:
-    answers = (Answer(qid, agent_a, "one"), Answer(qid, agent_b, "two"))
-    inputs = replace(template.inputs, query=Query(qid, "?"), answers=answers)
-    return replace(template, task=Task.PAIRWISE, inputs=inputs)
-
-
-@pytest.mark.parametrize("template", [pairwise(), bracketed()], ids=["json", "brackets"])
-async def test_the_verdicts_of_a_recorded_tournament_come_out_as_they_went_in(template: Prompt, shared: Path) -> None:
-    path = shared / "data/ragelo_qdrant/pairwise_verdicts.csv"
-    spec = JudgeSpec(provider="replay", path=path)
-    provider = open_provider(spec, read_recordings)
-    rows = list(read_rows(path))
-    assert len(rows) == 200
-    for row in rows:
-        prompt = qdrant_prompt(template, row.text("qid"), row.text("agent_a"), row.text("agent_b"))
-        completion = await provider.complete(prompt)
-        parsed = parse_reply(completion.text, prompt.contract, prompt.inputs)
-        assert parsed.outcome == {"A": "A", "B": "B", "C": "TIE"}[row.text("verdict")]
-        if template.contract.form == "brackets":
-            assert completion.text == row.text("raw_answer")

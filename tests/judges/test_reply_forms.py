@@ -67,11 +67,6 @@ def test_a_reply_that_was_cut_off_is_asked_again_in_every_form(form: dict[str, A
         said(form["reply"], form["prompt"], Finish.LENGTH)
 
 
-def test_the_table_has_60_forms_with_a_source_each() -> None:
-    assert len({form["form"] for form in FORMS}) >= 60
-    assert all(form["source"] and form["why"] for form in FORMS)
-
-
 async def over_http(form: dict[str, Any], content: object) -> Judgment | JudgeFailure | None:
     """What the judge makes of an answer that comes over HTTP, through the provider that a run uses."""
     message = {"role": "assistant", "content": content, "reasoning_content": form.get("reasoning_content")}

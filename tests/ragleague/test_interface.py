@@ -116,14 +116,22 @@ def test_two_agents_are_compared_as_by_the_command(board: rl.Board, demo: Path, 
 
 
 def test_a_wrong_table_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(rl.InputError, match=r"^column 'verdict' is missing; found: agent_a, agent_b, winner_is$"):
+    with pytest.raises(rl.InputError, match=r"^no column 'verdict'; found agent_a, .*; or say --column verdict="):
         rl.rate([{"agent_a": "a", "agent_b": "b", "winner_is": "A"}])
     with pytest.raises(rl.InputError, match=r"^row 2: 'verdict' must be A, B, TIE"):
         rl.rate(pd.DataFrame([("a", "b", "A"), ("a", "b", "Z")], columns=["agent_a", "agent_b", "verdict"]))
     with pytest.raises(rl.InputError, match="unknown setting 'sed'; did you mean 'seed'"):
         rl.rate([], sed=1)
-    with pytest.raises(rl.InputError, match=r"absent\.db"):
-        rl.open(tmp_path / "absent.db")
+    verdicts = [{"agent_a": "a", "agent_b": "b", "verdict": "A"}]
+    wrong: list[tuple[Callable[[], Any], str]] = [
+        (lambda: rl.open(tmp_path / "absent.db"), r"absent\.db"),
+        (lambda: rl.rate(verdicts, cluster="zz"), r"^no further column 'zz'; there are: none$"),
+        (lambda: rl.rate(3), r"^verdicts: give a frame, dictionaries or a file, and not int$"),  # type: ignore[arg-type]
+        (lambda: rl.run([], judge="lexical"), r"^run: give a YAML file, or what rl.load read, and not list$"),  # type: ignore[arg-type]
+    ]
+    for call, said in wrong:
+        with pytest.raises(rl.InputError, match=said):
+            call()
 
 
 JUDGES = """
@@ -174,3 +182,97 @@ def test_a_judge_of_ones_own(name: str, expected: Any, demo: Path, tmp_path: Pat
             assert set(board.to_frame()["agent"][:1]) == expected
         else:
             assert set(games["verdict"]) <= {"A", "TIE"}
+
+
+def test_functions_are_agents_and_are_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    data = rl.load({"old": [{"question": f"Why {n}?", "answer": f"Because of {n}."} for n in range(4)]})
+    asked: list[str] = []
+
+    def text(query: rl.Query) -> str:
+        asked.append(query.text)
+        return f"Nobody knows {query.text}"
+
+    async def whole(query: rl.Query) -> rl.Answer:
+        asked.append(query.text)
+        if "3" in query.text:
+            raise ConnectionError("the model is away")
+        return {"answer": "It is written [1].", "documents": [{"id": "d1", "text": "A text."}], "cost_usd": 0.5}
+
+    def changed(query: rl.Query) -> str:
+        asked.append(query.text)
+        return f"Everybody knows {query.text}"
+
+    def play(agents: dict[str, Any]) -> rl.Board:
+        asked.clear()
+        return rl.run(data, agents=agents, judge="lexical", progress=False)
+
+    board = play({"text": text, "whole": whole})
+    assert len(asked) == 8
+    assert not board.complete
+    games = board.games()
+    assert len(games) == 2 * (3 * 3 + 1)
+    assert set(games["agent_a"]) == {"old", "text", "whole"}
+    assert asyncio.run(rl.arun(data, agents={"text": text, "whole": whole}, judge="lexical")).tournament
+    assert [board.to_frame()["games"].sum(), *asked[8:]] == [2 * len(games) / 2, "Why 3?"]
+    play({"text": changed, "whole": whole})
+    assert sorted(asked) == ["Why 0?", "Why 1?", "Why 2?", "Why 3?", "Why 3?"]
+    play({"text": {"kind": "python", "function": changed, "version": "2"}, "whole": whole})
+    assert len(asked) == 5
+
+
+def test_agents_alone_answer_loaded_queries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    data = rl.load(queries=[{"qid": f"q{n}", "query": f"Why {n}?"} for n in range(3)])
+    agents: dict[str, Any] = {name: lambda query, name=name: f"{name}: {query.text}" for name in ("one", "other")}
+    board = rl.run(data, agents=agents, judge="lexical", progress=False)
+    assert set(board.games()["agent_a"]) == {"one", "other"}  # of one source, but each was asked
+    assert board.complete
+
+    def broken(query: rl.Query) -> str:
+        raise ConnectionError("the model is away")
+
+    for wrong, message in (
+        ({}, "no game can be played: there are no answers"),
+        ({"one": agents["one"]}, "'one' is the only agent; add the answers of another"),
+        ({"one": "mine.py:ask"}, r"name each agent's function, such as agents=\{'new': my_function\}"),
+        ([broken], "name each agent's function"),
+        ({"one": broken, "other": broken}, "nothing was judged; agent 'one' answered nothing: ConnectionError: the mo"),
+    ):
+        with pytest.raises(rl.InputError, match=message):
+            rl.run(data, agents=wrong, judge="lexical", progress=False)  # type: ignore[arg-type]
+    with pytest.raises(rl.InputError, match="give answers, or queries"):
+        rl.load()
+
+
+VERDICTS = [{"qid": str(n), "agent_a": "x", "agent_b": "y", "verdict": "AB"[n % 2]} for n in range(4)]
+ANSWERS = {name: [{"question": "Why?", "answer": name}] for name in "xy"}
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda _: rl.rate(VERDICTS, bootstrap="x"), "rate.bootstrap: must be a whole number, not 'x'"),
+        (lambda _: rl.rate(VERDICTS, level=95), "ratings: level must be between 0 and 1, not 95.0"),
+        (lambda _: rl.rate(VERDICTS, initial=float("nan")), "ratings: initial must be a finite number, not nan"),
+        (lambda _: rl.rate(VERDICTS, columns=["verdict"]), "columns: must be a section, such as .*, not .'verdict'."),
+        (lambda _: rl.rate(VERDICTS, covariates="length"), "covariates: must be a list, such as .*, not 'length'"),
+        (lambda _: rl.rate([1, 2]), "verdicts: give a frame, dictionaries or a file: the columns have no names"),
+        (lambda _: rl.load(ANSWERS, limit="many"), "limit: must be a whole number, not 'many'"),
+        (lambda _: rl.load(ANSWERS, limit=0), "limit: must be at least 1, not 0"),
+        (lambda _: rl.load(ANSWERS, columns={"answer": 3}), "columns.answer: must be a text in quotes, not 3"),
+        (lambda _: rl.load([None]), "answers: give files, frames, dictionaries or samples, and not NoneType"),
+        (lambda _: rl.load({}), "answers: the table has no rows; add at least one"),
+        (lambda _: rl.load(""), "answers: an empty name is given for a file"),
+        (lambda _: rl.run(rl.load(ANSWERS), judge="lexical", store=3), "store: must be a text .*, not 3"),
+        (lambda _: rl.open(3), "open: must be a text in quotes or the path of a file, not 3"),
+        (lambda board: board.compare("rag-bm25", "rag-dense", margin="x"), "margin: must be a number, not 'x'"),
+        (lambda board: board.compare("rag-bm25", "rag-dense", margin=-1), "--margin -1: give a number from 0 to "),
+        (lambda board: board.compare("rag-bm25", "rag-dense", on=3), "on: must be a text .*, not 3"),
+        (lambda board: board.plot("compare", 3), "path: must be a text in quotes or the path of a file, not 3"),
+        (lambda board: board.report(3), "report: must be a text in quotes or the path of a file, not 3"),
+    ],
+)
+def test_an_argument_of_a_wrong_kind_is_named(board: rl.Board, call: Callable[[Any], Any], said: str) -> None:
+    with pytest.raises(rl.InputError, match=f"^{said}"):
+        call(board)

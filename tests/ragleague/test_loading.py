@@ -134,8 +134,12 @@ def test_several_tables_are_read_as_one() -> None:
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ([Sample(user_input=QUERY)], "column 'answer' is missing; found: user_input"),
+        ([Sample(user_input=QUERY)], "no column 'answer'; found user_input"),
         ({"mine": "answers.csv"}, "for each agent a table in memory is asked for"),
+        ("a\0.csv", "is not the name of a file"),
+        ("a" * 300 + ".csv", "is not the name of a file"),
+        (pd.DataFrame([["why?", "a", "b"]], columns=["question", "answer", "answer"]), "column 'answer' stands twice"),
+        (pd.DataFrame({"id": [pd.NaT], "question": ["why?"], "answer": ["a"]}), "'qid' is empty"),
     ],
 )
 def test_what_is_no_table_of_answers_is_refused(table: Any, message: str) -> None:

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retrieval_eval.nuggets.drafts import added, draft_of, merged, moved, removed, weighed, worded
-from retrieval_eval.nuggets.editing import FROM, HISTORY, Kind, changes, edited
-from retrieval_eval.nuggets.files import read_banks
+from retrieval_eval.nuggets.editing import (
+    FROM,
+    HISTORY,
+    Kind,
+    added,
+    changes,
+    draft_of,
+    edited,
+    merged,
+    moved,
+    removed,
+    weighed,
+    worded,
+)
 from retrieval_eval.nuggets.types import Importance, NuggetBank, make_nuggets
 
 V, O = Importance.VITAL, Importance.OKAY  # noqa: E741
@@ -70,37 +78,6 @@ def test_history_grows_with_every_edit_that_changes_something() -> None:
     assert [(entry["by"], len(entry["changes"])) for entry in twice.details["history"]] == [("ann", 4), ("bob", 1)]
     assert twice.nuggets[0].details == {}
     assert twice.details["history"][1]["changes"][0]["importance"] == "okay"
-
-
-def written(path: Path, *records: dict[str, Any]) -> Path:
-    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
-    return path
-
-
-def test_the_command_shows_before_and_after_and_keeps_the_history(cli: Any, tmp_path: Path) -> None:
-    before = written(
-        tmp_path / "before.jsonl",
-        {"qid": "1", "query": "Why?", "nuggets": [{"text": "cats purr"}, {"text": "to calm"}, {"text": "dogs bark"}]},
-        {"qid": "2", "query": "When?", "nuggets": [{"text": "now"}]},
-    )
-    merged = {"text": "purring calms", "importance": "vital", "from": ["cats purr", "to calm"]}
-    after = written(tmp_path / "after.jsonl", {"qid": "1", "query": "Why?", "nuggets": [merged]})
-    out = tmp_path / "out.jsonl"
-    ended = cli("bank", before, after, "--out", out, "--editor", "ann")
-    assert ended.status == 0, ended.err
-    assert re.search(r"merged +1 +cats purr \+ to calm +purring calms", ended.out)
-    assert "dogs bark" in ended.out
-    assert "1 kept, 1 merged, 1 removed" in ended.out
-    assert "not in the edited file, kept as they were: 2" in ended.out
-    first, second = read_banks(out)
-    assert [nugget.text for nugget in first.nuggets] == ["purring calms"]
-    assert first.details["history"][0]["by"] == "ann"
-    assert "history" not in second.details
-    assert cli("bank", before, after, "--out", out).status == 2
-    wrong = written(tmp_path / "wrong.jsonl", {"qid": "1", "nuggets": [{"text": "x", "from": "y"}]})
-    refused = cli("bank", before, wrong, "--out", tmp_path / "new.jsonl")
-    assert refused.status == 2
-    assert "wrong.jsonl: query '1': 'from' of 'x' names 'y'" in refused.err
 
 
 def test_a_history_that_is_none_is_not_written_over() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from judges.errors import DataError
-from retrieval_eval.data.trec_answers import trec_answer_rows
+from retrieval_eval.data.trec import trec_answer_rows
 
 SENTENCES = [{"text": "Cats purr.", "citations": [0, 1]}, {"text": "It calms.", "citations": []}]
 OF_2024 = {

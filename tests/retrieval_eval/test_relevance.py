@@ -77,11 +77,6 @@ def test_labels_are_distributed_by_query_and_by_agent() -> None:
     ]
     by_agent = {agent: mean_label(found) for agent, found in results_by_agent(results, retrieved).items()}
     assert by_agent == {"x": MeanLabel(1.0, 2, 3), "y": MeanLabel(2.0, 1, 2)}
-    shallow = results_by_agent(results, retrieved, depth=1)
-    assert {agent: mean_label(found) for agent, found in shallow.items()} == {
-        "x": MeanLabel(2.0, 1, 2),
-        "y": MeanLabel(2.0, 1, 1),
-    }
 
 
 @pytest.mark.parametrize(

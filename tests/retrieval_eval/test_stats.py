@@ -1,17 +1,20 @@
-"""Rank correlation and paired tests: the same as scipy's, over the bootstrap, corrected for their number."""
+"""Rank correlation and paired tests as scipy has them, and paired comparisons that never rest on ignorance."""
 
 from __future__ import annotations
 
-from unittest.mock import patch
+import math
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy import stats
 
-from retrieval_eval.stats.bootstrap import query_weights
+from judges.errors import InputError
+from retrieval_eval.stats.bootstrap import estimates, query_weights
+from retrieval_eval.stats.paired import interval, paired
 from retrieval_eval.stats.rank import correlate_runs, correlate_topics, kendall_taus, pair_sums, spearmans
 from retrieval_eval.stats.significance import compare, holm, paired_t, sign_flip
 
@@ -59,15 +62,6 @@ def test_a_topic_drawn_twice_counts_like_two_topics(a: np.ndarray, b: np.ndarray
     np.testing.assert_allclose(agreeing / scale if scale else np.nan, scipy_tau(x.ravel(), y.ravel()), atol=1e-12)
 
 
-@given(GRADES, GRADES)
-def test_pairs_of_few_and_of_many_different_scores_add_up_alike(a: np.ndarray, b: np.ndarray) -> None:
-    unit = np.broadcast_to(np.arange(4), (6, 4)).ravel()
-    as_tables = pair_sums(a.ravel(), b.ravel(), unit, 4)
-    with patch("retrieval_eval.stats.rank._FEW_CELLS", 0):
-        one_by_one = pair_sums(a.ravel(), b.ravel(), unit, 4)
-    np.testing.assert_array_equal(as_tables, one_by_one)
-
-
 def noisy(topics: int, seed: int = 3) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     quality = rng.normal(size=(30, 1))
@@ -87,20 +81,6 @@ def test_intervals_narrow_with_more_topics_and_hold_the_estimate() -> None:
         assert found.resampled == "topic"
         widths.append((found.kendall.high or 0) - (found.kendall.low or 0))
     assert widths[1] < widths[0] / 2
-
-
-def test_intervals_hold_what_as_many_other_topics_would_give() -> None:
-    # Percentiles of the bootstrap as they are hold it in fewer than eight of ten cases: resamples correlate less.
-    rng = np.random.default_rng(0)
-    held = 0
-    for _ in range(60):
-        quality = rng.normal(size=(2, 20)) * 0.2 + rng.normal(size=20)
-        others = quality[:, np.newaxis] + rng.normal(size=(2, 300, 20)) * 2 / 21**0.5
-        target = kendall_taus(others[0], others[1]).mean()
-        a, b = quality[:, :, np.newaxis] + rng.normal(size=(2, 20, 21)) * 2
-        found = correlate_topics(a, b, np.ones(a.shape, np.bool_), samples=200).kendall
-        held += (found.low or 0) <= target <= (found.high or 0)
-    assert held >= 54
 
 
 def test_p_values_are_those_of_scipy_and_dependent_pairs_have_none() -> None:
@@ -200,11 +180,6 @@ def test_many_queries_get_drawn_flips_close_to_the_exact_test_and_never_0() -> N
     np.testing.assert_array_equal(sign_flip(padded, seed=3), sign_flip(padded, seed=3))
 
 
-def test_permutation_and_t_test_agree_on_many_queries() -> None:
-    differences = np.random.default_rng(2).normal(0.1, 1, (20, 200))
-    np.testing.assert_allclose(sign_flip(differences), paired_t(differences), atol=0.02)
-
-
 @given(arrays.arrays(np.float64, st.integers(1, 12), elements=st.floats(0, 1)))
 def test_holm_is_scipy_free_arithmetic(p: np.ndarray) -> None:
     corrected = holm(p)
@@ -258,3 +233,123 @@ def test_weights_draw_whole_queries() -> None:
     weights = query_weights(7, 50, 0)
     assert (weights.sum(axis=1) == 7).all()
     assert query_weights(0, 50, 0).shape == (50, 0)
+
+
+def test_where_no_resample_differs_nothing_shows_how_a_figure_varies() -> None:
+    samples = np.column_stack([np.ones(50), np.linspace(0, 1, 50)])
+    alike, varying = estimates([1.0, 0.5], samples, 12)
+    assert (alike.value, alike.low, alike.high) == (1, None, None)
+    assert varying.low is not None
+
+
+@given(st.integers(2, 60), st.integers(0, 10**6), st.sampled_from([0, 2, 5, 20]), st.sampled_from([0, 2, 5, 20]))
+def test_kendalls_p_value_is_that_of_scipy_with_ties_and_without(n: int, seed: int, x_kinds: int, y_kinds: int) -> None:
+    rng = np.random.default_rng(seed)
+    x = rng.integers(x_kinds, size=n).astype(float) if x_kinds else rng.permutation(n).astype(float)
+    y = rng.integers(y_kinds, size=n).astype(float) if y_kinds else np.argsort(np.argsort(x + rng.normal(0, n / 3, n)))
+    p_value = correlate_runs(x, y.astype(float), samples=2).kendall.p_value
+    expected = float(stats.kendalltau(x, y).pvalue)
+    assert p_value == (None if np.isnan(expected) else pytest.approx(expected, abs=1e-9))
+
+
+HALF = 0.5
+
+
+def shares(won: int, tied: int, lost: int) -> list[float]:
+    """Differences of win shares from one half."""
+    return [HALF] * won + [0.0] * tied + [-HALF] * lost
+
+
+@pytest.mark.parametrize(
+    ("won", "tied", "lost", "verdict"),
+    [
+        (80, 0, 20, "better"),
+        (400, 200, 400, "not worse"),
+        (20, 0, 80, "worse"),
+        (50, 0, 50, "undecided"),
+        (0, 50, 0, "not worse"),
+        (0, 40, 0, "undecided"),  # the rule of three: of 40 ties, one query in ten may still be lost
+        (8, 0, 0, "better"),
+        (7, 0, 0, "not worse"),
+        (5, 0, 0, "undecided"),
+        (0, 0, 8, "worse"),
+        (1, 0, 0, "undecided"),
+        (1, 0, 1, "undecided"),
+    ],
+)
+def test_verdicts_of_one_look(won: int, tied: int, lost: int, verdict: str) -> None:
+    found = paired(shares(won, tied, lost), 0.05, reach=HALF)
+    assert (found.verdict, found.wins, found.ties, found.losses) == (verdict, won, tied, lost)
+
+
+def test_nothing_known_decides_nothing() -> None:
+    found = paired([], 0.05, missing=3)
+    assert (found.verdict, found.difference.value, found.difference.n, found.more) == ("undecided", None, 0, None)
+    found = paired([1.0], 0.05)
+    assert (found.verdict, found.difference.low, found.more) == ("undecided", None, None)
+
+
+def test_ends_are_where_the_likelihood_allows() -> None:
+    x = np.array([0.1, 0.4, 0.4, 0.7, 1.0, 0.9, 0.2])
+    low, high = interval(x, 0.95, any_look=False)
+    allowed = scipy.special.stdtrit(x.size - 1, 0.975) ** 2 / 2
+    for end, figures in ((low, x), (1 - high, 1 - x)):
+        stakes = np.linspace(0, 1 - 1e-9, 200_001) / end
+        log = np.log1p(stakes[:, None] * (np.append(figures, 0) - end)).sum(axis=1)
+        assert log.max() == pytest.approx(allowed, abs=1e-6)
+
+
+def test_any_look_is_the_evidence_of_games_at_one_half() -> None:
+    from arena.ratings.evidence import log_evidence
+    from arena.ratings.games import Games
+
+    x = np.array([1.0] * 14 + [0.5] * 4 + [0.0] * 2)
+    zero = np.zeros(x.size, np.int32)
+    evidence = log_evidence(Games(("a", "b"), zero, zero + 1, x, soft=True))[0, 1]
+    level = 1 - 2 * math.exp(-evidence)  # at which one half is just the lower end
+    assert interval(x, level, any_look=True)[0] == pytest.approx(0.5, abs=1e-9)
+
+
+@given(
+    st.lists(st.floats(-1, 1), min_size=2, max_size=30), st.floats(0, 0.9), st.booleans(), st.sampled_from([0.9, 0.95])
+)
+def test_what_holds_of_all_differences(d: list[float], margin: float, any_look: bool, level: float) -> None:
+    found = paired(d, margin, level=level, any_look=any_look)
+    turned = paired([-one for one in d], margin, level=level, any_look=any_look)
+    own = found.difference
+    assert own.value is not None
+    assert own.low is not None
+    assert own.high is not None
+    assert -1 - 1e-9 <= own.low <= own.value + 1e-9 <= own.high + 2e-9 <= 1 + 1e-8
+    assert turned.difference.low == pytest.approx(-own.high, abs=1e-7)
+    assert (found.verdict == "better") == (own.low > 0)
+    assert (found.more is None) or (found.verdict == "undecided" and found.more > 0)
+    wider = paired(d, margin, level=0.99, any_look=any_look).difference
+    assert wider.low is not None
+    assert wider.low <= own.low + 1e-9
+
+
+def test_missing_queries_that_could_turn_a_verdict_undo_it() -> None:
+    d = shares(400, 200, 400)
+    assert paired(d, 0.05, missing=100, reach=HALF).verdict == "not worse"  # at worst 45.5 %
+    found = paired(d, 0.05, missing=120, reach=HALF)
+    assert (found.verdict, found.unsure) == ("undecided", True)
+    won = shares(80, 0, 20)
+    assert paired(won, 0.05, missing=62, reach=HALF).verdict == "not worse"  # at worst 49.4 %: no longer better
+    assert paired([-one for one in won], 0.05, missing=62, reach=HALF).unsure
+
+
+def test_more_queries_are_as_many_as_a_formula_says() -> None:
+    d = shares(50, 0, 50)
+    more = paired(d, 0.05, reach=HALF).more
+    normal = ((1.96 + 0.84) * 0.5 / 0.05) ** 2 - 100
+    assert more == pytest.approx(normal, rel=0.05)
+    assert paired(shares(5, 0, 5), 0.0, reach=HALF).more is None  # of equal agents none is ever better
+
+
+@pytest.mark.parametrize(("margin", "level"), [(-0.1, 0.95), (0.5, 0.95), (0.05, 1.0)])
+def test_impossible_settings_are_refused(margin: float, level: float) -> None:
+    with pytest.raises(InputError):
+        paired([0.1, 0.2], margin, reach=HALF, level=level)
+    with pytest.raises(ValueError, match="between"):
+        paired([0.7], 0.05, reach=HALF)

@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 import csv
 import gzip
 import json
@@ -5,11 +7,15 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow import parquet
 
 from judges.errors import DataError
+from retrieval_eval.data.columns import Texts, in_order, read_text_columns, row_at
 from retrieval_eval.data.files import open_replacing, read_lines
 from retrieval_eval.data.tables import read_columns, read_rows, write_rows
 
@@ -125,25 +131,29 @@ def test_a_missing_file_a_folder_and_a_foreign_extension_are_named(tmp_path: Pat
         ("t.csv", "\n\n", "the file is empty"),
         ("t.csv", "qid,query\n", "the table has no rows"),
         ("t.jsonl", "", "the table has no rows"),
-        ("t.csv", "qid,query\nq1\n", ":2: the record has 1 fields, the header 2"),
-        ("t.csv", "qid,query\nq1,a\nq2,a, b\n", ":3: the record has 3 fields, the header 2"),
-        ("t.csv", 'qid,query\nq1,"a\nb\n', ":2: malformed record, check its quotes"),
-        ("t.csv", 'qid,query\nq1,"a"b\n', ":2: malformed record, check its quotes"),
-        ("t.csv", "qid,qid\nq1,a\n", ":1: the header names a column twice ('qid')"),
-        ("t.csv", "qid,querry\nq1,a\n", ":1: column 'query' is missing (is it 'querry'?); found: qid, querry"),
-        ("t.csv", b"qid,query\nq1,caf\xe9 au lait\n", r":2: not UTF-8; save the file as UTF-8 ('q1,caf\\xe9 au lait')"),
+        ("t.csv", "qid,query\nq1\n", ":2: 1 fields, and the header has 2"),
+        ("t.csv", "qid,query\nq1,a\nq2,a, b\n", ":3: 3 fields, and the header has 2"),
+        ("t.csv", 'qid,query\nq1,"a\nb\n', ":2: a quote is not closed"),
+        ("t.csv", 'qid,query\nq1,"a"b\n', ":2: text stands behind a closing quote"),
+        ("t.csv", "qid,qid\nq1,a\n", ":1: the header names a column twice; rename one ('qid')"),
+        ("t.csv", "qid,querry\nq1,a\n", ":1: no column 'query'; found qid, querry"),
+        ("t.csv", b"qid,query\nq1,caf\xe9 au lait\n", r":2: not UTF-8; save the file as UTF-8 ('q1,caf\xe9 au lait')"),
         ("t.csv", "qid,query\nq1,a\0b\n", ":2: the line holds a NUL byte"),
-        ("t.jsonl", '{"qid": 1, "query": "a"}\n[1]\n', ":2: the line is not a JSON object ('[1]')"),
-        ("t.jsonl", '{"qid": 1, "query": "a"}\n{"qid": 2, "qu', ":2: not a JSON object"),
-        ("t.jsonl", '{"qid": 1, "qid": 2}\n', "the key 'qid' stands there twice"),
-        ("t.jsonl", '{"qid": 1, "query": NaN}\n', "NaN is not JSON"),
-        ("t.jsonl", '{"qid": 1, "query": "a"}\n{"qid": 2}\n', ":2: column 'query' is missing"),
-        ("t.jsonl", '{"qid": 1, "query": "\\ud800"}\n', ":1: the text holds half a surrogate pair"),
+        (
+            "t.jsonl",
+            '{"qid": 1, "query": "a"}\n[1]\n',
+            ":2: the line is not a JSON object; write one object a line ('[1]')",
+        ),
+        ("t.jsonl", '{"qid": 1, "query": "a"}\n{"qid": 2, "qu', ":2: not JSON"),
+        ("t.jsonl", '{"qid": 1, "qid": 2}\n', "the key 'qid' stands twice"),
+        ("t.jsonl", '{"qid": 1, "query": NaN}\n', "NaN is no value of JSON"),
+        ("t.jsonl", '{"qid": 1, "query": "a"}\n{"qid": 2}\n', ":2: no column 'query'"),
+        ("t.jsonl", '{"qid": 1, "query": "\\ud800"}\n', ":1: the text is not UTF-8, or holds half a surrogate pair"),
         ("t.jsonl", '{"qid": 1, "query": ["\\u0000"]}\n', ":1: the text holds a NUL character"),
-        ("t.jsonl", "[" * 100_000 + "\n", ":1: not a JSON object"),
+        ("t.jsonl", "[" * 100_000 + "\n", ":1: not JSON"),
         ("t.csv.gz", gzip.compress(b"qid,query\n" + b"q1,a\n" * 9, mtime=0)[:-9], "gzip data is cut off or damaged"),
         ("t.csv.gz", b"qid,query\nq1,a\n", "the gzip data is cut off or damaged"),
-        ("t.parquet", b"PAR1 and no more", "not a whole Parquet file"),
+        ("t.parquet", b"PAR1 and no more", "not Parquet, or cut off"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, name: str, content: str | bytes, expected: str) -> None:
@@ -233,3 +243,95 @@ def test_an_interrupted_replacement_changes_nothing(tmp_path: Path) -> None:
 def test_lines_keep_unicode_separators_inside(tmp_path: Path) -> None:
     path = put(tmp_path, "t.txt", "a\u2028b\x0cc\nd\n")
     assert list(read_lines(path)) == [(1, "a\u2028b\x0cc\n"), (2, "d\n")]
+
+
+def by_columns(path: Path) -> list[tuple[int, dict[str, str]]] | str:
+    try:
+        tables = read_text_columns(path)
+    except DataError as error:
+        return str(error)
+    found = []
+    for table in tables:
+        cells = zip(*(column.each() for column in table.columns.values()), strict=True)
+        found += [
+            (place, dict(zip(table.columns, row, strict=True)))
+            for place, row in zip(table.places.tolist(), cells, strict=True)
+        ]
+    return sorted(found, key=lambda one: one[0])
+
+
+def by_rows(path: Path) -> list[tuple[int, dict[str, str]]] | str:
+    try:
+        return [(at, {name: row.text(name) for name in row.values}) for at, row in enumerate(read_rows(path))]
+    except DataError as error:
+        return str(error)
+
+
+cells = st.text(st.sampled_from('ab ,;"\t\n\r\u00e9\0'), max_size=4)
+
+
+@settings(max_examples=200, deadline=None)
+@given(body=st.lists(st.lists(cells, min_size=1, max_size=3).map(",".join), max_size=5).map("\n".join))
+def test_any_csv_reads_the_same_in_columns_and_in_rows(tmp_path_factory: pytest.TempPathFactory, body: str) -> None:
+    path = tmp_path_factory.mktemp("csv") / "table.csv"
+    path.write_text(f"x,y\n{body}", encoding="utf-8", newline="")
+    assert by_columns(path) == by_rows(path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\xef\xbb\xbf\n\nx,y\r\n1,2\r\n\r\n3,4\r\n",
+        b'"x","y, z"\n"a\nb","c ""d"""\n',
+        b",x\n0,1\n1,\n",
+        b"x;y\n1;2\n",
+        b"x,y\n1,2\n\xff,3\n",
+        b"x,y\n1,2\n3\n",
+        b'x,y\n1,"2\n',
+        b"x,x\n1,2\n",
+        b"x,y\n",
+        b"",
+    ],
+)
+def test_headers_ends_of_lines_and_faults_are_those_of_rows(tmp_path: Path, content: bytes) -> None:
+    path, packed = tmp_path / "table.csv", tmp_path / "table.csv.gz"
+    path.write_bytes(content)
+    packed.write_bytes(gzip.compress(content))
+    assert by_columns(path) == by_rows(path)
+    assert by_columns(packed) == by_rows(packed)
+
+
+def test_cells_of_any_type_are_the_texts_of_rows(tmp_path: Path) -> None:
+    path = tmp_path / "table.parquet"
+    columns = {
+        "text": ["a", None, "a"],
+        "number": [1, None, 3],
+        "share": [0.5, float("nan"), None],
+        "sure": [True, False, None],
+        "list": [[1], None, [2, 3]],
+        "named": pa.array(["x", "y", "x"]).dictionary_encode(),
+        "large": pa.array(["a", None, "b"], pa.large_string()),
+        "none": pa.nulls(3),
+    }
+    parquet.write_table(pa.table(columns), path)
+    assert by_columns(path) == by_rows(path)
+    parquet.write_table(pa.table({"text": ["a", "b\0", "b\0"]}), path)
+    assert by_columns(path) == by_rows(path)
+    assert "row 2: the text holds a NUL character" in str(by_rows(path))
+
+
+def test_lines_of_json_make_a_table_for_each_set_of_columns(tmp_path: Path) -> None:
+    path = tmp_path / "table.jsonl"
+    lines = [{"x": "a"}, {"x": "b", "y": 1.5}, {"x": "a"}]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert by_columns(path) == by_rows(path)
+    assert [table.line for table in read_text_columns(path)] == [1, 2]
+    assert row_at(path, 1).line == 2
+
+
+def test_texts_in_order_are_those_that_rows_have() -> None:
+    one = Texts(["z", "unused", "a"], np.array([0, 2, 0], np.int32))
+    other = Texts(["m"], np.array([0, 0, 0], np.int32))
+    names, (of_one, of_other) = in_order(one, other)
+    assert names == ("a", "m", "z")
+    assert (of_one.tolist(), of_other.tolist()) == ([2, 0, 2], [1, 1, 1])

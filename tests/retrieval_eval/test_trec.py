@@ -15,7 +15,7 @@ from judges.errors import DataError
 from judges.types import Retrieved
 from retrieval_eval.data.runs import Ranking, Run, read_rankings, read_run, read_runs, runs_of, write_run
 from retrieval_eval.data.tables import write_rows
-from retrieval_eval.data.trec import FaultyLine, Qrels, read_qrels, write_qrels
+from retrieval_eval.data.trec import Qrels, read_qrels, write_qrels
 
 names = st.text(
     st.characters(min_codepoint=33, exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"]), min_size=1, max_size=6
@@ -251,23 +251,3 @@ def test_agents_become_runs_in_the_order_of_their_ranks() -> None:
     w, x = runs_of(entries)
     assert (w.name, x.name) == ("w", "x")
     assert x.rankings["1"] == Ranking(("a", "b"), (1.0, 0.5))
-
-
-def test_the_runs_of_cranfield_are_read_whole(shared: Path) -> None:
-    runs = read_runs(sorted((shared / "data/cranfield/runs").iterdir()))
-    assert [run.name for run in runs] == ["bm25", "bm25_title", "lm_dirichlet", "random", "tf_overlap", "tfidf"]
-    assert {len(run.rankings) for run in runs} == {225}
-    assert {run.name: kinds(run) for run in runs if run.notes} == {"tf_overlap": {"ties": 19586}}
-    assert len(read_qrels(shared / "data/cranfield/qrels.txt")) == 1837
-
-
-def test_the_labels_of_llmjudge_are_read_and_their_faults_reported(shared: Path) -> None:
-    folder = shared / "data/llmjudge24"
-    human = read_qrels(folder / "human.qrels")
-    assert len(human) == 7263
-    read = {path.stem: read_qrels(path, faulty="skip") for path in sorted((folder / "llm_qrels").iterdir())}
-    assert len(read) == 13
-    missing = {name: len(human) - len(qrels) for name, qrels in read.items() if len(qrels) < len(human)}
-    assert missing == {"llama3-8b-baseline0123": 56, "llama3-8b-baseline3210": 56}
-    faults = tuple(FaultyLine(line, "the label is not a whole number", "1.") for line in (5244, 5351))
-    assert {name: qrels.faulty for name, qrels in read.items() if qrels.faulty} == {"llama3-8b-baseline3210": faults}

@@ -52,6 +52,10 @@ class Child:
         """End it at once."""
         self.send_signal(signal.SIGKILL)
 
+    def out(self) -> str:
+        """What it has said so far."""
+        return self._said[0].read_text(encoding="utf-8")
+
     def communicate(self, timeout: float = 300) -> tuple[str, str]:
         """Wait for the end; what it said on standard output and error."""
         deadline = time.monotonic() + timeout

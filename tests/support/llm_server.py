@@ -86,6 +86,14 @@ def steady_judge(call: Call) -> Reply:
     return Reply(text=steady_text(call.body))
 
 
+def by_name(call: Call) -> Reply:
+    """A judge by whom agent x beats y, and y beats z; a model called contrary says the opposite."""
+    text = call.body["messages"][1]["content"]
+    first, second = sorted("xyz", key=lambda agent: text.find(f"Agent {agent} says") % 10**9)[:2]
+    verdict = "A" if (first < second) != (call.body["model"] == "contrary") else "B"
+    return Reply(json.dumps({"explanation": "By name.", "verdict": verdict}))
+
+
 def hostile(script: Script, share: float) -> Script:
     """The same judge, but ``share`` of the requests go wrong, each time in the next of many ways."""
     wrong = itertools.cycle(

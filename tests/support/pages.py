@@ -14,7 +14,6 @@ import pytest
 import yaml
 from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
-from streamlit.testing.v1.element_tree import Dataframe
 
 from arena.config.whole import Config
 from ui.data import LOCATION_VARIABLE
@@ -76,9 +75,7 @@ def tables(run: AppTest) -> list[pd.DataFrame]:
     """All tables, in the order of the page; numbers without what is around them."""
     found = []
     for node in _nodes(run.main):
-        if isinstance(node, Dataframe):
-            found.append(node.value)
-        elif node.type == "html":
+        if node.type == "html":
             body = re.sub(r'<div class="picture drawn">.*?</div></div>', "", node.proto.body)
             found += [_frame(table) for table in re.findall(r"<table>\n(.*?)</table>", body, re.DOTALL)]
     return found
@@ -120,9 +117,11 @@ def _nodes(block: Any) -> Iterator[Any]:
 
 def _draw(page: str) -> None:
     from ui import data
+    from ui.address import say_what_is_unknown
     from ui.app import PAGES
 
     shown = {name: show for one in PAGES for name, show in one.views.items()}
     version, names = data.tournaments()
     source = data.Source(data.location(), version, names[-1]) if names else None
     shown[page](source)
+    say_what_is_unknown()

@@ -220,3 +220,15 @@ def _tie_of_equals() -> Judgment:
 def _ident(want: Wanted) -> str:
     parts = (want.task, want.query_id, want.item, want.other, want.order)
     return "/".join(parts)
+
+
+def in_conversations(store: Store, name: str, turns: int) -> None:
+    """Begin a tournament anew with so many of its queries after one another in one conversation, as judged as it is."""
+    settings, data = store.settings(name).raw, store.dataset(name)
+    queries = {
+        query_id: replace(query, metadata={**query.metadata, "conversation": f"c{at // turns}"})
+        for at, (query_id, query) in enumerate(data.queries.items())
+    }
+    judged = [(want, judgment_id) for want, judgment_id in store.wanted(name) if judgment_id is not None]
+    store.begin(name, settings, replace(data, queries=queries), [want for want, _ in store.wanted(name)])
+    store.assign(name, judged)

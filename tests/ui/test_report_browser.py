@@ -89,19 +89,6 @@ def test_the_page_fits_its_window_and_the_rest_scrolls_in_its_table(page: Page) 
     assert page.locator("header tfoot .ticks").first.is_visible()
 
 
-def test_the_chart_draws_every_rating_within_its_width(page: Page) -> None:
-    boxes = page.locator("header .drawn .field").evaluate_all(
-        "all => all.map(field => [field.getBoundingClientRect(), field.querySelector('.at').getBoundingClientRect()])"
-    )
-    assert len(boxes) == len(AGENTS)
-    places = [dot["right"] for _, dot in boxes]
-    assert places == sorted(places, reverse=True)  # best first, further right is better
-    for strip, dot in boxes:
-        assert strip["left"] <= dot["left"]
-        assert dot["right"] <= strip["right"]
-        assert strip["width"] > 150
-
-
 def test_the_style_is_applied_and_a_script_would_not_be(browser: Browser, written: Path) -> None:
     page = browser.new_page()
     page.goto(written.as_uri())

@@ -17,7 +17,7 @@ from judges.types import Task
 from retrieval_eval.nuggets.files import read_banks
 from tests.support.llm_server import LLMServer
 from tests.support.nugget_judge import nugget_judge, shown_nuggets
-from tests.support.nugget_store import FACTS, played_nugget_tournament, write_nugget_tournament
+from tests.support.nugget_store import played_nugget_tournament, write_nugget_tournament
 from tests.support.pages import page as drawn
 from tests.support.pages import press, shown, table, unfolded
 from tests.support.tournaments import calls, run, write_data
@@ -50,43 +50,6 @@ def drafted(page: AppTest) -> list[tuple[str, str]]:
     """The nuggets in the editor, each with its importance."""
     own = table(page, "Nugget", "Importance")
     return list(zip(own["Nugget"], own["Importance"], strict=True))
-
-
-def test_each_nugget_stands_beside_what_it_does_to_the_scores(here: Path) -> None:
-    played_nugget_tournament(here)
-    every = drawn("nuggets")
-    nuggets = table(every, "Nugget", "Covered by")
-    assert set(nuggets["Query"]) == {"q1", "q2"}
-    assert "V strict\nz\n1.00" in words(every)
-    assert "Choose a query, or a line above, to edit its nuggets" in words(every)
-    own = table(opened(), "Nugget", "Covered by").set_index("Nugget")
-    assert list(own.index) == list(FACTS)
-    assert own["Importance"].tolist() == ["vital", "vital", "okay"]
-    assert own["Covered by"].tolist() == [2, 1, 0]
-    assert own["Failed by"].tolist() == ["x", "x and y", "x, y and z"]
-    assert "(queries?tournament=nuggets&query=q1%3A+What+of+q1%3F)" in words(opened())
-
-
-def test_a_store_without_a_configuration_can_be_read_and_not_edited(
-    here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    played_nugget_tournament(here)
-    monkeypatch.delenv(CONFIG_VARIABLE)
-    page = opened()
-    assert "`ragleague ui CONFIG` opens them for edits" in words(page)
-    assert not page.button
-
-
-def test_a_tournament_without_nuggets_says_what_to_do(here: Path) -> None:
-    played_nugget_tournament(here, nuggets=None, criteria={"judge": "words"})
-    assert "This tournament has no nuggets" in words(opened())
-
-
-def test_a_run_that_was_stopped_says_what_is_missing(here: Path) -> None:
-    run(load_config(write_nugget_tournament(here)), only=[Task.NUGGETS, Task.IMPORTANCE])
-    page = opened()
-    assert "18 of 18 labels failed or are not made yet" in words(page)
-    assert set(table(page, "Nugget", "Covered by")["Covered by"]) == {0}
 
 
 def test_a_query_that_the_file_leaves_out_can_be_given_nuggets(here: Path) -> None:
@@ -162,19 +125,6 @@ def test_what_somebody_else_changed_meanwhile_is_not_overwritten(here: Path) -> 
     assert "somebody changed it meanwhile; nothing was saved" in words(page)
     assert (here / "bank.jsonl").read_text() == theirs
     assert drafted(page)[0] == ("it sleeps all day", "vital"), "the draft is still there to be saved elsewhere"
-
-
-def test_a_file_outside_the_folder_is_not_edited(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (here / "t").mkdir()
-    config = played_nugget_tournament(here)
-    config.rename(here / "t" / "t.yaml")
-    (here / "t" / "t.yaml").write_text(
-        (here / "t" / "t.yaml").read_text().replace("bank.jsonl", "../bank.jsonl").replace("store.db", "../store.db")
-    )
-    monkeypatch.setenv(CONFIG_VARIABLE, str(here / "t" / "t.yaml"))
-    page = opened()
-    assert "not in the folder of the YAML file" in words(page)
-    assert not page.button
 
 
 def test_nuggets_of_a_judge_become_a_file_that_can_be_edited_and_only_what_is_new_is_assigned(here: Path) -> None:

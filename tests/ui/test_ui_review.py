@@ -21,7 +21,9 @@ from arena.store.annotations import Annotation, Annotations, Kind, texts_digest
 from retrieval_eval.nuggets.types import Support
 from tests.support.nugget_store import played_nugget_tournament
 from tests.support.pages import page, press, sent, shown
-from tests.support.sample_store import AGENTS, SETTINGS, write_store
+from tests.support.sample_store import AGENTS, write_store
+from tests.support.tournaments import configured, write_data
+from tests.support.tournaments import run as run_tournament
 from ui.data import LOCATION_VARIABLE
 
 FIRST, SECOND, TIE = "Answer 1", "Answer 2", "Tie"
@@ -97,14 +99,6 @@ def test_voters_and_labellers_are_shown_no_agent_and_nothing_of_a_judge(tmp_path
             for hidden in ("secret-", "weighed", "strict", "judge-1", "speaks of the case", "Preferred"):
                 assert hidden not in seen
             run = press(run, label)
-
-
-def test_who_comes_back_goes_on_and_sees_the_same_and_others_begin_for_themselves(store: Path) -> None:
-    stopped = press(press(opened("vote", "ann"), FIRST), SECOND)
-    again = opened("vote", "ann")
-    assert progress(again) == "2 of 4 queries voted on"
-    assert answers(again) == answers(stopped)
-    assert progress(opened("vote", "bob")) == "0 of 4 queries voted on"
 
 
 def test_a_query_that_was_voted_on_with_another_pair_is_not_voted_on_twice(store: Path) -> None:
@@ -183,45 +177,6 @@ def test_grades_are_kept_by_criterion_and_read_by_calibrate(store: Path, cli: An
     )
 
 
-def test_words_of_a_scale_are_no_markup_and_bare_numbers_are_explained(
-    store: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    retrieval = SETTINGS["retrieval"]
-    monkeypatch.setitem(SETTINGS, "retrieval", {**retrieval, "scale": {"**no**": 0, ":smile:": 1}})
-    write_store(store, name="words", queries=1)
-    run = opened("label", "ann")
-    assert [button.label for button in run.button][:2] == ["Label 0", "Label 1"]
-    assert {"Label 0: **no**", "Label 1: :smile:"} <= set(shown(run).splitlines())
-    monkeypatch.setitem(SETTINGS, "retrieval", {**retrieval, "scale": {"0": 0, "1": 1, "2": 2, "3": 3}})
-    write_store(store, name="numbers", queries=1)
-    assert "Label 3: all one could wish for" in shown(opened("label", "ann"))
-    monkeypatch.setitem(SETTINGS, "retrieval", {"judge": "strict", "depth": None})
-    write_store(store, name="a store from before scales were kept", queries=1)
-    assert "Label 2: all one could wish for" in shown(opened("label", "ann"))
-
-
-@pytest.mark.parametrize(
-    ("view", "said"),
-    [
-        ("vote", "No game has a verdict"),
-        ("label", "No document has a label"),
-        ("grade", "No answer has a grade"),
-        ("assess", "There are no nuggets yet"),
-    ],
-)
-def test_before_the_first_judgment_it_is_said_what_to_do(tmp_path: Path, store: Path, view: str, said: str) -> None:
-    with closing(Store.open(str(store))) as opened_store:
-        texts = opened_store.dataset("sample")
-    with closing(Store.create(str(store))) as opened_store:
-        opened_store.begin("new", SETTINGS | {"retrieval": None}, texts, [])
-    assert said in shown(page(view))
-
-
-def test_answers_of_one_text_are_said_to_be_one(store: Path) -> None:
-    write_store(store, name="same", queries=1, wording=lambda kind, text: kind if kind == "answer" else text)
-    assert "word for word" in shown(opened("vote", "ann"))
-
-
 def test_undo_takes_back_one_after_another_and_goes_on_from_there(store: Path) -> None:
     run = press(press(press(opened("vote", "ann"), FIRST), SECOND), "Undo")
     assert "Taken back" in shown(run)
@@ -261,6 +216,22 @@ def test_a_vote_is_kept_in_the_tournament_that_was_shown(store: Path) -> None:
     press(run, FIRST)
     assert len(kept(store, tournament="other")) == 1
     assert kept(store, tournament="sample") == []
+
+
+def test_a_statement_is_checked_against_its_document_blind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both texts may be the same, and neither is an answer."""
+    write_data(tmp_path, ["q1"], answers={("q1", "x"): "About q1, as all tells it. [1]"})
+    config = configured(tmp_path, **dict.fromkeys(("retrieval", "pairwise", "criteria")), support={"judge": "judge"})
+    run_tournament(config)
+    monkeypatch.setenv(LOCATION_VARIABLE, config.store)
+    run = opened("check", "ann")
+    seen = shown(run)
+    assert seen.count("About q1, as all tells it.") == 2
+    assert not any(said in seen for said in ("word for word", "answers", "[1]", "x says"))
+    assert progress(run) == "0 of 1 statements checked"
+    press(run, "All of it")
+    (said,) = kept(Path(config.store), tournament="small")
+    assert (said.kind, said.value) == (Kind.SUPPORT, 2)
 
 
 FULL, PARTIAL, NONE = Support
@@ -316,10 +287,3 @@ def test_labels_of_nuggets_are_kept_once_all_are_there_and_a_second_thought_take
     grade(run, FULL, FULL, NONE)
     assert [one.value for one in kept(store, tournament="nuggets")] == ["support", "support", "not_support"]
     assert len(kept(store, tournament="nuggets", history=True)) == 9
-
-
-def test_where_the_configuration_has_two_grades_two_are_offered(played: Callable[..., Path]) -> None:
-    played(nuggets={"judge": "words", "bank": "bank.jsonl", "assign": {"grades": 2}})
-    run = opened("assess", "ann")
-    assert [radio.options for radio in run.radio] == [["support", "no support"]] * 3
-    assert "partial" not in shown(run)

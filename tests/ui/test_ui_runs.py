@@ -12,21 +12,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
 
 from arena.config.whole import Config
 from arena.store import Store
-from arena.store.agents import AgentQuery, AgentReplies
 from arena.store.runners import Runner
 from arena.store.runs import Runs
 from arena.store.wants import Progress, progress
 from judges.errors import InputError
-from judges.types import Task
-from retrieval_eval.agents.types import AgentReply
 from tests.support.llm_server import LLMServer, steady_judge
 from tests.support.pages import page, press, shown, start_on, table
 from tests.support.sample_store import write_store
-from tests.support.stores import JUDGMENT
 from tests.support.tournaments import configured, run, write_data
 from ui import editing, runs
 from ui.access import EVERYBODY_VARIABLE
@@ -142,81 +137,3 @@ def test_how_far_a_run_is_is_counted_once_however_many_look(tmp_path: Path, monk
     with ThreadPoolExecutor(4) as lookers:
         seen = list(lookers.map(lambda _: runs.how_far(location, "sample"), range(4)))
     assert (len(counts), len({id(own) for own in seen})) == (1, 1)
-
-
-def played_games(folder: Path) -> Config:
-    """A tournament of games alone, after a run."""
-    write_data(folder)
-    pairwise = {"judges": ["judge"], "documents": {"include": False}}
-    config = configured(folder, retrieval=None, criteria=None, pairwise=pairwise)
-    run(config)
-    return config
-
-
-def test_runs_at_work_at_once_show_each_its_own_spending(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = played_games(tmp_path)
-    with closing(Store.open(config.store)) as store:
-        of = Runs(store, config.name)
-        for name, cost in (("a", 0.25), ("b", 1.5)):
-            runner = Runner()
-            of.tell(of.begin(runner), {"agents": {"wanted": 4, "known": 1, "judged": 0, "failed": 0, "calls": 0}})
-            store.save([(Task.PAIRWISE, "p", replace(JUDGMENT, judgment_id=name, cost_usd=cost))], runner)
-            AgentReplies(store).save([(AgentQuery(name, "why?"), AgentReply("so", calls=1, cost_usd=0.5))], runner)
-        with store._write() as connection:
-            connection.execute(text("UPDATE run SET begun = number"))
-    start_on(monkeypatch, config)
-    asked = page("runs")
-    assert "2 runs are at work since 00:00:02 and 00:00:03 UTC" in shown(asked)
-    names = [f"run of 1970-01-01 00:00:0{second} UTC" for second in (2, 3)]
-    assert [one.text for one in asked.get("progress")][:2] == [f"Agents asked by the {name}: 2 of 4" for name in names]
-    tokens = "10 tokens in and 5 out without 1 result of unknown tokens"
-    for name, cost in zip(names, ("0.75", "2.00"), strict=True):
-        assert f"The {name} so far: 1 answer and 1 judgment by 3 calls; {tokens}; ${cost}." in shown(asked)
-
-
-def test_two_runs_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_data(tmp_path)
-    config = configured(tmp_path, criteria=None)
-    run(config)
-    keep_standings(config, [("z", 1100.0), ("x", 1000.0), ("y", 900.0)])
-    run(configured(tmp_path, criteria=None, pairwise={"judges": ["judge"], "documents": {"threshold": 2}}))
-    start_on(monkeypatch, config)
-    asked = page("runs")
-    assert "Changed: settings" in shown(asked)
-    moves = table(asked, "Place before")
-    assert dict(zip(moves["Agent"], moves["Place before"], strict=True)) == {"z": 1, "x": 2, "y": 3}
-    changed = table(asked, "Setting")
-    history = page("history")
-    assert "are anchored to the agents whose answers are the same now: always x, y and z." in shown(history)
-    assert table(history, "Version")["Version"].tolist() == [1, 1, 1]
-    assert changed.values.tolist() == [["pairwise.documents.threshold", "1", "2"]]
-
-
-def test_runs_begun_within_one_second_can_each_be_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = played_games(tmp_path)
-    with closing(Store.open(config.store)) as store:
-        of = Runs(store, config.name)
-        for points in (1.0, 2.0, 3.0):
-            of.end(of.begin(Runner(), of.all()[-1].subject), "complete", {})
-            keep_standings(config, [("x", 1000 + points), ("y", 1000.0), ("z", 900.0)])
-        with store._write() as connection:
-            connection.execute(text("UPDATE run SET begun = 1700000000 + number / 100.0"))
-    start_on(monkeypatch, config)
-    asked = page("runs")
-    begun = "2023-11-14 22:13:20 UTC"
-    assert asked.selectbox(key="run").options == [f"{begun} (4)", f"{begun} (3)", f"{begun} (2)", begun]
-    assert asked.selectbox(key="since").options == [f"run of {begun} ({n})" for n in (3, 2)]
-    for number, before in ((2, 1001.0), (3, 1002.0)):
-        asked.selectbox(key="since").set_value(f"run of {begun} ({number})").run(timeout=20)
-        assert table(asked, "Rating before").set_index("Agent")["Rating before"]["x"] == before
-
-
-def keep_standings(config: Config, ratings: list[tuple[str, float]]) -> None:
-    lines = [
-        {"agent": agent, "rank": place, "rank_low": 1, "rank_high": 3, "group": "A", "bt": bt, "bt_low": bt - 9,
-         "bt_high": bt + 9, "games": 4}
-        for place, (agent, bt) in enumerate(ratings, start=1)
-    ]  # fmt: skip
-    with closing(Store.open(config.store)) as store:
-        own = Runs(store, config.name)
-        own.keep_standings(own.all()[0].run_id, lines)

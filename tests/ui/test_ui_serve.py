@@ -17,7 +17,7 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from arena.store import Store
+from arena.store import Store, engine
 from tests.conftest import ROOT
 from ui import serve
 from ui.data import LOCATION_VARIABLE
@@ -33,6 +33,7 @@ WEBSOCKET = (
 def refused(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     """What the command says when it does not start."""
     monkeypatch.setattr("ui.serve._end_when_told", lambda: None)
+    monkeypatch.setattr(engine, "PATIENCE_S", engine.PATIENCE_S)  # it sets another one
 
     def run(*arguments: str) -> str:
         assert serve.main([*arguments, "--no-browser"]) == 2

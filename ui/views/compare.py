@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Final
 
 import streamlit as st
@@ -12,8 +11,8 @@ from arena.boards.leaderboard import TournamentBoard, missing
 from arena.present.files import html_block
 from arena.present.picture import Aligned
 from ui import data, text
-from ui.address import link, pick, say_what_is_unknown, switch, unfold
-from ui.show import offer, show_block, show_section, show_table
+from ui.address import link, links, pick, switch, unfold
+from ui.show import draw, offer, show_table
 from ui.text import incomplete, nothing
 
 _YAML: Final = "exam:\n  judge: YOUR_JUDGE\nnuggets:\n  judge: YOUR_JUDGE"
@@ -31,19 +30,18 @@ def show(source: data.Source) -> None:
         return
     for said in missing(rated):
         incomplete(said)
-    for said in _sentences(source):
+    figure, drawn, sentences = _figure(source, link("queries", source))
+    for said in sentences:
         text.lead(said)
-    figure, drawn = _figure(source, link("queries", source))
     st.html(drawn)
     _export(figure)
-    parts = {"Agreement": _show_agreement, "Two scores": _show_two, "Groups": _show_groups}
+    parts = {"Agreement": lambda _, board: draw(board.agreement()), "Two scores": _show_two, "Groups": _show_groups}
     if not board.methods.pairs:
         parts = {name: part for name, part in parts.items() if name not in {"Agreement", "Two scores"}}
     if not data.groups(source) or len(board.order) < 2:
         parts.pop("Groups")
     if parts:
         part = switch("More", list(parts), "part", label_visibility="collapsed")
-        say_what_is_unknown()
         parts[part](source, board)
     if len(board.ways) == 1:
         with unfold("Add other scores", "add") as opened:
@@ -55,15 +53,11 @@ def show(source: data.Source) -> None:
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
-def _sentences(source: data.Source) -> list[str]:
-    return list(compared(source, source.group).sentences())
-
-
-@st.cache_resource(max_entries=4, show_spinner=False)
-def _figure(source: data.Source, carried: str) -> tuple[Aligned, str]:  # noqa: ARG001 - links hold it, as the address does
-    """The figure, and as HTML: of fifty agents that takes half a second."""
-    figure = compared(source, source.group).figure(partial(link, "queries", source))
-    return figure, html_block(figure)
+def _figure(source: data.Source, carried: str) -> tuple[Aligned, str, list[str]]:  # noqa: ARG001 - links hold it
+    """The figure, also as HTML, and what is said of it: of fifty agents that takes half a second."""
+    board = compared(source, source.group)
+    figure = board.figure(links("queries", source))
+    return figure, html_block(figure), list(board.sentences())
 
 
 def _export(figure: Aligned) -> None:
@@ -74,19 +68,11 @@ def _export(figure: Aligned) -> None:
         offer("compare.png", "image/png", lambda: charts.png(figure))
 
 
-def _show_agreement(source: data.Source, board: CompareBoard) -> None:  # noqa: ARG001
-    show_block(board.agreement())
-
-
 def _show_two(source: data.Source, board: CompareBoard) -> None:
     titles = {way.title: way.name for way in board.ways}
-    across, up = st.columns(2)
-    with across:
-        first = pick("Across", list(titles), "across", index=1)
-    with up:
-        second = pick("Up", list(titles), "up")
-    say_what_is_unknown()
-    show_block(board.scatter(titles[first], titles[second], partial(link, "queries", source)))
+    with st.container(horizontal=True):
+        first, second = pick("Across", list(titles), "across", index=1), pick("Up", list(titles), "up")
+    draw(board.scatter(titles[first], titles[second], links("queries", source)))
 
 
 def _show_groups(source: data.Source, board: CompareBoard) -> None:
@@ -99,7 +85,6 @@ def _show_groups(source: data.Source, board: CompareBoard) -> None:
     agents = st.multiselect(
         label, board.order, default=board.order[:2], max_selections=MOST_CHOSEN, key="agents", bind="query-params"
     )
-    say_what_is_unknown()
     if len(agents) < 2:
         st.caption("Choose two agents or more.")
         return
@@ -110,7 +95,7 @@ def _show_groups(source: data.Source, board: CompareBoard) -> None:
         for name, value in data.groups(source)
         if name == column
     }
-    show_block(board.deltas(titles[way], agents, groups))
+    draw(board.deltas(titles[way], agents, groups))
 
 
 def _show_tables(source: data.Source, board: CompareBoard) -> None:
@@ -121,4 +106,4 @@ def _show_tables(source: data.Source, board: CompareBoard) -> None:
         show_table(board.wins.pairwise())
     for section in TournamentBoard(data.board(source)).sections():
         if section.ident in _SCORES or section.ident.startswith("retrieval"):
-            show_section(section)
+            draw(section)

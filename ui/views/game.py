@@ -13,6 +13,7 @@ from arena.boards.games import (
     GameRecord,
     RetrievedDocument,
     Shown,
+    address_of,
     documents_of,
     flag,
     flags_of,
@@ -29,7 +30,7 @@ from ui import data, text
 from ui.access import allowed, viewer
 from ui.address import link, unfold
 from ui.editing import attempt, say_refused
-from ui.show import show_block
+from ui.show import draw
 from ui.text import Line, nothing, problem
 
 _DOCUMENTS: Final = 10
@@ -46,6 +47,11 @@ def games_on_query(source: data.Source, query_id: str) -> list[GameRecord]:
         return games_on(store, source.tournament, query_id, data.games(source), data.scores(source))
 
 
+def to_game(source: data.Source, key: GameKey, **fields: str) -> str:
+    """The address of a game's page; ``fields`` are filters of the list that it is one of."""
+    return link("queries", source, view="games", **fields, game=address_of(key))
+
+
 def show_game(source: data.Source, key: GameKey) -> None:
     """Draw one game."""
     dataset = data.dataset_of(source, key.query_id)
@@ -55,6 +61,7 @@ def show_game(source: data.Source, key: GameKey) -> None:
         Line("lead", dataset.queries[key.query_id].text),
         Line("quiet", f"{key.query_id} · judge: {key.judge}", link=link("queries", source, query=key.query_id)),
     )
+    text.thread(dataset.queries[key.query_id])
     _show_flags(source, key)
     agents = key.agent_a, key.agent_b
     answers = [dataset.answers[key.query_id, agent].text for agent in agents]
@@ -117,12 +124,12 @@ def show_bank(source: data.Source, query_id: str, agents: Sequence[str]) -> None
     if results is not None:
         st.subheader("Nuggets", anchor=False)
         if (picture := nugget_matrix(results.assignments, query_id, agents)) is not None:
-            show_block(picture)
+            draw(picture)
         else:
             st.caption(f"No nuggets for this query: {results.without.get(query_id, 'the bank has none')}.")
     if study is not None and (picture := exam_matrix(study, query_id, agents, data.exam_depth(source))) is not None:
         st.subheader("Exam", anchor=False)
-        show_block(picture)
+        draw(picture)
 
 
 def show_documents(source: data.Source, found: Sequence[RetrievedDocument], query_id: str) -> None:

@@ -10,16 +10,16 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
-from arena.boards.games import Apart, Ending, GameFilter, address_of, game_at, games_table
+from arena.boards.games import Apart, Ending, GameFilter, game_at, games_table
 from arena.boards.queries import queries_meant
 from arena.data.games import GameKey, GameTable
 from ui import data, text
-from ui.address import choose, link, say_what_is_unknown, unfold
+from ui.address import choose, link, unfold
 from ui.show import show_table
 from ui.text import Line, nothing
-from ui.views.game import flags, show_game
+from ui.views.game import flags, show_game, to_game
 
-_PER_PAGE: Final = 50
+_PER_PAGE: Final = 25
 _FIELDS: Final = ("agent", "opponent", "query", "result", "apart", "judge", "flagged")
 """As addresses call them."""
 
@@ -62,7 +62,6 @@ def _fields(games: GameTable) -> dict[str, Any]:
                 if len(games.judges) > 1:
                     said["judge"] = choose("Judge", games.judges, "judge")
                 said["flagged"] = "true" if st.toggle("Flagged", key="flagged", bind="query-params") else None
-    say_what_is_unknown()
     if said.get("result") in {"the agent wins", "the agent loses"} and said["agent"] is None:
         st.info("Choose an agent first: nobody can be said to win or lose without one.")
     return {name: value for name, value in said.items() if value}
@@ -101,16 +100,12 @@ def _list(source: data.Source, games: GameTable, listed: NDArray[np.intp], field
     def leads(key: GameKey) -> dict[str, str]:
         agents = {name: link("queries", source, agent=getattr(key, name)) for name in ("agent_a", "agent_b")}
         query = link("queries", source, query=key.query_id)
-        return {**agents, "query": query, "result": _address(source, key, fields)}
+        return {**agents, "query": query, "result": to_game(source, key, **fields)}
 
     show_table(
         games_table(games, scores, rows, queries, flags=flagged, link=leads),
         whole=lambda: games_table(games, scores, listed.tolist(), queries, flags=flagged, longest=10**6),
     )
-
-
-def _address(source: data.Source, key: GameKey, fields: Mapping[str, str]) -> str:
-    return link("queries", source, view="games", **fields, game=address_of(key))
 
 
 def _show_one(source: data.Source, games: GameTable, row: int) -> None:
@@ -122,7 +117,7 @@ def _show_one(source: data.Source, games: GameTable, row: int) -> None:
     if row in listed:
         for label, at in (("Previous game", place - 1), ("Next game", place + 1)):
             if 0 <= at < listed.size:
-                shown.append(Line("quiet", label, link=_address(source, games.key(int(listed[at])), fields)))
+                shown.append(Line("quiet", label, link=to_game(source, games.key(int(listed[at])), **fields)))
         shown.append(Line("quiet", f"{place + 1:,} of {listed.size:,}"))
     with st.container(horizontal=True, gap="medium"):
         for line in shown:

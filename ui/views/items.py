@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import streamlit as st
 
-from arena.boards.bank import BankEditBoard
+from arena.boards.bank import BankEditBoard, Effect, exam_effects, item_line, items_table, nugget_effects, nugget_line
 from arena.boards.exam import ExamBoard
 from arena.boards.exam_oversight import answers_table, spurious_table, uncovered_table
-from arena.boards.items import Effect, exam_effects, item_line, items_table, nugget_effects, nugget_line
 from arena.boards.metrics import WHOSE
 from arena.boards.nuggets import edits_table, preview_table, scores_table
 from arena.data import safe_files
@@ -21,8 +21,7 @@ from arena.present.blocks import Block
 from arena.present.numbers import counted
 from arena.present.picture import of_table
 from arena.present.table import Table
-from arena.stages.exam.bank import of_queries, require_usable
-from arena.stages.exam.edits import save_bank
+from arena.stages.exam.bank import of_queries, require_usable, save_bank
 from arena.stages.exam.study import Study
 from arena.stages.nuggets.results import NuggetResults, preview
 from arena.store.annotations import texts_digest
@@ -30,18 +29,31 @@ from judges.errors import InputError
 from retrieval_eval.exam.bank_files import new_item, read_bank
 from retrieval_eval.exam.items import ITEM_TYPES, Bank, Item, ItemEdit, described, diff, edited_bank
 from retrieval_eval.exam.oversight import EditEffect, edit_effect
-from retrieval_eval.nuggets.drafts import added, draft_of, merged, moved, removed, weighed, worded
-from retrieval_eval.nuggets.editing import Kind, changes, edited, is_reordered
+from retrieval_eval.nuggets.editing import (
+    Kind,
+    added,
+    changes,
+    draft_of,
+    edited,
+    is_reordered,
+    merged,
+    moved,
+    removed,
+    weighed,
+    worded,
+)
 from retrieval_eval.nuggets.files import read_banks, write_banks
 from retrieval_eval.nuggets.types import Importance, NuggetBank
 from ui import data, editing, text
-from ui.address import choose, link, pick, say_what_is_unknown, unfold
+from ui.address import choose, link, links, pick, unfold
 from ui.editing import Session
-from ui.show import show_block, show_table
+from ui.show import draw, show_table
 from ui.text import incomplete, nothing, problem
 
 _EXAM_YAML: Final = "exam:\n  judge: JUDGE\n  bank: bank.jsonl  # or generate: {per_query: 5}"
 _NUGGETS_YAML: Final = "nuggets:\n  judge: JUDGE\n  bank: nuggets.jsonl  # or create: {}, from relevant documents"
+
+_BANK: Final = "bank-draft"
 
 Edits: TypeAlias = Mapping[str, ItemEdit | Item]
 Step: TypeAlias = Callable[[NuggetBank, Sequence[int], str, Importance | None], NuggetBank]
@@ -55,7 +67,9 @@ def show_bank(source: data.Source) -> None:
         opened = editing.opened(source, "exam")
         if opened.session is not None and opened.path is not None:
             path = opened.path
-            draft = editing.draft("bank-draft", path, lambda: read_bank(path), BankDraft.begin)
+            draft = editing.draft(
+                _BANK, path, lambda: read_bank(path), lambda path, digest, bank: BankDraft(path, digest, bank, bank)
+            )
             _edit_bank(source, opened.session, draft)
             return
     except InputError as error:
@@ -103,7 +117,6 @@ def show_nuggets(source: data.Source) -> None:
         )
     named = _queries(source)
     query_id = choose("Query", list(named), "query", named.__getitem__)
-    say_what_is_unknown()
     opened = editing.opened(source, "nuggets")
     draft = None
     if query_id is not None and opened.path is not None:
@@ -129,32 +142,29 @@ def _show_lists(source: data.Source, results: NuggetResults, query_id: str | Non
     """The nuggets of a query, as they are drafted, or of all, beside the scores."""
     shown = [bank for bank in results.banks.values() if query_id in (None, bank.query_id)]
     lines = [nugget_line(nugget) for bank in ([draft.after] if draft else shown) for nugget in bank.nuggets]
-
-    def take(row: int) -> None:
-        st.session_state["query"] = lines[row].query
-
     board = data.board(source).nuggets
     scores = [scores_table("", board.answers)] if board is not None and board.answers.runs else []
     pictures = [
         own for one in scores for own in of_table(one, {"blue": "v_strict"}, "V strict", "V strict of each agent.")
     ]
-    table = replace(items_table(lines, _nugget_effects(source)), name="nuggets")
-    _show_beside(table, pictures, take if query_id is None else None)
+    named, to = _queries(source), links("workbench", source)
+    leads = [to(view="nuggets", query=named[line.query]) for line in lines] if query_id is None else []
+    _show_beside(replace(items_table(lines, _nugget_effects(source), links=leads), name="nuggets"), pictures)
     if query_id is None:
         st.caption("Choose a query, or a line above, to edit its nuggets.")
     elif query_id not in results.banks:
         st.caption(f"No nuggets for this query: {results.without.get(query_id, 'none were made')}.")
 
 
-def _show_beside(table: Table, scores: Sequence[Block], take: Callable[[int], None] | None) -> None:
-    """A table of items, of which a click takes one, and the scores that they make."""
-    items, beside = st.columns([2, 1]) if scores else (st.container(), None)
+def _show_beside(table: Table, scores: Sequence[Block]) -> None:
+    """A table of items, and the scores that they make."""
+    with st.container(key="beside"):
+        items, beside = st.columns([2, 1]) if scores else (st.container(), None)
     with items:
-        show_table(table, choose=take)
+        show_table(table)
     if beside is not None:
         with beside:
-            for block in scores:
-                show_block(block)
+            draw(*scores)
 
 
 def _queries(source: data.Source) -> dict[str, str]:
@@ -188,11 +198,6 @@ class BankDraft(editing.Draft[Bank]):
 
     edits: Edits = field(default_factory=dict)
     turn: int = 0
-
-    @classmethod
-    def begin(cls, path: Path, digest: str | None, bank: Bank) -> BankDraft:
-        """A draft without edits."""
-        return cls(path, digest, bank, bank)
 
     @property
     def is_changed(self) -> bool:
@@ -231,7 +236,7 @@ class BankDraft(editing.Draft[Bank]):
             edits[name] = edit
         changed = {item_id: one for item_id, one in edits.items() if isinstance(one, ItemEdit)}
         self.after = edited_bank(self.before, changed, [one for one in edits.values() if isinstance(one, Item)])
-        self.edits = edits
+        self.edits, self.fields = edits, {}
         self.turn += 1
 
     def rebase(self, digest: str | None, content: Bank) -> int:
@@ -267,31 +272,26 @@ def _show_bank(source: data.Source, bank: Bank, draft: BankDraft | None) -> int 
     ]
     items = [bank.items[place] if draft is None else draft.edited(bank.items[place]) for place in places]
     new = [] if draft is None else [item for item in draft.added if query_id in (None, item.query_id)]
-    names = {place: f"{place + 1}. {bank.items[place].query_id}: {_short(bank.items[place])}" for place in places}
-
-    def take(row: int) -> None:
-        if row < len(places):
-            st.session_state["item"] = places[row]
-
+    names = {
+        place: f"{place + 1}. {bank.items[place].query_id}: {text.clipped(bank.items[place].open_text, 120)}"
+        for place in places
+    }
+    to = partial(links("workbench", source), view="bank", query=named.get(query_id or "", ""), retired="true" * retired)
     counting = counted(sum(not item.retired for item in bank.items), "item counts", "items count")
     effects = {} if study is None else _exam_effects(source)
     lines = [item_line(item, marks) for item in (*items, *new)]
-    table = items_table(lines, effects, [f"Version {bank.version}: {counting}."])
+    leads = [to(item=name) for name in names.values()]
+    table = items_table(lines, effects, [f"Version {bank.version}: {counting}."], leads)
     scores = data.board(source).exam
     boards = [] if scores is None else ExamBoard(scores).tables()[:1]
     pictures = [
         own for board in boards for own in of_table(board, {"blue": "cover"}, "EXAM-Cover", "Cover of each agent.")
     ]
-    _show_beside(table, pictures, take)
-    place = pick("Item, or click its line above", places, "item", names.__getitem__) if places else None
-    say_what_is_unknown()
+    _show_beside(table, pictures)
+    place = pick("Item", places, "item", names.__getitem__) if places else None
     if place is not None:
         text.lead(bank.items[place].open_text)
     return place
-
-
-def _short(item: Item) -> str:
-    return text.clipped(item.open_text, 120)
 
 
 def _show_grades(study: Study | None, item: Item) -> None:
@@ -336,11 +336,10 @@ def _edit_bank(source: data.Source, session: Session, draft: BankDraft) -> None:
             _show_grades(study, draft.before.items[place])
     if draft.is_changed:
         st.subheader("What your edits change", anchor=False)
-        for block in _bank_effect(source, draft):
-            show_block(block)
+        draw(*_bank_effect(source, draft))
         last = [*draft.edits][-1]
         st.button("Take back the last edit", on_click=editing.attempt, args=(draft.take, last, None))
-        editing.show_save("bank-draft", draft, lambda by: _save_bank(source, session, draft, by))
+        editing.show_save(_BANK, draft, lambda by: _save_bank(source, session, draft, by))
     if study is not None:
         _show_labels(source, study)
     editing.show_history(draft.path)
@@ -349,18 +348,19 @@ def _edit_bank(source: data.Source, session: Session, draft: BankDraft) -> None:
 def _change_item(draft: BankDraft, place: int) -> None:
     item, now = draft.before.items[place], draft.edited(draft.before.items[place])
     at = f"{draft.digest}-{draft.turn}-{place}"
-    with st.form(f"change-{at}"):
+    values = {f"text-{at}": now.open_text, f"weight-{at}": float(now.weight), f"retired-{at}": now.retired}
+    editing.begin_fields(_BANK, draft, values)
+    with st.container(border=True, key="draft-change"):
         new_text = st.text_area(
             "Text",
-            now.open_text,
             key=f"text-{at}",
             disabled=item.secret,
             help="A new text makes a new item in the place of the old one, which is kept, retired, with its grades.",
         )
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            weight = st.number_input("Weight", 0.0, step=0.5, value=float(now.weight), key=f"weight-{at}", width=180)
-            retired = st.checkbox("Retired: kept, but not counted", now.retired, key=f"retired-{at}")
-        pressed = st.form_submit_button("Keep this change")
+            weight = st.number_input("Weight", 0.0, step=0.5, key=f"weight-{at}", width=180)
+            retired = st.checkbox("Retired: kept, but not counted", key=f"retired-{at}")
+        pressed = st.button("Keep this change")
     if item.secret:
         st.caption("The text of a secret item is shown nowhere: edit it in the file.")
     if item.answers and not item.secret:
@@ -384,17 +384,23 @@ def _add_item(source: data.Source, draft: BankDraft) -> None:
         return key[0] if key[1] is None else f"{key[0]}, subtopic {key[1]}"
 
     at = f"{draft.digest}-{len(draft.added)}"
-    with st.form(f"add-{at}"):
+    values: dict[str, Any] = {
+        f"new-query-{at}": keys[0],
+        f"new-type-{at}": max(ITEM_TYPES, key=types.count),
+        f"new-text-{at}": "",
+    }
+    values |= {f"new-answers-{at}": "", f"new-weight-{at}": 1.0, f"new-secret-{at}": False}
+    editing.begin_fields(_BANK, draft, values)
+    with st.container(border=True, key="draft-add"):
         with st.container(horizontal=True):
             query_id, facet = st.selectbox("Query", keys, format_func=name, key=f"new-query-{at}", width=420)
-            usual = max(ITEM_TYPES, key=types.count)
-            kind = st.selectbox("Type", ITEM_TYPES, index=ITEM_TYPES.index(usual), key=f"new-type-{at}", width=180)
+            kind = st.selectbox("Type", ITEM_TYPES, key=f"new-type-{at}", width=180)
         new_text = st.text_area("Text", key=f"new-text-{at}")
         answers = st.text_area("Gold answers, one a line; may stay empty", key=f"new-answers-{at}", height=100)
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            weight = st.number_input("Weight", 0.0, value=1.0, step=0.5, key=f"new-weight-{at}", width=180)
+            weight = st.number_input("Weight", 0.0, step=0.5, key=f"new-weight-{at}", width=180)
             secret = st.checkbox("Secret: graded with, but shown nowhere", key=f"new-secret-{at}")
-        pressed = st.form_submit_button("Add it")
+        pressed = st.button("Add it")
     if pressed:
 
         def add() -> None:
@@ -482,8 +488,7 @@ def _edit_nuggets(session: Session, draft: NuggetDraft, results: NuggetResults) 
     if said[0] != said[1]:
         st.info("The file has changed since the last run: `ragleague run` assigns what is new.")
     if draft.is_changed or said[0] != said[1]:
-        for block in _nugget_effect(draft, results):
-            show_block(block)
+        draw(*_nugget_effect(draft, results))
     editing.show_save(_key(draft.before.query_id), draft, lambda by: _save_draft(session, draft, by))
     editing.show_history(draft.path)
 
@@ -516,6 +521,7 @@ def _show_steps(draft: NuggetDraft) -> None:
     """What can be done, by how many nuggets are chosen."""
     bank = draft.after
     version = texts_digest(*(f"{own.text} {own.importance}" for own in bank.nuggets))
+    editing.begin_fields(_key(bank.query_id), draft, {f"nuggets-{version}": []})
     chosen = sorted(
         st.multiselect(
             "Nuggets to change",
@@ -526,12 +532,13 @@ def _show_steps(draft: NuggetDraft) -> None:
         )
     )
     own = f"{version}-{'-'.join(map(str, chosen))}"
-    label = "Text" if len(chosen) != 1 else "Text; several lines split the nugget"
-    st.text_area(label, "; ".join(bank.nuggets[place].text for place in chosen), key=f"wording-{own}", height=90)
-    offered = list(Importance)
     current = bank.nuggets[chosen[0]].importance if chosen else Importance.VITAL
-    index = None if current is None else offered.index(current)
-    st.radio("Importance", offered, index=index, horizontal=True, key=f"importance-{own}")
+    values = {f"wording-{own}": "; ".join(bank.nuggets[place].text for place in chosen), f"importance-{own}": current}
+    editing.begin_fields(_key(bank.query_id), draft, values)
+    label = "Text" if len(chosen) != 1 else "Text; several lines split the nugget"
+    with st.container(key="draft-nuggets"):
+        st.text_area(label, key=f"wording-{own}", height=90)
+    st.radio("Importance", list(Importance), horizontal=True, key=f"importance-{own}")
     with st.container(horizontal=True):
         for name, step in _STEPS[min(2, len(chosen))].items():
             st.button(name, key=f"{name}-{own}", on_click=editing.attempt, args=(_do, draft, step, chosen, own))
@@ -568,4 +575,4 @@ _STEPS: Final[Sequence[dict[str, Step]]] = (
 def _do(draft: NuggetDraft, step: Step, places: Sequence[int], own: str) -> None:
     """One step, with the text as it is now: it may have been typed after the page was drawn."""
     wording, importance = st.session_state[f"wording-{own}"], st.session_state[f"importance-{own}"]
-    draft.after = step(draft.after, places, wording, importance)
+    draft.after, draft.fields = step(draft.after, places, wording, importance), {}

@@ -8,11 +8,12 @@ from typing import Final
 import streamlit as st
 
 from arena.boards.leaderboard import TournamentBoard, judged_on, missing
+from arena.data.dataset import texts_of
 from arena.present.blocks import Block
 from arena.present.picture import Chart
 from ui import data
 from ui.address import link, unfold
-from ui.show import show_block, show_sections
+from ui.show import draw
 from ui.text import incomplete, nothing
 
 _MORE: Final = frozenset({"leaderboard", "judges", "costs", "coverage"})
@@ -29,18 +30,18 @@ def show(source: data.Source) -> None:
     charts = [block for block in opening if isinstance(block, Chart)]
     for block in opening:
         if not isinstance(block, Chart):
-            show_block(block)
+            draw(block)
     if not board.coverage:
         nothing("Nothing is planned in this tournament. Give its YAML file a stage and run `ragleague run`.")
     for said in missing(board):
         incomplete(said)
     for chart, column in zip(charts, st.columns(max(len(charts), 1)), strict=False):
         with column:
-            show_block(chart)
+            draw(chart)
     with unfold("More", "more") as opened:
         if opened.open:
             sections = [own for own in shown.sections() if own.ident in _MORE]
-            show_sections([replace(own, blocks=[one for one in own.blocks if one not in charts]) for own in sections])
+            draw(*[replace(own, blocks=[one for one in own.blocks if one not in charts]) for own in sections])
 
 
 @st.cache_resource(max_entries=8, show_spinner="Checking whether this can be trusted …")
@@ -49,8 +50,7 @@ def _opening(source: data.Source) -> tuple[TournamentBoard, list[Block]]:
     comparisons, apart = data.people(source)
     column, value = source.group or ("", "")
     chosen = [own for own in data.queries(source).values() if not column or own.metadata.get(column) == value]
-    texts = {query.query_id: query.text for query in chosen}
-    board = TournamentBoard(data.board(source), comparisons, apart, queries=texts)
+    board = TournamentBoard(data.board(source), comparisons, apart, queries=texts_of(chosen))
     opening = board.opening(
         len(chosen),
         judged(source),

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import ceil
 from typing import Final
 
 import streamlit as st
 
-from arena.boards.games import address_of, documents_on, lost_table, opponents_table, verdicts_table
+from arena.boards.games import documents_on, lost_table, opponents_table, verdicts_table
 from arena.boards.queries import GAMES, QueryBoard, heading_of, queries_meant, query_board
-from arena.data.games import GameKey
 from arena.present.files import html_block
 from arena.present.table import first
 from ui import data, text
-from ui.address import link, switch
-from ui.show import show_block, show_table
+from ui.address import link, links, switch
+from ui.show import draw, show_table
 from ui.text import Line, incomplete, nothing
-from ui.views.game import games_on_query, show_bank, show_documents
+from ui.views.game import games_on_query, show_bank, show_documents, to_game
 
-_CELLS: Final = 1500
-"""Of one page of the heat map."""
+_CELLS: Final = 800
+"""Of one page of the heat map: about what fits a screen, and a browser draws in a moment."""
 _ROWS: Final = 50
 """On one page at most."""
 _ANSWERS: Final = 6
@@ -74,7 +74,6 @@ def _show_heat_map(source: data.Source, board: QueryBoard, agents: Sequence[str]
     rows = max(10, min(_ROWS, _CELLS // max(1, len(agents))))
     pages = ceil(len(listed) / rows)
     page = min(st.pagination(pages, key="page", bind="query-params"), pages) if pages > 1 else 1
-
     st.html(_heat_map(source, kind, tuple(agents), tuple(listed[(page - 1) * rows : page * rows]), link("", source)))
 
 
@@ -97,32 +96,24 @@ def _heat_map(
     listed: Sequence[str],
     carried: str,  # noqa: ARG001 - links hold it, as the address does
 ) -> str:
+    to = links("queries", source)
+
     def leads(query_id: str, agent: str) -> str:
-        is_cell = bool(query_id and agent) and kind == GAMES
-        return _address(source, query_id, agent, view="games") if is_cell else _address(source, query_id, agent)
+        return to(query=query_id, agent=agent, view="games" if query_id and agent and kind == GAMES else "")
 
     return html_block(_shown(source).heat_map(kind, agents, listed, leads))
 
 
-def _address(source: data.Source, query_id: str = "", agent: str = "", **fields: str) -> str:
-    named = {"query": query_id, "agent": agent} | fields
-    return link("queries", source, **{name: value for name, value in named.items() if value})
-
-
-def _game_address(source: data.Source, key: GameKey) -> str:
-    return link("queries", source, view="games", game=address_of(key))
-
-
 def _show_query(source: data.Source, board: QueryBoard, agents: Sequence[str], query_id: str, first_agent: str) -> None:
     """One query: its answers side by side, what they hold, the documents, and every verdict."""
-    query = board.queries[query_id]
+    query, to = board.queries[query_id], links("queries", source)
     facts = [query_id, *(f"{column}: {query.metadata[column]}" for column in board.columns if column in query.metadata)]
+    text.thread(query)
     text.lines(Line("lead", query.text), Line("quiet", " · ".join(facts)))
 
-    def leads(query_id: str, agent: str) -> str:
-        return _address(source, query_id, agent, view="games" if query_id else "")
-
-    ranking = board.query_table(query_id, agents, leads)
+    ranking = board.query_table(
+        query_id, agents, lambda query_id, agent: to(query=query_id, agent=agent, view="games" if query_id else "")
+    )
     show_table(ranking)
     dataset = data.dataset_of(source, query_id)
     ordered = sorted((row["agent"] for row in ranking.rows), key=lambda agent: agent != first_agent)
@@ -137,7 +128,7 @@ def _show_query(source: data.Source, board: QueryBoard, agents: Sequence[str], q
         for column, agent in zip(st.columns(min(_BESIDE, len(answering))), answering[at : at + _BESIDE], strict=False):
             with column:
                 text.lines(
-                    Line("strong", agent, link=_address(source, agent=agent)),
+                    Line("strong", agent, link=to(agent=agent)),
                     Line("quiet", board.said_of(query_id, agent)),
                 )
                 key, empty = f"answer-{answering.index(agent)}", "The agent answered nothing."
@@ -148,18 +139,17 @@ def _show_query(source: data.Source, board: QueryBoard, agents: Sequence[str], q
     show_documents(source, documents_on(query_id, dataset, data.labels_of_query(source, query_id)), query_id)
     if records := games_on_query(source, query_id):
         st.subheader("Verdicts", anchor=False)
-        show_table(verdicts_table(records, lambda key: _game_address(source, key)))
+        show_table(verdicts_table(records, partial(to_game, source)))
 
 
 def _show_agent(source: data.Source, board: QueryBoard, agent: str) -> None:
     """One agent: its scores, its worst queries, whom it lost against, and why."""
+    to = links("queries", source)
     text.lead(agent)
-    show_block(board.scores_of(agent, data.board(source).ratings))
+    draw(board.scores_of(agent, data.board(source).ratings))
     st.subheader("Worst queries", anchor=False)
     worst = first(
-        board.failures_table(
-            agent, lambda query_id, own: _address(source, query_id, agent, view="games" if own else "")
-        ),
+        board.failures_table(agent, lambda query_id, own: to(query=query_id, agent=agent, view="games" if own else "")),
         _WORST,
         "the heat map",
     )
@@ -170,7 +160,7 @@ def _show_agent(source: data.Source, board: QueryBoard, agent: str) -> None:
 
     def against(opponent: str, lost: bool) -> str:
         result = {"result": "the agent loses"} if lost else {}
-        return _address(source, agent=agent, view="games", opponent=opponent, **result)
+        return to(agent=agent, view="games", opponent=opponent, **result)
 
     chosen = None if source.group is None else board.queries
     opponents = opponents_table(games, data.scores(source), agent, against, chosen)
@@ -184,9 +174,7 @@ def _show_agent(source: data.Source, board: QueryBoard, agent: str) -> None:
         for record in games_on_query(source, row["query_id"])
         if agent in (record.agent_a, record.agent_b)
     ]
-    show_table(lost_table(records, agent, board.queries, lambda key: _game_address(source, key)))
-    lost = _address(source, agent=agent, view="games", result="the agent loses")
-    text.lines(Line("body", "All games that it lost", link=lost))
+    show_table(lost_table(records, agent, board.queries, partial(to_game, source)))
+    text.lines(Line("body", "All games that it lost", link=to(agent=agent, view="games", result="the agent loses")))
     st.subheader("Against each agent", anchor=False)
-
     show_table(opponents)

@@ -22,6 +22,7 @@ from arena.people.tasks import AnnotationTask, Rubric, State, rubric_of, scale_o
 from arena.present.numbers import PERCENT
 from arena.stages.nuggets.results import nuggets_section
 from arena.stages.samples import outcomes
+from arena.stages.support import checked
 from arena.store import Store
 from arena.store.annotations import Annotation, Annotations, Kind, annotator_name, texts_digest
 from judges.errors import InputError, RagleagueError
@@ -64,6 +65,7 @@ class Form:
         choices: in the order of their keys.
         row: what a row is called, where a task has several that get a choice each.
         rows: words from outside of each row, by its name.
+        names: of the texts, where they are of several kinds.
     """
 
     kind: Kind
@@ -77,15 +79,12 @@ class Form:
     choices: Callable[[data.Source], Sequence[Choice]]
     row: str = ""
     rows: Callable[[data.Source, AnnotationTask], Mapping[str, str]] = lambda *_: {}
-
-
-def show(form: Form, source: data.Source) -> None:
-    """Draw the page of a form."""
-    _draw(form, source)
+    names: Sequence[str] = ()
 
 
 @st.fragment
-def _draw(form: Form, source: data.Source) -> None:
+def show(form: Form, source: data.Source) -> None:
+    """Draw the page of a form."""
     st.html(f'<h2 class="question">{form.question}</h2>')
     top = st.container(horizontal=True, vertical_alignment="bottom", key="review-top")
     with top:
@@ -165,11 +164,13 @@ class Review:
         choices = self.form.choices(self.source)
         with top:
             raw = text.raw_switch()
-            pair = task.texts if len(task.texts) == 2 else ("", "")
+            pair = task.texts if len(task.texts) == 2 and not self.form.names else ("", "")
             marks = text.alike(*pair) and st.toggle("Mark differences", True, key=f"marks-{self._key(task)}")
-        text.lead(task.query)
+        query = data.dataset(self.source).queries[task.query_id]
+        text.thread(query)
+        text.lead(task.query.text)
         if tasks.judge_saw_reference(task.kind, data.settings(self.source)):
-            text.reference(data.dataset(self.source).queries[task.query_id], raw=raw)
+            text.reference(query, raw=raw)
         self._show_texts(task, choices, raw=raw, marks=marks)
         with st.container(key=f"once-{self._key(task)}", horizontal=True, vertical_alignment="center", gap="small"):
             self._show_bar(task, choices, self._before(todo, said, task))
@@ -179,21 +180,22 @@ class Review:
         if task.kind is Kind.RELEVANCE:
             text.strong(data.dataset(self.source).documents[task.names[0]].metadata.get("title", ""))
         several = len(task.texts) > 1
-        if several:
+        if several and not self.form.names:
             st.html(_WHICH)
         with st.container(key="texts"):
             columns = st.columns(2, gap="medium") if several or self.form.row else [st.container()]
             for number, (column, own, other) in enumerate(zip(columns, task.texts, others, strict=False), start=1):
                 name = self.form.thing.capitalize() + (f" {number}" if several else "")
+                name = self.form.names[number - 1] if self.form.names else name
                 with column, st.container(key=f"side-{number}", gap="xsmall"):
                     st.caption(name)
-                    empty = f"This {self.form.thing} is empty."
+                    empty = f"This {name.split()[0].lower()} is empty."
                     key = f"{number}-{self._key(task)}"
                     text.passage(own, key, label=name, empty=empty, raw=raw, against=other)
             if self.form.row:
                 with columns[1]:
                     self._show_rows(task, choices)
-        if several and task.texts[0] == task.texts[1]:
+        if several and not self.form.names and task.texts[0] == task.texts[1]:
             st.caption("Both answers are the same, word for word.")
         text.lines(*(text.Line("quiet", f"{own.label}: {own.meaning}") for own in choices if own.meaning))
 
@@ -405,20 +407,13 @@ def _digit(value: int) -> str | None:
     return str(value) if 0 <= value <= 9 else None
 
 
+_checked = data.judged(checked, "Reading the judgments …")
+
+
 def _supports(source: data.Source) -> list[Choice]:
     grades = nuggets_section(data.settings(source)).assign.grades
     offered = [label for label in Support if grades == 3 or label is not Support.PARTIAL]
     return [Choice(label, support_words(label), str(number)) for number, label in enumerate(offered, start=1)]
-
-
-def _assessing(source: data.Source, who: str) -> list[AnnotationTask]:
-    results = data.nuggets(source)
-    return tasks.nuggets(results.banks, data.dataset(source).answers.values(), who) if results else []
-
-
-def _grading(source: data.Source, who: str) -> list[AnnotationTask]:
-    graded = _graded_answers(source) if rubric_of(data.settings(source)) else ()
-    return tasks.answers(graded, data.dataset(source), who)
 
 
 _FORMS: Final = (
@@ -451,7 +446,9 @@ _FORMS: Final = (
         "How good is the answer by each criterion?",
         *("answer", "answers", "graded"),
         *("No answer has a grade yet.", "criteria:\n  judge: JUDGE\n  names: [accuracy, completeness]"),
-        _grading,
+        lambda source, who: tasks.answers(
+            _graded_answers(source) if rubric_of(data.settings(source)) else (), data.dataset(source), who
+        ),
         lambda source: [
             Choice(grade, str(grade), _digit(grade)) for grade in range(_rubric(source).low, _rubric(source).high + 1)
         ],
@@ -465,11 +462,26 @@ _FORMS: Final = (
         "Which facts does the answer state, true or not?",
         *("answer", "answers", "assessed"),
         *("There are no nuggets yet.", "nuggets:\n  judge: JUDGE"),
-        _assessing,
+        lambda source, who: tasks.nuggets(
+            found.banks if (found := data.nuggets(source)) else {}, data.dataset(source).answers.values(), who
+        ),
         _supports,
         "Nugget",
         lambda _, task: dict(zip(task.parts, task.part_texts, strict=True)),
     ),
+    Form(
+        Kind.SUPPORT,
+        "Does the document say what the statement claims?",
+        *("statement", "statements", "checked"),
+        *("No citation is checked yet.", "support:\n  judge: JUDGE"),
+        lambda source, who: tasks.citations(_checked(source), data.dataset(source), who),
+        lambda _: [
+            Choice(2, "All of it", "1"),
+            Choice(1, "A part of it", "2"),
+            Choice(0, "None of it", "3"),
+        ],
+        names=("Statement", "Document"),
+    ),
 )
 FORMS: Final = {form.kind: form for form in _FORMS}
-vote, label, grade, assess = (partial(show, form) for form in _FORMS)
+vote, label, grade, assess, check_citations = (partial(show, form) for form in _FORMS)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from math import ceil
+from datetime import UTC, datetime
 from typing import Final
 
 import streamlit as st
 
-from arena.boards.calibration.board import corrected_figures
+from arena.boards.calibration.board import Calibration, corrected_figures
 from arena.boards.calibration.methods import style_blocks
 from arena.boards.calibration.people import (
     against_people,
@@ -23,22 +22,22 @@ from arena.boards.calibration.people import (
     votes_picture,
 )
 from arena.boards.calibration.people import in_short as shortened
-from arena.boards.games import address_of
-from arena.boards.health import habits_table, judge_section
+from arena.boards.card import judge_cards
 from arena.boards.leaderboard import TournamentBoard
-from arena.boards.trust import in_short
-from arena.calibration.comparison import Disagreement, JudgeAgainstPeople
+from arena.boards.trust import habits_table, in_short, judge_section
+from arena.calibration.comparison import Comparison, Disagreement, JudgeAgainstPeople
 from arena.calibration.votes import Level
 from arena.data.games import GameKey
-from arena.present.blocks import Block, Checks, Remarks
+from arena.people.calibrate import resampling_of
+from arena.present.blocks import Checks, Remarks
 from arena.present.table import Table
 from ui import data, text
-from ui.address import link, note_unless, pick, say_what_is_unknown, unfold
-from ui.show import show_block, show_table
+from ui.address import link, note_unless, pick, unfold
+from ui.show import draw, show_table
 from ui.text import nothing
+from ui.views.game import to_game
 
-_PER_PAGE: Final = 10
-_LEAST_WIDTH: Final = 0.001
+_WIDTHS: Final = (0.2, 0.1, 0.05, 0.02, 0.01)
 _FILES: Final = "data:\n  qrels: labels.csv   # query, document, label"
 
 
@@ -49,54 +48,61 @@ def checks(source: data.Source) -> None:
     st.header("Can this leaderboard be trusted?", anchor=False)
     text.lead(in_short(found, named=()))
     if lacking := [check for check in found if check.status != "passed"]:
-        show_block(Checks(lacking))
+        draw(Checks(lacking))
     passed = [check for check in found if check.status == "passed"]
     if passed:
         with unfold(f"The {len(passed)} that passed", "passed") as opened:
             if opened.open:
-                show_block(Checks(passed))
+                draw(Checks(passed))
+
+
+def card(source: data.Source) -> None:
+    """Draw whether each judge may stand in for people."""
+    found = data.styles(source)
+    if found is None:
+        return
+    comparisons, apart = data.people(source)
+    how, spent = resampling_of(data.settings(source)), data.spent(source)
+    known = Calibration(comparisons, how, tournament=source.tournament, spent=spent, styles=found)
+    cards = judge_cards(data.board(source), known, datetime.now(UTC).date()).sections()
+    draw(*cards)
+    if not cards:
+        _say_how_to_get_people(source, apart)
+    for audit in data.board(source).further.values():
+        if audit.checks():
+            draw(*audit.sections())
 
 
 def people(source: data.Source) -> None:
     """Draw the judges held against people."""
-    comparisons, apart = data.people(source)
-    st.header("Does the judge see what people see?", anchor=False)
+    comparisons = _compared("Does the judge see what people see?", source)
     if not comparisons:
-        _say_how_to_get_people(source, apart)
         return
     text.lead(people_checks(comparisons)[0].finding)
-    _show_all(votes_picture(comparisons))
+    draw(*votes_picture(comparisons))
     show_table(shortened(comparisons))
     with unfold("All coefficients, people among themselves, and the distance", "more") as opened:
         if not opened.open:
             return
         whole, _ = data.people(source, boards=True)
-        show_block(Remarks(remarks_of(whole)))
+        draw(Remarks(remarks_of(whole)))
         for table in (against_people(whole), among_table(whole), *coefficient_tables(whole, "the consensus")):
             show_table(table)
         if known := [judge for judge in judges_of(whole) if judge.differences is not None]:
-            chart = difference_chart(_choose("differences", known))
-            if chart is not None:
-                show_block(chart)
+            draw(*filter(None, [difference_chart(_choose("differences", known))]))
 
 
 def corrected(source: data.Source) -> None:
     """Draw the answer if the judge is biased."""
-    st.header("The answer if the judge is biased", anchor=False)
-    comparisons, apart = data.people(source)
-    if not comparisons:
-        _say_how_to_get_people(source, apart)
-        return
-    found = data.corrected(source)
-    if found is None:
+    if not _compared("The answer if the judge is biased", source) or (found := data.corrected(source)) is None:
         return
     judge = _choose("corrected", [judge for judge in judges_of(found) if judge.estimates is not None])
     *others, main = [block for block in corrected_figures(judge) if not isinstance(block, Table)]
     first = [*(block for block in others if isinstance(block, Remarks)), main]
-    _show_all(first)
+    draw(*first)
     with unfold("The numbers, and how many labels an interval needs", "numbers", "width") as opened:
         if opened.open:
-            _show_all([block for block in corrected_figures(judge, _width()) if block not in first])
+            draw(*[block for block in corrected_figures(judge, _width()) if block not in first])
 
 
 def style(source: data.Source) -> None:
@@ -107,23 +113,20 @@ def style(source: data.Source) -> None:
         nothing("No judge has compared answers yet.", yaml="pairwise:\n  judges: [judge]\n  both_orders: true")
         return
     show_table(habits_table(board.ratings, board.by_judge))
-    found = data.styles(source)
-    if found is None:
+    if not (found := data.styles(source)):
         return
     picture, *tables = style_blocks(found)
-    show_block(picture)
+    draw(picture)
     with unfold("The numbers, and how far judges agree", "more") as opened:
         if opened.open:
             for section in judge_section(board.ratings, board.by_judge, board.panel, board.consistency):
-                _show_all([*tables, *section.blocks[1:]])
+                draw(*tables, *section.blocks[1:])
 
 
 def disagreements(source: data.Source) -> None:
     """List what judge and people see most differently."""
-    st.header("Where judge and people disagree most", anchor=False)
-    comparisons, apart = data.people(source)
+    comparisons = _compared("Where judge and people disagree most", source)
     if not comparisons:
-        _say_how_to_get_people(source, apart)
         return
     known = [judge for judge in judges_of(comparisons) if judge.disagreements]
     if not known:
@@ -131,20 +134,24 @@ def disagreements(source: data.Source) -> None:
         return
     judge = _choose("list", known)
     st.caption("Read them before you blame the judge: some are people's errors.")
-    pages = ceil(len(judge.disagreements) / _PER_PAGE)
-    start = _PER_PAGE * (_page(pages, f"list-page-{judge.level}-{len(judge.disagreements)}") - 1) if pages > 1 else 0
-    part = judge.disagreements[start : start + _PER_PAGE]
     queries = {query_id: own.text for query_id, own in data.queries(source).items()}
-    show_table(disagreement_table(judge, part, queries, [_address(source, one, judge) for one in part]))
+    leads = [_address(source, one, judge) for one in judge.disagreements]
+    show_table(disagreement_table(judge, judge.disagreements, queries, leads))
 
 
-def _show_all(blocks: Sequence[Block]) -> None:
-    for block in blocks:
-        show_block(block)
+def _compared(title: str, source: data.Source) -> Sequence[Comparison]:
+    """Judges held against people under a heading; none, and how to get people's judgments, where there are none."""
+    st.header(title, anchor=False)
+    comparisons, apart = data.people(source)
+    if not comparisons:
+        _say_how_to_get_people(source, apart)
+    return comparisons
 
 
 def _say_how_to_get_people(source: data.Source, apart: Sequence[Level]) -> None:
-    pages = ", ".join(f"[{name}]({link('review', source, view=name)})" for name in ("vote", "label", "grade", "assess"))
+    pages = ", ".join(
+        f"[{name}]({link('review', source, view=name)})" for name in ("vote", "label", "grade", "assess", "check")
+    )
     found = "No person judged anything that a judge did"
     if apart:
         found = f"People judged {', '.join(apart)}, but nothing that a judge did"
@@ -163,38 +170,11 @@ def _choose(key: str, options: Sequence[JudgeAgainstPeople]) -> JudgeAgainstPeop
         note_unless(label, key, named.__contains__)
     else:
         options = [options[named.index(pick(label, named, key, width=420))]]
-    say_what_is_unknown()
     return options[0]
 
 
 def _width() -> float:
-    label = "Say how many labels an interval of this width needs"
-    note_unless(label, "width", _is_width)
-    say_what_is_unknown()
-    return st.number_input(
-        label,
-        min_value=_LEAST_WIDTH,
-        value=0.2,
-        step=0.01,
-        format="%.3f",
-        key="width",
-        bind="query-params",
-        width=420,
-    )
-
-
-def _is_width(asked: str) -> bool:
-    try:
-        return _LEAST_WIDTH <= float(asked) < math.inf
-    except ValueError:
-        return False
-
-
-def _page(pages: int, key: str) -> int:
-    """The page of the list; another list has another key, and begins with its first."""
-    note_unless("Page of the list", key, {str(page) for page in range(1, pages + 1)}.__contains__)
-    say_what_is_unknown()
-    return st.pagination(pages, key=key, bind="query-params")
+    return pick("Say how many labels an interval of this width needs", _WIDTHS, "width", width=420)
 
 
 def _address(source: data.Source, found: Disagreement, judge: JudgeAgainstPeople) -> str:
@@ -205,5 +185,5 @@ def _address(source: data.Source, found: Disagreement, judge: JudgeAgainstPeople
         for name in dict.fromkeys([judge.judge, *games.judges]):
             key = GameKey(found.query_id, first, second, name)
             if games.find(key) is not None:
-                return link("queries", source, view="games", game=address_of(key))
+                return to_game(source, key)
     return link("queries", source, query=found.query_id)

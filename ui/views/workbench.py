@@ -8,7 +8,8 @@ from typing import Final
 
 import streamlit as st
 
-from arena.boards.changes import ChangesBoard, State, compare
+from arena.boards.cache import rating_draws
+from arena.boards.changes import State, compare
 from arena.boards.coverage import AGENTS_ASKED, STAGES
 from arena.boards.history import HistoryBoard, history
 from arena.boards.runs import PlanBoard, agents_so_far, in_words, run_names, runs_table, stages_table
@@ -21,9 +22,9 @@ from arena.store.runs import Run
 from arena.store.wants import Progress
 from judges.errors import CAUSES, RagleagueError, StoreError
 from ui import data, editing, runs, text
-from ui.address import pick, say_what_is_unknown, unfold
+from ui.address import link, pick, unfold
 from ui.editing import Session
-from ui.show import show_block, show_table
+from ui.show import draw, show_table
 from ui.text import no_tournament, nothing, problem
 
 _EVERY_S: Final = 2.0
@@ -58,7 +59,7 @@ def show_runs(source: data.Source | None) -> None:
     if found:
         changed, every = st.columns(2)
         with every:
-            _show_all(found)
+            _show_all(source, found)
         if source is not None:
             with changed:
                 _show_changes(source, found)
@@ -72,14 +73,16 @@ def show_history(source: data.Source) -> None:
         return
     agents = [board.drawn, *(agent for agent in board.agents if agent != board.drawn)]
     agent = pick("Agent", agents, "agent", width=320)
-    say_what_is_unknown()
-    for block in HistoryBoard(board.moments, agent).sections()[0].blocks:
-        show_block(block)
+    draw(*HistoryBoard(board.moments, agent).sections()[0].blocks)
+
+
+_draws = data.judged(rating_draws, "Rating the games …")
 
 
 @data.derived("Reading the runs …")
 def _history(source: data.Source) -> HistoryBoard:
-    return history(runs.latest(source.location, source.tournament), data.board(source), data.dataset(source))
+    found = runs.latest(source.location, source.tournament)
+    return history(found, data.board(source), data.dataset(source), _draws(source))
 
 
 def _show_now(session: Session | None, name: str, found: list[Run]) -> None:
@@ -173,8 +176,7 @@ def _show_next(session: Session) -> None:
     if planned is None or planned_version != version:
         st.caption("Counts calls and estimates what they cost. Nothing is sent.")
         return
-    for block in PlanBoard(planned).sections()[0].blocks:
-        show_block(block)
+    draw(*PlanBoard(planned).sections()[0].blocks)
     again = st.toggle("Also ask again where a judge gave an unusable reply", key="runs-retry")
     st.button(
         "Start the run",
@@ -201,30 +203,27 @@ def _show_changes(source: data.Source, found: Sequence[Run]) -> None:
         st.caption("Nothing to compare yet: after another run, or with a second tournament, this says what changed.")
         return
     chosen = pick("Since", [*earlier, *others], "since", width=420)
-    say_what_is_unknown()
     run = earlier.get(chosen)
     other = data.Source(source.location, source.version, chosen)
     before = _state(other) if run is None else State(run.subject, run.standings)
-    for block in ChangesBoard(compare(before, _state(source))).sections()[0].blocks:
-        show_block(block)
+    draw(*compare(before, _state(source)).sections()[0].blocks)
 
 
 def _state(source: data.Source) -> State:
     return State(subject_of(data.settings(source), data.dataset(source)), standings_of(data.board(source)))
 
 
-def _show_all(found: list[Run]) -> None:
-    """Every run in a table; a click on one, or the field, shows its stages."""
+def _show_all(source: data.Source | None, found: list[Run]) -> None:
+    """Every run in a table, and the stages of one."""
     st.subheader("All runs", anchor=False)
     called = run_names(found)
     names = [called[run.run_id] for run in found]
 
-    def take(row: int) -> None:
-        st.session_state["run"] = names[row]
+    def leads(run: Run) -> str:
+        return "" if source is None else link("workbench", source, view="runs", run=called[run.run_id])
 
-    show_table(runs_table(found), choose=take)
-    run = found[names.index(pick("Run, or click its line above", names, "run", width=420))]
-    say_what_is_unknown()
+    show_table(runs_table(found, leads))
+    run = found[names.index(pick("Run", names, "run", width=420))]
     text.quiet(f"This run: {in_words(run)}.")
     with unfold("Stage by stage", "stages") as fold:
         if fold.open:

@@ -18,6 +18,7 @@ from arena.boards.calibration.methods import (
 )
 from arena.boards.calibration.people import (
     against_people,
+    alternative_json,
     among_people,
     coefficient_tables,
     difference_charts,
@@ -36,10 +37,9 @@ from arena.calibration.prediction_powered import labels_needed
 from arena.calibration.style import StyleEffect
 from arena.calibration.votes import Level
 from arena.present.blocks import Block, Board, Remarks, Section
-from arena.present.numbers import COUNT, FIGURE, POINTS, Number, counted
+from arena.present.numbers import COUNT, FIGURE, POINTS, counted
 from arena.present.picture import Look, of_table
-from arena.present.plain import flat, plain
-from arena.present.table import Column, Table
+from arena.present.table import Column, Table, flat, plain
 from retrieval_eval.stats.estimate import Estimate
 
 _THREE_WAYS: Final = (
@@ -56,7 +56,6 @@ _FIGURES: Final = (
     Column("labels_needed", "Labels needed", COUNT, "For an interval as narrow as was asked for."),
     Column("labels_alone", "Without judge", COUNT, "Labels for the same width, were there no judge."),
 )
-_DIFFERENCE: Final = Number(3, signed=True)
 _LOOKS: Final[Mapping[Look, str]] = {"blue": "corrected", "orange": "people", "grey": "judge"}
 _THREE: Final = "Corrected, by people alone and by the judge alone."
 
@@ -131,18 +130,18 @@ def _by_agent(found: CorrectedRatings) -> list[dict[str, Any]]:
 
 
 def _furthest_off(found: Estimates, judge: str) -> str:
-    """Which figure the judge gets most wrong."""
-    gaps, outside = {}, 0
+    gaps: dict[str, tuple[float, float]] = {}
+    outside = 0
     for name, figure in found.figures.items():
         alone, corrected = figure.judge.value, figure.corrected
         if alone is not None and corrected.value is not None:
-            gaps[name] = alone - corrected.value
+            gaps[name] = alone, corrected.value
             if corrected.low is not None and corrected.high is not None:
                 outside += not corrected.low <= alone <= corrected.high
     if not gaps:
         return "No figure can be corrected yet."
-    worst = max(gaps, key=lambda name: abs(gaps[name]))
-    said = f"{judge} is furthest off for {worst}: {_DIFFERENCE.write(gaps[worst])} against the corrected figure."
+    worst, (alone, right) = max(gaps.items(), key=lambda own: abs(own[1][0] - own[1][1]))
+    said = f"{judge} is furthest off for {worst}: {FIGURE.write(alone)}, corrected {FIGURE.write(right)}."
     if not outside:
         return f"{said} No figure of the judge lies outside the corrected interval."
     return f"{said} {outside:,} of {len(found.figures):,} figures of the judge lie outside the corrected interval."
@@ -253,6 +252,7 @@ class Calibration(Board):
         row = {key: value for key, value in judge_figures(judge).items() if key not in ("group", "level")}
         if judge.labels is not None:
             row |= {"scale": judge.labels.scale, "confusion": judge.labels.confusion}
+        row["alternative_test"] = alternative_json(judge.alternative)
         row["outside_scale"] = [{"value": value, "n": count} for value, count in judge.outside]
         row["disagreements"] = judge.disagreements
         if judge.differences is not None:

@@ -14,20 +14,10 @@ from arena.calibration.consensus import OrderHealth
 from arena.calibration.methods import MethodComparison
 from arena.calibration.style import StyleEffect
 from arena.present.blocks import Block, Remarks
-from arena.present.numbers import (
-    ALIGNED,
-    COUNT,
-    FIGURE,
-    MONEY,
-    PERCENT,
-    POINTS,
-    SIGNED,
-    Number,
-    with_interval,
-)
+from arena.present.numbers import ALIGNED, COUNT, FIGURE, MONEY, PERCENT, POINTS, SIGNED, Number, with_interval
 from arena.present.picture import Cell, Chart, Dot, Matrix, of_table
-from arena.present.plain import flat
-from arena.present.table import Column, Table
+from arena.present.table import Column, Table, flat
+from arena.stages import FURTHER
 
 Title: TypeAlias = Callable[[str], str]
 _METHODS: Final[Mapping[str, tuple[str, Number]]] = {
@@ -38,6 +28,7 @@ _METHODS: Final[Mapping[str, tuple[str, Number]]] = {
     "people": ("People's votes", POINTS),
     "criteria": ("Criteria", FIGURE),
     "criteria, people": ("People's grades", FIGURE),
+    **{name: (heading, FIGURE) for stage in FURTHER.values() for name, heading in stage.scores.items()},
 }
 """Headings, and how scores are written; those of retrieval are named by their measure."""
 _PAIRS: Final = (
@@ -148,13 +139,7 @@ def method_chart(
 ) -> Chart:
     """Agents by two ways of scoring; those whose places differ most are named first.
 
-    Args:
-        found: all ways.
-        across: one of them.
-        up: another.
-        ends: the interval of a way's score of an agent.
-        link: the address that an agent's dot leads to.
-        title_of: how a way of scoring is called.
+    ``ends`` gives the interval of a way's score of an agent, ``link`` the address that an agent's dot leads to.
     """
     ways = {way.method: way for way in found.methods}
     x, y = ways[across], ways[up]
@@ -200,7 +185,6 @@ def tau_matrix(found: MethodComparison, title_of: Title = method_title) -> Matri
 
 
 def _scores(found: MethodComparison) -> Table:
-    """Places and scores of all agents, by the first way of scoring first."""
     agents = {agent for way in found.methods for agent in way.scores}
     apart = {gap.agent: gap.worst - gap.best for gap in found.places}
 
@@ -229,7 +213,6 @@ def way_of(method: str) -> tuple[str, Number]:
 
 
 def _alike(found: MethodComparison) -> str:
-    """Which two ways of scoring agree most, and which least, by Kendall's tau."""
     ends = least_and_most_alike(found)
     if ends is None:
         return "No two ways of scoring tell agents apart."

@@ -11,7 +11,7 @@ from typing import Any, Final
 from arena.boards.agreement import COEFFICIENTS, WIDE, confusion, correlation_columns
 from arena.boards.findings import OUTCOMES, THINGS, Finding, findings, gain_from_ties, outside_scale
 from arena.boards.trust import ALPHA, PEOPLE, no_people
-from arena.calibration.comparison import Comparison, Disagreement, JudgeAgainstPeople
+from arena.calibration.comparison import PANEL, Comparison, Disagreement, JudgeAgainstPeople
 from arena.calibration.votes import Level
 from arena.people.files import SUPPORT
 from arena.present.blocks import Block, Check, Checks, Remarks, Status, settled
@@ -19,6 +19,7 @@ from arena.present.numbers import (
     ALIGNED,
     COUNT,
     FIGURE,
+    P_VALUE,
     PERCENT,
     SIGNED_2,
     clipped,
@@ -28,8 +29,10 @@ from arena.present.numbers import (
 )
 from arena.present.picture import Chart, Dot, Look, Whiskers, of_table
 from arena.present.picture import Level as Line
-from arena.present.plain import flat
-from arena.present.table import Column, Table
+from arena.present.table import Column, Table, flat
+from arena.ratings.games import Unit
+from arena.ratings.results import UNITS
+from retrieval_eval.stats.alternative import FEWEST, AlternativeTest
 from retrieval_eval.stats.bootstrap import FEW_QUERIES
 
 _MOST_NAMED: Final = 8
@@ -46,30 +49,36 @@ _AMONG: Final = (
     Column("alpha_ordinal", "Alpha, ordinal", FIGURE),
     Column("suspects", "Not above chance", COUNT, "People who agree with the others no more than chance would."),
 )
+_N: Final = Column("n", "Things", COUNT, "Judged by this judge and by people.")
+_VOTES: Final = Column("vote_agreement", "Agrees with a vote", PERCENT, interval=WIDE)
+_SAME: Final = Column("same", "Two people agree", PERCENT, "How often two people say the same of one thing.")
 _BIAS: Final = Column("bias", "Bias", SIGNED_2, "Mean of judge minus people; verdicts have none.", WIDE)
 _AGAINST: Final = (
     *_WHO,
-    Column("n", "Things", COUNT, "Judged by this judge and by people."),
+    _N,
     Column("coverage", "Coverage", PERCENT, "Of what people judged, how much the judge judged too."),
-    Column("vote_agreement", "Agrees with a vote", PERCENT, interval=WIDE),
+    _VOTES,
     Column("decided_vote_agreement", "Without ties", PERCENT, "The same where neither side calls a tie."),
-    Column("same", "Two people agree", PERCENT, "How often two people say the same of one thing."),
+    _SAME,
     Column("kappa", "Kappa", FIGURE, interval=WIDE),
     _BIAS,
 )
-_IN_SHORT: Final = (
-    *_WHO,
-    Column("n", "Things", COUNT, "Judged by this judge and by people."),
-    Column("vote_agreement", "Agrees with a vote", PERCENT, interval=WIDE),
-    Column("same", "Two people agree", PERCENT, "How often two people say the same of one thing."),
-    Column("kappa", "Kappa", FIGURE),
-)
+_IN_SHORT: Final = (*_WHO, _N, _VOTES, _SAME, Column("kappa", "Kappa", FIGURE))
 _DISAGREEMENTS: Final = (
     Column("query", "Query", link="link"),
     Column("item", "What"),
     Column("judge", "Judge"),
     Column("people", "People"),
     Column("agreed", "People who say so", ALIGNED),
+)
+_REPLACED: Final = (
+    Column("rater", "Person left out"),
+    Column("items", "Things", COUNT, "That this person, another one and the judge have judged."),
+    Column("clusters", "Queries", COUNT),
+    Column("advantage", "Judge as good", PERCENT, "Share on which the judge agrees with the others at least as well."),
+    Column("difference", "Person better", SIGNED_2, "Share that the person wins less share that the judge wins.", WIDE),
+    Column("p_value", "p, published", P_VALUE, "That the judge is worse by epsilon or more, things independent."),
+    Column("p_clustered", "p, by query", P_VALUE, "The same where things of one query depend on each other."),
 )
 _CORRELATIONS: Final = {"pearson": "Pearson", "spearman": "Spearman", "kendall": "Kendall's tau-b"}
 _LIMITS: Final = "About 95% of all differences lie between the limits of agreement."
@@ -200,7 +209,54 @@ def coefficient_tables(comparisons: Sequence[Comparison], whom: str) -> list[Tab
         known = [row for row in rows if any(column.value(row) is not None for column in columns)]
         if known:
             tables.append(Table(name, title.format(whom=whom), (*_WHO, *columns), known))
-    return tables + confusions(comparisons)
+    return [*tables, *alternative_table(judges_of(comparisons)), *confusions(comparisons)]
+
+
+def alternative_table(judges: Sequence[JudgeAgainstPeople], name: str = "alternative-test") -> list[Table]:
+    """The alternative annotator test, a line for each person left out; nothing where nobody can be."""
+    rows: list[dict[str, Any]] = []
+    notes = []
+    for judge in judges:
+        found = judge.alternative
+        if judge.judge == PANEL or not found.raters:
+            continue
+        rows += [{"judge": judge.named, **flat(own)} for own in found.raters]
+        notes.append(f"{judge.named}: {in_words(found, judge.unit)}")
+    columns = [Column("judge", "Judge"), *(_by_unit(column, judges) for column in _REPLACED)]
+    return [Table(name, "May the judge take a person's place?", columns, rows, notes)] if rows else []
+
+
+def _by_unit(column: Column, judges: Sequence[JudgeAgainstPeople]) -> Column:
+    """A column of what is by query, headed by what it is by."""
+    if all(judge.unit == "query" for judge in judges):
+        return column
+    heading = {"clusters": "Conversations", "p_clustered": "p, by conversation"}.get(column.key, column.heading)
+    return replace(column, heading=heading, meaning=column.meaning.replace("one query", "one conversation"))
+
+
+def in_words(found: AlternativeTest, unit: Unit = "query") -> str:
+    """What the test says, in a sentence."""
+    few = (
+        f" {counted(len(found.few), 'person', 'people')} left out, with fewer than {FEWEST} things."
+        if found.few
+        else ""
+    )
+    if found.winning_rate is None or found.winning_rate_clustered is None:
+        return f"nobody judged {FEWEST} things together with another person and the judge.{few}"
+    replaced = [round(share * len(found.raters)) for share in (found.winning_rate_clustered, found.winning_rate)]
+    said = (
+        f"it replaces {replaced[0]} of {counted(len(found.raters), 'person', 'people')} with epsilon "
+        f"{found.epsilon:g}, tests by {UNITS[unit][0]}; {replaced[1]} if things of one {UNITS[unit][0]} were "
+        "independent; the bar is half."
+    )
+    better = f"It agrees with the others at least as well as a person on {PERCENT.write(found.advantage)} of things."
+    return f"{said} {better}{few}"
+
+
+def alternative_json(found: AlternativeTest) -> dict[str, Any]:
+    """All of it for programs."""
+    verdicts = {"passed": found.passed, "passed_clustered": found.passed_clustered}
+    return flat(found) | verdicts | {"raters": [flat(own) for own in found.raters]}
 
 
 def confusions(comparisons: Sequence[Comparison]) -> list[Table]:
@@ -249,7 +305,6 @@ def judge_figures(judge: JudgeAgainstPeople) -> dict[str, Any]:
 
 
 def _rows(comparisons: Sequence[Comparison]) -> Iterator[dict[str, Any]]:
-    """Every judge, with what tables for people show besides."""
     for one in comparisons:
         for judge in one.judges.values():
             besides = {"what": one.what, "same": one.people.within.share, "coverage": judge.coverage}
@@ -283,7 +338,7 @@ def _remarks(one: Comparison) -> Iterator[str]:
         if beyond := outside_scale(judge):
             yield f"{label}{name}: {beyond}"
         if judge.queries < FEW_QUERIES:
-            yield f"{label}{name}: {counted(judge.queries, 'query', 'queries')} in common: intervals are rough"
+            yield f"{label}{name}: {counted(judge.queries, *UNITS[judge.unit])} in common: intervals are rough"
 
 
 _SUPPORT: Final = {value: label.value.replace("_", " ") for label, value in SUPPORT.items()}
@@ -357,7 +412,7 @@ def said_of(level: Level, found: Disagreement) -> tuple[str, str, str]:
     def worded(value: float) -> str:
         if level == "verdicts":
             return "a tie" if not value else f"{found.item[-2 if value > 0 else -1]} wins"
-        return _SUPPORT.get(value, f"{value:g}") if level == "nuggets" else f"{value:g}"
+        return _SUPPORT.get(value, f"{value:g}") if level in ("nuggets", "support") else f"{value:g}"
 
     votes = ", ".join(f"{rater}: {worded(vote)}" for rater, vote in sorted(found.votes.items()))
     return worded(found.judge), worded(found.people), votes

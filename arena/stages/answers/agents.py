@@ -14,7 +14,6 @@ from arena.store import sqlite_path
 from arena.store.agents import AgentQuery
 from judges.judge import Judge, Stop
 from judges.types import CallTrace, Query
-from retrieval_eval.agents.build import build_agents
 from retrieval_eval.agents.ranking import Corpus
 from retrieval_eval.agents.spec import AgentSpec, judges_of_agents, uses_corpus
 from retrieval_eval.agents.types import Agent
@@ -80,6 +79,8 @@ def open_agents(config: Config, stop: Stop | None = None, trace: Callable[[CallT
     Raises:
         InputError: one cannot be used, or the corpus cannot.
     """
+    from retrieval_eval.agents.build import build_agents
+
     specs = config.agents
     named = judges_of_agents(specs.values())
     if stop is None:

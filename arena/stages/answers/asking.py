@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from arena.config.whole import Config
 from arena.data.corpus import ReadCorpus
+from arena.data.dataset import Dataset
 from arena.data.files import load_files
 from arena.run.interrupts import run_to_end, stopping_on_signals
 from arena.run.ledger import Progress, StageSummary, failed
@@ -28,6 +29,7 @@ from arena.store.subjects import AnswerSubject
 from judges.errors import RETRIED_NEXT_RUN, InputError
 from judges.judge import Judge, Stop
 from judges.types import CallTrace, Query, Task
+from retrieval_eval.agents.build import require_messages
 from retrieval_eval.agents.spec import AgentSpec
 from retrieval_eval.agents.types import Agent, AgentFailure, Reply
 
@@ -61,6 +63,7 @@ class AgentSummary:
         cost_unknown: replies and failures of this run without a known cost.
         seconds: from the first question to the last reply.
         stopped: why it was asked nothing more, empty if it was.
+        problem: what the first failure of this run said.
     """
 
     wanted: int
@@ -72,6 +75,7 @@ class AgentSummary:
     cost_unknown: int = 0
     seconds: float = 0.0
     stopped: str = ""
+    problem: str = ""
 
     @property
     def failed(self) -> int:
@@ -125,6 +129,12 @@ class AgentsRun:
         )
 
     @property
+    def silent(self) -> list[str]:
+        """The agents without any answer, each with what its first failure said."""
+        without = [(name, own) for name, own in self.agents.items() if own.problem and not own.answered + own.known]
+        return [f"agent {name!r} answered nothing: {own.problem}" for name, own in without]
+
+    @property
     def answers(self) -> int:
         """How many there are now, from this run or earlier ones."""
         return sum(summary.answered + summary.known for summary in self.agents.values())
@@ -133,6 +143,7 @@ class AgentsRun:
 def run_agents(
     config: Config,
     progress: Progress,
+    data: Dataset | None = None,
     *,
     retry_failed: bool = False,
     trace: Callable[[CallTrace], None] | None = None,
@@ -145,6 +156,7 @@ def run_agents(
     Args:
         config: the tournament.
         progress: is told of every query.
+        data: in place of the files that the configuration names.
         retry_failed: also ask again what an agent would not answer.
         trace: is told of every call to a model.
         part_of: a run that goes on with other stages; else this is one by itself.
@@ -154,8 +166,10 @@ def run_agents(
         StoreError: the store cannot be written.
     """
     if not config.agents:
-        raise InputError("the configuration has no section 'agents'")
-    files = load_files(config)
+        raise InputError("the configuration has no section 'agents'; add it")
+    files = load_files(config) if data is None else data
+    if files.has_messages:
+        require_messages(config.agents)
     stop = Stop()
     opened = open_agents(config, stop, trace)
     require_fit(files, opened.declared)
@@ -175,6 +189,7 @@ def run_agents(
 async def _ask(source: Answers, progress: Progress, stop: Stop) -> AgentsRun:
     causes: defaultdict[str, Counter[str]] = defaultdict(Counter)
     seconds: dict[str, float] = {}
+    problems: dict[str, str] = {}
     started = time.perf_counter()
     stopped = asyncio.Event()
     for act in (stopped.set, *(agent.halt for agent in source.judges.values())):
@@ -182,7 +197,10 @@ async def _ask(source: Answers, progress: Progress, stop: Stop) -> AgentsRun:
 
     def settled(want: Wanted, result: Reply | Outcome) -> None:
         if failed(result):
-            causes[AnswerSubject.of(want).agent][result.cause or ""] += 1  # type: ignore[union-attr]
+            agent = AnswerSubject.of(want).agent
+            causes[agent][result.cause or ""] += 1  # type: ignore[union-attr]
+            if isinstance(result, AgentFailure):
+                problems.setdefault(agent, result.message)
 
     def ended(agent: str) -> None:
         seconds[agent] = time.perf_counter() - started
@@ -210,6 +228,7 @@ async def _ask(source: Answers, progress: Progress, stop: Stop) -> AgentsRun:
             stage.cost_unknown,
             seconds[name],
             source.judges[name].stopped,
+            problems.get(name, ""),
         )
     return AgentsRun(summaries, source.opened.declared, source.opened.corpus, interrupted=stopped.is_set())
 

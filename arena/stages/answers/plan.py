@@ -15,6 +15,7 @@ from arena.store import Store, missing
 from arena.store.agents import AgentQuery, AgentReplies
 from judges.spec import price_of
 from judges.types import Document
+from retrieval_eval.agents.build import require_messages
 from retrieval_eval.agents.spec import EXTRACTIVE, AgentSpec
 
 
@@ -48,12 +49,15 @@ def plan_agents(config: Config) -> tuple[list[PlannedAgent], Opened]:
     Raises:
         InputError: queries, corpus or agents cannot be used.
     """
-    opened = open_agents(config)
-    queries = list(load_files(config).queries.values())
+    data = load_files(config)
+    if data.has_messages:
+        require_messages(config.agents)
+    opened, queries = open_agents(config), list(data.queries.values())
     wanted = {agent.name: [agent.asked(query) for query in queries] for agent in opened.declared}
     outcomes = _outcomes(config, [asked for own in wanted.values() for asked in own])
     documents = () if opened.corpus is None else opened.corpus.documents
-    length = sum(len(query.text) for query in queries) / len(queries) if queries else 0.0
+    texts = [text for query in queries for text in (query.text, *(each.text for each in query.messages))]
+    length = sum(map(len, texts)) / len(queries) if queries else 0.0
     rows = []
     for name, asked in wanted.items():
         todo = len({each for each in asked if needs_call(outcomes.get(each), retry_failed=False)})

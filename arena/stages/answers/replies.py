@@ -99,7 +99,6 @@ def failures(store: Store, data: Dataset, settings: StoredSettings) -> list[tupl
 
 
 def _asked(agent: StoredAgent, query: Query) -> AgentQuery:
-    """A query to an agent as settings tell of it."""
     return AgentQuery.of(agent.identity, query, told_id=agent.told_id)
 
 
@@ -115,9 +114,7 @@ def require_fit(data: Dataset, agents: Iterable[Declared]) -> None:
     in_files = retrieving | {agent for _, agent in data.answers}
     for agent in agents:
         if agent.name in in_files:
-            raise InputError(
-                f"agents.{agent.name}: the files have answers or documents of an agent of this name already"
-            )
+            raise InputError(f"agents.{agent.name}: the data has answers or documents of an agent of this name already")
 
 
 def _replies(store: Store, agent: Declared, queries: Iterable[Query]) -> list[tuple[Query, AgentReply]]:

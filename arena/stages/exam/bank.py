@@ -7,14 +7,16 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import floor
+from pathlib import Path
 from typing import Any
 
 from arena.config.judging import ExamSection, GenerateSection
+from arena.data import safe_files
 from arena.data.dataset import Dataset
 from judges.errors import ConfigError, DataError
 from judges.types import Document, Query
 from retrieval_eval.data.tables import read_rows
-from retrieval_eval.exam.bank_files import read_bank
+from retrieval_eval.exam.bank_files import read_bank, write_bank
 from retrieval_eval.exam.grades import Rankings
 from retrieval_eval.exam.items import Bank, Item, QueryInfo
 from retrieval_eval.exam.passages import document_of, passages_of, passages_of_document
@@ -215,3 +217,37 @@ def _pieces(document: Document, most_words: int) -> tuple[Document, ...]:
         Document(piece.passage_id, piece.text, document.metadata)
         for piece in passages_of_document(document, most_words=most_words)
     )
+
+
+def save_bank(
+    path: Path, bank: Bank, *, folder: Path | None = None, seen: str | None = None, by: str = "", what: str = ""
+) -> Path | None:
+    """Write a bank, its secret items too.
+
+    Args:
+        path: of the file.
+        bank: what to write; items of an earlier version are never missing from it, only retired.
+        folder: where the file must be; anywhere when ``None``.
+        seen: ``safe_files.digest`` of the version that was edited; ``None`` for a file that is not there yet.
+        by: who edits.
+        what: they changed, in words.
+
+    Returns:
+        The earlier version in the file's history, if there is one.
+
+    Raises:
+        InputError: the file changed meanwhile, is there already, is outside the folder, or cannot be written.
+    """
+    inside = path.parent if folder is None else folder
+    return safe_files.save(path, lambda draft: _write(draft, path, bank), folder=inside, seen=seen, by=by, what=what)
+
+
+def _write(draft: Path, path: Path, bank: Bank) -> None:
+    """Write it and read it again: what a file of its kind cannot hold is not lost in silence."""
+    try:
+        write_bank(draft, bank, secret=True)
+        again = read_bank(draft)
+    except DataError as error:
+        raise DataError(path, error.problem, line=error.line, value=error.value) from error
+    if again.by_id != {item.item_id: replace(item, text=item.text.strip()) for item in bank.items}:
+        raise DataError(path, "cannot hold this bank; nothing was saved. Convert it with 'ragleague convert'")

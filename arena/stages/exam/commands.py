@@ -13,7 +13,7 @@ from arena.run.ledger import Progress, RunSummary
 from arena.stages.exam.stored import exam_study, stored_bank, stored_scores
 from arena.stages.exam.study import USUAL_LEVEL, ExamScores, Study
 from arena.store import Store
-from judges.errors import ConfigError, DataError, InputError
+from judges.errors import ConfigError, DataError, InputError, reason
 from judges.types import EXAM_TASKS, CallTrace, Task
 from retrieval_eval.data.rows import Cell
 from retrieval_eval.data.tables import read_rows, write_rows
@@ -50,11 +50,7 @@ class GradedExam:
 
 
 def generate(
-    config: Config,
-    progress: Progress,
-    *,
-    retry_failed: bool = False,
-    trace: Callable[[CallTrace], None] | None = None,
+    config: Config, progress: Progress, *, retry_failed: bool = False, trace: Callable[[CallTrace], None] | None = None
 ) -> tuple[RunSummary, Bank]:
     """Have the test bank written, as far as it is not yet, and return what there is of it.
 
@@ -70,11 +66,7 @@ def generate(
 
 
 def grade(
-    config: Config,
-    progress: Progress,
-    *,
-    retry_failed: bool = False,
-    trace: Callable[[CallTrace], None] | None = None,
+    config: Config, progress: Progress, *, retry_failed: bool = False, trace: Callable[[CallTrace], None] | None = None
 ) -> GradedExam:
     """Grade every passage of every answer, or of every document, against every item, as far as it is not done yet.
 
@@ -141,10 +133,7 @@ def import_workbench(file: Path, folder: Path, bank: Path | None, *, secret: boo
         InputError: the file is none of the workbench's graded ones, or the folder is not empty.
     """
     if not is_workbench(file):
-        raise DataError(
-            file,
-            "is not a graded file of the workbench",
-        )
+        raise DataError(file, "is not a graded file of the workbench")
     graded = read_graded(file)
     known = read_bank(bank) if bank is not None else None
     graded, left_out = graded.without(() if known is None or secret else known.secret_ids)
@@ -153,7 +142,7 @@ def import_workbench(file: Path, folder: Path, bank: Path | None, *, secret: boo
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise DataError(folder, f"cannot be made a folder: {error.strerror}") from error
+        raise DataError(folder, f"cannot be made a folder: {reason(error)}") from error
     if rows := list(_document_rows(graded)):
         write_rows(folder / "documents.csv", ("qid", "did", "document", "agent", "rank"), rows)
         yield Written(folder / "documents.csv", len(rows))

@@ -79,7 +79,6 @@ class ExamStage(TournamentStage):
         self.templates = self._loaded()
 
     def _loaded(self) -> dict[str, PromptTemplate]:
-        """By task and, of grading, type of item."""
         section, found = self.section, dict[str, PromptTemplate]()
         if (generate := section.generate) is not None:
             usual = "exam_nuggets" if generate.kind == "nugget" else "exam_questions"
@@ -121,7 +120,6 @@ class ExamStage(TournamentStage):
         return Release.all(self._graded(query_id, self.bank.active.get(query_id, ())))
 
     def _graded(self, query_id: str, items: Sequence[Item]) -> Iterator[Wanted]:
-        """Every passage of the query with every group of items."""
         groups = grouped(items, self.section.items_per_call, self._earlier.get(query_id, ()), self._items)
         for passage in self._material.passages.get(query_id, ()):
             for group in groups:

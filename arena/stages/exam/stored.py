@@ -16,7 +16,7 @@ from arena.store import Result, Store, Wanted
 from arena.store.subjects import FacetSubject, PassageSubject
 from judges.prompts.tasks import grades_of
 from judges.self_rating import is_answer, self_rating
-from judges.types import Judgment, Task
+from judges.types import Judgment, Task, conversations
 from retrieval_eval.exam.grades import Grade, Graded, Grader, checked_grade, make_grids
 from retrieval_eval.exam.items import Bank, Item
 from retrieval_eval.exam.passages import by_document
@@ -81,6 +81,7 @@ def exam_study(store: Store, tournament: str, outcomes: Outcomes | None = None) 
         section.texts,
         section.min_grade if rated else 1,
         (exam.bank or {}).get("version"),
+        conversations(data.queries.values()),
     )
 
 
@@ -117,8 +118,6 @@ def open_items(store: Store, tournament: str) -> frozenset[str]:
 
 
 class _Reader:
-    """Makes grades of judgments."""
-
     def __init__(self, read: Outcomes, how: Mapping[str, Combine], section: ExamSection, bank: Bank) -> None:
         self._read, self._how, self._section = read, how, section
         self._active = {item.item_id: item for items in bank.active.values() for item in items}

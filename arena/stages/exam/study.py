@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
@@ -13,11 +13,7 @@ import numpy as np
 
 from judges.errors import DataError, InputError
 from retrieval_eval.data.files import read_json
-from retrieval_eval.data.runs import read_rankings
 from retrieval_eval.data.tables import read_rows
-from retrieval_eval.data.trec import read_qrels
-from retrieval_eval.exam.bank_files import read_bank
-from retrieval_eval.exam.grade_files import read_graded
 from retrieval_eval.exam.grades import Grade, Graded, Grader, Grids, Labels, Rankings, make_grids
 from retrieval_eval.exam.items import Bank
 from retrieval_eval.exam.passages import by_document, origin_of
@@ -32,7 +28,7 @@ from retrieval_eval.exam.scores import (
     cover_scores,
     places,
 )
-from retrieval_eval.stats.bootstrap import Floats
+from retrieval_eval.stats.bootstrap import Clusters, Floats
 
 USUAL_LEVEL = 4
 """The grade from which the authors of 001 count an item as covered."""
@@ -58,6 +54,7 @@ class Study:
         unit: what was graded: passages of ``answers``, or retrieved ``documents``.
         min_grade: which of them is looked at first, where somebody said so.
         bank_version: of the whole bank, where ``bank`` has not all of its texts.
+        clusters: the conversations of the queries.
     """
 
     source: Graded
@@ -72,6 +69,7 @@ class Study:
     unit: Unit
     min_grade: int | None = None
     bank_version: str | None = None
+    clusters: Clusters = field(default_factory=dict)
 
     @property
     def version(self) -> str | None:
@@ -147,6 +145,11 @@ def load_study(
     Raises:
         InputError: a file is wrong, no grader or no item fits, or several graders do.
     """
+    from retrieval_eval.data.runs import read_rankings
+    from retrieval_eval.data.trec import read_qrels
+    from retrieval_eval.exam.bank_files import read_bank
+    from retrieval_eval.exam.grade_files import read_graded
+
     source = read_graded(file)
     graded = by_document(source)
     grader = graded.chosen(llm, prompt)
@@ -301,7 +304,7 @@ def exam_scores(
         official: places of the agents on another leaderboard.
     """
     grids = make_grids(study.grades, None, study.rankings) if workbench else study.grids
-    cover = cover_scores(grids, study.rankings, levels=study.levels, k=k)
+    cover = cover_scores(grids, study.rankings, levels=study.levels, k=k, clusters=study.clusters)
     means = cover_means(cover, cover.cover, study.usual_level, own_queries=workbench)
     return ExamScores(
         study, grids, cover, {agent: means[agent] for agent in _places(means)}, alpha, workbench, official

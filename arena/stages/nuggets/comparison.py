@@ -6,12 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from judges.errors import DataError, InputError
+from judges.types import Query, conversations
 from retrieval_eval.data.files import read_json
 from retrieval_eval.data.rows import Row, table_format
 from retrieval_eval.data.tables import read_columns, read_rows
@@ -19,6 +20,7 @@ from retrieval_eval.nuggets.files import read_assignments
 from retrieval_eval.nuggets.scores import COLUMNS, NUGGETIZER, Floats, score_table
 from retrieval_eval.nuggets.types import Assignment, Importance, Support
 from retrieval_eval.stats.agreement import LabelAgreement, label_agreement
+from retrieval_eval.stats.bootstrap import Clusters, units_of
 from retrieval_eval.stats.rank import RankCorrelation, correlate_runs, correlate_topics
 
 _FEWEST_RUNS = 3
@@ -83,6 +85,7 @@ class Comparison:
         pairs: answers scored in both; empty where a condition has no topics.
         nuggets: agreement on single nuggets, where both conditions hold assignments.
         left_out: runs with a score in one condition alone, as ``runs_a`` and ``runs_b``; topics likewise.
+        unit: what is drawn where topics are known.
     """
 
     correlation: RankCorrelation
@@ -91,17 +94,23 @@ class Comparison:
     pairs: tuple[Point, ...]
     nuggets: NuggetAgreement | None
     left_out: Mapping[str, Sequence[str]]
+    unit: Literal["query", "conversation"] = "query"
 
 
-def compare_conditions(first: Condition, second: Condition, samples: int = 1000, seed: int = 0) -> Comparison:
+def compare_conditions(
+    first: Condition, second: Condition, samples: int = 1000, seed: int = 0, asked: Mapping[str, Query] | None = None
+) -> Comparison:
     """Compare what both conditions score, over the runs and topics they have in common.
+
+    ``asked`` is the topic set; turns of one conversation are drawn together. Without it all topics count.
 
     Raises:
         InputError: fewer than three runs have a score in both, or topics are known on both sides and none is shared.
     """
     topics = None
     if first.topics is not None and second.topics is not None:
-        topics = tuple(sorted({*first.topics} & {*second.topics}))
+        known = {*first.topics} & {*second.topics}
+        topics = tuple(sorted(known if asked is None else known & {*asked}))
         if not topics:
             raise InputError(f"{first.path} and {second.path}: no topic is in both")
     common = sorted({*first.runs} & {*second.runs})
@@ -112,22 +121,28 @@ def compare_conditions(first: Condition, second: Condition, samples: int = 1000,
         found = f"{len(runs)} with a score in both, of {len(first.runs)} and {len(second.runs)}"
         raise InputError(f"{first.path} and {second.path}: an order needs {_FEWEST_RUNS} runs; there are {found}")
     a, b = a.chosen(runs, topics), b.chosen(runs, topics)
+    clusters = conversations((asked or {}).values())
     if topics is None:
         correlation = correlate_runs(a.scores, b.scores, samples, seed)
     else:
-        correlation = correlate_topics(a.scores, b.scores, a.answered & b.answered, samples, seed)
+        correlation = correlate_topics(
+            a.scores, b.scores, a.answered & b.answered, samples, seed, unit=units_of(topics, clusters)
+        )
     return Comparison(
         correlation,
         topics or (),
         _run_points(a, b),
         () if topics is None else _pair_points(a, b),
-        _nugget_agreement(a.assignments, b.assignments, samples, seed) if a.assignments and b.assignments else None,
+        _nugget_agreement(a.assignments, b.assignments, samples, seed, clusters)
+        if a.assignments and b.assignments
+        else None,
         {
             "runs_a": [run for run in first.runs if run not in runs],
             "runs_b": [run for run in second.runs if run not in runs],
             "topics_a": [topic for topic in first.topics or () if topics and topic not in topics],
             "topics_b": [topic for topic in second.topics or () if topics and topic not in topics],
         },
+        "conversation" if clusters else "query",
     )
 
 
@@ -163,7 +178,7 @@ def _pair_points(a: Condition, b: Condition) -> tuple[Point, ...]:
 
 
 def _nugget_agreement(
-    first: Sequence[Assignment], second: Sequence[Assignment], samples: int, seed: int
+    first: Sequence[Assignment], second: Sequence[Assignment], samples: int, seed: int, clusters: Clusters
 ) -> NuggetAgreement:
     importances = [_importances(own) for own in (first, second)]
     rated = [{key: label for key, label in own.items() if label is not None} for own in importances]
@@ -177,7 +192,11 @@ def _nugget_agreement(
         len(importances[1]) - shared,
         *(
             label_agreement(
-                *(_by_query(own, names) for own in both), scale=range(len(names)), samples=samples, seed=seed
+                *(_by_query(own, names) for own in both),
+                scale=range(len(names)),
+                samples=samples,
+                seed=seed,
+                clusters=clusters,
             )
             for both, names in zip(labels, SCALES.values(), strict=True)
         ),
@@ -197,7 +216,6 @@ def _as_strict(label: Support) -> Support:
 
 
 def _labels(assignments: Sequence[Assignment]) -> dict[tuple[str, ...], Support]:
-    """The labels that did not fail, by query, run and nugget."""
     return {
         (own.query_id, own.run, nugget.nugget_id): label
         for own in assignments
@@ -327,7 +345,6 @@ def _of_runs(path: Path, column: str, rows: Sequence[Row]) -> Condition:
 
 
 def _json_rows(path: Path, numbers: Sequence[str]) -> list[Row]:
-    """The runs of ``nuggets --format json``."""
     content = read_json(path)
     runs = content.get("runs") if isinstance(content, Mapping) else None
     if not isinstance(runs, Mapping) or not runs or not all(isinstance(own, Mapping) for own in runs.values()):
@@ -342,7 +359,6 @@ def _json_rows(path: Path, numbers: Sequence[str]) -> list[Row]:
 
 
 def _number(row: Row, name: str) -> float:
-    """A score or a length; NaN where there is none."""
     text = row.text(name).strip()
     try:
         number = float(text) if text else math.nan

@@ -52,7 +52,7 @@ def assignment_of_files(config: Config, nuggets: Path, answers: Sequence[Path]) 
     to_answers = section.assign.model_copy(update={"texts": ["answers"], "depth": None, "passage_prompt": None})
     chosen = NuggetsSection(judge=section.judge, bank=nuggets, assign=to_answers)
     others = dict.fromkeys(("synth", "retrieval", "pairwise", "criteria", "exam"))
-    return config.model_copy(update={**others, "agents": {}, "name": name, "nuggets": chosen}), data
+    return config.model_copy(update={**others, "agents": {}, "further": {}, "name": name, "nuggets": chosen}), data
 
 
 def read_cited(

@@ -88,11 +88,7 @@ def settled_nuggets(
 
 
 def settled_bank(
-    query_id: str,
-    query: str,
-    texts: Sequence[str],
-    labels: Sequence[Importance | None],
-    section: NuggetsSection,
+    query_id: str, query: str, texts: Sequence[str], labels: Sequence[Importance | None], section: NuggetsSection
 ) -> NuggetBank:
     """The same as a bank."""
     settled = settled_nuggets(texts, labels, section)

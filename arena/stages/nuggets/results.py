@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from arena.config.judging import NuggetsSection
 from arena.config.stored import StoredSettings
-from arena.run.queue import to_be_asked
 from arena.stages.nuggets.lists import (
     depth_of,
     importances_of,
@@ -20,9 +19,10 @@ from arena.stages.nuggets.lists import (
 )
 from arena.store import Result, Store, Wanted
 from arena.store.subjects import AssignmentSubject, NuggetSubject, TurnSubject
-from judges.types import JudgeFailure, Judgment, Query, Task
+from judges.types import JudgeFailure, Judgment, Query, Task, conversations
 from retrieval_eval.nuggets.scores import RunScores, ScoreTable, score_runs, score_table
 from retrieval_eval.nuggets.types import Assignment, NuggetBank, Support, count_words, make_nuggets
+from retrieval_eval.stats.bootstrap import ALONE, Clusters
 
 NO_DOCUMENT = "no document with a label that counts"
 NOT_IN_BANK = "no nuggets in the bank"
@@ -42,6 +42,7 @@ class NuggetResults:
         passages: likewise, by query and document, where documents are.
         retrieved: what each agent's documents state together, see ``documents.recalled``.
         depth: how many of them count.
+        clusters: the conversations of the queries.
     """
 
     banks: Mapping[str, NuggetBank]
@@ -50,6 +51,7 @@ class NuggetResults:
     passages: Mapping[tuple[str, str], Assignment]
     retrieved: Sequence[Assignment]
     depth: int
+    clusters: Clusters = field(default_factory=dict)
 
     @property
     def finished(self) -> bool:
@@ -90,6 +92,7 @@ def nugget_results(store: Store, tournament: str) -> NuggetResults | None:
         passages,
         recalled(data, section.assign, banks, passages) if passages else [],
         depth_of(section.assign),
+        conversations(data.queries.values()),
     )
 
 
@@ -184,6 +187,8 @@ class _Turns:
 
 
 def _turns(store: Store, tournament: str, section: NuggetsSection) -> _Turns:
+    from arena.run.queue import to_be_asked
+
     labels = store.outcomes(tournament, Task.RELEVANCE) if section.create is not None else []
     unlabelled = frozenset(want.query_id for want, result in labels if to_be_asked(result))
     turns = _by_query(store.outcomes(tournament, Task.NUGGETS))
@@ -202,7 +207,6 @@ def _bank(query: Query, turns: Outcomes, labels: Outcomes, section: NuggetsSecti
 
 
 def _labels_by_text(outcomes: Outcomes) -> dict[tuple[str, str], dict[int, Support]]:
-    """By query and agent or document, the label of each nugget by its place, counted from 1."""
     found: defaultdict[tuple[str, str], dict[int, Support]] = defaultdict(dict)
     for want, result in outcomes:
         if isinstance(result, Judgment):
@@ -250,11 +254,11 @@ class NuggetBoard:
     without: Mapping[str, str]
 
 
-def scored(table: ScoreTable, samples: int, seed: int) -> Scored:
+def scored(table: ScoreTable, samples: int, seed: int, clusters: Clusters = ALONE) -> Scored:
     """Score every run; see ``run_scores.score_runs`` for the intervals."""
     partial = bool(table.counts[..., 1].any()) or not table.counts[..., :3].any()
     return Scored(
-        score_runs(table, samples, seed),
+        score_runs(table, samples, seed, clusters),
         len(table.topics),
         table.unjudged_topics,
         table.differing_topics,
@@ -273,7 +277,7 @@ def nugget_board(results: NuggetResults, samples: int, seed: int) -> NuggetBoard
     """
 
     def of(assignments: Sequence[Assignment]) -> Scored:
-        return scored(score_table(assignments, list(results.banks)), samples, seed)
+        return scored(score_table(assignments, list(results.banks)), samples, seed, results.clusters)
 
     return NuggetBoard(of(results.assignments), of(results.retrieved), results.depth, results.without)
 

@@ -10,8 +10,7 @@ from pydantic import BaseModel, model_validator
 from arena.config.synth import SynthSection
 from arena.config.whole import Config, StoreName, load_config
 from judges.errors import ConfigError
-from judges.mistakes import nearest
-from judges.sections import Section, TournamentName, load_section
+from judges.sections import Section, TournamentName, load_section, nearest
 from judges.spec import JudgeSpec
 
 
@@ -47,7 +46,7 @@ def of_tournament(config: Config) -> SynthConfig:
         ConfigError: it says nothing.
     """
     if config.synth is None:
-        raise ConfigError(f"{config.name}: the configuration has no section 'synth'")
+        raise ConfigError(f"{config.name}: the configuration has no section 'synth'; add it")
     return SynthConfig(name=config.name, store=config.store, judges=config.judges, synth=config.synth)
 
 

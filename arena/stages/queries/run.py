@@ -19,9 +19,17 @@ from arena.run.interrupts import run_to_end, stopping_on_signals
 from arena.run.ledger import Progress, RunSummary, judge_summary, stopped_lines
 from arena.run.queue import Lookup, Queue
 from arena.run.recorder import Recorder
-from arena.stages.queries.candidates import by_quota, drawn
+from arena.stages.queries.candidates import (
+    Written,
+    by_quota,
+    drawn,
+    read_examples,
+    read_reviewed,
+    write_queries,
+    write_review,
+    written,
+)
 from arena.stages.queries.config import SynthConfig
-from arena.stages.queries.files import Written, read_examples, read_reviewed, write_queries, write_review, written
 from arena.stages.queries.stage import QueriesStage
 from arena.store import Result, Store, Wanted
 from arena.store.runners import Runner
@@ -121,7 +129,7 @@ def synthesise(
     Args:
         config: what to make of which documents.
         progress: is told of every passage and every query that is asked about.
-        retry_failed: also ask again where replies stayed outside their contract.
+        retry_failed: ask again about all failures, also refused or unusable replies.
         trace: is told of every call.
         part_of: a tournament's run that goes on with other stages.
 
@@ -173,7 +181,6 @@ def _ask(
     trace: Callable[[CallTrace], None] | None,
     part_of: Recorder | None,
 ) -> RunSummary:
-    """Have queries written and checked, as far as the store does not know them yet."""
     config, stop = stage.config, Stop()
     wants = stage.wants()
     stage.prompt(wants[0])  # a template that fails does so before anything is sent
@@ -310,7 +317,6 @@ def _stems(texts: Sequence[str]) -> list[frozenset[str]]:
 
 
 def _nearest(stems: frozenset[str], others: Sequence[frozenset[str]]) -> float:
-    """The greatest Jaccard index with one of the others; 0 for a text without any word."""
     return max((len(stems & other) / len(stems | other) for other in others if stems | other), default=0.0)
 
 

@@ -9,9 +9,16 @@ from typing import Any
 from arena.data.corpus import Reading, read_passages
 from arena.run.planner import PlannedCalls, Planner
 from arena.stages.base import Release, Stage
-from arena.stages.queries.candidates import Candidate, candidate, drawn, filtered, sampled_passages, to_be_checked
+from arena.stages.queries.candidates import (
+    Candidate,
+    candidate,
+    drawn,
+    filtered,
+    read_examples,
+    sampled_passages,
+    to_be_checked,
+)
 from arena.stages.queries.config import SynthConfig
-from arena.stages.queries.files import read_examples
 from arena.store import Result, Store, Wanted, missing
 from arena.store.subjects import DocumentSubject, SourceSubject
 from judges.prompts import load_prompt
@@ -135,7 +142,6 @@ class QueriesStage(Stage):
 
 
 def _answers(result: Result | None) -> bool | None:
-    """Whether a passage answers a query, ``None`` where that is not known."""
     return result.outcome == 1 if isinstance(result, Judgment) else None
 
 

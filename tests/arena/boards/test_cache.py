@@ -19,8 +19,10 @@ import pytest
 from arena.boards import cache as kept
 from arena.boards.cache import cached_games, cached_leaderboard, read, written
 from arena.boards.results import Leaderboard, leaderboard
+from arena.calibration.comparison import Settings
 from arena.config.whole import load_config
 from arena.data.games import read_games
+from arena.people.calibrate import calibrate_tournament
 from arena.ratings.games import GameVerdict
 from arena.ratings.panel import panel_ratings
 from arena.run.tournament import run
@@ -29,7 +31,7 @@ from arena.store.annotations import Annotation, Annotations, Kind
 from judges.errors import StoreError
 from judges.types import JudgeFailure, Task, Verdict
 from tests.golden.worlds import write_whole
-from tests.support.sample_store import write_store
+from tests.support.sample_store import in_conversations, write_store
 
 
 @pytest.fixture
@@ -109,6 +111,17 @@ def test_beginning_again_with_nothing_new_leaves_it(store: Store, monkeypatch: p
         cached_leaderboard(store, "sample")
 
 
+def test_a_new_column_of_conversations_takes_it_away(store: Store) -> None:
+    before = cached_leaderboard(store, "sample", below_coverage=True).ratings
+    in_conversations(store, "sample", 3)
+    after = cached_leaderboard(store, "sample", below_coverage=True).ratings
+    assert before is not None
+    assert after is not None
+    assert (before.unit, after.unit) == ("query", "conversation")
+    assert after.units == -(-before.units // 3)
+    assert [row.bt for row in after.agents] == [row.bt for row in before.agents]
+
+
 def test_figures_of_another_version_or_damaged_ones_are_made_anew(store: Store, tmp_path: Path) -> None:
     fresh = repr(cached_leaderboard(store, "sample"))
     for change in ("UPDATE figures SET made_by = 'ragleague 0'", "UPDATE figures SET content = CAST('{}' AS BLOB)"):
@@ -148,18 +161,19 @@ def test_arrays_come_back_as_they_were_and_what_is_shared_stays_shared() -> None
 
 def test_whoever_changes_a_figure_raises_the_number_that_keeps_old_ones_away(whole: Path, store: Store) -> None:
     with closing(Store.open(str(whole))) as judged:
-        boards = [leaderboard(judged, "whole"), leaderboard(store, "sample", below_coverage=True)]
+        boards: list[Any] = [leaderboard(judged, "whole"), leaderboard(store, "sample", below_coverage=True)]
+        boards += [calibrate_tournament(own, name, Settings()) for own, name in ((judged, "whole"), (store, "sample"))]
     figures = sorted({figure for board in boards for figure in _figures(json.loads(zlib.decompress(written(board))))})
     digest = hashlib.sha256(json.dumps(figures).encode()).hexdigest()[:16]
-    assert (kept.FIGURES, digest) == (4, "4276e6868fa13da0"), "raise arena.boards.cache.FIGURES, and write both here"
+    assert (kept.FIGURES, digest) == (7, "5778c8c16963c361"), "raise arena.boards.cache.FIGURES, and write both here"
 
 
 def _figures(written: Any) -> Iterator[float]:
-    """The fractions that a value holds, to six digits, since the last ones differ from machine to machine."""
+    """The fractions that a value holds, to six digits, and none next to 0: what is left differs between machines."""
     if isinstance(written, float):
-        yield float(f"{written:.6g}")
+        yield float(f"{written:.6g}") if abs(written) > 1e-9 else 0.0
     elif isinstance(written, list) and written[:2] == ["array", "<f8"]:
-        yield from (float(f"{value:.6g}") for value in np.frombuffer(base64.b64decode(written[-1])).tolist())
+        yield from _figures(np.frombuffer(base64.b64decode(written[-1])).tolist())
     elif isinstance(written, list):
         yield from (figure for one in written for figure in _figures(one))
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from arena.boards.cache import rating_draws
 from arena.boards.changes import Difference, SettingChange, State, compare
 from arena.boards.results import leaderboard
 from arena.config.ratings import RatingsSection
@@ -33,11 +34,11 @@ def test_a_run_is_kept_with_what_it_came_to_and_its_leaderboard(tmp_path: Path, 
     run(config)
     with closing(Store.open(config.store)) as store:
         second, first = Runs(store, "small").all()
-        board = leaderboard(store)
+        board, drawn = leaderboard(store), rating_draws(store, "small")
     assert (first.state, second.state) == ("complete", "complete")
     assert first.stages["pairwise"]["judged"] + first.stages["pairwise"]["known"] == 12
     assert second.stages["pairwise"]["known"] == 12
-    assert first.standings == standings_of(board)
+    assert first.standings == standings_of(board, drawn)
     assert second.standings == [], "nobody rated after the second"
     assert first.subject == second.subject
     assert first.subject["agents"] == ["x", "y", "z"]

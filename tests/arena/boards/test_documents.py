@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from arena.boards.documents import RetrievalBoard, retrieval_board
-from arena.boards.results import leaderboard
+from arena.boards.documents import RetrievalBoard, Source, retrieval_board
+from arena.boards.retrieval import Retrieval
 from arena.config.stored import StoredSettings
-from arena.config.whole import load_config
 from arena.data.dataset import Dataset
 from arena.data.files import with_qrels
-from arena.store import Result, Store, Wanted
+from arena.store import Result, Wanted
 from judges.errors import DataError, InputError
 from judges.types import Answer, Document, JudgeFailure, Judgment, Query, Retrieved, Task
 from tests.support.llm_server import LLMServer
@@ -64,14 +63,10 @@ def board(*labels: tuple[Wanted, Result | None], qrels: Any = None, **settings: 
     return found
 
 
-def test_every_agent_that_retrieved_is_scored_and_what_it_lacks_is_counted() -> None:
-    scores = board(*LABELS, measures=["RR@5"]).scores["judge"]
-    assert scores.topics == ("q1", "q2")
-    assert scores.agents["good"].per_query == {"RR@5": (1.0, 0.0), "Judged@5": (1.0, 0.0)}
-    assert scores.agents["bad"].per_query["RR@5"] == (0.5, 0.5)
-    assert (scores.agents["good"].missing, scores.agents["bad"].missing) == (("q2",), ())
-    assert board(*LABELS).without_documents == ("shy",)
-    assert board(*LABELS).queries == 3
+def per_query(found: RetrievalBoard, source: Source, agent: str, measure: str) -> tuple[float | None, ...]:
+    metrics = found.scores[source].metrics
+    values = metrics.of_measure(measure)[metrics.runs.index(agent)].tolist()
+    return tuple(None if math.isnan(value) else value for value in values)
 
 
 def test_a_query_on_which_an_agent_failed_is_in_none_of_its_scores() -> None:
@@ -85,11 +80,12 @@ def test_a_query_on_which_an_agent_failed_is_in_none_of_its_scores() -> None:
     failed = replace(whole, answers=answers, retrieved=retrieved, qrels=people)
     found = retrieval_board(failed, LABELS, settings)
     assert found is not None
-    scores = found.scores["judge"].agents
-    assert {agent: own.measures["RR@5"].value for agent, own in scores.items()} == {"bad": 0.5, "good": 0.5}
-    assert (scores["bad"].per_query["RR@5"], scores["good"].per_query["RR@5"]) == ((0.5, None), (1.0, 0.0))
-    assert [(own.unanswered, own.missing) for own in (scores["bad"], scores["good"])] == [(("q2",), ()), ((), ("q2",))]
-    assert scores["bad"].measures["RR@5"].low is None, "one query shows nothing of how scores vary"
+    scores = found.scores["judge"]
+    assert {agent: own["RR@5"].value for agent, own in scores.measures.items()} == {"bad": 0.5, "good": 0.5}
+    assert [per_query(found, "judge", agent, "RR@5") for agent in ("bad", "good")] == [(0.5, None), (1.0, 0.0)]
+    bad, good = (scores.metrics.coverage[agent] for agent in ("bad", "good"))
+    assert [(own.unasked, own.missing) for own in (bad, good)] == [(("q2",), ()), ((), ("q2",))]
+    assert scores.measures["bad"]["RR@5"].low is None, "one query shows nothing of how scores vary"
     assert found.rankings["RR@5"].swapped == ()
     assert found.failing
 
@@ -97,7 +93,7 @@ def test_a_query_on_which_an_agent_failed_is_in_none_of_its_scores() -> None:
 def test_a_failed_judgment_is_unjudged_and_not_irrelevant() -> None:
     """Were it a label 0, all would be judged and the mean of ``bad`` would be taken over four."""
     found = board(*LABELS[:3], said("contract", query="q2", doc="d2"), measures=["Judged@5"])
-    assert found.scores["judge"].agents["bad"].per_query["Judged@5"] == (1.0, 0.5)
+    assert per_query(found, "judge", "bad", "Judged@5") == (1.0, 0.5)
     mean = found.mean_labels["bad"]
     assert (mean.mean, mean.judged, mean.of) == (1.0, 3, 4)
     assert (found.distributions["bad"].counts, found.distributions["bad"].failed) == ({0: 1, 1: 1, 2: 1}, 1)
@@ -113,14 +109,14 @@ def test_without_any_label_there_are_no_scores_and_no_error() -> None:
 
 def test_depth_cuts_what_an_agent_retrieved() -> None:
     found = board(said(0, doc="d2"), said(0, query="q2", doc="d2"), said(1), depth=1, measures=["RR@5"])
-    assert found.scores["judge"].agents["bad"].per_query["RR@5"] == (0.0, 0.0)
+    assert per_query(found, "judge", "bad", "RR@5") == (0.0, 0.0)
 
 
 def test_people_s_labels_stand_beside_the_judge_s() -> None:
     people = {"q1": {"d1": 0, "d2": 2, "nobody's": 1}, "q2": {"d1": 1}}
     found = board(*LABELS, qrels=people, measures=["RR@5"])
     assert list(found.scores) == ["judge", "people"]
-    assert found.scores["people"].agents["good"].per_query["RR@5"] == (0.5, 0.0)
+    assert per_query(found, "people", "good", "RR@5") == (0.5, 0.0)
     assert found.agreement is not None
     assert (found.agreement.n, found.agreement.first_only, found.agreement.second_only) == (3, 1, 1)
     assert found.agreement.confusion == ((0, 0, 1), (0, 1, 0), (1, 0, 0))
@@ -139,7 +135,8 @@ def test_people_s_labels_alone_score_agents_too() -> None:
 def test_people_s_labels_of_passages_of_answers_are_no_documents_that_somebody_missed() -> None:
     documents = {"q1": {"d1": 1, "d2": 0}, "q2": {"d2": 1}}
     with_passages = {"q1": {**documents["q1"], "q1/good#1": 3}, "q2": documents["q2"], "q3": {"q3/shy#1": 1}}
-    assert board(*LABELS, qrels=with_passages) == board(*LABELS, qrels=documents)
+    one, other = (Retrieval(board(*LABELS, qrels=own)).json() for own in (with_passages, documents))
+    assert one == other
     assert retrieval_board(data({"q1": {"q1/good#1": 3}}), [], StoredSettings(SETTINGS)) is None
     of_a_document = {"q1": {**documents["q1"], "q9/good#1": 3}, "q2": documents["q2"]}
     assert board(*LABELS, qrels=of_a_document) != board(*LABELS, qrels=documents)
@@ -197,73 +194,3 @@ def test_people_s_labels_of_several_files_are_one_set_and_change_the_data(tmp_pa
     labelled = with_qrels(data(), [tmp_path / "a", tmp_path / "b"])
     assert labelled.qrels == {"q1": {"nobody": 2}, "q2": {"d1": 1}}
     assert labelled.digest() != data().digest()
-
-
-CONFIG = """
-name: cran
-store: {folder}/cran.db
-data:
-  queries: {folder}/queries.tsv
-  runs: [{data}/runs/bm25.run, {data}/runs/lm_dirichlet.run, {data}/runs/bm25_title.run]
-  corpus: {data}/documents.jsonl
-  qrels: {data}/qrels.txt
-judges: {{word: {{provider: lexical}}}}
-retrieval: {{judge: word, depth: 10}}
-ratings: {{seed: 0}}
-"""
-
-
-@pytest.fixture(scope="module")
-def cranfield(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Twelve queries of Cranfield, three runs, their corpus, and people's labels; judged by the lexical baseline."""
-    folder = tmp_path_factory.mktemp("cran")
-    source = shared / "data" / "cranfield"
-    lines = (source / "queries.tsv").read_text(encoding="utf-8").splitlines()[:12]
-    topics = [f"{line.split(chr(9))[0]}\t{line.split(chr(9))[-1]}\n" for line in lines]
-    (folder / "queries.tsv").write_text("".join(topics), encoding="utf-8")
-    (folder / "cran.yaml").write_text(CONFIG.format(folder=folder, data=source), encoding="utf-8")
-    assert run_quietly(load_config(folder / "cran.yaml")).complete
-    return folder
-
-
-def test_scores_are_those_of_metrics_on_the_exported_qrels(cli: Any, cranfield: Path, shared: Path) -> None:
-    runs = [shared / "data/cranfield/runs" / f"{name}.run" for name in ("bm25", "lm_dirichlet", "bm25_title")]
-    assert cli("export", cranfield / "cran.yaml", cranfield / "judge.qrels", "--what", "qrels").status == 0
-    told = json.loads(cli("leaderboard", cranfield / "cran.yaml", "--format", "json").out)["retrieval"]
-    measures = [part for name in told["measures"] for part in ("--measure", name)]
-    asked = ("metrics", "--qrels", cranfield / "judge.qrels", "--run", *runs, *measures, "--format", "json")
-    own = json.loads(cli(*asked).out)["qrels"]["judge"]
-    assert told["scores"]["judge"]["topics"] == own["topics"] == 12
-    for run, found in told["scores"]["judge"]["agents"].items():
-        for measure, estimate in found["measures"].items():
-            assert estimate["value"] == pytest.approx(own["runs"][run][measure], abs=1e-6), (run, measure)
-            assert [estimate["low"], estimate["high"]] == pytest.approx(own["intervals"][run][measure], abs=1e-6)
-    people = [
-        line for line in (shared / "data/cranfield/qrels.txt").read_text().splitlines() if int(line.split()[0]) <= 12
-    ]
-    (cranfield / "people.qrels").write_text("\n".join(people) + "\n", encoding="utf-8")
-    asked = (
-        "metrics",
-        "--qrels",
-        cranfield / "people.qrels",
-        "--run",
-        *runs,
-        "--measure",
-        "nDCG@10",
-        "--format",
-        "json",
-    )
-    own = json.loads(cli(*asked).out)["qrels"]["people"]
-    for run, found in told["scores"]["people"]["agents"].items():
-        assert found["measures"]["nDCG@10"]["value"] == pytest.approx(own["runs"][run]["nDCG@10"], abs=1e-6)
-    agreement = ("calibrate", cranfield / "judge.qrels", "--people", cranfield / "people.qrels", "--format", "json")
-    sets = json.loads(cli(*agreement).out)["sets"]["judge"]
-    assert {name: told["agreement"][name] for name in ("n", "kappa", "kappa_quadratic", "alpha", "confusion")} == {
-        name: sets[name] for name in ("n", "kappa", "kappa_quadratic", "alpha", "confusion")
-    }
-
-
-def test_a_store_gives_the_same_board_every_time(cranfield: Path) -> None:
-    store = Store.open(str(cranfield / "cran.db"))
-    assert leaderboard(store).retrieval == leaderboard(store).retrieval
-    store.close()

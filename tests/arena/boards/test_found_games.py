@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -18,7 +17,6 @@ from scipy.stats import binomtest
 from arena.boards.cache import cached_games
 from arena.boards.games import (
     GameFilter,
-    GameRecord,
     address_of,
     documents_of,
     flag,
@@ -30,14 +28,14 @@ from arena.boards.games import (
     verdicts_table,
 )
 from arena.boards.queries import label_of_query, queries_meant
-from arena.boards.results import game_verdicts, leaderboard
+from arena.boards.results import game_verdicts
 from arena.config.stored import StoredSettings
 from arena.config.whole import Config
 from arena.data.games import GameKey
 from arena.people.opinions import current_annotations
 from arena.ratings.games import Games, tabulate
 from arena.ratings.pairs import sign_tests
-from arena.ratings.rate import RatingSettings
+from arena.ratings.results import RatingSettings
 from arena.stages.tournament import TournamentStages
 from arena.store import IDENTICAL, Result, Store, Wanted
 from arena.store.annotations import Annotations
@@ -179,77 +177,6 @@ def test_a_query_is_asked_for_by_its_id_its_label_in_a_link_or_words_of_it(words
         "q2": "Who may work from home?",
     }
     assert queries_meant(words, {query_id: Query(query_id, own) for query_id, own in texts.items()}) == meant
-
-
-def game(first: str | None, second: str | None, how: Any = "tie") -> GameRecord:
-    """The game of x and y whose verdicts, with x shown first and with y shown first, are these."""
-    outcomes: list[tuple[Wanted, Result | None]] = []
-    for order, verdict in (("ab", first), ("ba", second)):
-        result = None if verdict is None else Judgment(f"{order}{verdict}", verdict, "", "", "m")
-        outcomes.append((Wanted(Task.PAIRWISE, "j", "q", "x", "y", order), result))
-    (record,) = game_records(outcomes, how)
-    return record
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "winner", "score", "disagree"),
-    [
-        ("A", "B", "x", 1.0, False),
-        ("B", "A", "y", 0.0, False),
-        ("A", "A", None, 0.5, True),
-        ("A", "TIE", None, 0.5, True),
-        ("TIE", "TIE", None, 0.5, False),
-        ("A", None, "x", 1.0, False),
-        (None, "A", "y", 0.0, False),
-        (None, None, None, None, False),
-    ],
-)
-def test_two_orders_make_one_game(
-    first: str | None, second: str | None, winner: str | None, score: float | None, disagree: bool
-) -> None:
-    record = game(first, second)
-    assert (record.winner, record.score, record.orders_disagree) == (winner, score, disagree)
-
-
-def test_a_win_and_a_tie_is_settled_as_the_tournament_says() -> None:
-    assert game("A", "TIE", "win").winner == "x"
-
-
-def test_a_failure_is_no_verdict() -> None:
-    wants = [Wanted(Task.PAIRWISE, "j", "q", "x", "y", order) for order in ("ab", "ba")]
-    (record,) = game_records([(want, JudgeFailure("i", "timeout", "late")) for want in wants], "tie")
-    assert record.score is None
-
-
-def test_the_first_agent_named_need_not_come_first_in_the_alphabet() -> None:
-    want = Wanted(Task.PAIRWISE, "j", "q", "zebra", "ant", "ab")
-    (record,) = game_records([(want, Judgment("i", "A", "", "", "m"))], "tie")
-    assert (record.agent_a, record.winner) == ("zebra", "zebra")
-
-
-def test_judges_of_one_pair_are_games_of_their_own() -> None:
-    wants = [
-        (Wanted(Task.PAIRWISE, judge, "q", "x", "y", "ab"), verdict) for judge, verdict in (("j", "A"), ("k", "B"))
-    ]
-    records = game_records([(want, Judgment(f"i{verdict}", verdict, "", "", "m")) for want, verdict in wants], "tie")
-    assert [(record.judge, record.winner) for record in records] == [("j", "x"), ("k", "y")]
-    assert len({record.key for record in records}) == 2
-
-
-def test_games_add_up_to_the_leaderboard(tmp_path: Path) -> None:
-    path = write_store(tmp_path / "s.db", unasked=3, failed=4)
-    with closing(Store.open(str(path))) as store:
-        board, records = leaderboard(store), game_records(store.outcomes("sample", Task.PAIRWISE), "tie")
-    assert board.ratings is not None
-    wins = Counter(record.winner for record in records)
-    assert {row.agent: wins[row.agent] for row in board.ratings.agents} == {
-        row.agent: row.wins for row in board.ratings.agents
-    }
-    health = board.ratings.judge_health
-    assert health is not None
-    assert health.order_agreement.value is not None
-    disagree = sum(record.orders_disagree for record in records)
-    assert disagree == round((1 - health.order_agreement.value) * health.both_orders)
 
 
 @pytest.mark.parametrize("threshold", [0, 1, 2])

@@ -13,9 +13,9 @@ from arena.boards.gate import Comparison, compare
 from arena.store import Store
 from arena.store.imports import import_table
 from judges.errors import InputError
-from retrieval_eval.data.tables import read_rows, write_rows
+from retrieval_eval.data.tables import write_rows
 from tests.conftest import CLI
-from tests.support.sample_store import write_store
+from tests.support.sample_store import in_conversations, write_store
 
 
 def store_of(folder: Path, rows: Iterable[tuple[str, ...]]) -> Path:
@@ -59,6 +59,57 @@ def test_several_judges_of_a_query_are_one_figure(tmp_path: Path) -> None:
     rows += [(query, a, b, "AB"[verdict == "A"], "z") for query, a, b, verdict in games(20, 0, 0)]
     (own,) = compared(store_of(tmp_path, rows)).scores
     assert (own.new, own.result.difference.n, own.result.wins) == (pytest.approx(2 / 3), 20, 20)
+
+
+def test_the_turns_of_a_conversation_are_one_figure(tmp_path: Path) -> None:
+    with closing(Store.create(str(write_store(tmp_path / "s.db")))) as store:
+        by_query = compare(store, "sample", "hybrid", "bm25")
+        queries = len(store.queries("sample"))
+        in_conversations(store, "sample", 2)
+        found = compare(store, "sample", "hybrid", "bm25")
+    assert [own.result.difference.n for own in by_query.scores] == [queries] * len(by_query.scores)
+    assert [own.result.difference.n for own in found.scores] == [-(-queries // 2)] * len(by_query.scores)
+    assert [own.on for own in found.scores] == ["pairwise", "criteria", "nDCG@10"]
+    for own, before in zip(found.scores, by_query.scores, strict=True):
+        assert own.result.difference.value == pytest.approx(before.result.difference.value)
+        assert " conversations" in own.finding("hybrid", "bm25")
+    assert found.table().columns[5].heading == "Conversations"
+
+
+def test_missing_turns_of_a_conversation_are_said_and_may_decide_nothing(tmp_path: Path) -> None:
+    path, turns = store_of(tmp_path, games(90, 0, 30)), 4
+    with closing(Store.open(str(path))) as store:
+        in_conversations(store, "recorded", turns)
+        whole = compare(store, "recorded", "new", "old")
+        wanted = dict(store.wanted("recorded"))
+        for left, verdict in ((3, "better"), (1, "undecided")):
+            last = {f"q{at}" for at in range(120) if at % turns >= left}
+            data, settings = store.dataset("recorded"), store.settings("recorded").raw
+            judged = [(want, name) for want, name in wanted.items() if name and want.query_id not in last]
+            store.begin(verdict, settings, data, list(wanted))
+            store.assign(verdict, judged)
+            found = compare(store, verdict, "new", "old")
+            (own,) = found.scores
+            assert (own.result.difference.n, own.result.missing, own.verdict) == (30, 0, verdict)
+            assert f"{len(last)} turns of 30 conversations missing" in " ".join(own.notes)
+            assert ("the missing turns alone could turn" in " ".join(own.remarks())) == (verdict == "undecided")
+    assert whole.verdict == "better"
+    assert not [said for said in whole.scores[0].notes if "turn" in said]
+
+
+def test_scores_of_some_turns_only_are_said_too(tmp_path: Path) -> None:
+    with closing(Store.create(str(write_store(tmp_path / "s.db")))) as store:
+        in_conversations(store, "sample", 3)
+        found = compare(store, "sample", "hybrid", "bm25", on=["criteria"])
+        settings, data = store.settings("sample").raw, store.dataset("sample")
+        wanted = dict(store.wanted("sample"))
+        gone = next(iter(data.queries))
+        store.begin("less", settings, data, list(wanted))
+        store.assign("less", [(want, name) for want, name in wanted.items() if name and want.query_id != gone])
+        less = compare(store, "less", "hybrid", "bm25", on=["criteria"])
+    assert not found.scores[0].notes
+    assert less.scores[0].notes[0].startswith("1 turn of 1 conversation missing")
+    assert less.scores[0].result.difference.n == found.scores[0].result.difference.n
 
 
 @pytest.mark.parametrize(
@@ -127,7 +178,7 @@ def test_each_score_alone_decides_and_says_the_opposite_when_turned_round(
     [
         ({"new": "nobody"}, "no agent 'nobody'"),
         ({"new": "old"}, "cannot be compared with itself"),
-        ({"on": "nDCG@3"}, "--on nDCG@3: the tournament has no such score; there is pairwise"),
+        ({"on": "nDCG@3"}, "--on nDCG@3: no such score; known are "),
         ({"margin": 0.5}, "the margin must be"),
     ],
 )
@@ -155,42 +206,3 @@ def test_commands_end_with_the_verdict(tmp_path: Path, cli: CLI) -> None:
     ended = cli("compare", store, "old", "new", "--format", "md")
     assert (ended.status, ended.out.splitlines()[0]) == (0, "### Failed: old is worse than new.")
     assert cli("gate", store, "--new", "x", "--old", "new").status == 2
-
-
-QDRANT = r"""### Undecided: it is not shown whether agent\_4 is worse than agent\_0.
-
-| Score | New | Old | Difference | 95% interval | Queries | Missing | Verdict |
-| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |
-| Games won | 0.812 | 0.188 | +0.31 | -0.14 to +0.48 | 8 | 0 | undecided |
-
-Games won: agent\_4 won 81.2% of the points against agent\_0 on 8 queries \(95% interval 35.6 to 98.2%\), a tie counting half. Above 45.0% it is not worse, above 50% better.
-
-Games won: undecided. About 6 more queries like these would decide it with a probability of 80%.
-"""  # noqa: E501
-LLMFAO = r"""### Undecided: it is not shown whether GPT 4 is worse than Weaver 12k.
-
-| Score | New | Old | Difference | 95% interval | Queries | Missing | Verdict |
-| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |
-| Games won | 0.736 | 0.264 | +0.24 | -0.17 to +0.42 | 7 | 0 | undecided |
-
-Games won: GPT 4 won 73.6% of the points against Weaver 12k on 7 queries \(95% interval 33.0 to 92.2%\), a tie counting half. Above 45.0% it is not worse, above 50% better.
-
-Games won: GPT 4 was shown first in 83.3% of the verdicts. Judge both orders.
-
-Games won: judged in one order only, so a judge's favour for a place may show.
-"""  # noqa: E501
-
-
-def test_recorded_systems_on_ten_queries_are_not_decided(shared: Path, tmp_path: Path) -> None:
-    import_table(shared / "data/ragelo_qdrant/pairwise_verdicts.csv", str(tmp_path / "s.db"), "qdrant")
-    assert compared(tmp_path / "s.db", "agent_4", "agent_0").markdown() == QDRANT
-
-
-def test_recorded_games_of_gpt_4_show_it_first_too_often(shared: Path, tmp_path: Path) -> None:
-    """People prefer GPT 4 to Weaver 12k on five of seven prompts and never the other way round."""
-    rows = [
-        (row.text("prompt"), row.text("left"), row.text("right"), said[row.text("winner")], row.text("worker"))
-        for said in [{"left": "A", "right": "B", "tie": "tie"}]
-        for row in read_rows(shared / "data/llmfao/crowd_votes.csv")
-    ]
-    assert compared(store_of(tmp_path, rows), "GPT 4", "Weaver 12k").markdown() == LLMFAO

@@ -10,7 +10,6 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from arena.boards import cache as kept
 from arena.boards.cache import cached_games, cached_leaderboard
@@ -21,15 +20,13 @@ from arena.boards.queries import query_board
 from arena.boards.results import Group, Leaderboard, leaderboard
 from arena.config.whole import load_config
 from arena.people.calibrate import compare_with_people
-from arena.present.plain import plain
+from arena.present.table import plain
 from arena.ratings.separation import separations
 from arena.run.tournament import run
 from arena.store import Store
 from judges.errors import InputError
 from tests.golden.worlds import write_whole
-from tests.support.pages import shown
 from tests.support.peoples_words import add_people
-from ui.data import LOCATION_VARIABLE
 
 GROUPS = (("kind", "odd"), ("kind", "even"))
 """Of ten queries five each."""
@@ -116,22 +113,6 @@ def test_queries_games_and_people_of_the_groups_add_up_to_the_whole_s(store: Sto
         with_games = [one for one in board.standings.figures if one.separation is not None]
         _, agreement = separations(*board.measured("games"))
         assert [one.agreement for one in with_games] == pytest.approx(agreement[: len(with_games)].tolist())
-
-
-def _draw() -> None:
-    from ui import data
-    from ui.views import leaderboard
-
-    version, names = data.tournaments()
-    leaderboard.show(data.Source(data.location(), version, names[-1], ("kind", "even")))
-
-
-def test_the_page_shows_the_group_alone(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(LOCATION_VARIABLE, load_config(config).store)
-    run = AppTest.from_function(_draw).run(timeout=20)
-    assert not run.exception
-    assert "Only queries with kind=even" in shown(run)
-    assert "5 queries" in shown(run)
 
 
 def test_the_command_names_the_group_and_an_unknown_one_is_refused(cli: Any, config: Path, store: Store) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from arena.boards.cache import rating_draws
 from arena.boards.changes import State
-from arena.boards.history import NOW, HistoryBoard, history, moment
+from arena.boards.history import NOW, HistoryBoard, Version, history, moment
 from arena.boards.results import leaderboard
 from arena.store import Store
 from arena.store.runs import Runs
@@ -59,6 +62,34 @@ def test_an_agent_has_a_version_for_each_set_of_answers() -> None:
     assert [own.tag for own in board.picture().lines] == ["version 2", "version 1"]
 
 
+def drawn(state: State, draws: Mapping[str, Sequence[float]]) -> State:
+    lines = [{**own, "draws": [own["bt"] + moved for moved in draws[own["agent"]]]} for own in state.standings]
+    return State({**state.subject, "settings": {"ratings": {"seed": 3}}}, lines)
+
+
+def test_a_change_on_the_same_queries_has_the_interval_of_how_both_versions_move_together() -> None:
+    moved = np.random.default_rng(1).normal(0, 30, (3, 200))
+    with_c = np.random.default_rng(2).normal(0, 5, 200)
+    one = drawn(BEFORE, dict(zip("abc", moved, strict=True)))
+    other = drawn(AFTER, {"a": moved[0], "b": moved[1], "c": moved[2] + with_c})
+    queries = {"queries": {f"q{at}": "x" for at in range(60)}}
+
+    def changed(after: State) -> Version:
+        states = [State({**own.subject, **queries}, own.standings) for own in (one, after)]
+        first, now = (moment(own, name, frozenset("ab"), ()) for own, name in zip(states, ("first", NOW), strict=True))
+        return HistoryBoard([first, now]).versions("c")[-1]
+
+    found = changed(other)
+    assert found.paired
+    assert found.change is not None
+    assert found.change.value == pytest.approx(450)
+    assert (found.change.high or 0) - (found.change.low or 0) == pytest.approx(2 * 1.96 * 5, rel=0.2)
+    alone = changed(State({**other.subject, "settings": {"ratings": {"seed": 4}}}, other.standings))
+    assert not alone.paired
+    assert alone.change is not None
+    assert alone.change.value == pytest.approx(450)
+
+
 def test_without_anyone_unchanged_a_state_stays_on_its_own_scale_and_says_so() -> None:
     board = of_two(unchanged="")
     assert board.rating(board.moments[0], "c").value == -100
@@ -79,12 +110,13 @@ def test_runs_keep_what_the_history_is_made_of(tmp_path: Path, cli: CLI) -> None
     assert cli("run", config_file(config)).status == 0
     with closing(Store.open(config.store)) as store:
         runs, board, data = Runs(store, "small").all(), leaderboard(store), store.dataset("small")
-    found = history(runs, board, data)
+        found = history(runs, board, data, rating_draws(store, "small"))
     assert len(found.moments) == 2
     assert found.anchors(found.moments[0]) == ["y", "z"]
     assert {agent: len(found.versions(agent)) for agent in found.agents} == {"x": 2, "y": 1, "z": 1}
-    first = found.versions("x")[0].rating
-    assert first.value is not None
+    first, second = found.versions("x")
+    assert first.rating.value is not None
+    assert second.paired
 
 
 def test_runs_of_earlier_versions_kept_less_and_are_shown_without_an_anchor() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from arena.boards.items import Effect, items_table, nugget_effects, nugget_line
+from arena.boards.bank import Effect, items_table, nugget_effects, nugget_line
 from arena.stages.nuggets.results import NuggetResults
 from retrieval_eval.nuggets.types import Assignment, Importance, NuggetBank, Support, make_nuggets
 

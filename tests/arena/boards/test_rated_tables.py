@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,9 @@ import numpy as np
 import pytest
 
 from arena.boards.rated_tables import RatedTable, TableOptions, rate_table
-from arena.ratings.rate import RatingSettings
+from arena.ratings.results import RatingSettings
 from judges.errors import InputError
 
-POINTS = 400 / np.log(10)
 QUICK = RatingSettings(tournaments=5, bootstrap=50, fragility="none")
 HEADER = ("qid", "agent_a", "agent_b", "verdict", "judge", "order", "words_a", "words_b", "topic")
 STRENGTHS = {"ann": 0.5, "bob": 0.0, "cat": -0.5}
@@ -71,22 +69,6 @@ def turned(lines: Lines) -> Lines:
     return [(q, b, a, other[v], j, other[o], wb, wa, t) for q, a, b, v, j, o, wa, wb, t in lines]
 
 
-def test_a_planted_taste_for_length_is_found_and_taken_off(write: Callable[..., Path]) -> None:
-    lines = [line for line in planted(queries=2000) if line[4] == "d"]
-    settings = RatingSettings(tournaments=1, bootstrap=0, fragility="none", position=True)
-    controlled = rated(write(lines), settings, covariates=("log:words",)).controlled
-    assert controlled is not None
-    (effect,) = controlled.effects
-    spread = float(np.log([words for line in lines for words in line[6:8]]).std())
-    assert effect.name == "log:words"
-    assert effect.sd is not None
-    assert effect.points == pytest.approx(POINTS * TASTE_FOR_LENGTH * spread, abs=4 * effect.sd)
-    assert effect.sd < 0.1 * effect.points
-    assert controlled.position_effect == pytest.approx(POINTS * TASTE_FOR_FIRST, abs=20)
-    found = {row.agent: row.rating for row in controlled.agents}
-    assert found == pytest.approx({name: 1000 + POINTS * own for name, own in STRENGTHS.items()}, abs=25)
-
-
 def test_it_does_not_matter_in_which_column_an_agent_is(write: Callable[..., Path]) -> None:
     lines = planted(queries=60)
     mixed = [turned([line])[0] if place % 3 else line for place, line in enumerate(lines)]
@@ -135,6 +117,17 @@ def test_a_column_to_cluster_by_widens_intervals_and_errors_but_moves_no_rating(
     settings = RatingSettings(tournaments=5, bootstrap=50, fragility="none", cluster=False)
     assert rated(file, settings, cluster="none").ratings.convergence.resampled == "game"
     assert by_game.cluster_column is None
+
+
+def test_conversations_of_a_table_are_what_is_drawn_unless_another_column_is_named(write: Callable[..., Path]) -> None:
+    header = (*HEADER[:-1], "conversation")
+    lines = [(f"{line[0]}-{copy}", *line[1:]) for copy in range(3) for line in planted(queries=20)]
+    found = rated(write(lines, header))
+    assert (found.cluster_column, found.ratings.unit, found.ratings.units) == ("conversation", "conversation", 20)
+    by_turn = rated(write(lines, header), cluster="qid")
+    assert (by_turn.cluster_column, by_turn.ratings.unit, by_turn.ratings.units) == (None, "query", 60)
+    alone = rated(write([(*line[:-1], "") for line in lines], header)).ratings
+    assert alone == by_turn.ratings
 
 
 def test_each_judge_is_rated_as_its_rows_alone_would_be(write: Callable[..., Path]) -> None:
@@ -189,7 +182,7 @@ LINE = ("q1", "ann", "bob", "A", "d", "ab", 5, 9, "t1")
         (("q2", *LINE[1:6], "many", 9, "t1"), {"covariates": ("words",)}, ":3: 'words_a' is to be controlled"),
         (("q2", *LINE[1:6], 5, "", "t1"), {"covariates": ("words",)}, ":3: 'words_b' is to be controlled"),
         (("q2", *LINE[1:6], -5, 9, "t1"), {"covariates": ("log:words",)}, ":3: 'words_a' is negative"),
-        (("q1", *LINE[1:8], "t2"), {"cluster": "topic"}, ":3: --cluster topic: query 'q1' has the value 't1' above"),
+        (("q1", *LINE[1:8], "t2"), {"cluster": "topic"}, ":3: query 'q1' has 't1' as 'topic' above"),
         (("q2", *LINE[1:8], ""), {"cluster": "topic"}, ":3: --cluster topic: this row has no value"),
         (("q2", *LINE[1:4], "", *LINE[5:]), {"by_judge": True}, ":3: --by judge needs a judge in every row"),
         (LINE, {"columns": ("verdict",)}, "--column: NAME=COLUMN, as in verdict=gold, not 'verdict'"),
@@ -252,59 +245,6 @@ def test_repeats_conflicts_and_rows_left_out_are_counted(write: Callable[..., Pa
         "order_unknown": 0,
         "order_assumed": 0,
     }
-
-
-RECORDED = [
-    # file, options, verdicts (counted with other tools), who leads, whether any game has both orders
-    ("mtbench_multijudge/verdicts.csv", ["--skip-faulty"], 14365, "EXAONE-3.5-7.8B-Instruct", True),
-    ("llmfao/gpt4_verdicts.csv", [], 1165, "Airoboros L2 70B", False),
-    ("alpaca_eval2/verdicts_dev.csv.gz", ["--skip-faulty"], 53098, "NullModel", False),
-    ("mtbench_human/human_votes.csv", [], 877, "gpt-4", False),
-    ("crowdrag25/human_gold.csv.gz", ["--column", "verdict=gold"], 4830, "llm-bullet", True),
-    ("crowdrag25/llm_verdicts.csv.gz", ["--skip-faulty"], 8464, None, True),
-]
-
-
-@pytest.mark.parametrize(("name", "options", "verdicts", "leader", "both_orders"), RECORDED, ids=lambda v: str(v)[:24])
-def test_recorded_tables_are_rated_with_their_judge_health(
-    cli: Any, shared: Path, name: str, options: list[str], verdicts: int, leader: str | None, both_orders: bool
-) -> None:
-    more = [*options, "--samples", "50", "--set", "tournaments=5", "--format", "json"]
-    ended = cli("rate", shared / "data" / name, *more)
-    assert ended.status == 0, ended.err
-    told = json.loads(ended.out)
-    assert told["rows"]["verdicts"] == told["judge_health"]["n"] == verdicts
-    assert told["convergence"]["converged"]
-    health = told["judge_health"]
-    assert 0 <= health["tie_rate"] < 0.5
-    assert 0 < health["coverage"] <= 1
-    assert (health["both_orders"] > 0) is both_orders
-    assert health["first_effect_low"] <= health["first_effect"] <= health["first_effect_high"]
-    first = told["agents"][0]
-    if leader is not None:
-        assert first["agent"] == leader
-    assert first["rank"] == first["rank_low"] == 1
-    assert len(told["pairs"]) == len(told["agents"]) * (len(told["agents"]) - 1) / 2
-
-
-def test_length_explains_part_of_alpaca_eval_and_empty_orders_say_nothing(shared: Path) -> None:
-    table = rated(
-        shared / "data/alpaca_eval2/verdicts_dev.csv.gz",
-        RatingSettings(tournaments=1, bootstrap=0, fragility="none"),
-        covariates=("log:len_baseline:len_model",),
-        skip_empty=True,
-        skip_self_play=True,
-    )
-    assert table.controlled is not None
-    (effect,) = table.controlled.effects
-    assert effect.sd is not None
-    assert effect.points > 5 * effect.sd
-    moved = {row.agent: row.rating - row.raw for row in table.controlled.agents}
-    # Models told to be concise gain when length is held equal, as on AlpacaEval's own length-controlled board.
-    concise = [name for name in moved if name.endswith("_concise")]
-    assert len(concise) == 3
-    assert all(moved[name] > 50 for name in concise)
-    assert table.rows["order_unknown"] == 28226
 
 
 def test_a_table_without_orders_that_names_one_agent_first_is_told_how_to_say_so(cli: Any, tmp_path: Path) -> None:

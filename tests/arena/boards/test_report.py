@@ -1,8 +1,15 @@
-"""The report: its figures are the leaderboard's, it says what is missing, and it holds nothing that it must not."""
+"""The report, whose figures are the leaderboard's, and published pages, which lead to each other and do nothing."""
 
 from __future__ import annotations
 
+import re
 import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from html import unescape
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +17,8 @@ import pytest
 from typer.testing import CliRunner
 
 from arena.cli.app import app
-from tests.support.exams import exam_config, graded, write_exam
+from benchmarks import page_store
+from tests.support.browser import chromium
 from tests.support.sample_store import AGENTS, write_store
 from tests.support.votes import cast_votes
 
@@ -36,12 +44,6 @@ def demo_page(played_demo: Path, tmp_path_factory: pytest.TempPathFactory) -> st
     return out.read_text(encoding="utf-8")
 
 
-def test_equal_stores_give_equal_reports_but_for_the_time(write: Any, demo_page: str, played_demo: Path) -> None:
-    second = write(played_demo / "tournament.yaml")
-    differing = [one for one, other in zip(demo_page.splitlines(), second.splitlines(), strict=True) if one != other]
-    assert all("Written" in line for line in differing)
-
-
 def test_failures_and_what_is_left_are_counted_and_fail_the_check(write: Any, tmp_path: Path) -> None:
     store = write_store(tmp_path / "s.db", failed=30, unasked=20, criteria=False)
     page = write(store, status=3)
@@ -53,13 +55,6 @@ def test_failures_and_what_is_left_are_counted_and_fail_the_check(write: Any, tm
     assert all(f">{agent}<" in rated for agent in AGENTS)
     assert checks(rated)["Enough is judged"] == "failed"
     assert "65%" in rated
-
-
-def test_a_clear_leader_is_named_with_what_the_lead_is_worth(write: Any, tmp_path: Path) -> None:
-    page = write(write_store(tmp_path / "s.db", queries=40, margin=0.5))
-    assert "<h2>Clear leader</h2>" in page
-    assert f"{AGENTS[0]} would win about" in page
-    assert page.count("<h1") == 1
 
 
 def test_people_are_held_against_the_judge_and_correct_its_figures(write: Any, tmp_path: Path) -> None:
@@ -106,29 +101,6 @@ def test_an_agent_that_leaves_out_a_query_is_named(cli: Any, write: Any, tmp_pat
 def test_a_tournament_without_games_is_no_error(write: Any, tmp_path: Path) -> None:
     page = write(write_store(tmp_path / "s.db", queries=0))
     assert "No verdicts yet" in page
-
-
-def test_the_exam_s_scores_are_there_and_its_secret_items_are_not(cli: Any, write: Any, tmp_path: Path) -> None:
-    secret = "Which planet is hidden from every agent?"
-    items = (("skin", "Is skin an organ?", "false"), ("skin", secret, "true"), ("rock", "Who was it?", "false"))
-    write_exam(tmp_path, items, ("qid", "question", "secret"))
-    config = exam_config(tmp_path)
-    graded(config)
-    page = write(config.store)
-    assert "EXAM-Cover" in page
-    assert secret not in page
-    assert "Is skin an organ?" not in page  # no item is
-
-
-def test_keys_and_paths_are_not_in_it(
-    write: Any, played_demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MY_KEY", "sk-very-secret-0123456789")
-    shutil.copytree(played_demo, tmp_path / "demo")
-    page = write(tmp_path / "demo/tournament.yaml")
-    assert "sk-very-secret" not in page
-    assert str(tmp_path) not in page
-    assert "ragleague leaderboard tournament.yaml" in page
 
 
 def test_a_report_is_replaced_and_any_other_file_is_not(
@@ -191,3 +163,119 @@ def checks(page: str) -> dict[str, str]:
         if status in {"passed", "failed", "unknown"}:
             found[rest.partition("<p><b>")[2].partition("</b>")[0]] = status
     return found
+
+
+HOSTILE = ("<script>window.__pwned=1</script>", "../../up", "a\"b'c&d", "![x](http://127.0.0.1:9/leak.png)")
+
+
+@pytest.fixture(scope="module")
+def site(played_demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("published") / "site"
+    done = CliRunner().invoke(app, ["publish", str(played_demo / "tournament.yaml"), str(out)])
+    assert done.exit_code == 0, done.output
+    assert "wrote 35 pages" in done.stderr
+    return out
+
+
+def links(page: Path) -> set[str]:
+    return {unescape(link) for link in re.findall(r'href="?([^">]*)', page.read_text(encoding="utf-8"))}
+
+
+def test_every_link_leads_to_a_page_or_to_a_part_of_one(site: Path) -> None:
+    pages = sorted(site.rglob("*.html"))
+    assert len(pages) == 1 + 1 + 26 + 7
+    written = {page: page.stat().st_mtime_ns for page in pages}
+    assert written[site / "index.html"] == max(written.values()), "the last: where it is, all is"
+    for page in pages:
+        for link in links(page):
+            path, _, part = link.partition("#")
+            target = (page.parent / path) if path else page
+            assert target.is_file(), f"{page}: {link}"
+            assert site in target.resolve().parents
+            assert not part or f"id={part}" in target.read_text(encoding="utf-8"), f"{page}: {link}"
+
+
+def test_no_item_of_the_exam_is_published(site: Path, played_demo: Path) -> None:
+    whole = "".join(unescape(page.read_text(encoding="utf-8")) for page in site.rglob("*.html"))
+    assert "fusion-bm25" in whole
+    assert str(played_demo) not in whole
+    bank = (played_demo / "exam.csv").read_text(encoding="utf-8").splitlines()
+    assert len(bank) > 70
+    assert not [line for line in bank[1:] if line.split(",", 1)[1].strip(chr(34)) in whole]
+
+
+def test_a_second_call_replaces_its_pages_drops_stale_ones_and_keeps_other_files(
+    cli: Any, site: Path, played_demo: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "site"
+    shutil.copytree(site, out)
+    shutil.copy(out / "agents/1.html", out / "agents/99.html")
+    (out / "CNAME").write_text("example.org", encoding="utf-8")
+    (out / "about.html").write_text("<p>mine</p>", encoding="utf-8")
+    assert cli("publish", played_demo / "tournament.yaml", out).status == 0
+    assert not (out / "agents/99.html").exists()
+    assert (out / "CNAME").read_text(encoding="utf-8") == "example.org"
+    assert (out / "about.html").read_text(encoding="utf-8") == "<p>mine</p>"
+    (out / "index.html").write_text("<p>mine</p>", encoding="utf-8")
+    refused = cli("publish", played_demo / "tournament.yaml", out)
+    assert (refused.status, (out / "index.html").read_text(encoding="utf-8")) == (2, "<p>mine</p>")
+    assert "index.html: a page that 'publish' did not write" in refused.err
+    assert "name a folder" in cli("publish", played_demo / "tournament.yaml", out / "CNAME").err
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[tuple[str, list[str]]]:
+    """A plain file server; gives its address and what was asked of it."""
+    asked: list[str] = []
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, _format: str, *args: Any) -> None:
+            asked.append(str(args[0]))
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/", asked
+        server.shutdown()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_planted_names_and_texts_do_nothing_and_fit_the_window(cli: Any, tmp_path: Path, width: int) -> None:
+    write_store(
+        tmp_path / "s.db", name=HOSTILE[0], agents=HOSTILE, wording=lambda _kind, text: "\n".join((text, *HOSTILE))
+    )
+    assert cli("publish", tmp_path / "s.db", tmp_path / "site").status == 0
+    assert {path.name for path in tmp_path.iterdir()} <= {"s.db", "s.db-shm", "s.db-wal", "site"}
+    with served(tmp_path / "site") as (address, asked), chromium() as browser:
+        page = browser.new_page(viewport={"width": width, "height": 900})
+        heard: list[str] = []
+        page.on("request", lambda one: heard.append(one.url))
+        page.on("console", lambda message: pytest.fail(message.text))
+        page.on("pageerror", lambda error: pytest.fail(str(error)))
+        page.goto(address)
+        for pressed in (HOSTILE[1], "Queries", "q00: "):
+            page.locator("a", has_text=pressed).first.click()
+            page.wait_for_load_state()
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            assert page.evaluate("typeof window.__pwned") == "undefined"
+            assert page.locator("script, img, iframe, form").count() == 0
+        assert page.locator("h2", has_text="Games").count() == 1
+        assert all(url.startswith(address) for url in heard)
+        assert len(asked) >= 5
+
+
+def test_reference_answers_are_not_published(tmp_path: Path) -> None:
+    path = write_store(tmp_path / "s.db", queries=2, criteria=False, reference="Sixty days, the key says.")
+    done = CliRunner().invoke(app, ["publish", str(path), str(tmp_path / "site")])
+    assert done.exit_code == 0, done.output
+    assert "the key says" not in "".join(page.read_text(encoding="utf-8") for page in tmp_path.rglob("*.html"))
+
+
+def test_a_large_tournament_stays_small_and_says_what_is_left_out(tmp_path: Path) -> None:
+    path = page_store.write(tmp_path / "s.db", agents=50, queries=60, games_per_query=20)
+    done = CliRunner().invoke(app, ["publish", str(path), str(tmp_path / "site")])
+    assert done.exit_code == 0, done.output
+    page = (tmp_path / "site" / "queries" / "1.html").read_text(encoding="utf-8")
+    assert len(re.findall(r"Answer \d+ to 0:", page)) == 12
+    assert "Answers of the 6 best and the 6 worst here. 38 more are in the store." in page
+    query_pages = list((tmp_path / "site" / "queries").iterdir())
+    assert sum(each.stat().st_size for each in query_pages) <= 25_000 * len(query_pages)  # 200 of them: 5 MB

@@ -22,7 +22,8 @@ from arena.config.stored import StoredSettings
 from arena.people.calibrate import compare_opinions
 from arena.present.blocks import Check
 from arena.ratings.games import GameVerdict
-from arena.ratings.rate import RatingSettings, rate
+from arena.ratings.rate import rate
+from arena.ratings.results import RatingSettings
 from arena.stages.samples import Consistency
 from judges.types import Task, Verdict
 

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from arena.boards.findings import gain_from_ties, outside_scale
 from arena.calibration.comparison import PANEL, Settings, compare
 from arena.calibration.consensus import order_health, settled
-from arena.calibration.correlation import bland_altman, correlations
+from arena.calibration.correlation import bland_altman
 from arena.calibration.votes import Opinion, agreement_within, annotators
 from arena.ratings.games import GameVerdict
 from arena.ratings.judges import judge_agreement
@@ -73,30 +72,6 @@ def test_kappa_and_alpha_of_verdicts_are_those_of_two_judges_of_a_tournament(row
     assert found.kappa_linear.value == pytest.approx(pair.kappa_linear.value)
     assert found.alpha.value == pytest.approx(both.alpha.value)
     assert found.alpha_ordinal.value == pytest.approx(both.alpha_ordinal.value)
-
-
-def test_correlations_are_those_of_scipy() -> None:
-    rng = np.random.default_rng(0)
-    x = rng.integers(0, 4, 200)
-    y = np.clip(x + rng.integers(-1, 2, 200), 0, 3)
-    found = correlations(x, y, rng.integers(0, 20, 200).tolist())
-    assert found.pearson.value == pytest.approx(stats.pearsonr(x, y).statistic)
-    assert found.spearman.value == pytest.approx(stats.spearmanr(x, y).statistic)
-    assert found.kendall.value == pytest.approx(stats.kendalltau(x, y).statistic)
-
-
-def test_noise_that_things_of_a_query_share_is_no_correlation() -> None:
-    """Queries differ in both values, independently: a test of single things finds what is not there."""
-    clustered = single = 0
-    queries = np.repeat(np.arange(20), 8)
-    for seed in range(80):
-        rng = np.random.default_rng(seed)
-        x, y = (rng.normal(size=20)[queries] + 0.3 * rng.normal(size=160) for _ in "xy")
-        p_value = correlations(x, y, queries.tolist()).pearson.p_value
-        clustered += p_value < 0.05
-        single += stats.pearsonr(x, y).pvalue < 0.05
-    assert clustered / 80 < 0.09
-    assert single / 80 > 0.4
 
 
 def test_bias_and_limits_of_agreement_are_those_of_bland_and_altman() -> None:
@@ -180,8 +155,8 @@ LABELS = "qid,did,label\nq1,d1,1\nq1,d2,0\nq2,d1,2\n"
         ("qid,did,label\nq9,d1,1\n", LABELS, "judges and people have no labels of the same things to compare"),
         ("qid,agent_a,agent_b,verdict\nq1,x,y,A\n", LABELS, "nothing in common to compare"),
         ("qid,agent,nugget,assignment\nq1,x,fact,maybe\n", LABELS, "'assignment' must be one of support"),
-        ("agent_a,agent_b,verdict\nx,y,A\n", LABELS, "judge.csv: column 'qid' is missing"),
-        ("qid,did\nq1,d1\n", LABELS, "judge.csv: column 'agent_a' is missing"),
+        ("agent_a,agent_b,verdict\nx,y,A\n", LABELS, "judge.csv: no column 'qid'"),
+        ("qid,did\nq1,d1\n", LABELS, "judge.csv: no column 'agent_a'"),
     ],
 )  # fmt: skip
 def test_a_faulty_table_is_refused_with_its_line(judge: str, people: str, said: str, cli: Any, tmp_path: Path) -> None:

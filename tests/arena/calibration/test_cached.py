@@ -34,12 +34,15 @@ def test_kept_figures_are_those_made_anew_until_something_is_judged(
 ) -> None:
     path = write_store(tmp_path / "s.db")
     fresh = calibrated(cli, path)
-    monkeypatch.setattr(calibrate, "WORTH_KEEPING", 0)
     assert calibrated(cli, path) == fresh
     with monkeypatch.context() as patch:
         patch.setattr(calibrate, "style_effects", refuse)
         patch.setattr(calibrate, "spending", refuse)
-        assert calibrated(cli, path) == fresh
+        with monkeypatch.context() as whole:
+            whole.setattr(calibrate, "compare_methods", refuse)
+            assert calibrated(cli, path) == fresh
+            with pytest.raises(AssertionError, match="made anew"):
+                cli("calibrate", path, "--method-samples", 21)
         assert add_people(path, "sample", share=0.2)
         voted = calibrated(cli, path)
         assert voted["comparisons"]
@@ -55,7 +58,6 @@ def test_kept_figures_are_those_made_anew_until_something_is_judged(
 
 def test_kept_elo_is_that_of_these_games_and_samples(cli: CLI, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_store(tmp_path / "s.db")
-    monkeypatch.setattr(calibrate, "WORTH_KEEPING", 0)
     calibrated(cli, path)
     with closing(Store.open(str(path))) as store:
         cache = calibrate.Cache(store, "sample")

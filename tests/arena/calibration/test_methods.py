@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import json
-import shutil
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,8 +15,6 @@ from arena.calibration.votes import Opinion
 from arena.people.methods import people_methods
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
 from arena.ratings.elo import EloSettings
-from arena.store import Store
-from arena.store.annotations import Annotation, Annotations, Kind, texts_digest
 
 AGENTS = ("a", "b", "c", "d")
 QUERIES = tuple(f"q{at}" for at in range(30))
@@ -95,35 +89,6 @@ def test_queries_without_a_game_of_some_agent_say_nothing_of_the_order() -> None
         assert pair.agents == 4
 
 
-def test_a_demo_tournament_is_calibrated_and_people_are_a_method_of_their_own(
-    cli: Any, played_demo: Path, tmp_path: Path
-) -> None:
-    cli("export", played_demo / "tournament.yaml", tmp_path / "verdicts.csv")
-    with (tmp_path / "verdicts.csv").open(encoding="utf-8") as file:
-        rows = [row for at, row in enumerate(csv.DictReader(file)) if at % 3 == 0]
-    with (tmp_path / "people.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["qid", "agent_a", "agent_b", "verdict", "annotator"])
-        writer.writerows([row["qid"], row["agent_a"], row["agent_b"], row["verdict"], "ann"] for row in rows)
-    words = (
-        "calibrate",
-        played_demo / "tournament.yaml",
-        "--people",
-        tmp_path / "people.csv",
-        "--method-samples",
-        "5",
-    )
-    found = json.loads(cli(*words, "--samples", "50", "--estimates", "--format", "json").out)
-    ways = ["bradley_terry", "cover", "criteria", "elo", "nDCG@10", "people", "v_strict"]
-    assert list(found["methods"]["methods"]) == ways
-    assert found["judges"]["lexical"]["cost_per_1000_games"] == 0
-    assert found["comparisons"][0]["judges"]["lexical"]["agreement"] > 0.95
-    assert found["comparisons"][0]["judges"]["lexical"]["estimates"]["ratings"]["weight"] > 0.3
-    plot = tmp_path / "methods.svg"
-    assert "people" in cli(*words, "--samples", "50", "--plot", plot).out
-    assert plot.read_text(encoding="utf-8").count("Kendall") >= 10
-
-
 def test_a_panel_is_held_against_its_best_member_on_what_all_judged() -> None:
     people = {f"q{at}": {("d",): float(at % 2)} for at in range(12)}
     good = {query: dict(own) for query, own in people.items()}
@@ -194,36 +159,3 @@ def test_a_crowd_of_verdicts_has_no_liking_for_a_side_in_the_model() -> None:
     assert {query: -own["a", "b"] for query, own in other.values.items()} == {
         query: own["a", "b"] for query, own in one.values.items()
     }
-
-
-def test_what_people_said_on_the_pages_counts_while_its_texts_stand(
-    cli: Any, played_demo: Path, tmp_path: Path
-) -> None:
-    folder = tmp_path / "demo"
-    shutil.copytree(played_demo, folder)
-    store = Store.create(str(folder / "rag-handbook.db"))
-    data = store.dataset("rag-handbook")
-    said = []
-    for number, query in enumerate(list(data.queries.values())[:12]):
-        first, second = (data.answers[query.query_id, agent].text for agent in ("fusion-bm25", "weak-baseline"))
-        texts = texts_digest(query.text, first, second)
-        if number == 0:
-            texts = texts_digest(query.text, "another answer", second)
-        word = ("A", "TIE", "B", None)[number % 4]
-        said.append(Annotation(Kind.VERDICT, "ann", query.query_id, "fusion-bm25", "weak-baseline", texts, word))
-        graded = texts_digest(query.text, first)
-        said.append(
-            Annotation(Kind.CRITERIA, "bob", query.query_id, "fusion-bm25", "", graded, {"accuracy": number % 3})
-        )
-        doc_id = data.retrieved[query.query_id][0].doc_id
-        labelled = texts_digest(query.text, data.documents[doc_id].text)
-        said.append(Annotation(Kind.RELEVANCE, "bob", query.query_id, doc_id, "", labelled, number % 3))
-    Annotations(store, "rag-handbook").add(said)
-    store.close()
-    ended = cli("calibrate", folder / "tournament.yaml", "--method-samples", "5", "--samples", "20", "--format", "json")
-    found = json.loads(ended.out)
-    counts = {one["level"]: one["people"]["votes"] for one in found["comparisons"]}
-    assert counts == {"verdicts": 8, "criteria": 12, "labels": 12}
-    assert found["notes"] == ["1 annotations are of texts that have changed since: left out"]
-    (games,) = (one["people"] for one in found["comparisons"] if one["level"] == "verdicts")
-    assert games["tie_rate"] == pytest.approx(3 / 8)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from arena.calibration.comparison import regrouped
 from arena.calibration.style import QUALITIES, StyleEffect, answer_qualities, family_effects, style_effects
 from arena.calibration.votes import Opinion
 from arena.ratings.games import GameVerdict, tabulate
@@ -60,6 +63,17 @@ def test_a_judge_that_favours_its_family_is_found_out_by_the_others() -> None:
     assert (effects["gpt"].low or 0) > 0
     assert effects["gpt"].low <= 400 / np.log(10) <= (effects["gpt"].high or 0)
     assert (effects["claude"].low or 0) < 0 < (effects["claude"].high or 0)
+
+
+def test_effects_of_turns_that_repeat_each_other_are_no_surer_than_of_one() -> None:
+    said = [*verdicts("gpt", liking=1.0, family="openai", seed=1)[0], *verdicts("claude", seed=2)[0]]
+    again = [replace(one, query_id=f"{one.query_id}-{turn}") for one in said for turn in range(4)]
+    clusters = {one.query_id: one.query_id.split("-")[0] for one in again}
+    once, turns, whole = (
+        family_effects(own, {"gpt": "openai"}, FAMILIES)[0].points for own in (said, again, regrouped(again, clusters))
+    )
+    assert (whole.low, whole.high) == pytest.approx((once.low, once.high), rel=1e-3)
+    assert turns.low > (once.low or 0)
 
 
 def test_a_single_judge_cannot_show_that_it_favours_its_family() -> None:

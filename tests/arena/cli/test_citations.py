@@ -11,19 +11,6 @@ import pytest
 from judges.errors import DataError
 from tests.support.tournaments import configured, run, write_data
 
-CITING = {("q1", "x"): "So it is [1][2].", ("q1", "y"): "So it is [q1-y].", ("q2", "x"): "So it is [2]."}
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> str:
-    """Agent x cites by place, y by id, z nothing; people found the first document of a query relevant, no other."""
-    write_data(tmp_path, answers=CITING)
-    (tmp_path / "qrels").write_text("q1 0 q1-all 1\nq1 0 q1-x 0\nq1 0 q1-y 0\nq2 0 q2-all 1\nq2 0 q2-x 0\n")
-    data: dict[str, Any] = {name: [tmp_path / f"{name}.csv"] for name in ("queries", "documents", "answers")}
-    config = configured(tmp_path, data={**data, "qrels": [tmp_path / "qrels"]}, criteria=None)
-    assert run(config).complete
-    return config.store
-
 
 def test_runs_of_the_trec_rag_track_are_answers_of_a_tournament_with_their_citations(cli: Any, tmp_path: Path) -> None:
     write_data(tmp_path, ["q1"], documents=[("q1", "d1", "So it is.", "x")])
@@ -41,7 +28,7 @@ def test_runs_of_the_trec_rag_track_are_answers_of_a_tournament_with_their_citat
     assert shape["citations"]["people"]["y"]["precision"] == 0.5
     runs[1]["topic_id"] = "elsewhere"
     (tmp_path / "runs.jsonl").write_text("".join(json.dumps(own) + "\n" for own in runs))
-    with pytest.raises(DataError, match=r"runs.jsonl:2: no query has this id \('elsewhere'\)"):
+    with pytest.raises(DataError, match=r"runs.jsonl:2: no query has this id; .*\('elsewhere'\)"):
         run(config)
 
 

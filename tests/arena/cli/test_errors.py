@@ -1,14 +1,20 @@
-"""Wrong input: exit status 2 and one line that says where and what."""
+"""Wrong input, streams that are full or closed, installations that lack a part: a status and a line say it."""
 
 from __future__ import annotations
 
-import sqlite3
+import os
+import subprocess
+import sys
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from arena.cli.doctor import examine
 from arena.demo import copy_demo
+from tests.conftest import ROOT
+from tests.support.children import command
 
 
 @pytest.fixture
@@ -35,78 +41,10 @@ def replaced(file: Path, old: str, new: str) -> Path:
     return file
 
 
-@pytest.mark.parametrize(
-    "command",
-    [["run"], ["plan"], ["leaderboard"], ["failures"], ["export", "out.csv"], ["ui"]],
-    ids=lambda words: words[0],
-)
-def test_a_missing_configuration_is_named(cli: Any, tmp_path: Path, command: list[str]) -> None:
-    path = tmp_path / "nowhere.yaml"
-    assert f"{path}: cannot be read" in refused(cli, command[0], path, *command[1:])
-
-
-def test_a_missing_store_says_what_makes_one(cli: Any, tmp_path: Path) -> None:
-    assert "'ragleague run' makes one" in refused(cli, "leaderboard", tmp_path / "nowhere.db")
-
-
-def test_a_folder_is_no_store(cli: Any, tmp_path: Path) -> None:
-    assert "a folder; name the .yaml file or the store in it" in refused(cli, "leaderboard", tmp_path)
-
-
-def test_an_unknown_key_is_answered_with_the_nearest_name(cli: Any, folder: Path) -> None:
-    config = replaced(folder / "tournament.yaml", "both_orders: true", "both_order: true")
-    line = refused(cli, "run", config)
-    assert f"{config}:25: pairwise: unknown key 'both_order'; did you mean 'both_orders'?" in line
-
-
-def test_a_judge_that_is_not_declared_is_named_with_the_nearest(cli: Any, folder: Path) -> None:
-    config = replaced(folder / "tournament.yaml", "judges: [lexical]", "judges: [lexica]")
-    line = refused(cli, "run", config)
-    assert "judge 'lexica' is not declared under 'judges'; did you mean 'lexical'?" in line
-
-
-def test_a_bad_table_is_named_with_line_and_value(cli: Any, folder: Path) -> None:
-    with (folder / "answers.csv").open("a", encoding="utf-8") as answers:
-        answers.write("q404,rag-bm25,to nothing\n")
-    line = refused(cli, "run", folder / "tournament.yaml")
-    assert "answers.csv:184: no query has this id; did you mean 'q04'?" in line
-    assert not (folder / "rag-handbook.db").exists()
-
-
-def test_a_missing_column_is_named(cli: Any, folder: Path) -> None:
-    replaced(folder / "queries.csv", "qid,query", "qid,wording")
-    assert "queries.csv:1: column 'query' is missing" in refused(cli, "plan", folder / "tournament.yaml")
-
-
-def test_a_missing_key_is_named_before_anything_is_judged(cli: Any, folder: Path) -> None:
-    config = replaced(folder / "tournament.yaml", "provider: lexical", "{provider: openai, model: gpt-4.1-mini}  #")
-    replaced(config, "lexical:\n    {provider", "lexical: {provider")
-    line = refused(cli, "run", config)
-    assert "no key for model 'gpt-4.1-mini': set the environment variable OPENAI_API_KEY" in line
-    assert not (folder / "rag-handbook.db").exists()
-
-
-def test_a_key_in_the_file_is_refused_without_repeating_it(cli: Any, folder: Path) -> None:
-    config = replaced(folder / "tournament.yaml", "provider: lexical", "provider: lexical\n    api_key: sk-secret-1")
-    line = refused(cli, "run", config)
-    assert "name an environment variable with 'api_key_env'" in line
-    assert "sk-secret-1" not in line
-
-
 def test_an_unknown_tournament_is_answered_with_those_there_are(cli: Any, played_demo: Path) -> None:
-    for command in (["leaderboard"], ["failures"], ["export", "out.csv"]):
-        line = refused(cli, command[0], played_demo / "rag-handbook.db", *command[1:], "--tournament", "other")
+    for name, *further in (["leaderboard"], ["failures"], ["export", "out.csv"]):
+        line = refused(cli, name, played_demo / "rag-handbook.db", *further, "--tournament", "other")
         assert "no tournament named 'other'; there are rag-handbook" in line
-
-
-def test_a_file_that_is_no_store_is_named(cli: Any, tmp_path: Path) -> None:
-    (tmp_path / "text.db").write_text("not a database, but long enough to be taken for one" * 50)
-    other = sqlite3.connect(tmp_path / "other.db")
-    other.execute("CREATE TABLE thing (name TEXT)")
-    other.close()
-    for name in ("text.db", "other.db"):
-        for command in (["leaderboard"], ["failures"], ["export", "out.csv"]):
-            assert f"{tmp_path / name}: not a" in refused(cli, command[0], tmp_path / name, *command[1:])
 
 
 def test_several_tournaments_want_one_named(cli: Any, tmp_path: Path) -> None:
@@ -117,27 +55,6 @@ def test_several_tournaments_want_one_named(cli: Any, tmp_path: Path) -> None:
         assert imported.out.endswith(f"ragleague leaderboard {store} --tournament {name}\n")
     assert "several tournaments, name one: one, two" in refused(cli, "leaderboard", store)
     assert cli("failures", store, "--tournament", "two").out == "0 failed\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("qid,agent_a,agent_b,verdict\n1,x,y,A\n2,y,x,perhaps\n", ":3: 'verdict' must be A, B, TIE"),
-        ("qid,agent_a,agent_b,verdict\n1,x,x,A\n", ":2: an agent plays against itself"),
-        ("qid,agent_a,agent_b\n1,x,y\n", ": column 'verdict' is missing"),
-        ("qid,agent_a,agent_b,verdict\n1,x,A\n", ":2: the record has 3 fields, the header 4"),
-        ("qid,agent_a,agent_b,verdict\n", ": the table has no rows"),
-        ("", ": the file is empty"),
-    ],
-    ids=["verdict", "self", "column", "short", "header", "empty"],
-)
-@pytest.mark.parametrize("command", ["rate", "import"])
-def test_a_bad_table_of_verdicts_is_named(cli: Any, tmp_path: Path, command: str, text: str, said: str) -> None:
-    file = tmp_path / "v.csv"
-    file.write_text(text)
-    more = ["--store", tmp_path / "s.db"] if command == "import" else []
-    assert f"{file}{said}" in refused(cli, command, file, *more)
-    assert not (tmp_path / "s.db").exists()
 
 
 def test_an_import_does_not_take_the_place_of_a_run(cli: Any, played_demo: Path, tmp_path: Path) -> None:
@@ -151,12 +68,6 @@ def test_an_import_does_not_take_the_place_of_a_run(cli: Any, played_demo: Path,
     [
         (["--set", "k=nan"], "--set: k: "),
         (["--set", "initial=inf"], "--set: initial: "),
-        (["--set", "scale=0"], "scale must be positive"),
-        (["--set", "kay=3"], "--set kay: there is none"),
-        (["--set", "ties=some"], "--set: ties: "),
-        (["--queries", "5"], "--queries goes with a matrix"),
-        (["--by", "topic"], "--by: only 'judge', not 'topic'"),
-        (["--set", "position=true", "--reconcile"], "reconciled games have no order"),
     ],
 )
 def test_options_of_rate_that_make_no_sense_are_refused(
@@ -190,8 +101,8 @@ def test_options_of_tables_are_refused_with_a_matrix(cli: Any, tmp_path: Path, o
 def test_an_anchor_that_is_no_agent_is_refused_with_those_there_are(cli: Any, tmp_path: Path) -> None:
     (tmp_path / "m.csv").write_text("agent,x,y\nx,,60\ny,40,\n")
     (tmp_path / "v.csv").write_text("qid,agent_a,agent_b,verdict\n1,x,y,A\n2,y,x,A\n")
-    for command in (["m.csv", "--queries", "10"], ["v.csv"]):
-        line = refused(cli, "rate", tmp_path / command[0], *command[1:], "--set", "anchor=z")
+    for name, *further in (["m.csv", "--queries", "10"], ["v.csv"]):
+        line = refused(cli, "rate", tmp_path / name, *further, "--set", "anchor=z")
         assert "the anchor 'z' has no games; choose one of x, y" in line
 
 
@@ -228,15 +139,6 @@ def test_an_export_that_cannot_be_written_is_named(
     assert said in line
 
 
-@pytest.mark.parametrize(
-    "arguments", [["run", "--nope"], ["nope"], ["rate"], ["leaderboard", "x.db", "--format", "pdf"]]
-)
-def test_an_unknown_option_or_command_is_wrong_input(cli: Any, arguments: list[str]) -> None:
-    ended = cli(*arguments)
-    assert ended.status == 2
-    assert "Error" in ended.err
-
-
 def test_doctor_says_what_a_configuration_lacks(cli: Any, folder: Path, tmp_path: Path) -> None:
     fine = cli("doctor", folder / "tournament.yaml")
     assert fine.status == 0
@@ -244,11 +146,103 @@ def test_doctor_says_what_a_configuration_lacks(cli: Any, folder: Path, tmp_path
     config = replaced(folder / "tournament.yaml", "prompt: reasoner ", "prompt: resoner ")
     broken = cli("doctor", config)
     assert broken.status == 2
-    assert "retrieval.prompt: no prompt named 'resoner'" in broken.out
+    assert "retrieval.prompt: 'resoner' is neither a packaged prompt" in broken.out
     assert cli("doctor").status == 0
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a file that is always full")
 def test_a_log_that_cannot_be_written_ends_the_run_with_one_line(cli: Any, folder: Path) -> None:
     line = refused(cli, "run", folder / "tournament.yaml", "--log-json", "/dev/full")
-    assert line == "error: /dev/full: cannot be written: No space left on device"
+    assert line == "error: /dev/full: cannot be written: No space left on device; make room, or name another disk"
+
+
+EACH = """
+import os, sys
+from arena.cli.main import main
+for words in sys.argv[2:]:
+    if not (child := os.fork()):
+        sys.argv = ["ragleague", *words.split("|")]
+        main()
+    print("status", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), file=sys.stderr)
+"""
+"""One process that has imported the command line, and a copy of it for each command."""
+
+
+def each(stdout: int, *commands: str) -> str:
+    """What the commands say on standard error, in order, and how each ends."""
+    done = subprocess.run(
+        [sys.executable, "-c", EACH, "-", *commands],
+        cwd=ROOT,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=120,
+        check=True,
+    )
+    return "".join(line for line in done.stderr.splitlines(True) if " judged, " not in line)
+
+
+def test_a_full_disk_behind_standard_output_is_one_line_and_a_failure(played_demo: Path) -> None:
+    demo = played_demo / "tournament.yaml"
+    with Path("/dev/full").open("wb") as full:
+        said = each(full.fileno(), "--help", f"leaderboard|{demo}")
+    assert said == "error: standard output: No space left on device\nstatus 1\n" * 2
+
+
+def test_a_reader_who_has_left_ends_a_command_as_it_ends_others(played_demo: Path) -> None:
+    demo = played_demo / "tournament.yaml"
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        said = each(writer, "--help", f"leaderboard|{demo}|--format|csv")
+    finally:
+        os.close(writer)
+    assert said == "status 141\n" * 2
+
+
+@pytest.mark.parametrize(
+    ("words", "closed", "status", "out", "err"),
+    [("--help", (1,), 1, "", "error: standard output: closed\n"), ("demo", (0, 2), 0, "Nothing to conclude yet: ", "")],
+)
+def test_a_command_does_its_work_though_streams_are_closed(
+    tmp_path: Path, words: str, closed: tuple[int, ...], status: int, out: str, err: str
+) -> None:
+    def close() -> None:
+        for number in closed:
+            os.close(number)
+
+    done = subprocess.run(
+        command(words),
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        preexec_fn=close,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (status, err)
+    assert out in done.stdout
+    for store in tmp_path.glob("demo/*.db"):
+        assert store.read_bytes().startswith(b"SQLite format 3"), "nothing said went into it"
+
+
+def test_every_extra_is_looked_at() -> None:
+    named = {name.removeprefix("extra ") for name, _, _ in examine() if name.startswith("extra ")}
+    assert named == {*(metadata.metadata("ragleague").get_all("Provides-Extra") or ())}
+
+
+def test_files_of_another_distribution_in_our_packages_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert [(fine, detail) for name, fine, detail in examine() if name == "packages"] == [
+        (True, "arena, judges, retrieval_eval and ui are ours alone")
+    ]
+    other = tmp_path / "courtroom-1.0.dist-info"
+    other.mkdir()
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: courtroom\nVersion: 1.0\n")
+    (other / "top_level.txt").write_text("judges\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert [(fine, detail) for name, fine, detail in examine() if name == "packages"] == [
+        (False, "other distributions have files there too: judges (courtroom); uninstall one of both")
+    ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from pathlib import Path
 
@@ -28,39 +27,6 @@ def bank(tmp_path: Path) -> Path:
     return tmp_path / "bank.yaml"
 
 
-def test_scores_of_a_workbench_file_are_those_counted_by_hand(
-    cli: CLI, graded: Path, bank: Path, tmp_path: Path
-) -> None:
-    (tmp_path / "official.json").write_text('{"two": 1, "one": 2, "three": 3}', encoding="utf-8")
-    done = cli("exam", graded, "--bank", bank, "--official", tmp_path / "official.json", "--format", "json")
-    said = json.loads(done.out)
-    assert done.status == 0
-    covers = {
-        row["agent"]: {level: own["cover"]["mean"] for level, own in row["levels"].items()} for row in said["agents"]
-    }
-    assert covers == {
-        "one": {"1": 0.875, "2": 0.875, "3": 0.875, "4": 0.75, "5": 0.375},
-        "two": {"1": 0.25, "2": 0.25, "3": 0.25, "4": 0.125, "5": 0.0},
-    }
-    assert said["official"]["4"]["cover"]["kendall"] == -1.0
-    assert said["official"]["4"]["cover"]["only_second"] == ["three"]
-    assert said["coverage"]["graded"] == said["coverage"]["pairs"] == 20
-
-
-def test_a_workbench_file_becomes_tables_and_such_a_file_again(
-    cli: CLI, graded: Path, bank: Path, tmp_path: Path
-) -> None:
-    folder, out = tmp_path / "tables", tmp_path / "again.jsonl.gz"
-    assert cli("convert", graded, folder, "--bank", bank, "--secret").status == 0
-    assert {path.name for path in folder.iterdir()} == {
-        *("documents.csv", "grades.csv", "human.qrels", "direct-1.qrels", "queries.csv", "bank.csv")
-    }
-    done = cli("convert", folder / "grades.csv", out, "--documents", folder / "documents.csv", "--bank", bank)
-    assert "6 grades of secret items left out" in done.out
-    assert '"b"' not in gzip.decompress(out.read_bytes()).decode()
-    assert cli("exam", out, "--format", "json", "--llm", "google/flan-t5-large").status == 0
-
-
 def test_secret_items_are_in_no_imported_table_unless_asked_for(
     cli: CLI, graded: Path, bank: Path, tmp_path: Path
 ) -> None:
@@ -84,17 +50,6 @@ def test_grades_are_added_onto_a_workbench_file(cli: CLI, graded: Path, tmp_path
     assert (before[0], len(before)) == (after[0], len(after))
     assert before[1] != after[1]
     assert json.loads(after[1])[1][0]["exam_grades"][-1]["llm"] == "gpt"
-
-
-def test_secret_items_are_shown_only_when_asked_for(cli: CLI, bank: Path, tmp_path: Path) -> None:
-    for command in (
-        ("bank", bank),
-        ("bank", bank, "--format", "json"),
-        ("bank", tmp_path / "empty.csv", bank),
-    ):
-        (tmp_path / "empty.csv").write_text("qid,question\nskin,old?\n", encoding="utf-8")
-        assert "b?" not in cli(*command).out
-        assert "b?" in cli(*command, "--secret").out
 
 
 @pytest.mark.parametrize(

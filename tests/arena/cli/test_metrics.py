@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import pytrec_eval
 
 from arena.data.dataset import Dataset
 from arena.store import Store, Wanted
@@ -72,15 +71,6 @@ def store_with(path: Path, wants: list[tuple[str, str, str, int | str | None]]) 
             store.assign("labels", [(want, result.judgment_id)])
     store.close()
     return path
-
-
-def test_exported_labels_are_what_trec_eval_reads(cli: Any, played_demo: Path, tmp_path: Path) -> None:
-    ended = cli("export", played_demo / "tournament.yaml", tmp_path / "judge.qrels", "--what", "qrels")
-    assert (ended.status, ended.out) == (0, f"132 labels written to {tmp_path / 'judge.qrels'}\n")
-    with (tmp_path / "judge.qrels").open(encoding="utf-8") as file:
-        read = pytrec_eval.parse_qrel(file)
-    assert sum(map(len, read.values())) == 132
-    assert {label for own in read.values() for label in own.values()} <= {0, 1, 2}
 
 
 def test_what_failed_or_is_left_is_no_label_and_makes_the_export_incomplete(cli: Any, tmp_path: Path) -> None:

@@ -65,6 +65,7 @@ BEFORE = {
     "retrieve --rrf-k 3 --model m --model-path f": "retrieve --set rrf_k=3 --set model=m --set path=f",
     "documents d --max-mb 3 --max-pages=4": "documents d --set megabytes=3 --set pages=4",
     "rate v.csv --k 16 --skip-self-play --position": "rate v.csv --set k=16 --skip-faulty --set position=true",
+    "leaderboard c.yaml --quick --details": "leaderboard c.yaml --details",
     "rate v.csv --json": "rate v.csv --format json",
     "rate v.csv --bootstrap=9": "rate v.csv --samples 9",
     "rate v.csv --bootstrap 9": "rate v.csv --samples 9",

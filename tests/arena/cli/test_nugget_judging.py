@@ -1,17 +1,18 @@
-"""``nuggets create``, ``nuggets assign`` and a run with nuggets, as their users see them."""
+"""Nuggets as users of the command line make, assign, score and correlate them."""
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from arena.boards.nugget_comparison import NuggetComparison
+from arena.present.picture import Chart
+from arena.stages.nuggets.comparison import compare_conditions, read_condition
 from retrieval_eval.nuggets.files import read_assignments
-from tests.support.crowd import crowd_judge, sloppy_crowd_judge, stated, write_crowd_data
-from tests.support.llm_server import Call, LLMServer, Reply
+from tests.support.llm_server import LLMServer
 from tests.support.nugget_judge import nugget_judge, task_of
 from tests.support.tournaments import write_data
 
@@ -116,20 +117,6 @@ def test_lists_for_people_come_back_edited_and_are_assigned_to_any_answers(
     assert (ended.status, ended.err.count("error")) == (0, 0), "other stages are not looked at"
 
 
-def test_failed_labels_are_written_as_failed_and_the_exit_status_says_incomplete(
-    cli: Any, config: Path, server: LLMServer
-) -> None:
-    assert cli("make", "nuggets", config).status == 0
-    server.script = lambda call: Reply('{"labels": ["support"]}')
-    ended = cli("make", "assignments", config)
-    assert ended.status == 3
-    assert {nugget["assignment"] for own in lines("assignments.jsonl") for nugget in own["nuggets"]} == {"failed"}
-    failed = cli("failures", config)
-    assert "'labels' must hold exactly 4 labels, not 1" in failed.out
-    board = cli("leaderboard", config, "--details")
-    assert "x: 8 of 8 labels failed; topics left out of its means for that: 2" in board.out
-
-
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
@@ -159,53 +146,68 @@ def test_what_cannot_be_done_is_one_line(
     assert "Traceback" not in ended.err
 
 
-def test_a_judge_that_spells_lists_in_its_own_ways_shifts_no_label_and_every_short_list_is_a_failure(
-    cli: Any, tmp_path: Path, shared: Path, monkeypatch: Any
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_crowd_data(shared / "data" / "crowdrag25", tmp_path, queries=6)
-    with Path("answers.csv").open(newline="", encoding="utf-8") as file:
-        answers = {(row["qid"], row["agent"]): row["answer"] for row in csv.DictReader(file)}
-    short = {key for key in answers if key[1] == "human-news"}
-    with LLMServer(sloppy_crowd_judge([answers[key] for key in short])) as server:
-        path = configured(tmp_path, server)
-        assert cli("make", "nuggets", path).status == 0
-        assert cli("make", "assignments", path).status == 3
-        spelled = {call.sha256 for call in server.calls if task_of(call) == "assignment"}
-    assert len(spelled) > 2 * len(answers)
-    for own in read_assignments(["assignments.jsonl"]):
-        said = [label and label.value for label in own.labels]
-        right = [stated(nugget.text, own.answer or "") for nugget in own.nuggets]
-        assert said == ([None] * len(right) if (own.query_id, own.run) in short else right)
-    failed = cli("failures", path)
-    assert "must hold exactly 10 labels, not 9" in failed.out
-    assert "somewhat" not in failed.out
-    runs = json.loads(cli("nuggets", "assignments.jsonl", "--format", "json").out)["runs"]
-    assert (runs["human-news"]["v_strict"], runs["human-news"]["coverage"], runs["human-news"]["failed"]) == (
-        None,
-        0,
-        6,
-    )
-    assert all(run["coverage"] == 1 for name, run in runs.items() if name != "human-news")
-    with LLMServer(crowd_judge) as server:
-        mended = configured(tmp_path, server)
-        assert cli("make", "assignments", mended, "--retry-failed", "--force").status == 0
-        spans = {
-            len(own.nuggets) // 10 + (len(own.nuggets) % 10 > 0) for own in read_assignments(["assignments.jsonl"])
-        }
-        assert len(server.calls) <= len(short) * max(spans)
+COLUMNS = ("v_strict", "v", "w_strict", "w", "a_strict", "a")
+RUNS = {"r<1>": "ssn", "r2": "snn", "r3": "npn", "r4": "nnn"}
+LABELS = {"s": "support", "p": "partial_support", "n": "not_support", "f": "failed"}
 
 
-def test_a_nugget_that_a_reply_repeats_is_left_out_and_said(cli: Any, tmp_path: Path, monkeypatch: Any) -> None:
-    def judge(call: Call) -> Reply:
-        if task_of(call) == "nuggets":
-            return Reply(json.dumps({"nuggets": ["Cats purr", "cats PURR.", "Cats purr loudly"]}))
-        return nugget_judge(call)
+def record(run: str, topic: str, letters: str) -> dict[str, object]:
+    nuggets = [
+        {"text": f"fact {at}", "importance": "okay" if at == 2 else "vital", "assignment": LABELS[letter]}
+        for at, letter in enumerate(letters)
+    ]
+    return {"query": "why", "qid": topic, "nuggets": nuggets, "run_id": run, "answer_text": "word " * 4}
 
-    monkeypatch.chdir(tmp_path)
-    write_data(tmp_path, ["q1"])
-    with LLMServer(judge) as server:
-        made = cli("make", "nuggets", configured(tmp_path, server))
-    assert made.status == 0, made.err
-    assert "- q1: Left out: 'cats PURR.' repeats 'Cats purr'.\n" in made.out
-    assert [own["text"] for own in lines("nuggets.jsonl")[0]["nuggets"]] == ["Cats purr", "Cats purr loudly"]
+
+@pytest.fixture
+def assignments(tmp_path: Path) -> Path:
+    """Four runs on three topics; r4 did not answer the third, r2 has a failed label on it."""
+    records = [record(run, topic, letters) for run, letters in RUNS.items() for topic in ("1", "2")]
+    records += [record("r<1>", "3", "sss"), record("r2", "3", "sfs"), record("r3", "3", "nns")]
+    path = tmp_path / "assignments.jsonl"
+    path.write_text("".join(json.dumps(own) + "\n" for own in records), encoding="utf-8")
+    return path
+
+
+def read_json(cli: Any, *arguments: object) -> Any:
+    ended = cli(*arguments)
+    assert ended.status == 0, ended.err
+    return json.loads(ended.out)
+
+
+def test_a_topic_set_of_other_ids_is_refused(cli: Any, assignments: Path, tmp_path: Path) -> None:
+    (tmp_path / "topics.tsv").write_text("2024-1\twhy\n", encoding="utf-8")
+    ended = cli("nuggets", assignments, "--topics", tmp_path / "topics.tsv")
+    assert (ended.status, ended.out) == (2, "")
+    assert "none of its topics is in" in ended.err
+
+
+def test_a_bad_label_is_one_line_with_file_line_and_value(cli: Any, assignments: Path) -> None:
+    text = assignments.read_text(encoding="utf-8").replace("partial_support", "partly", 1)
+    assignments.write_text(text, encoding="utf-8")
+    ended = cli("nuggets", assignments)
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err.startswith(f"error: {assignments}:5: nugget 2: assignment is one of")
+    assert ended.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("form", ["json", "csv", "jsonl"])
+def test_written_scores_are_read_back_as_a_condition(cli: Any, assignments: Path, tmp_path: Path, form: str) -> None:
+    scores = tmp_path / f"scores.{form}"
+    scores.write_text(cli("nuggets", assignments, "--format", form).out, encoding="utf-8")
+    for column in COLUMNS:
+        shape = read_json(cli, "nuggets", assignments, "--with", scores, "--score", column, "--format", "json")
+        assert (shape["n"], shape["kendall_tau"], shape["spearman"]) == (4, 1, 1)
+        assert shape["pairs"]["n"] == (10 if form == "jsonl" else 0)
+        assert all(own["a"] == pytest.approx(own["b"]) for own in shape["points"]["runs"])
+
+
+def test_the_charts_hold_every_run_every_answer_and_the_front(assignments: Path) -> None:
+    condition = read_condition(assignments, "v_strict")
+    scores, length = NuggetComparison(compare_conditions(condition, condition), "v_strict", ("a", "b")).pictures()
+    assert isinstance(scores, Chart)
+    assert isinstance(length, Chart)
+    assert [[dot.look for dot in chart.dots].count("blue") for chart in (scores, length)] == [4, 4]
+    assert len(scores.dots) == len(length.dots) == 4 + 10
+    assert list(length.path) == [(pytest.approx(8 / 3), 0), (4, 1)]
+    assert scores.dots[0].told == "r<1>: 1.00, 1.00"

@@ -43,7 +43,7 @@ def test_two_files_and_a_judge_are_a_tournament(folder: Path, cli: Callable[...,
     assert said[0] == "assumed: 4 queries, 4 documents; agents answers_a and answers_b"
     assert said[1].endswith("judge lexical; store ragleague.db, tournament 'answers_a-answers_b'")
     assert said[2] == "--save FILE writes this as a YAML file to change"
-    assert "pairwise: 8 judged, 0 known" in ended.err
+    assert "pairwise: 8 judged, 0 needed no call" in ended.err
     assert ended.out.splitlines()[1].startswith("1,answers_a") or "answers_a" in ended.out
     assert (folder / "ragleague.db").exists()
 
@@ -53,9 +53,9 @@ def test_what_is_assumed_is_saved_as_a_yaml_file_that_says_the_same(folder: Path
     first = cli("run", "answers_*.jsonl", "--judge", "lexical", "--limit", 2, "--save", "conf/own.yaml")
     assert "pairwise: 4 judged" in first.err
     again = cli("run", "conf/own.yaml")
-    assert "pairwise: 0 judged, 4 known" in again.err
+    assert "pairwise: 0 judged, 4 needed no call" in again.err
     assert again.out == first.out
-    assert "pairwise: 0 judged, 2 known" in cli("run", "conf/own.yaml", "--limit", 1).err
+    assert "pairwise: 0 judged, 2 needed no call" in cli("run", "conf/own.yaml", "--limit", 1).err
     taken = cli("run", "answers_*.jsonl", "--judge", "lexical", "--save", "conf/own.yaml")
     assert (taken.status, taken.err) == (
         2,
@@ -71,44 +71,8 @@ def test_a_plan_of_answers_calls_nothing(folder: Path, cli: Callable[..., Any]) 
 
 def test_columns_of_ones_own_are_named_on_the_command_line(folder: Path, cli: Callable[..., Any]) -> None:
     (folder / "all.csv").write_text("frage;sys;text\nwhy?;x;so\nwhy?;y;thus\n")
-    refused = cli("plan", "all.csv", "--judge", "lexical")
-    assert refused.err.startswith("error: all.csv:1: column 'answer' is missing; found: frage, sys, text; its other")
-    assert "say which with columns: {answer: NAME} (or --column answer=NAME)" in refused.err
     columns = ["--column", "answer=text", "--column", "query=frage", "--column", "agent=sys"]
     assert "agents x and y" in cli("plan", "all.csv", "--judge", "lexical", *columns).err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["answers_a.jsonl"], "answers_a.jsonl: answers need a judge, such as --judge openai/gpt-4.1-mini"),
-        (
-            ["answers_a.jsonl", "--judge", "gpt"],
-            "--judge gpt: name a provider and a model, such as openai/gpt-4.1-mini",
-        ),
-        (
-            ["answers_a.jsonl", "--judge", "lexical"],
-            "nothing to judge: 'answers_a' is the only agent, and a game ",
-        ),
-        (["no.jsonl", "x.jsonl", "--judge", "lexical"], "no.jsonl: no such file"),
-        (["no/*.jsonl", "--judge", "lexical"], "no/*.jsonl: no file matches this pattern"),
-        (["own.yaml", "answers_a.jsonl"], "own.yaml: name one YAML file alone, or files of answers"),
-        (["."], ".: a folder; name the YAML file in it, or files of answers: './*.jsonl'"),
-        (["answers", "--judge", "lexical"], "answers: not a table: the name must end in .csv"),
-        (["own.yaml", "--judge", "lexical"], "--judge: does not go with own.yaml: a YAML file says it itself"),
-        (
-            ["answers_a.jsonl", "--judge", "lexical", "--column", "answer"],
-            "--column: NAME=COLUMN, as in ",
-        ),
-    ],
-)
-def test_what_cannot_be_assumed_is_one_line(
-    folder: Path, cli: Callable[..., Any], arguments: list[str], said: str
-) -> None:
-    ended = cli("run", *arguments)
-    assert ended.status == 2
-    assert ended.err.splitlines()[-1].startswith(f"error: {said}")
-    assert not (folder / "ragleague.db").exists()
 
 
 @pytest.mark.parametrize(
@@ -135,25 +99,11 @@ def test_what_python_is_given_wrong_is_one_line(folder: Path) -> None:
     for call, said in (
         (lambda: rl.run(data), "run: loaded data need a judge, such as judge='openai/gpt-4.1-mini'"),
         (lambda: rl.run(data, judge="lexical", limit=1), "run: limit loaded data with load(..., limit=N)"),
-        (lambda: rl.run("own.yaml", judge="lexical"), "run: own.yaml names its judge and its store itself"),
+        (lambda: rl.run("own.yaml", judge="lexical"), "run: own.yaml names its agents, its judge and its store itself"),
         (lambda: rl.load([3]), "answers: give files, frames, dictionaries or samples, and not int"),
         (lambda: rl.load({"a": 3}), "a: give files, frames, dictionaries or samples, and not int"),
-        (lambda: rl.load([]), "answers: the table has no rows"),
+        (lambda: rl.load([]), "answers: the table has no rows; add at least one"),
     ):
         with pytest.raises(rl.InputError) as raised:
             call()
         assert str(raised.value) == said
-
-
-def test_crowdrag25_is_set_up_as_the_page_says(tmp_path: Path, shared: Path, cli: Callable[..., Any]) -> None:
-    files = shared.resolve() / "data" / "crowdrag25"
-    config = tmp_path / "crowd.yaml"
-    config.write_text(
-        "name: crowd\nstore: crowd.db\n"
-        f"data:\n  queries: {files}/queries.tsv\n  runs: {files}/retrieved.run\n"
-        f"  corpus: {files}/documents.jsonl.gz\n  answers: {files}/answers.jsonl.gz\n  limit: 2\n"
-        "judges: {words: {provider: lexical}}\npairwise: {judges: words}\n"
-    )
-    ended = cli("run", config)
-    assert "no agent is called 'recorded_ranking', so every agent was given its documents" in ended.err
-    assert "pairwise: 60 judged" in ended.err, "15 pairs of 6 agents on 2 queries in both orders"

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from retrieval_eval.data.runs import read_run
 from tests.support.llm_server import LLMServer, Reply
 
 CORPUS = "did\tdocument\na\tElo ratings of games\nb\tkappa of judges\nc\t \n"
@@ -19,35 +18,6 @@ def options(tmp_path: Path) -> list[object]:
     (tmp_path / "corpus.tsv").write_text(CORPUS)
     (tmp_path / "queries.tsv").write_text(QUERIES)
     return ["--corpus", tmp_path / "corpus.tsv", "--queries", tmp_path / "queries.tsv", "--out", tmp_path / "x.run"]
-
-
-def test_bm25_writes_a_run_and_says_what_it_left_out(cli: Any, options: list[object], tmp_path: Path) -> None:
-    ended = cli("retrieve", *options)
-    assert ended.status == 0
-    assert "2 documents for 2 queries, run bm25" in ended.out
-    assert "1 queries find nothing" in ended.err
-    assert "1 documents have no text" in ended.err
-    run = read_run(tmp_path / "x.run")
-    assert (run.name, {query: ranking.doc_ids for query, ranking in run.rankings.items()}) == (
-        "bm25",
-        {"q1": ("a",), "q2": ("b",)},
-    )
-
-
-def test_a_server_s_embeddings_make_a_run(cli: Any, options: list[object], tmp_path: Path) -> None:
-    with LLMServer() as server:
-        hosted = [
-            "--retriever",
-            "dense",
-            "--embeddings",
-            "openai",
-            "--set",
-            "model=vec 1",
-            "--set",
-            f"base_url={server.openai_url}",
-        ]
-        assert cli("retrieve", *options, *hosted).status == 0
-    assert read_run(tmp_path / "x.run").name == "dense-vec-1"
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,16 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import zlib
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from judges.errors import CAUSES
+from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
+from tests.support.tournaments import write_data
 
 TABLES = "data: {queries: queries.csv, documents: documents.csv, answers: answers.csv}\n"
 
@@ -25,20 +31,6 @@ def demo(played_demo: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(played_demo, tmp_path / "demo"))
 
 
-def test_the_demo_judges_nothing_twice_and_gives_the_same_bytes(cli: Any, demo: Path) -> None:
-    first = cli("leaderboard", demo / "tournament.yaml", "--format", "json")
-    again = cli("demo", "--out", demo)
-    assert again.status == 0
-    assert again.err.count(" 0 calls, $0.00") == 7
-    lines = again.out.splitlines()
-    assert lines[0].startswith("Nothing to conclude yet: No language model judged these games.")
-    assert (len(lines) <= 25, [line for line in lines if len(line) > 80 and "/" not in line]) == (True, [])
-    assert len(re.findall(r"^\d to \d +(?:(?:rag|fusion)-|weak-baseline)", again.out, re.MULTILINE)) == 7
-    assert [line for line in lines if line.startswith("FAILED: ")]
-    assert cli("leaderboard", demo / "tournament.yaml", "--format", "json") == first
-    assert cli("leaderboard", demo / "rag-handbook.db", "--format", "json") == first
-
-
 def test_init_writes_a_folder_that_can_be_run_and_leaves_a_used_one_alone(cli: Any, tmp_path: Path) -> None:
     made = cli("init", tmp_path / "new")
     assert made.status == 0
@@ -48,33 +40,6 @@ def test_init_writes_a_folder_that_can_be_run_and_leaves_a_used_one_alone(cli: A
     assert (refused.status, refused.out) == (2, "")
     assert "exists and is not empty" in refused.err
     assert sorted((tmp_path / "new").iterdir()) == before
-
-
-def test_plan_counts_without_making_a_store_and_run_calls_what_was_planned(cli: Any, demo: Path) -> None:
-    (demo / "rag-handbook.db").unlink()
-    planned = json.loads(cli("plan", demo / "tournament.yaml", "--format", "json").out)
-    assert not (demo / "rag-handbook.db").exists()
-    calls = {stage["task"]: stage["calls"] for stage in planned["stages"]}
-    assert set(planned["stages"][0]) >= {"judge", "wanted", "known", "identical", "input_tokens", "cost_usd", "seconds"}
-    ran = cli("run", demo / "tournament.yaml", "--format", "json")
-    assert f"relevance: {calls['relevance']} judged" in ran.err
-    assert calls["pairwise"] >= 256  # an upper bound: the plan takes every document as relevant
-    after = json.loads(cli("plan", demo / "tournament.yaml", "--format", "json").out)
-    assert {stage["calls"] for stage in after["stages"]} == {0}
-    assert json.loads(ran.out)["complete"]
-
-
-def test_a_stage_can_be_done_alone_and_must_be_there(cli: Any, demo: Path) -> None:
-    (demo / "rag-handbook.db").unlink()
-    alone = cli("run", demo / "tournament.yaml", "--stage", "relevance", "--details")
-    assert alone.status == 0
-    assert re.search(r"^Documents labelled +100% +132 +132 +0 +0 +0$", alone.out, re.MULTILINE)
-    assert re.search(r"^Games judged, each order counted +27% +1,092 +290 +0 +802 +290$", alone.out, re.MULTILINE)
-    config = configured(demo, "judges: {lex: {provider: lexical}}\nretrieval: {judge: lex}\n")
-    assert "Without games" in cli("run", config).out
-    absent = cli("run", config, "--stage", "criteria")
-    assert absent.status == 2
-    assert "no section 'criteria'" in absent.err
 
 
 def test_an_incomplete_run_ends_with_three_and_prints_ratings_with_their_coverage(cli: Any, demo: Path) -> None:
@@ -115,3 +80,82 @@ def test_stopping_at_once_says_that_nothing_is_lost(cli: Any, demo: Path, monkey
     stopped = cli("run", demo / "tournament.yaml")
     assert stopped.status == 130
     assert "what was judged is kept" in stopped.err
+
+
+FILE = """
+name: {name}
+store: shared.db
+data: {{queries: queries.csv, documents: documents.csv, answers: answers.csv}}
+judges:
+  good: {{provider: openai, model: good, base_url: '{url}', api_key_env: A_KEY}}
+  odd: {{provider: openai, model: odd, base_url: '{url}', api_key_env: A_KEY, max_attempts: 1}}
+pairwise: {{judges: [good, odd], documents: {{include: false}}}}
+ratings: {{min_coverage: 0}}
+"""
+
+
+def number(call: Call) -> int:
+    """The same for all turns about one prompt."""
+    return zlib.crc32(json.dumps(call.body["messages"][:2]).encode()) % 3
+
+
+def oddly(call: Call) -> Reply:
+    """The judge called odd breaks its contract on a third of the prompts and is refused another third."""
+    if call.body["model"] == "odd" and number(call) == 0:
+        return Reply(text="I like \x1b[31mboth, really")
+    if call.body["model"] == "odd" and number(call) == 1:
+        return Reply(status=400, text="not in that tone")
+    return steady_judge(call)
+
+
+@pytest.fixture
+def tournament(cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Writes a configuration for a server; of 36 prompts odd meets all three cases."""
+    monkeypatch.setenv("A_KEY", "none")
+    write_data(tmp_path, [f"q{place}" for place in range(6)])
+
+    def configured(url: str, name: str = "one") -> Path:
+        config = tmp_path / f"{name}.yaml"
+        config.write_text(FILE.format(url=url, name=name))
+        return config
+
+    return configured
+
+
+def test_failures_are_counted_by_cause_and_judge_before_they_are_listed(cli: Any, tournament: Any) -> None:
+    with LLMServer(oddly) as server:
+        config = tournament(server.openai_url)
+        assert cli("run", config).status == 3
+    found = json.loads(cli("failures", config, "--format", "json").out)
+    counts = Counter(entry["cause"] for entry in found)
+    assert set(counts) == {"contract", "bad_request"}
+    assert {entry["judge"] for entry in found} == {"odd"}
+    assert all(entry["meaning"] == CAUSES[entry["cause"]] for entry in found)
+    assert {entry["calls"] for entry in found if entry["cause"] == "contract"} == {3}
+    assert {entry["reply"] for entry in found if entry["cause"] == "bad_request"} == {None}
+
+    listed = cli("failures", config)
+    assert listed.status == 0
+    head, rest = listed.out.split("\n\n", 1)
+    rows = [line.split() for line in head.splitlines()[1:]]
+    assert {(row[0], row[1], row[-1]) for row in rows} == {(cause, "odd", str(n)) for cause, n in counts.items()}
+    assert all(CAUSES[cause] in head for cause in counts)
+    assert rest.count(": contract: ") == rest.count("reply: 'I like \\x1b[31mboth, really'") == counts["contract"]
+    assert rest.endswith(f"{len(found)} failed\n")
+    assert "\x1b" not in listed.out
+
+
+def test_failures_can_be_chosen_by_cause_and_judge(cli: Any, tournament: Any) -> None:
+    with LLMServer(oddly) as server:
+        config = tournament(server.openai_url)
+        cli("run", config)
+    every = json.loads(cli("failures", config, "--format", "json").out)
+    some = json.loads(cli("failures", config, "--format", "json", "--cause", "contract", "--judge", "odd").out)
+    assert some == [entry for entry in every if entry["cause"] == "contract"] != []
+    both = json.loads(cli("failures", config, "--format", "json", "--cause", "contract", "--cause", "bad_request").out)
+    assert both == every
+    assert cli("failures", config, "--judge", "good").out == "0 failed\n"
+    for option, name, instead in (("--cause", "contrakt", "contract"), ("--judge", "od", "odd")):
+        refused = cli("failures", config, option, name)
+        assert (refused.status, refused.out) == (2, "")
+        assert refused.err == f"error: {option} {name}: there is none; did you mean {instead!r}?\n"

@@ -115,7 +115,7 @@ def test_the_demos_configuration_is_one(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
-    assert "cannot be read: No such file" in refused(tmp_path / "gone.yaml")
+    assert "no such file; check its name and folder" in refused(tmp_path / "gone.yaml")
     assert "cannot be read: Is a directory" in refused(tmp_path)
 
 

@@ -1,7 +1,5 @@
-import csv
 import gzip
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -36,18 +34,6 @@ def loaded(folder: Path, queries: str = QUERIES, documents: str = DOCUMENTS, ans
 def reloaded(files: list[Path]) -> Dataset:
     paths = {file.name: file for file in files}
     return load_dataset(*(paths.get(f"{name}.csv", ()) for name in ("queries", "documents", "answers")))
-
-
-def test_the_triple_becomes_records(tmp_path: Path) -> None:
-    dataset = loaded(tmp_path)
-    assert dataset.queries == {"q1": Query("q1", "why?"), "q2": Query("q2", "how?")}
-    assert dataset.documents == {"d1": Document("d1", "one", {"title": "T"}), "d2": Document("d2", "two")}
-    assert dataset.answers["q1", "x"] == Answer("q1", "x", "because", {"model": "m"})
-    assert dataset.agents == ("x", "y")
-    assert dataset.retrieved == {
-        "q1": (Retrieved("q1", "d1", "x", 1), Retrieved("q1", "d2", "x", 2), Retrieved("q1", "d1", "y", 1)),
-        "q2": (Retrieved("q2", "d2", "x", 1),),
-    }
 
 
 def test_a_reference_is_a_field_of_its_query_and_an_empty_one_is_none(tmp_path: Path) -> None:
@@ -106,61 +92,6 @@ def test_queries_alone_are_a_dataset(tmp_path: Path) -> None:
     dataset = load_dataset(put(tmp_path, "queries.csv", QUERIES))
     assert dataset.agents == ()
     assert dataset.unanswered_queries == ("q1", "q2")
-
-
-@pytest.mark.parametrize(
-    ("table", "content", "expected"),
-    [
-        ("queries", "qid,query\nq1,a\nq2,b\nq1,c\n", ":4: this query id stands in {}queries.csv:2 already ('q1')"),
-        ("queries", "qid,query\n,a\n", ":2: 'qid' is empty"),
-        ("queries", "qid,query\n  ,a\n", ":2: 'qid' is empty"),
-        ("queries", "qid,query\nq1, \n", ":2: the text of query 'q1' is empty"),
-        ("queries", "qid,wording\nq1,a\n", ":1: column 'query' is missing"),
-        ("queries", "", "the file is empty"),
-        ("answers", "qid,agent,answer\nq9,x,a\n", ":2: no query has this id ('q9')"),
-        ("answers", "qid,agent,answer\nq1,,a\n", ":2: 'agent' is empty"),
-        ("answers", "qid,agent,answer\nq1,nan,a\n", ":2: 'agent' is a missing value"),
-        (
-            "answers",
-            'qid,agent,answer\nq1,x,"a\nb"\nq1,x,c\n',
-            ":4: agent 'x' answered query 'q1' in {}answers.csv:2 already",
-        ),
-        ("answers", "qid,agent,answer\nq1,x,a\n", "documents.csv:4: this agent retrieved documents but answered"),
-        ("documents", "qid,did,document\nq9,d1,one\n", ":2: no query has this id ('q9')"),
-        ("documents", "qid,did,document\nq1,,one\n", ":2: 'did' is empty"),
-        (
-            "documents",
-            "qid,did,document\nq1,d1,one\nq2,d1,uno\n",
-            ":3: document 'd1' has another text in {}documents.csv:2",
-        ),
-        ("documents", "qid,did,document,title\nq1,d1,one,T\nq2,d1,one,U\n", ":3: document 'd1' has another 'title'"),
-        (
-            "documents",
-            "qid,did,document,agent\nq1,d1,one,x\nq1,d1,one,x\n",
-            ":3: document 'd1' was retrieved twice for query 'q1' by 'x', see {}documents.csv:2",
-        ),
-        ("documents", "qid,did,document,rank\nq1,d1,one,1\nq1,d2,two,1\n", ":3: two documents have rank 1 for query"),
-        ("documents", "qid,did,document,rank\nq1,d1,one,0\n", ":2: 'rank' must be a whole number that counts from 1"),
-        ("documents", "qid,did,document,rank\nq1,d1,one,1.5\n", "counts from 1 ('1.5')"),
-        ("documents", "qid,did,document,rank\nq1,d1,one,\n", ":2: 'rank' must be"),
-        ("documents", "qid,did,document,rank\nq1,d1,one,inf\n", ":2: 'rank' must be"),
-        ("documents", "qid,did,document,score\nq1,d1,one,high\n", ":2: 'score' must be a number ('high')"),
-        ("documents", "qid,did,document,agent\nq1,d1,one,z\n", ":2: this agent retrieved documents but answered no"),
-    ],
-)
-def test_what_is_wrong_is_said_with_file_line_and_value(
-    tmp_path: Path, table: str, content: str, expected: str
-) -> None:
-    with pytest.raises(DataError) as raised:
-        loaded(tmp_path, **{table: content})
-    assert expected.format(f"{tmp_path}{os.sep}") in str(raised.value)
-
-
-def test_bytes_that_are_not_utf8_are_located(tmp_path: Path) -> None:
-    queries = put(tmp_path, "queries.csv", QUERIES)
-    answers = put(tmp_path, "answers.csv", b"qid,agent,answer\nq1,x,caf\xe9\n")
-    with pytest.raises(DataError, match=r"answers\.csv:2: not UTF-8"):
-        load_dataset(queries, answers=answers)
 
 
 def test_documents_either_all_name_their_agent_or_none_does(tmp_path: Path) -> None:
@@ -226,35 +157,8 @@ def test_any_dataset_comes_back_equal(tmp_path_factory: pytest.TempPathFactory, 
     assert again.digest() == dataset.digest()
 
 
-def test_very_long_texts_come_back_equal(tmp_path: Path) -> None:
-    dataset = loaded(tmp_path)
-    long = replace(dataset, answers={("q1", "x"): Answer("q1", "x", '🎉"\r\n=,' * 300_000)}, documents={}, retrieved={})
-    assert reloaded(save_dataset(long, tmp_path / "out")) == long
-
-
 def test_a_document_of_no_query_is_not_dropped_silently(tmp_path: Path) -> None:
     dataset = loaded(tmp_path)
     stray = replace(dataset, documents={**dataset.documents, "d9": Document("d9", "nine")})
     with pytest.raises(ValueError, match="d9"):
         save_dataset(stray, tmp_path / "out")
-
-
-def test_the_recorded_qdrant_tournament_loads_as_a_triple(tmp_path: Path, shared: Path) -> None:
-    folder = shared / "data" / "ragelo_qdrant"
-    dataset = load_dataset(folder / "queries.csv", folder / "documents.csv", folder / "answers.csv")
-    assert (len(dataset.queries), len(dataset.agents), len(dataset.answers)) == (10, 6, 60)
-    assert len(dataset.documents) == 43
-    assert sum(map(len, dataset.retrieved.values())) == 200
-    assert dataset.missing_answers == dataset.unanswered_queries == ()
-    with (folder / "documents.csv").open(newline="") as file:
-        in_file_order = [row["did"] for row in csv.DictReader(file) if (row["qid"], row["agent"]) == ("q_3", "agent_2")]
-    assert [entry.doc_id for entry in dataset.retrieved["q_3"] if entry.agent == "agent_2"] == in_file_order
-    assert reloaded(save_dataset(dataset, tmp_path)) == dataset
-
-
-def test_recorded_answers_in_packed_jsonl_load(tmp_path: Path, shared: Path) -> None:
-    lines = (shared / "data" / "crowdrag25" / "queries.tsv").read_text(encoding="utf-8")
-    queries = put(tmp_path, "queries.tsv", "qid\tquery\n" + lines)
-    dataset = load_dataset(queries, answers=shared / "data" / "crowdrag25" / "answers.jsonl.gz")
-    assert (len(dataset.queries), len(dataset.answers), len(dataset.agents)) == (33, 198, 6)
-    assert dataset.missing_answers == ()

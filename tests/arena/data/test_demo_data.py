@@ -1,4 +1,6 @@
-"""The packaged demo data: really produced, complete, and sensible."""
+"""The packaged demo data: really produced, complete, and sensible; and how Markdown becomes passages."""
+
+from __future__ import annotations
 
 import csv
 import os
@@ -9,19 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from arena.demo.build import DEMO, HANDBOOK, INDEX_PAGE, LatentIndex, build, demo_agents, read_folder, read_questions
+from docs.make_demo import DEMO, HANDBOOK, LatentIndex, build, markdown_passages, read_folder, read_questions
 from judges.errors import DataError
 from judges.providers.lexical import item_share
 from judges.types import Document
 from retrieval_eval.agents.ranking import InverseDocumentFrequency
 from retrieval_eval.documents.passages import sentences
 from retrieval_eval.nuggets.files import read_banks
+from tests.support.children import files_at_most, ragleague
 
 FILES = ("queries.csv", "documents.csv", "answers.csv")
-AGENTS = [
-    *(f"{kind}-{retriever}" for kind in ("rag", "fusion") for retriever in ("bm25", "dense", "hybrid")),
-    "weak-baseline",
-]
 Rows = list[dict[str, str]]
 
 
@@ -35,13 +34,12 @@ def tables() -> dict[str, Rows]:
     return {name: _rows(name) for name in FILES}
 
 
-@pytest.mark.parametrize("hash_seed", ["1", "2"])
-def test_the_command_reproduces_the_committed_files_byte_for_byte(tmp_path: Path, hash_seed: str) -> None:
-    command = [sys.executable, "-W", "error", "-m", "arena.demo.build", "--out", str(tmp_path)]
+def test_the_command_reproduces_the_committed_files_byte_for_byte(tmp_path: Path) -> None:
+    command = [sys.executable, "-W", "error", "-m", "docs.make_demo", "--out", str(tmp_path)]
     done = subprocess.run(
         command,
         cwd=DEMO.parents[1],
-        env=os.environ | {"PYTHONHASHSEED": hash_seed},
+        env=os.environ | {"PYTHONHASHSEED": "1"},
         capture_output=True,
         text=True,
         timeout=60,
@@ -49,25 +47,15 @@ def test_the_command_reproduces_the_committed_files_byte_for_byte(tmp_path: Path
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     for name in FILES:
-        assert (tmp_path / name).read_bytes() == (DEMO / name).read_bytes(), f"{name}: run python -m arena.demo.build"
+        assert (tmp_path / name).read_bytes() == (DEMO / name).read_bytes(), f"{name}: run python -m docs.make_demo"
 
 
-def test_line_ends_are_the_same_everywhere() -> None:
-    assert all(b"\r" not in (DEMO / name).read_bytes() for name in FILES)
-
-
-def test_queries_are_the_questions(tables: dict[str, Rows]) -> None:
-    asked = [
-        {"qid": question.query.query_id, "query": question.query.text, "kind": question.kind}
-        for question in read_questions()
-    ]
-    assert tables["queries.csv"] == asked
-
-
-def test_every_agent_answers_every_question(tables: dict[str, Rows]) -> None:
-    given = [(row["qid"], row["agent"]) for row in tables["answers.csv"]]
-    assert given == [(row["qid"], agent) for row in tables["queries.csv"] for agent in AGENTS]
-    assert all(row["answer"] for row in tables["answers.csv"])
+def test_a_full_disk_leaves_no_half_file_that_would_stay(tmp_path: Path) -> None:
+    size = (DEMO / "documents.csv").stat().st_size
+    done = ragleague(tmp_path, "demo", "--out", "d", hardship=files_at_most(size // 2))
+    assert (done.status, done.out) == (2, "")
+    assert done.err.startswith("error: d/documents.csv: cannot be written: File too large")
+    assert [path.name for path in (tmp_path / "d").iterdir()] == ["queries.csv"]
 
 
 def test_every_sentence_of_an_answer_stands_in_a_passage_its_agent_retrieved(tables: dict[str, Rows]) -> None:
@@ -78,28 +66,6 @@ def test_every_sentence_of_an_answer_stands_in_a_passage_its_agent_retrieved(tab
         passages = retrieved[row["qid"], row["agent"]]
         for sentence in sentences(row["answer"]):
             assert any(sentence in passage for passage in passages), (row["qid"], row["agent"], sentence)
-
-
-def test_ranks_count_from_one_and_scores_fall(tables: dict[str, Rows]) -> None:
-    rankings: defaultdict[tuple[str, str], list[tuple[int, float]]] = defaultdict(list)
-    for row in tables["documents.csv"]:
-        rankings[row["qid"], row["agent"]].append((int(row["rank"]), float(row["score"])))
-    for (_, agent), ranking in rankings.items():
-        assert [rank for rank, _ in ranking] == ([1] if agent == "weak-baseline" else [1, 2, 3])
-        scores = [score for _, score in ranking]
-        assert scores == sorted(scores, reverse=True)
-
-
-def test_a_document_has_one_text_and_title_whoever_retrieved_it(tables: dict[str, Rows]) -> None:
-    texts = {(row["did"], row["document"], row["title"]) for row in tables["documents.csv"]}
-    assert len(texts) == len({row["did"] for row in tables["documents.csv"]})
-
-
-def test_questions_name_chapters_that_exist() -> None:
-    chapters = {path.stem for path in HANDBOOK.glob("*.md")} - {Path(INDEX_PAGE).stem}
-    for question in read_questions():
-        assert set(question.chapters) <= chapters
-        assert bool(question.chapters) == (question.kind != "unanswerable")
 
 
 def test_the_agents_differ_as_they_should(tables: dict[str, Rows]) -> None:
@@ -125,22 +91,6 @@ def test_dense_retrieval_finds_a_passage_without_the_words_of_the_question() -> 
     assert {hit.document.text for hit in index.find("purr", 3)} == set(texts[:3])
 
 
-def test_the_index_lists_every_chapter() -> None:
-    index = (HANDBOOK / INDEX_PAGE).read_text(encoding="utf-8")
-    for path in HANDBOOK.glob("*.md"):
-        assert path.name == INDEX_PAGE or f"({path.name})" in index
-
-
-def test_chapters_are_short_pages_of_short_paragraphs() -> None:
-    passages = read_folder(HANDBOOK, exclude={INDEX_PAGE})
-    words: defaultdict[str, int] = defaultdict(int)
-    for passage in passages:
-        words[passage.doc_id.split("#")[0]] += len(passage.text.split())
-        assert len(passage.text.split()) <= 150, passage.doc_id
-    assert all(350 <= count <= 700 for count in words.values()), words
-    assert [agent.name for agent in demo_agents(passages)] == AGENTS
-
-
 def test_building_without_the_handbook_says_where_it_was_looked_for(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="missing"):
         build(tmp_path, handbook=tmp_path / "missing")
@@ -157,3 +107,75 @@ def test_exam_questions_and_nuggets_are_about_what_the_handbook_answers() -> Non
         assert any(nugget.importance == "vital" for nugget in bank.nuggets)
         for nugget in bank.nuggets:
             assert item_share(nugget.text, pages) >= 0.8, (bank.query_id, nugget.text)
+
+
+PAGE = """# Pairwise *judging*
+
+Before any section,
+on two lines.
+
+## Both orders
+
+Play [both](orders.md) with `seed` 7.
+
+Second paragraph.
+
+## Rules
+
+These hold:
+
+- one
+- two
+  on two lines
+
+| agent | wins |
+|---|---|
+| a | 3 |
+
+```yaml
+k: 32
+```
+"""
+
+
+def test_each_paragraph_is_a_passage_with_id_and_title() -> None:
+    first, second, third, *_ = markdown_passages(PAGE, "pairwise")
+    assert (first.doc_id, first.text) == ("pairwise#1", "Before any section, on two lines.")
+    assert first.metadata == {"title": "Pairwise judging"}
+    assert (second.doc_id, second.text) == ("pairwise#both-orders-1", "Play both with seed 7.")
+    assert (third.doc_id, third.metadata["title"]) == ("pairwise#both-orders-2", "Pairwise judging: Both orders")
+
+
+def test_a_list_stays_with_the_sentence_that_introduces_it() -> None:
+    listed = markdown_passages(PAGE, "pairwise")[3]
+    assert listed.text == "These hold:\none\ntwo on two lines"
+
+
+def test_tables_and_code_keep_their_content() -> None:
+    *_, table, code = markdown_passages(PAGE, "pairwise")
+    assert table.text == "agent | wins\na | 3"
+    assert code.text == "k: 32"
+
+
+def test_ids_are_unique_and_without_white_space() -> None:
+    text = "# T\n\n## Ties\n\na\n\n## Ties\n\nb\n\n## Ties 1\n\nc\n\n## Ties!\n\nd"
+    ids = [passage.doc_id for passage in markdown_passages(text, "my page#1")]
+    assert ids == ["my%20page%231#ties-1", "my%20page%231#ties-2", "my%20page%231#ties-1-1", "my%20page%231#ties-3"]
+
+
+def test_folders_are_read_in_path_order_without_the_excluded_files(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    for name in ("b.md", "sub/a.md", "README.md", "notes.txt"):
+        (tmp_path / name).write_text(f"# {name}\n\ntext of {name}", encoding="utf-8")
+    assert [passage.doc_id for passage in read_folder(tmp_path, exclude={"README.md"})] == ["b#1", "sub/a#1"]
+
+
+def test_an_empty_folder_is_an_input_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no Markdown file with text"):
+        read_folder(tmp_path)
+
+
+def test_a_file_that_is_not_utf8_is_named(tmp_path: Path) -> None:
+    (tmp_path / "latin.md").write_bytes(b"# caf\xe9\n\ntext")
+    with pytest.raises(DataError, match=r"latin\.md: is not UTF-8 text \(byte 5\)"):
+        read_folder(tmp_path)

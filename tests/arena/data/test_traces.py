@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -244,6 +246,113 @@ def test_traces_of_langfuse_in_each_form_that_it_gives_them(tmp_path: Path, form
     assert data.documents["c1"].metadata == {"title": "Town"}
 
 
+def steps(form: str) -> list[dict[str, Any]]:
+    """A trace as Langfuse exports observations: each beside the others, in its columns' spelling or its API's."""
+    own: dict[str, Any] = {
+        "trace_id": "t9",
+        "start_time": "2026-05-29 13:46:19.000000",
+        "end_time": "2026-05-29 13:46:21.500000",
+    }
+    listed = [
+        {
+            "id": "o2",
+            "type": "RETRIEVER",
+            "parent_observation_id": "o1",
+            "input": "Who runs it?",
+            "output": [{"page_content": "The town runs it.", "metadata": {"title": "Town"}}],
+        },
+        {"id": "o1", "type": "SPAN", "parent_observation_id": "", "input": {"query": "Who runs it?"}, "output": "It."},
+        {
+            "id": "o3",
+            "type": "GENERATION",
+            "parent_observation_id": "o1",
+            "input": "Documents: ...",
+            "output": "It.",
+            "usage_details": {"input": 90, "output": 4},
+            "total_cost": 0.25,
+        },
+    ]
+    rows = [{"usage_details": {}, "total_cost": None, **own, **each} for each in listed]
+    if form == "api":
+        camel = {"trace_id": "traceId", "parent_observation_id": "parentObservationId", "usage_details": "usageDetails"}
+        camel |= {"start_time": "startTime", "end_time": "endTime", "total_cost": "totalCost"}
+        return [{camel.get(name, name): value for name, value in row.items()} for row in rows]
+    return rows
+
+
+@pytest.mark.parametrize("form", ["csv", "lines", "api"])
+def test_observations_of_langfuse_beside_each_other_become_traces(tmp_path: Path, form: str) -> None:
+    path = tmp_path / {"csv": "lf.csv", "lines": "lf.jsonl", "api": "lf.json"}[form]
+    rows = steps(form)
+    if form == "csv":
+        with path.open("w", newline="", encoding="utf-8") as file:
+            table = csv.DictWriter(file, list(rows[0]))
+            table.writeheader()
+            for row in rows:  # objects are JSON within a cell
+                table.writerow(
+                    {name: json.dumps(own) if own and not isinstance(own, str) else own for name, own in row.items()}
+                )
+    else:
+        write(path, {"data": rows} if form == "api" else rows, lines=form == "lines")
+    data = load_dataset(answers=path)
+    ((query_id, query),) = data.queries.items()
+    assert (query.text, data.answers[query_id, "lf"].text) == ("Who runs it?", "It.")
+    took = {"trace_id": "t9", "latency_s": "2.5", "cost_usd": "0.25", "input_tokens": "90", "output_tokens": "4"}
+    assert data.answers[query_id, "lf"].metadata == took
+    assert [(each.text, each.metadata) for each in data.documents.values()] == [
+        ("The town runs it.", {"title": "Town"})
+    ]
+
+
+@pytest.mark.parametrize("structured", [True, False])
+def test_opentelemetrys_own_conventions_of_generative_ai(tmp_path: Path, structured: bool) -> None:
+    """Messages and documents stand on spans as JSON, or as structured values (semantic conventions 1.37 and later)."""
+
+    def listed(value: Any) -> Any:
+        return value if structured else json.dumps(value)
+
+    def said(role: str, text: str) -> Any:
+        return {"role": role, "parts": [{"type": "text", "content": text}], "finish_reason": "stop"}
+
+    def attributes(operation: str, **named: Any) -> dict[str, Any]:
+        return {"gen_ai.operation.name": operation, **{name.replace("__", "."): own for name, own in named.items()}}
+
+    documents = [{"id": "d1", "score": 0.9, "content": "The town runs it."}, {"id": "d2", "score": 0.1}]
+    asked = [said("system", "Be short."), said("user", "Who runs it?")]
+    spans = [
+        attributes(
+            "retrieval", gen_ai__retrieval__query__text="Who runs it?", gen_ai__retrieval__documents=listed(documents)
+        ),
+        attributes(
+            "chat",
+            gen_ai__input__messages=listed([said("user", "Documents: ... Who runs it?")]),
+            gen_ai__output__messages=listed([said("assistant", "The town.")]),
+            gen_ai__usage__input_tokens=50,
+            gen_ai__usage__output_tokens=3,
+        ),
+        attributes(
+            "invoke_agent",
+            gen_ai__input__messages=listed(asked),
+            gen_ai__output__messages=listed([said("assistant", "The town.")]),
+        ),
+    ]
+    for name, chosen in (("whole", spans), ("model", spans[:2])):
+        printed = [
+            {
+                "name": own["gen_ai.operation.name"],
+                "context": {"trace_id": "0x1", "span_id": str(number)},
+                "parent_id": "2" if number < 2 else None,
+                "attributes": own,
+            }
+            for number, own in enumerate(chosen)
+        ]
+        data = load_dataset(answers=write(tmp_path / f"{name}.json", printed))
+        assert only(data) == ("Who runs it?", name, "The town.")
+        (answer,) = data.answers.values()
+        assert (answer.metadata["input_tokens"], answer.metadata["output_tokens"]) == ("50", "3")
+        assert {each.doc_id: each.text for each in data.documents.values()} == {"d1": "The town runs it."}
+
+
 def test_a_conversation_is_asked_by_its_last_user_and_answered_by_its_last_message(tmp_path: Path) -> None:
     said = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Who runs it?"}]
     trace = {
@@ -269,7 +378,7 @@ def test_the_output_of_a_pipeline_of_haystack(tmp_path: Path) -> None:
             r"the trace has an answer and no query: no step has a text in 'input.value' \('t1'\)",
         ),
         ([{**LANGFUSE, "input": {"a": 1, "b": 2}}], "the trace has an answer and no text of a query in 'input'"),
-        ([LANGFUSE, LANGFUSE], "answered query 'q7'"),
+        ([LANGFUSE, LANGFUSE], "a second answer by"),
         ([LANGFUSE, 3], "a trace is an object"),
         ([{**LANGFUSE, "output": None}], "no trace in it has a query and an answer, by 'input' and 'output'"),
     ],
@@ -280,3 +389,89 @@ def test_what_cannot_be_read_is_said_with_its_place(tmp_path: Path, content: Any
         load_dataset(answers=path)
     assert str(path) in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def sdk_spans(steps: Sequence[tuple[str, Mapping[str, Any]]]) -> Any:
+    """Spans that OpenTelemetry's SDK made: the first step around the others."""
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    tracer = provider.get_tracer("test")
+    (outer, attributes), *inner = steps
+    with tracer.start_as_current_span(outer, attributes=attributes):
+        for name, own in inner:
+            tracer.start_span(name, attributes=own).end()
+    return exporter.get_finished_spans()
+
+
+def by_openinference() -> list[tuple[str, Mapping[str, Any]]]:
+    trace = pytest.importorskip("openinference.semconv.trace", reason="not installed: 'make frameworks'")
+    of, kinds, document = trace.SpanAttributes, trace.OpenInferenceSpanKindValues, trace.DocumentAttributes
+    kind = of.OPENINFERENCE_SPAN_KIND
+    first = f"{of.RETRIEVAL_DOCUMENTS}.0"
+    found = {f"{first}.{document.DOCUMENT_ID}": "d1", f"{first}.{document.DOCUMENT_CONTENT}": "The town runs it."}
+    return [
+        ("ask", {kind: kinds.CHAIN.value, of.INPUT_VALUE: "Who runs it?", of.OUTPUT_VALUE: "The town."}),
+        ("find", {kind: kinds.RETRIEVER.value, of.INPUT_VALUE: "Who runs it?", **found}),
+    ]
+
+
+def by_opentelemetry() -> list[tuple[str, Mapping[str, Any]]]:
+    from opentelemetry.semconv._incubating.attributes import gen_ai_attributes as of
+
+    operations = of.GenAiOperationNameValues
+
+    def said(role: str, text: str) -> str:
+        return json.dumps([{"role": role, "parts": [{"type": "text", "content": text}]}])
+
+    asked = {of.GEN_AI_INPUT_MESSAGES: said("user", "Who runs it?")}
+    answered = {of.GEN_AI_OUTPUT_MESSAGES: said("assistant", "The town.")}
+    found = json.dumps([{"id": "d1", "score": 0.9, "content": "The town runs it."}])
+    searched = {of.GEN_AI_RETRIEVAL_QUERY_TEXT: "Who runs it?", of.GEN_AI_RETRIEVAL_DOCUMENTS: found}
+    return [
+        ("ask", {of.GEN_AI_OPERATION_NAME: operations.INVOKE_AGENT.value, **asked, **answered}),
+        ("find", {of.GEN_AI_OPERATION_NAME: operations.RETRIEVAL.value, **searched}),
+    ]
+
+
+@pytest.mark.filterwarnings("ignore")  # of the packages' own imports
+@pytest.mark.parametrize("form", ["sdk", "otlp"])
+@pytest.mark.parametrize(
+    ("package", "made"),
+    [
+        ("openinference-semantic-conventions", by_openinference),
+        ("opentelemetry-semantic-conventions", by_opentelemetry),
+    ],
+)
+def test_spans_that_the_real_packages_write(
+    package: str, made: Callable[[], list[tuple[str, Mapping[str, Any]]]], form: str, tmp_path: Path
+) -> None:
+    pytest.importorskip("opentelemetry.sdk.trace")
+    spans = sdk_spans(made())
+    print(package, version(package), "opentelemetry-sdk", version("opentelemetry-sdk"))  # noqa: T201 - which these were
+    if form == "sdk":
+        text = "".join(span.to_json(indent=None) + "\n" for span in spans)
+    else:
+        encoder = pytest.importorskip("opentelemetry.exporter.otlp.proto.common.trace_encoder")
+        from google.protobuf.json_format import MessageToJson
+
+        text = MessageToJson(encoder.encode_spans(spans), indent=None) + "\n"  # a line, as the collector's file has
+    (tmp_path / "mine.jsonl").write_text(text)
+    data = load_dataset(answers=tmp_path / "mine.jsonl")
+    assert only(data) == ("Who runs it?", "mine", "The town.")
+    assert {each.doc_id: each.text for each in data.documents.values()} == {"d1": "The town runs it."}
+
+
+@pytest.mark.filterwarnings("ignore")  # of the packages' own imports
+def test_observations_as_the_client_of_langfuse_has_them(tmp_path: Path) -> None:
+    api = pytest.importorskip("langfuse.api", reason="langfuse is not installed: 'make frameworks'")
+    print("langfuse", version("langfuse"))  # noqa: T201 - which one this was
+    rows = [
+        {"project_id": "p", **row, "parent_observation_id": row["parent_observation_id"] or None} for row in steps("")
+    ]
+    whole = api.ObservationsV2Response(data=[api.ObservationV2(**row) for row in rows], meta=api.ObservationsV2Meta())
+    (tmp_path / "lf.json").write_text(whole.json())
+    assert only(load_dataset(answers=tmp_path / "lf.json")) == ("Who runs it?", "lf", "It.")

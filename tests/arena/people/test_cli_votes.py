@@ -45,9 +45,6 @@ def said_by(annotator: str, kind: Kind, value: Any, most: int = 6) -> list[Annot
     return said
 
 
-GRADES = {"accuracy": 2, "completeness": 0}
-
-
 def rows(name: str) -> list[dict[str, str]]:
     with Path(name).open(newline="") as source:
         return list(csv.DictReader(source))
@@ -69,29 +66,6 @@ def test_verdicts_go_out_as_they_were_shown_and_come_back_the_same(cli: Any) -> 
     with closing(Store.open("s.db")) as store:
         assert peoples_opinions(store, "sample") == before
     assert before[1] == 0
-
-
-def test_grades_go_out_by_criterion_and_come_back_by_answer(cli: Any) -> None:
-    said = said_by("ann", Kind.CRITERIA, GRADES, 5) + said_by("bob", Kind.CRITERIA, GRADES, 2)
-    assert (
-        cli("export", "s.db", "g.csv", "--what", "votes", "--kind", "criteria").out
-        == f"wrote g.csv: {len(said)} by ann, bob\n"
-    )
-    assert len(rows("g.csv")) == 2 * len(said)
-    Path("s.db").unlink()
-    write_store(Path("s.db"), queries=6)
-    Path("g.csv").write_text(Path("g.csv").read_text() + "q77,bm25,accuracy,1,ann\n")
-    for new in (len(said), 0):
-        done = cli("import", "g.csv", "--store", "s.db", "--kind", "criteria")
-        assert done.out.splitlines() == [
-            f"{len(said)} by ann, bob, {new} of them new",
-            "- of answers or documents that the tournament does not have, left out: 1",
-        ], done.err
-    with closing(Store.open("s.db")) as store:
-        back = Annotations(store, "sample").latest(Kind.CRITERIA)
-    assert {(own.annotator, own.query_id, own.item, own.texts, str(own.value)) for own in back} == {
-        (own.annotator, own.query_id, own.item, own.texts, str(own.value)) for own in said
-    }
 
 
 def test_the_side_that_a_person_saw_first_survives_a_table(cli: Any) -> None:
@@ -126,21 +100,6 @@ def test_labels_go_out_as_a_table_or_one_person_s_as_qrels_and_come_in(cli: Any)
     assert {(row["annotator"], row["labels"], row["skipped"]) for row in counted} == {
         ("ann", 2, 0), ("bob", 2, 0), ("eve", 0, 2), ("l", 2, 0), ("z", 2, 0),
     }  # fmt: skip
-
-
-@pytest.mark.parametrize("kind", ["verdict", "criteria"])
-def test_what_is_exported_is_what_calibrate_reads(cli: Any, kind: str) -> None:
-    said_by("ann", Kind.VERDICT, "A")
-    said_by("ann", Kind.RELEVANCE, 2)
-    said_by("ann", Kind.CRITERIA, GRADES, 5)
-    inside = json.loads(cli("calibrate", "s.db", "--format", "json", "--samples", "50", "--method-samples", "0").out)
-    assert cli("export", "s.db", "v.csv", "--what", "votes", "--kind", kind).status == 0
-    Path("s.db").unlink()
-    write_store(Path("s.db"), queries=6)
-    options = ("--people", "v.csv", "--format", "json", "--samples", "50", "--method-samples", "0")
-    outside = json.loads(cli("calibrate", "s.db", *options).out)
-    (own,) = outside["comparisons"]
-    assert own in inside["comparisons"]
 
 
 def test_votes_on_texts_that_changed_stay_at_home(cli: Any) -> None:

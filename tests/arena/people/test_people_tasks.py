@@ -202,10 +202,10 @@ def test_a_changed_answer_or_nugget_inherits_no_label_and_a_late_agent_of_the_sa
     said = task.annotations("ann", LABELS)
     (same,) = tasks.with_values([replace(task, names=("late",))], said)
     assert same.values == tuple(LABELS)
-    for other in (replace(task, texts=("another",)), replace(task, query="another")):
+    for other in (replace(task, texts=("another",)), replace(task, query=Query("q1", "another"))):
         (found,) = tasks.with_values([other], said)
         assert (found.values, found.state) == ((None, None), State.OPEN)
-    reworded = NuggetBank("q1", task.query, make_nuggets("q1", ["one", "two, reworded", "three"], [None] * 3))
+    reworded = NuggetBank("q1", task.query.text, make_nuggets("q1", ["one", "two, reworded", "three"], [None] * 3))
     (found,) = tasks.with_values([tasks.nugget_task(reworded, task.texts[0], ("x",))], said)
     assert (found.values, found.state) == ((Support.FULL, None, None), State.OPEN)
 

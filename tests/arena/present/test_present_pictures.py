@@ -162,11 +162,22 @@ def test_cells_say_figure_count_and_more_by_pointer_and_lead_where_they_should()
 
 def test_a_large_matrix_keeps_its_figures_and_drops_what_stands_below_them() -> None:
     names = [f"a{i}" for i in range(30)]
-    cells = {(a, b): Cell("50", 0.0, below="2 games", link=f"games?agent={a}") for a in names for b in names}
+    cells = {
+        (a, b): Cell("50", 0.0, below="2 games", told=f"{a} and <{b}>", link=f"games?agent={a}&other={b}")
+        for a in names
+        for b in names
+        if a != b
+    }
     drawn = html(replace(WINS, rows=names, columns=names, cells=cells))
-    assert drawn.count("</td>") == 900
-    assert drawn.count('data-to="games?agent=a7">50</td>') == 30
+    assert drawn.count('<td class="less-0">50</td>') == 870
+    assert '<tr data-cells="games?agent=a7&amp;other=a\na7 and &lt;a\n0 0&gt;\n1 1&gt;\n' in drawn
+    assert "6 6&gt;\n\n8 8&gt;" in drawn, "nothing stands where an agent would meet itself"
     assert "2 games" not in drawn
+    alone = html(
+        replace(WINS, rows=names, columns=names, cells={key: replace(own, link="") for key, own in cells.items()})
+    )
+    assert alone.count('<td class="less-0" title="a7 and') == 29
+    assert "data-cells" not in alone
 
 
 def test_a_chart_names_the_dots_that_have_room_and_no_quiet_one() -> None:

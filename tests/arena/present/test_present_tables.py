@@ -13,8 +13,7 @@ from rich.console import Console
 from arena.present import files, terminal
 from arena.present.blocks import Check, Checks, Figure, Figures, Remarks, Section, Verdict
 from arena.present.numbers import COUNT, PERCENT, POINTS
-from arena.present.plain import json_text
-from arena.present.table import Column, Table, records, shown
+from arena.present.table import Column, Table, json_text, records, shown
 from retrieval_eval.stats.estimate import Estimate
 
 COLUMNS = (

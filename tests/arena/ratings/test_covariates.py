@@ -87,19 +87,6 @@ def test_covariates_agree_with_a_general_optimiser(ties: TieModel, position: boo
         assert fitted.tie_parameter == pytest.approx(np.exp(oracle[-1]), abs=1e-4)
 
 
-def test_controlled_ratings_recover_the_truth_that_length_hides_from_raw_ones() -> None:
-    strengths, beta = np.array([0.6, 0.3, 0.0, -0.3, -0.6]), np.array([1.2, 0.0])
-    games, z = planted(np.random.default_rng(4), 20_000, strengths, beta, position=0.3)
-    fitted = controlled_ratings(games, z, BradleyTerrySettings(position=True))
-    truth = 1000 + POINTS * strengths
-    assert (np.abs(by_agent(fitted) - truth) < 4 * by_agent(fitted, "standard_error")).all()
-    assert np.abs(by_agent(fitted, "raw") - truth).max() > 50
-    for effect, planted_effect in zip(fitted.effects, beta, strict=True):
-        assert effect.sd is not None
-        assert abs(effect.points - POINTS * planted_effect) < 4 * effect.sd
-    assert fitted.position_effect == pytest.approx(POINTS * 0.3, abs=15)
-
-
 @pytest.mark.parametrize("by_query", [False, True])
 def test_standard_errors_are_the_spread_over_simulations(by_query: bool) -> None:
     rng = np.random.default_rng(5)

@@ -18,7 +18,8 @@ from arena.config.ratings import RatingsSection
 from arena.data.games import read_games
 from arena.people.methods import stored_methods
 from arena.ratings.games import GameVerdict
-from arena.ratings.rate import RatingSettings, rate, rate_by_judge
+from arena.ratings.rate import rate, rate_by_judge
+from arena.ratings.results import RatingSettings
 from arena.store import Store
 from judges.types import Verdict
 from tests.conftest import CLI
@@ -85,19 +86,9 @@ def test_the_leaderboard_is_what_rate_makes_of_the_exported_verdicts(cli: CLI, t
     assert "y is held at 1000: intervals are of the distance to it." in board["notes"]
 
 
-def test_the_defaults_reconcile_and_control_for_nothing(cli: CLI, tmp_path: Path) -> None:
-    board = json.loads(cli("run", write_config(tmp_path), "--format", "json").out)
-    assert (board["controlled"], board["position"]) == (None, None)
-    assert sum(row["games"] for row in board["agents"]) == 2 * 30
-    assert not any("position term" in note for note in board["notes"])
-
-
 def test_every_place_that_rates_takes_the_position_term(cli: CLI, tmp_path: Path, monkeypatch: Any) -> None:
     config = write_config(tmp_path, bradley_terry=ALL)
     assert cli("run", config).status == 0
-    quick = json.loads(cli("leaderboard", config, "--quick", "--format", "json").out)
-    whole = json.loads(cli("leaderboard", config, "--format", "json").out)
-    assert [row["bt"] for row in quick["agents"]] == [row["bt"] for row in whole["agents"]]
     with closing(Store.open(str(tmp_path / "store.db"))) as store:
         fresh = leaderboard(store, "small")
         assert repr(cached_leaderboard(store, "small")) == repr(fresh) == repr(cached_leaderboard(store, "small"))
@@ -167,20 +158,6 @@ def test_what_cannot_be_rated_is_refused_before_anything_is_asked(
         assert ended.status == 2
         assert re.search(rf"{re.escape(str(config))}:\d+: ratings\.bradley_terry\.{where}: ", line)
     assert not (tmp_path / "store.db").exists()
-
-
-def test_an_anchor_that_plays_no_game_is_refused_with_those_that_do(cli: CLI, tmp_path: Path) -> None:
-    config = write_config(tmp_path, bradley_terry={"anchor": "z"})
-    content = yaml.safe_load(config.read_text(encoding="utf-8"))
-    alone = [f"only,{agent},text" for agent in ("z",)]
-    kept = [line for line in (tmp_path / "answers.csv").read_text().splitlines() if ",z," not in line]
-    (tmp_path / "answers.csv").write_text("\n".join([*kept, *alone]) + "\n")
-    (tmp_path / "queries.csv").write_text((tmp_path / "queries.csv").read_text() + "only,What?\n")
-    config.write_text(yaml.safe_dump(content), encoding="utf-8")
-    ended = cli("plan", config)
-    assert (ended.status, ended.err) == (
-        2, f"error: {config}:16: ratings.bradley_terry.anchor: 'z' has no game; choose one of x, y\n"
-    )  # fmt: skip
 
 
 def test_verdicts_that_cannot_tell_a_quality_have_no_controlled_ratings_and_say_so(

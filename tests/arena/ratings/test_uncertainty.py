@@ -18,19 +18,17 @@ from arena.ratings.likelihood import TieModel
 from arena.ratings.ranks import (
     JointDifferences,
     competition_ranks,
-    fewest_queries,
     groups,
     joint_differences,
     paired_tests,
     rank_intervals,
 )
 from arena.ratings.ranks import queries_needed as needed
-from arena.ratings.rate import RatingSettings, rate, rate_games
-from arena.ratings.results import PairDifference
-from benchmarks.coverage import analytic, of_figures
-from benchmarks.few_queries import World, errors
+from arena.ratings.rate import rate, rate_games
+from arena.ratings.results import PairDifference, RatingSettings, fewest_queries
+from benchmarks.few_queries import World
 from benchmarks.few_queries import simulated as simulated_world
-from benchmarks.queries_needed import counted, first_pair, power
+from benchmarks.queries_needed import counted, first_pair
 from judges.types import Verdict
 
 
@@ -168,13 +166,13 @@ def test_paired_tests_use_the_covariance_of_the_difference() -> None:
     together = np.array([[100.0, 99.0], [99.0, 100.0]])
     alone = np.diag([100.0, 100.0])
     ratings = np.array([1010.0, 1000.0])
-    assert paired_tests(ratings, (together,), 50).p[0, 1] < 1e-6
-    assert paired_tests(ratings, (alone,), 50).p[0, 1] > 0.4
-    assert paired_tests(ratings, (together, alone), 50).p[0, 1] > 0.4
+    assert paired_tests(ratings, (together,), 50)[0][0, 1] < 1e-6
+    assert paired_tests(ratings, (alone,), 50)[0][0, 1] > 0.4
+    assert paired_tests(ratings, (together, alone), 50)[0][0, 1] > 0.4
 
 
 def test_equal_ratings_without_variance_are_not_different() -> None:
-    assert paired_tests(np.array([1000.0, 1000.0]), (np.zeros((2, 2)),), 10).p.tolist() == [[1, 1], [1, 1]]
+    assert paired_tests(np.array([1000.0, 1000.0]), (np.zeros((2, 2)),), 10)[0].tolist() == [[1, 1], [1, 1]]
 
 
 @pytest.mark.parametrize(
@@ -199,16 +197,6 @@ def test_agents_share_a_letter_where_they_cannot_be_told_apart(
 
 def test_letters_go_on_after_z() -> None:
     assert groups(-np.arange(28.0), ~np.eye(28, dtype=np.bool_))[24:] == ("Y", "Z", "AA", "AB")
-
-
-@given(st.lists(st.booleans(), min_size=10, max_size=10))
-def test_agents_that_differ_never_share_a_group(flags: list[bool]) -> None:
-    different = np.zeros((5, 5), np.bool_)
-    different[np.triu_indices(5, k=1)] = flags
-    different |= different.T
-    ranges = [(label.split("-")[0], label.split("-")[-1]) for label in groups(-np.arange(5.0), different)]
-    for i, j in zip(*np.nonzero(different), strict=True):
-        assert ranges[i][1] < ranges[j][0] or ranges[j][1] < ranges[i][0]
 
 
 QUICK = RatingSettings(bootstrap=200, tournaments=5)
@@ -295,25 +283,16 @@ def test_queries_needed_is_the_textbook_sample_size_for_a_proportion() -> None:
     # 55 % against 45 %: (1.96 + 0.84)^2 / (4 * 0.05^2) = 785 games for power 0.8 at the level of 5 %.
     difference, se = np.log(0.55 / 0.45), 1 / np.sqrt(100 * 0.55 * 0.45)
     # New queries alone would have to be so many; those there are stay, and have their share of the luck behind them.
-    number, low, high = needed(difference, se, 1.96 * se, 100)
+    ((number, low, high),) = needed(np.array([difference]), np.array([se]), np.array([1.96 * se]), 100)
     assert number == pytest.approx(785 - 100, rel=0.1)
     assert low < number
     assert high is None
 
 
 def test_no_queries_are_needed_where_the_interval_leaves_out_zero_and_none_help_equals() -> None:
-    assert needed(30.0, 10.0, 25.0, 50) == (0, 0, 0)
-    assert needed(-30.0, 10.0, 25.0, 50) == (0, 0, 0)
-    assert needed(0.0, 10.0, 25.0, 50) == (None, None, None)
-    assert needed(0.01, 10.0, 25.0, 50) == (None, None, None)
-
-
-def test_the_rating_itself_tells_agents_apart_after_as_many_queries_as_it_says() -> None:
-    state = counted("", 12, 5, 4)
-    pair = first_pair(state.games)
-    assert pair.queries_needed_low < pair.queries_needed
-    assert 0.65 < power(state.games, pair, pair.queries_needed, 30) < 0.99
-    assert power(state.games, pair, pair.queries_needed // 4, 30) < 0.65
+    gaps = np.array([30.0, -30.0, 0.0, 0.01])
+    found = needed(gaps, np.full(4, 10.0), np.full(4, 25.0), 50)
+    assert found == [(0, 0, 0), (0, 0, 0), (None, None, None), (None, None, None)]
 
 
 def test_where_one_won_all_games_no_number_is_said() -> None:
@@ -399,32 +378,6 @@ def test_more_queries_are_said_with_their_ends_or_not_at_all(numbers: tuple[int 
     number, low, high = numbers
     pair = PairDifference("x", "y", 1.0, 1.0, 1.0, 1.0, -1.0, 3.0, number == 0, number, low, high)
     assert more_needed(pair) == said
-
-
-def test_intervals_by_query_hold_the_truth_as_often_as_they_say_and_others_do_not() -> None:
-    found = analytic(simulations=120, queries=40, per_query=50, seed=0)
-    assert 0.9 <= found["sandwich by query"].covered <= 0.99
-    assert found["sandwich by game"].covered < 0.87
-    assert found["model (Fisher), independent games"].covered < 0.87
-
-
-def test_intervals_of_kappas_shares_means_and_rank_correlations_hold_the_truth() -> None:
-    found = of_figures(simulations=20, queries=25, seed=0)
-    assert min(found.values()) >= 0.8
-    assert np.mean(list(found.values())) <= 0.99
-
-
-def test_equal_agents_are_told_apart_on_few_queries_and_hardly_on_as_many_as_are_asked_for() -> None:
-    world = World("6 equal", (0,) * 6, 3, 50.0, 0.0)
-    told, missed = errors(world, 4, 20, fewest=0)
-    assert told > 0.25
-    assert missed > 0.25
-    assert errors(world, 4, 2) == (0, 0)
-    enough = fewest_queries(6)
-    assert enough == 20
-    told, missed = errors(world, enough, 25, fewest=0)
-    assert told < 0.13
-    assert missed < 0.13
 
 
 @pytest.mark.parametrize(("agents", "enough"), [(2, 10), (3, 10), (4, 15), (6, 20), (24, 40)])

@@ -18,17 +18,10 @@ from arena.run.ledger import Progress
 from judges.errors import InputError
 from judges.types import Task
 from tests.conftest import CLI
-from tests.support.llm_server import Call, LLMServer, Reply
+from tests.support.llm_server import LLMServer, by_name
 from tests.support.tournaments import Quiet, configured, write_data
 
 QUERIES = [f"q{number}" for number in range(20)]
-
-
-def by_name(call: Call) -> Reply:
-    """Agent x beats y, and y beats z."""
-    text = call.body["messages"][1]["content"]
-    first, second = sorted(("x", "y", "z"), key=lambda agent: text.find(f"Agent {agent} says") % 10**9)[:2]
-    return Reply(json.dumps({"explanation": "By name.", "verdict": "A" if first < second else "B"}))
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from tests.support.tournaments import configured, write_data
 LABELS = 8
 STUCK_AFTER_TWO = """
 import time
-from judges.providers.local_scores import _Scorer
+from judges.providers.transformers import _Scorer
 real, passes = _Scorer.batch, []
 def batch(self, prompts):
     time.sleep(600 if len(passes) == 2 else 0)
@@ -66,7 +66,7 @@ def test_each_batch_is_kept_when_it_ends_and_no_deadline_throws_one_away(
 
     again = cli("run", config_file)
     assert again.status == 0
-    assert "relevance: 4 judged, 4 known, 0 failed, 0 left of 8; 4 calls" in again.err
+    assert "relevance: 4 judged, 4 needed no call, 0 failed, 0 left of 8; 4 calls" in again.err
     assert "judge 'judge': timeout_s is not heeded" in cli("plan", config_file).out
 
     assert cli("export", config_file, tmp_path / "labels.csv", "--what", "labels").status == 0

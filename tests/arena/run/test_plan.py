@@ -47,17 +47,6 @@ def test_a_plan_counts_what_a_run_sends_and_sends_nothing(tmp_path: Path) -> Non
         ] == [(0, 0, None)]
 
 
-def test_a_recorded_tournament_is_planned_exactly(shared: Path, tmp_path: Path) -> None:
-    folder = shared / "data" / "ragelo_qdrant"
-    data = {name: [folder / f"{name}.csv"] for name in ("queries", "documents", "answers")}
-    with LLMServer() as server:
-        config = configured(tmp_path, server.openai_url, data=data)
-        made = plan(config)
-        assert planned_calls(made)[Task.PAIRWISE] == 300
-        assert planned_calls(made) == sent(server, config)
-        assert planned_calls(plan(config)) == {}
-
-
 @pytest.mark.parametrize(
     ("file", "found", "replacement"),
     [
@@ -76,19 +65,6 @@ def test_after_an_edit_only_what_it_touches_is_planned(tmp_path: Path, file: str
         (tmp_path / file).write_text(text.replace(found, replacement))
         made = planned_calls(plan(config))
         assert made == sent(server, config)
-
-
-def test_another_relevance_judge_is_planned_with_all_that_depends_on_it(tmp_path: Path) -> None:
-    """Its labels and reasons are unknown, so the answers' prompts cannot be known either."""
-    write_data(tmp_path)
-    with LLMServer() as server:
-        judge = {"provider": "openai", "model": "gpt-x", "base_url": server.openai_url}
-        judges = {"judge": judge, "other": judge | {"model": "gpt-y"}}
-        run(configured(tmp_path, server.openai_url, judges=judges))
-        changed = configured(tmp_path, server.openai_url, judges=judges, retrieval={"judge": "other"})
-        made = plan(changed)
-    assert planned_calls(made) == {Task.RELEVANCE: 8, Task.PAIRWISE: 12, Task.CRITERIA: 6}
-    assert any("upper bound" in note for note in made.notes)
 
 
 def test_failures_are_planned_as_a_run_treats_them(tmp_path: Path) -> None:

@@ -1,8 +1,7 @@
-"""The quick leaderboard says what the whole one says; verdicts in bulk."""
+"""Samples in bulk become what single results become; verdicts in bulk."""
 
 from __future__ import annotations
 
-import json
 import random
 from collections import Counter
 from itertools import combinations
@@ -12,8 +11,7 @@ import numpy as np
 import pytest
 from pyarrow import dataset
 
-from arena.boards.conclusion import STANDINGS
-from arena.boards.results import LEFT_OUT, game_verdicts, leaderboard
+from arena.boards.results import game_verdicts, leaderboard
 from arena.config.ratings import RatingsSection
 from arena.data.dataset import Dataset
 from arena.data.games import read_games
@@ -67,27 +65,6 @@ def played(location: str, min_coverage: float = 0.3, samples: int = 1, **judge: 
     return store
 
 
-def test_ratings_and_coverage_are_those_of_the_whole_leaderboard(store_location: str) -> None:
-    store = played(store_location)
-    whole, quick = leaderboard(store, "t"), leaderboard(store, "t", quick=True)
-    assert whole.ratings is not None
-    assert quick.ratings is not None
-    kept = ("agent", "rank", "games", "wins", "ties", "losses")
-    for one, other in zip(quick.ratings.agents, whole.ratings.agents, strict=True):
-        assert [getattr(one, name) for name in kept] == [getattr(other, name) for name in kept]
-        assert one.bt == pytest.approx(other.bt, abs=1e-6)
-        assert one.bt_low is not None
-        assert one.bt_high is not None
-        assert one.bt_low < one.bt < one.bt_high
-    assert quick.ratings.tally == whole.ratings.tally
-    assert (quick.coverage, quick.causes) == (whole.coverage, whole.causes)
-    # Ten bootstrap samples are too few: both compare agents by the sandwich covariance.
-    assert [pair.se for pair in quick.ratings.pairs] == pytest.approx(
-        [pair.se for pair in whole.ratings.pairs], rel=0.1
-    )
-    store.close()
-
-
 @pytest.mark.parametrize("how", ["majority", "median", "mean"])
 def test_samples_become_the_verdict_that_single_results_become(how: Combine, tmp_path: Path) -> None:
     store = played(str(tmp_path / "s.db"), samples=4, combine=how)
@@ -102,35 +79,12 @@ def test_samples_become_the_verdict_that_single_results_become(how: Combine, tmp
     store.close()
 
 
-def test_too_little_judged_is_too_little_here_too(store_location: str) -> None:
-    store = played(store_location, min_coverage=0.95)
-    whole, quick = leaderboard(store, "t"), leaderboard(store, "t", quick=True)
-    assert quick.shortfall == whole.shortfall is not None
-    assert quick.ratings is None
-    assert leaderboard(store, "t", quick=True, below_coverage=True).ratings is not None
-    store.close()
-
-
-def test_a_tournament_without_a_verdict_has_no_ratings(tmp_path_factory: pytest.TempPathFactory) -> None:
-    store = Store.create(str(tmp_path_factory.mktemp("s") / "s.db"))
+def test_a_tournament_without_a_verdict_has_no_ratings(tmp_path: Path) -> None:
+    store = Store.create(str(tmp_path / "s.db"))
     store.begin("t", settings(0.5), Dataset({"q": Query("q", "?")}), [])
-    quick = leaderboard(store, "t", quick=True)
-    assert (quick.ratings, quick.coverage) == (None, {})
-    assert leaderboard(store, "t").coverage == {}
+    board = leaderboard(store, "t")
+    assert (board.ratings, board.coverage) == (None, {})
     store.close()
-
-
-def test_the_command_prints_it(cli: CLI, tmp_path_factory: pytest.TempPathFactory) -> None:
-    location = str(tmp_path_factory.mktemp("s") / "s.db")
-    played(location).close()
-    told = cli("leaderboard", location, "--quick", "--details")
-    assert told.status == 0
-    assert told.out.startswith(tuple(STANDINGS.values()))
-    assert "Games judged, each order counted" in told.out
-    assert "Not computed: Elo, bootstrap" in told.out
-    assert LEFT_OUT in json.loads(cli("leaderboard", location, "--quick", "--format", "json").out)["notes"]
-    refused = cli("leaderboard", location, "--quick", "--matrix")
-    assert (refused.status, refused.err) == (2, "error: --matrix: it needs every verdict; leave --quick out\n")
 
 
 def test_verdicts_go_to_parquet_in_parts_by_query(cli: CLI, store_location: str, tmp_path: Path) -> None:

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Any
-
 from arena.boards.costs import agent_costs
 from arena.data.dataset import Dataset
 from judges.types import Answer, Query
-from tests.support.agents import write_config
 
 QUERIES = [f"q{number}" for number in range(4)]
 
@@ -51,18 +46,3 @@ def test_an_agent_that_answered_nothing_is_there_with_its_causes() -> None:
         ("dead", 0, {"connection": 4}, False),
         ("x", 1, {"timeout": 3}, False),
     ]
-
-
-def from_files(folder: Path, rows: str) -> Path:
-    (folder / "answers.csv").write_text(rows)
-    return write_config(folder, {}, QUERIES, data={"queries": "queries.csv", "answers": "answers.csv"})
-
-
-def test_answers_in_files_without_figures_are_said_to_be_unknown(cli: Any, tmp_path: Path) -> None:
-    rows = "qid,agent,answer\n" + "".join(f"{q},{agent},{agent} on {q}.\n" for q in QUERIES for agent in "xy")
-    ended = cli("run", from_files(tmp_path, rows))
-    assert ended.status == 0
-    assert "Latency" not in ended.out
-    board = json.loads(cli("leaderboard", tmp_path / "asked.db", "--format", "json").out)
-    assert board["costs"]["agents"]["x"]["latency_s"] == {"median": None, "p95": None, "known": 0}
-    assert "latency_median_s" not in cli("leaderboard", tmp_path / "asked.db", "--format", "csv").out

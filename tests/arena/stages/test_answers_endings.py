@@ -101,28 +101,6 @@ def test_a_run_killed_twice_asks_everything_once(config: Path, server: LLMServer
     )
 
 
-def test_an_interrupted_run_keeps_what_is_in_flight(config: Path, server: LLMServer, running: Start) -> None:
-    child = running(config)
-    wait_for(server, 2 * AT_ONCE, child)
-    child.send_signal(signal.SIGINT)
-    first = ended(child)
-    assert first.status == 3
-    assert " left of 16" in first.err
-    asked = len(server.calls)
-    assert asked < ALL
-    assert kept(config) == asked
-    assert [(each.state, each.spent["agents"].judged) for each in recorded(config)] == [("stopped", asked)]
-    assert ended(running(config)).status == 0
-    assert max(times_asked(server).values()) == 1
-
-
-def test_two_runs_on_one_store_share_the_work(config: Path, server: LLMServer, running: Start) -> None:
-    both = [ended(child) for child in (running(config), running(config))]
-    assert [one.status for one in both] == [0, 0], both
-    assert max(times_asked(server).values()) == 1
-    assert kept(config) == ALL
-
-
 def test_a_whole_run_that_is_interrupted_among_its_agents_judges_nothing(
     config: Path, server: LLMServer, running: Start
 ) -> None:

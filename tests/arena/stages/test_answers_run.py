@@ -39,8 +39,8 @@ def test_documents_to_leaderboard_in_one_run_and_nothing_is_asked_twice(cli: Any
         assert (first.status, len(server.calls)) == (0, 16)
         again = cli("run", config, "--format", "json")
         assert (again.status, again.out, len(server.calls)) == (0, first.out, 16)
-    assert "agent x: 8 answered, 0 known, 0 failed, 0 left of 8; 8 calls, $0.016" in first.err
-    assert "agent x: 0 answered, 8 known, 0 failed, 0 left of 8" in again.err
+    assert "agent x: 8 answered, 0 needed no call, 0 failed, 0 left of 8; 8 calls, $0.016" in first.err
+    assert "agent x: 0 answered, 8 needed no call, 0 failed, 0 left of 8" in again.err
     board = json.loads(first.out)
     assert board["complete"]
     own = board["costs"]["agents"]["x"]
@@ -51,22 +51,6 @@ def test_documents_to_leaderboard_in_one_run_and_nothing_is_asked_twice(cli: Any
     assert own["output_tokens"] == {"mean": 40, "known": 8}
     assert own["input_tokens"] == {"mean": None, "known": 0}
     assert board["coverage"]["relevance"]["wanted"] == 16, "two documents a query, which both agents retrieved"
-
-
-def test_failed_attempts_are_said_beside_the_latency(cli: Any, tmp_path: Path) -> None:
-    slow = [Reply(status=500, delay_s=0.4)] * 2
-
-    def script(call: Any) -> Reply:
-        return slow.pop() if slow and call.path == "/x" else answering()(call)
-
-    with LLMServer(script) as server:
-        config = write_config(tmp_path, two_agents(server, max_attempts=2), QUERIES[:3])
-        ended = cli("run", config, "--details")
-    assert "x: 2 answers of 3 came after failed attempts. Latency leaves these out; with them the median" in ended.out
-    own = json.loads(cli("leaderboard", tmp_path / "asked.db", "--format", "json").out)["costs"]["agents"]
-    assert (own["x"]["retried"], own["y"]["retried"]) == (2, 0)
-    assert "of these y is the fastest" in ended.out
-    assert own["x"]["tried_s"]["median"] > max(0.4, own["x"]["latency_s"]["median"])
 
 
 def test_a_slow_a_failing_and_an_empty_reply_are_missing_and_asked_again(cli: Any, tmp_path: Path) -> None:
@@ -84,7 +68,7 @@ def test_a_slow_a_failing_and_an_empty_reply_are_missing_and_asked_again(cli: An
         ended = cli("run", config, "--format", "json")
         assert ended.status == 3
         line = next(line for line in ended.err.splitlines() if line.startswith("agent y:"))
-        assert "2 answered, 0 known, 6 failed (" in line
+        assert "2 answered, 0 needed no call, 6 failed (" in line
         board = json.loads(ended.out)
         assert not board["complete"]
         assert board["costs"]["agents"]["y"]["answered"] == 2
@@ -129,15 +113,8 @@ def test_an_agent_that_is_locked_out_is_not_asked_every_query(cli: Any, tmp_path
         ended = cli("make", "answers", config)
         assert len(server.calls) == 1
     assert ended.status == 3
-    assert "agent x: 0 answered, 0 known, 1 failed (authentication 1), 7 left of 8" in ended.err
+    assert "agent x: 0 answered, 0 needed no call, 1 failed (authentication 1), 7 left of 8" in ended.err
     assert "agent 'x' stopped: " in ended.err
-
-
-def test_without_any_answer_there_is_nothing_to_judge_and_the_run_says_so(cli: Any, tmp_path: Path) -> None:
-    with LLMServer(lambda call: EMPTY) as server:
-        ended = cli("run", write_config(tmp_path, two_agents(server)))
-    assert ended.status == 3
-    assert "agent x: 0 answered, 0 known, 8 failed (empty 8), 0 left of 8" in ended.err
 
 
 def test_equal_agents_and_equal_queries_are_asked_once(tmp_path: Path) -> None:
@@ -204,7 +181,8 @@ def test_an_agent_of_the_files_cannot_be_declared_as_well(cli: Any, tmp_path: Pa
         ended = cli("run", write_config(tmp_path, {"x": http_agent(url_of(server, "x"))}, data=data))
         assert not server.calls
     assert ended.status == 2
-    assert ended.err == "error: agents.x: the files have answers or documents of an agent of this name already\n"
+    told = "asked.yaml:2: agents.x: the data has answers or documents of an agent of this name already\n"
+    assert ended.err.endswith(told)
 
 
 def test_documents_of_two_agents_with_one_id_stay_apart(tmp_path: Path) -> None:
@@ -320,26 +298,3 @@ def test_documents_that_are_only_named_are_looked_up_in_the_corpus_and_never_lab
         entries = loaded.retrieved.get("q0", ())
         assert [loaded.documents[entry.doc_id].text for entry in entries] == texts
         assert json.loads(loaded.answers["q0", "x"].metadata["citations"]) == ["d1"]
-
-
-def test_a_plan_says_that_hosted_embeddings_are_not_in_it(cli: Any, tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-nobody-0123456789")
-    (tmp_path / "corpus.csv").write_text("did,document\nd1,One thing.\n")
-    hosted = {"provider": "openai", "model": "vec-1", "usd_per_million_tokens": 1}
-    agents = {"bm25": {"kind": "rag"}, "dense": {"kind": "rag", "retriever": "dense", "embeddings": hosted}}
-    path = write_config(tmp_path, agents, data={"queries": "queries.csv", "corpus": "corpus.csv"})
-    planned = cli("plan", path)
-    assert planned.status == 0
-    assert "what a server of embeddings is asked is not counted: dense\n" in planned.out
-
-
-def test_a_run_says_why_its_queries_are_incomplete(cli: Any, tmp_path: Path) -> None:
-    pages = tmp_path / "pages"
-    pages.mkdir()
-    (pages / "good.md").write_text("The self-test is a cycle that the sensor runs at every start.\n")
-    (pages / "empty.md").write_text("")
-    made = {"documents": "pages", "models": "words", "out": "made.csv"}
-    path = write_config(tmp_path, {"x": {"kind": "rag"}}, synth=made, data={"corpus": "pages"})
-    ended = cli("run", path, "--stage", "synth")
-    assert ended.status == 3
-    assert "synth: 1 part of the documents could not be read" in ended.err

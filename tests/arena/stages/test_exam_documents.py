@@ -12,7 +12,6 @@ import pytest
 from arena.config.whole import Config
 from arena.data.dataset import EVERY_AGENT
 from arena.run.plan import plan
-from arena.stages.exam.commands import save_grades
 from judges.errors import InputError
 from retrieval_eval.data.tables import write_rows
 from tests.support.exams import ITEMS, LAYERS, ORGAN, PIONEERS, exam_config, graded, grades, user, write_exam
@@ -90,50 +89,6 @@ def test_only_the_first_documents_of_each_ranking_are_graded(tmp_path: Path) -> 
     assert {entry.passage_id for entry in ended.study.grades} == {"layers", "long", "elvis"}
 
 
-@pytest.mark.parametrize("name", ["grades.csv", "graded.jsonl.gz"])
-def test_grades_in_a_file_lead_from_passages_back_to_documents(tmp_path: Path, cli: Any, name: str) -> None:
-    with LLMServer(knows) as server:
-        config = documents_config(tmp_path, server.openai_url)
-        ended = graded(config)
-    path, run, qrels = tmp_path / name, tmp_path / "agents.run", tmp_path / "exam.qrels"
-    save_grades(path, ended.study)
-    run.write_text(
-        "".join(
-            f"{query_id} Q0 {doc_id} {rank} {9 - rank} {agent}\n"
-            for (query_id, agent), ranking in RANKINGS.items()
-            for rank, doc_id in enumerate(ranking, start=1)
-        )
-    )
-    said = json.loads(cli("exam", path, "--bank", tmp_path / "bank.csv", "--run", run, "--format", "json").out)
-    board = json.loads(cli("leaderboard", config.store, "--format", "json").out)["exam"]
-    assert said["agents"] == board["agents"]
-    assert said["settings"]["texts"] == "documents"
-    done = cli(
-        "exam",
-        path,
-        "--show",
-        "labels",
-        "--out",
-        qrels,
-        "--bank",
-        tmp_path / "bank.csv",
-        "--by",
-        "count",
-        "--min-grade",
-        5,
-    )
-    assert "4 labels of documents written" in done.out
-    assert set(qrels.read_text().splitlines()) == {
-        "skin 0 layers 1",
-        "skin 0 organ 1",
-        "skin 0 long 1",
-        "rock 0 elvis 1",
-    }
-    if name.endswith(".gz"):
-        without_run = json.loads(cli("exam", path, "--bank", tmp_path / "bank.csv", "--format", "json").out)
-        assert without_run["agents"] == board["agents"]
-
-
 def test_a_passage_without_a_grade_leaves_its_document_ungraded(tmp_path: Path) -> None:
     def fails(call: Call) -> Reply:
         return Reply("4 out of 5") if "protects" in user(call) else knows(call)
@@ -151,26 +106,6 @@ def test_documents_that_all_agents_were_given_have_one_row(tmp_path: Path) -> No
         ended = graded(documents_config(tmp_path, server.openai_url, shared=True))
     assert ended.scores is not None
     assert list(ended.scores.covers) == [EVERY_AGENT]
-
-
-def test_runs_are_read_as_deep_as_the_exam_looks(tmp_path: Path) -> None:
-    write_rows(tmp_path / "corpus.jsonl", ["did", "document"], [{"did": d, "document": t} for d, t in TEXTS.items()])
-    for agent in ("one", "two"):
-        lines = [
-            f"{query_id} Q0 {doc_id} {rank} {9 - rank} {agent}\n"
-            for (query_id, own), ranking in RANKINGS.items()
-            for rank, doc_id in enumerate(ranking, start=1)
-            if own == agent
-        ]
-        (tmp_path / f"{agent}.run").write_text("".join(lines))
-    data = {
-        "queries": [tmp_path / "queries.csv"],
-        "answers": [tmp_path / "answers.csv"],
-        "runs": [tmp_path / "one.run", tmp_path / "two.run"],
-        "corpus": [tmp_path / "corpus.jsonl"],
-    }
-    config = documents_config(tmp_path, beside={"data": data, "retrieval": {"judge": "judge", "depth": 1}})
-    assert graded(config).study.rankings == {key: tuple(ranking) for key, ranking in RANKINGS.items()}
 
 
 def test_checked_answers_of_documents_come_from_the_passage_that_is_right(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from arena.run import tournament
 from arena.run.plan import plan
 from arena.stages.exam import commands as exam_run
-from arena.stages.exam.edits import save_bank
+from arena.stages.exam.bank import save_bank
 from judges.errors import InputError
 from judges.types import Task
 from retrieval_eval.data.tables import write_rows
@@ -133,34 +133,6 @@ def test_a_query_whose_items_cannot_be_written_is_counted_and_leaves_the_others(
     assert ended.scores is not None
     assert ended.scores.cover.empty_queries == ("rock",)
     assert "questions judge rock" in cli("failures", config.store).out
-
-
-def test_fewer_items_than_asked_for_are_taken_and_the_output_says_how_many(tmp_path: Path, cli: Any) -> None:
-    write_exam(tmp_path)
-
-    def judge(call: Call) -> Reply:
-        if is_writing(call) and "rock" in call.body["messages"][1]["content"]:
-            return Reply('{"questions": ["What is it made of?", "How old is it?", "Where is it?"]}')
-        return steady_judge(call)
-
-    with LLMServer(judge) as server:
-        config = exam_config(tmp_path, server.openai_url, generate=WRITTEN)
-        summary, bank = exam_run.generate(config, Quiet())
-        assert (summary.complete, len(server.calls)) == (True, 2)
-        (tmp_path / "exam.yaml").write_text(config.model_dump_json(exclude_unset=True), encoding="utf-8")
-        said = cli("make", "bank", tmp_path / "exam.yaml", "--out", tmp_path / "bank.jsonl")
-        assert len(server.calls) == 2
-    assert {query: len(items) for query, items in bank.active.items()} == {"skin": 4, "rock": 3}
-    assert "- rock: 3 of the 4 asked for" in said.out
-    assert "lists shorter than asked for, or with texts left out: 1" in said.err
-
-
-def test_a_writer_that_cannot_go_on_ends_the_run(tmp_path: Path) -> None:
-    write_exam(tmp_path)
-    with LLMServer(lambda _: Reply("no credit", status=401)) as server:
-        ended = graded(exam_config(tmp_path, server.openai_url, generate=WRITTEN))
-    assert (ended.summary.complete, ended.scores) == (False, None)
-    assert ended.summary.stopped
 
 
 def test_a_judge_that_cannot_go_on_takes_nothing_away_that_is_known(tmp_path: Path) -> None:

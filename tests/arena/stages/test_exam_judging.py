@@ -1,4 +1,4 @@
-"""Grading answers by a test bank: what is asked, what an edit of the bank costs, and what becomes of wrong replies."""
+"""Grading by a test bank, directly or through extracted answers: what is asked, and what becomes of wrong replies."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from arena.boards.exam import ExamBoard
-from arena.run import tournament
+from arena.config.whole import Config
 from arena.run.plan import plan
 from arena.stages.exam.commands import save_grades
 from judges.errors import InputError
@@ -26,14 +26,13 @@ from tests.support.exams import (
     graded,
     grades,
     stored,
+    system,
     user,
     write_bank_csv,
     write_exam,
 )
-from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
-from tests.support.tournaments import Quiet
-
-SECOND_BANK = (*ITEMS, ("rock", "When did it begin?"))
+from tests.support.llm_server import Call, LLMServer, Reply
+from tests.support.tiny_qa import QUESTION, passage
 
 
 def rating(grade: dict[str, str]) -> Any:
@@ -122,30 +121,6 @@ def test_several_items_in_one_call_are_graded_one_by_one(tmp_path: Path) -> None
     assert len(found) == ALL
 
 
-def test_what_several_items_in_one_call_do_to_the_grades_can_be_measured(tmp_path: Path, cli: Any) -> None:
-    """By hand: of seven pairs six agree, and the one that does not is 5 alone and 0 among others."""
-    write_exam(tmp_path)
-
-    def judge(call: Call) -> Reply:
-        several = "response_format" in call.body
-        alone = 5 if LAYERS in user(call) and "soft" in user(call) else 0
-        return Reply('{"item_1": 0, "item_2": 0}' if several else str(alone))
-
-    with LLMServer(judge) as server:
-        for size in (1, 2):
-            ended = graded(exam_config(tmp_path, server.openai_url, items_per_call=size))
-            save_grades(tmp_path / f"{size}.csv", ended.study)
-    done = cli("exam", tmp_path / "1.csv", "--show", "agreement", "--with", tmp_path / "2.csv", "--format", "json")
-    found = json.loads(done.out)
-    counts = found["confusion"]["counts"]
-    assert (found["n"], counts[0][0], counts[5][0]) == (ALL, 6, 1)
-    shown = cli("exam", tmp_path / "1.csv", "--show", "agreement", "--with", tmp_path / "2.csv").out
-    assert "7 pairs of passage and item with both labels, of 2 queries." in shown
-    assert "Labels: predicted in rows, the other grading in columns" in shown
-    refused = cli("exam", tmp_path / "1.csv", "--show", "agreement", "--with", tmp_path / "2.csv", "--by", "count")
-    assert (refused.status, "--with compares grades as they are" in refused.err) == (2, True)
-
-
 def test_items_that_were_graded_together_stay_together_when_the_bank_is_edited(tmp_path: Path) -> None:
     columns = ("qid", "question", "retired")
     write_exam(tmp_path, [(*item, None) for item in ITEMS], columns)
@@ -202,16 +177,6 @@ def test_compat_reads_the_same_replies_as_the_workbenchs_code_does(tmp_path: Pat
     assert ended.scores.workbench
 
 
-def test_samples_of_a_rating_are_combined(tmp_path: Path) -> None:
-    write_exam(tmp_path)
-    turns = iter(["1", "5", "4"] * ALL)
-    with LLMServer(lambda _: Reply(next(turns))) as server:
-        judge = {"samples": 3, "combine": "median", "concurrency": 1}
-        config = exam_config(tmp_path, server.openai_url, judge=judge)
-        assert graded(config).summary.stages[Task.GRADING].calls == 3 * ALL
-    assert set(grades(config).values()) == {4}
-
-
 def test_only_the_first_passages_of_an_answer_are_graded(tmp_path: Path) -> None:
     write_exam(tmp_path)
     with LLMServer() as server:
@@ -253,37 +218,6 @@ def test_nuggets_and_questions_of_one_bank_get_their_own_prompts(tmp_path: Path)
     assert prompts <= set("012345")
 
 
-def test_a_plan_counts_what_a_run_asks(tmp_path: Path) -> None:
-    write_exam(tmp_path)
-    with LLMServer() as server:
-        config = exam_config(tmp_path, server.openai_url)
-        (row,) = plan(config).rows
-        assert (row.task, row.wanted, row.calls, row.output_tokens) == (Task.GRADING, ALL, ALL, 2 * ALL)
-        graded(config)
-        write_bank_csv(tmp_path, SECOND_BANK)
-        (row,) = plan(config).rows
-        assert (row.wanted, row.known, row.calls) == (ALL + 1, ALL, 1)
-        (row,) = plan(exam_config(tmp_path, server.openai_url, items_per_call=2)).rows
-        assert row.calls == PASSAGES["skin"] + PASSAGES["rock"]
-
-
-def test_an_exam_stands_beside_the_games(tmp_path: Path, cli: Any) -> None:
-    write_exam(tmp_path)
-    with LLMServer() as server:
-        config = exam_config(tmp_path, server.openai_url, beside={"pairwise": {"judges": ["judge"]}})
-        summary = tournament.run(config, Quiet())
-    assert summary.complete
-    assert set(summary.stages) == {Task.PAIRWISE, Task.GRADING}
-    board = json.loads(cli("leaderboard", config.store, "--format", "json").out)
-    covers = {row["agent"]: row["levels"]["4"]["cover"]["mean"] for row in board["exam"]["agents"]}
-    assert {row["agent"]: row["exam_cover"] for row in board["agents"]} == covers
-    assert "bank" not in board["settings"]["exam"]
-    assert "EXAM-Cover" in cli("leaderboard", config.store).out
-    header, *rows = cli("leaderboard", config.store, "--format", "csv").out.splitlines()
-    assert header.endswith(",exam_cover")
-    assert len(rows) == 2
-
-
 @pytest.mark.parametrize(
     ("section", "problem"),
     [
@@ -317,13 +251,118 @@ def test_a_bank_that_cannot_be_used_is_refused_before_anything_is_sent(tmp_path:
         graded(exam_config(tmp_path, prompt="umbrela"))
 
 
-def test_a_judge_that_cannot_go_on_leaves_the_rest_ungraded(tmp_path: Path) -> None:
-    write_exam(tmp_path)
-    with LLMServer(lambda _: Reply("wrong key", status=401)) as server:
-        ended = graded(exam_config(tmp_path, server.openai_url))
-    assert not ended.summary.complete
-    assert ended.summary.stopped
+COLUMNS = ("qid", "question", "answers")
+KEYED = (("skin", LAYERS, "epidermis"), ("skin", ORGAN, "yes"), ("rock", PIONEERS, "Elvis Presley|Chuck Berry"))
+
+
+def is_check(call: Call) -> bool:
+    return "yes or no" in system(call)
+
+
+def examinee(call: Call) -> Reply:
+    """Extracts what the tests expect, and takes "the outer one" for the epidermis."""
+    asked = user(call)
+    if is_check(call):
+        return Reply("yes" if "the outer one" in asked else "no")
+    if LAYERS in asked:
+        return Reply("Epidermis." if "epidermis is" in asked else "the outer one" if "organ" in asked else "no answer")
+    return Reply("unanswerable" if ORGAN in asked else "Elvis Presly")
+
+
+def test_answers_are_checked_against_the_key_by_their_words(tmp_path: Path) -> None:
+    write_exam(tmp_path, KEYED, COLUMNS)
+    with LLMServer(examinee) as server:
+        config = exam_config(tmp_path, server.openai_url, grading="extraction_words")
+        ended = graded(config)
+        assert len(server.calls) == ALL
+        write_bank_csv(tmp_path, [("skin", LAYERS, "dermis"), *KEYED[1:]], COLUMNS)
+        server.calls.clear()
+        other_key = graded(config)
+        assert server.calls == [], "another key asks for no other answers"
+    assert ended.summary.complete
+    assert {where: grade for where, grade in grades(config).items() if grade} == {("rock/one#1", PIONEERS): 1}
     assert ended.scores is not None
-    assert ended.scores.study.grids.ungraded == ended.scores.study.grids.pairs == ALL
-    with LLMServer(steady_judge) as server:
-        assert graded(exam_config(tmp_path, server.openai_url)).summary.complete
+    assert ended.scores.cover.levels == (1,)
+    assert {entry.answer for entry in ended.study.grades} == {
+        "Epidermis.",
+        "the outer one",
+        "no answer",
+        "",
+        "Elvis Presly",
+    }
+    right = {(entry.passage_id, entry.item_id) for entry in ended.study.grades if entry.grade}
+    assert {passage_id for passage_id, _ in right} == {"skin/one#1", "rock/one#1"}
+    assert sum(entry.grade or 0 for entry in other_key.study.grades) == 1
+
+
+def test_answers_are_checked_by_a_judge_as_they_come_in(tmp_path: Path) -> None:
+    write_exam(tmp_path, KEYED, COLUMNS)
+    with LLMServer(examinee) as server:
+        config = exam_config(tmp_path, server.openai_url, grading="extraction_llm")
+        assert [(row.task, row.calls) for row in plan(config).rows] == [
+            (Task.EXTRACTION, ALL),
+            (Task.ANSWER_CHECK, ALL),
+        ]
+        ended = graded(config)
+        checks = [call for call in server.calls if is_check(call)]
+        assert len(server.calls) - len(checks) == ALL
+        assert len(checks) == 3, "what says that there is no answer is wrong without a call"
+        again = graded(config)
+        assert len(server.calls) == ALL + 3
+    assert ended.summary.complete
+    assert ended.summary.stages[Task.ANSWER_CHECK].judged == 3
+    assert again.summary.stages[Task.ANSWER_CHECK].known == 3
+    found = grades(config)
+    assert (len(found), sum(grade or 0 for grade in found.values())) == (ALL, 1)
+    assert found["skin/one#2", LAYERS] == 1
+
+
+def test_a_check_that_failed_leaves_its_pair_ungraded(tmp_path: Path) -> None:
+    write_exam(tmp_path, KEYED, COLUMNS)
+    with LLMServer(lambda call: Reply("perhaps") if is_check(call) else examinee(call)) as server:
+        ended = graded(exam_config(tmp_path, server.openai_url, grading="extraction_llm"))
+    assert not ended.summary.complete
+    assert ended.summary.stages[Task.ANSWER_CHECK].failed == 3
+    assert ended.study.grids.ungraded == 3
+
+
+def test_answers_for_information_are_no_grades(tmp_path: Path, cli: Any) -> None:
+    write_exam(tmp_path)
+    with LLMServer(examinee) as server:
+        config = exam_config(tmp_path, server.openai_url, grading="extraction_only")
+        ended = graded(config)
+    assert (ended.summary.complete, ended.scores) == (True, None)
+    assert {entry.grade for entry in ended.study.grades} == {None}
+    assert len(ended.study.grades) == ALL
+    assert json.loads(cli("leaderboard", config.store, "--format", "json").out)["exam"] is None
+
+
+def test_another_judge_may_check(tmp_path: Path) -> None:
+    write_exam(tmp_path, KEYED, COLUMNS)
+    with LLMServer(examinee) as server:
+        both = {
+            name: {"provider": "openai", "model": name, "base_url": server.openai_url} for name in ("judge", "checker")
+        }
+        section = {"grading": "extraction_llm", "check_judge": "checker"}
+        config = exam_config(tmp_path, beside={"judges": both}, **section)
+        assert graded(config).summary.complete
+        assert {(call.body["model"], is_check(call)) for call in server.calls} == {("judge", False), ("checker", True)}
+
+
+def local(tmp_path: Path, provider: str, folder: Path, **section: Any) -> Config:
+    judges = {"judge": {"provider": provider, "path": folder, "device": "cpu", "max_tokens": 8}}
+    return exam_config(tmp_path, beside={"judges": judges}, **section)
+
+
+def test_an_extractive_head_is_a_grader(tmp_path: Path, skin_qa_model: Path) -> None:
+    write_exam(tmp_path, [("skin", QUESTION, "the upper epidermis")], COLUMNS)
+    (tmp_path / "answers.csv").write_text(
+        f"qid,agent,answer\nskin,knows,{passage(40, (7,), seed=7)}\nskin,does not,{passage(40)}\n"
+    )
+    config = local(tmp_path, "extractive_qa", skin_qa_model, grading="extraction_words", passage_words=400)
+    ended = graded(config)
+    assert ended.summary.complete
+    assert grades(config) == {("skin/knows#1", QUESTION): 1, ("skin/does%20not#1", QUESTION): 0}
+    assert {entry.answer for entry in ended.study.grades} == {"upper epidermis", ""}
+    assert ended.scores is not None
+    assert list(ended.scores.covers) == ["knows", "does not"]

@@ -122,7 +122,7 @@ def test_metrics_by_topic_in_nuggetizers_names_are_understood(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("b.csv", "run,v\na,1\n", r"b.csv:1: column 'v_strict' is missing"),
+        ("b.csv", "run,v\na,1\n", r"b.csv:1: no column 'v_strict'"),
         ("b.csv", "run,v_strict\na,high\nb,1\ncc,1\n", r"b.csv:2: run 'a': 'v_strict' must be a number \('high'\)"),
         ("b.csv", "run,v_strict\na,inf\nb,1\ncc,1\n", r"b.csv:2: run 'a': 'v_strict' must be a number \('inf'\)"),
         ("b.csv", "run,v_strict\na,1\na,1\n", r"b.csv:3: run 'a' has its score in .*b.csv:2 already"),

@@ -21,7 +21,7 @@ from retrieval_eval.nuggets.files import write_banks
 from retrieval_eval.nuggets.types import Importance, NuggetBank, Support, make_nuggets
 from tests.support.llm_server import Call, LLMServer, Reply
 from tests.support.nugget_judge import labels, nugget_judge, nugget_tournament, shown_nuggets, task_of
-from tests.support.tournaments import AGENTS, calls, outcomes, run, write_data
+from tests.support.tournaments import AGENTS, calls, run, write_data
 
 FACTS = ["fact of all", "fact of x", "fact of y", "fact of z"]
 
@@ -152,18 +152,9 @@ def test_nuggets_are_labelled_so_many_at_a_time(tmp_path: Path) -> None:
     assert all(len(own.labels) == 13 and None not in own.labels for own in results_of(config).assignments)
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        Reply('{"labels": ["support", "support", "support"]}'),
-        Reply('{"labels": ["support", "support", "support", "support", "support"]}'),
-        Reply('{"labels": ["support", "support", "supports", "support"]}'),
-        Reply("support, support, support, support"),
-    ],
-    ids=["too few", "too many", "unknown", "no list"],
-)
-def test_labels_outside_the_contract_are_asked_again_and_then_a_failure(tmp_path: Path, reply: Reply) -> None:
+def test_labels_outside_the_contract_are_asked_again_and_then_a_failure(tmp_path: Path) -> None:
     write_data(tmp_path, ["q1"])
+    reply = Reply('{"labels": ["support", "support", "support"]}')
     with LLMServer(failing("assignment", reply, lambda call: "Agent y" in json.dumps(call.body))) as server:
         config = nugget_tournament(tmp_path, server.openai_url)
         summary = run(config)
@@ -174,26 +165,9 @@ def test_labels_outside_the_contract_are_asked_again_and_then_a_failure(tmp_path
     assert said["x"] == (Support.FULL, *[Support.NONE] * 3)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "['SUPPORT', 'not_support', 'partial_support', 'not_support']",
-        '["support","not_support","PARTIAL_SUPPORT","not_support"]',
-    ],
-)
-def test_pythons_and_jsons_lists_in_any_case_are_read(tmp_path: Path, text: str) -> None:
-    write_data(tmp_path, ["q1"])
-    with LLMServer(failing("assignment", Reply(text))) as server:
-        config = nugget_tournament(tmp_path, server.openai_url)
-        assert run(config).complete
-    assert {own.labels for own in results_of(config).assignments} == {
-        (Support.FULL, Support.NONE, Support.PARTIAL, Support.NONE)
-    }
-
-
-@pytest.mark.parametrize("reply", [Reply('{"nuggets": "a, b"}'), Reply('{"nuggets": ["a", " "]}'), Reply("- a\n- b")])
-def test_a_malformed_list_is_asked_again_and_then_ends_its_query_alone(tmp_path: Path, reply: Reply) -> None:
+def test_a_malformed_list_is_asked_again_and_then_ends_its_query_alone(tmp_path: Path) -> None:
     write_data(tmp_path)
+    reply = Reply('{"nuggets": "a, b"}')
     second_turn = lambda call: "What is q2" in json.dumps(call.body) and shown_nuggets(call)
     with LLMServer(failing("nuggets", reply, second_turn)) as server:
         config = nugget_tournament(tmp_path, server.openai_url)
@@ -208,29 +182,6 @@ def test_a_malformed_list_is_asked_again_and_then_ends_its_query_alone(tmp_path:
         mended = nugget_tournament(tmp_path, server.openai_url)
         assert calls(run(mended, retry_failed=True)) == {Task.NUGGETS: 1, Task.IMPORTANCE: 1, Task.ASSIGNMENT: 3}
     assert list(results_of(mended).banks) == ["q1", "q2"]
-
-
-def test_a_judge_that_stops_halfway_goes_on_where_it_was(tmp_path: Path) -> None:
-    write_data(tmp_path, [f"q{number}" for number in range(6)])
-    answered: Counter[str] = Counter()
-
-    def until(limit: int) -> Any:
-        def judge(call: Call) -> Reply:
-            if sum(answered.values()) >= limit:
-                return Reply("wrong key", status=401)
-            answered[call.sha256] += 1
-            return nugget_judge(call)
-
-        return judge
-
-    everything = 6 * (4 + 2 + 1 + 3)
-    for limit in (10, 26, 31, 37, 45, 52, everything):
-        with LLMServer(until(limit)) as server:
-            config = nugget_tournament(tmp_path, server.openai_url)
-            assert run(config).complete is (limit == everything)
-    assert set(answered.values()) == {1}
-    assert len(answered) == everything
-    assert len(results_of(config).banks) == 6
 
 
 def test_stages_can_be_done_one_at_a_time(tmp_path: Path) -> None:
@@ -300,25 +251,6 @@ def test_the_lists_for_people_have_no_importance_and_are_whole(tmp_path: Path) -
     assert not without
     assert [[nugget.text for nugget in bank.nuggets] for bank in banks] == [FACTS, FACTS]
     assert {nugget.importance for bank in banks for nugget in bank.nuggets} == {None}
-
-
-def test_nuggets_go_beside_all_other_stages(tmp_path: Path) -> None:
-    write_data(tmp_path)
-    more = {
-        "pairwise": {"judges": ["judge"], "documents": {"threshold": 1}},
-        "criteria": {"judge": "judge", "documents": {"threshold": 1}},
-    }
-    with LLMServer(nugget_judge) as server:
-        config = nugget_tournament(tmp_path, server.openai_url, **more)
-        first = run(config)
-        assert first.complete
-        assert set(first.stages) == {task for task in Task if task in first.stages}
-        assert len(first.stages) == 6
-        assert calls(run(config)) == {}
-        assert calls(run(config, only=[Task.PAIRWISE])) == {}
-    found = outcomes(config)
-    assert None not in found.values(), "a stage that was not asked for keeps what it has"
-    assert Counter(want.task for want in found)[Task.ASSIGNMENT] == 6
 
 
 def test_the_nuggets_that_tell_two_answers_apart_come_first(tmp_path: Path) -> None:

@@ -10,10 +10,8 @@ from typing import Any
 
 import pytest
 
-from retrieval_eval.data.collections import fetch_documents
 from tests.conftest import ROOT
 from tests.support.children import ragleague
-from tests.support.document_files import write_docx, write_pdf
 from tests.support.llm_server import LLMServer
 from tests.support.query_writers import ten_each, write_documents
 
@@ -27,50 +25,10 @@ synth: {{documents: documents, models: [gpt, opus], quotas: {{gpt: 20, opus: 10}
 """
 
 
-def test_documents_become_a_corpus_that_runs_are_read_with(tmp_path: Path, cli: Any) -> None:
-    folder = tmp_path / "documents"
-    folder.mkdir()
-    write_pdf(folder / "guide.pdf", ["First page.", "Second page."], title="Guide")
-    write_docx(folder / "set up.docx")
-    (folder / "bad.html").write_bytes(b"<meta charset=utf-8>\xff")
-    (folder / "logo.svg").write_text("<svg/>")
-    done = cli("documents", folder, "--out", tmp_path / "corpus.jsonl")
-    assert done.status == 3
-    assert done.out == f"2 documents, 6 passages written to {tmp_path}/corpus.jsonl\n"
-    assert done.err.splitlines() == [
-        "files of other formats, not read: 1 .svg",
-        "skipped: bad.html: is not utf-8, the encoding that it declares (byte 20)",
-    ]
-    wanted = {"guide.pdf#p2-1", "set%20up.docx#faults-1"}
-    found = fetch_documents([tmp_path / "corpus.jsonl"], wanted)
-    assert found["guide.pdf#p2-1"].text == "Second page."
-    assert found["guide.pdf#p2-1"].metadata == {"title": "Guide", "source": "guide.pdf", "page": "2"}
-    assert found["set%20up.docx#faults-1"].metadata["title"] == "The Guide: Faults"
-
-
-def test_near_duplicates_are_listed(tmp_path: Path, cli: Any) -> None:
-    for name in ("a.txt", "b.txt"):
-        (tmp_path / name).write_text("The same words in every file.")
-    done = cli("documents", tmp_path, "--by", "sentences")
-    assert done.out.splitlines() == [
-        "2 documents, 1 passage",
-        "1 passage left out, nearly the same as an earlier one:",
-        "  b.txt#s1-1 of a.txt#s1-1 (1.00)",
-    ]
-    assert json.loads(cli("documents", tmp_path, "--near-duplicates", "0", "--format", "json").out) == {
-        "documents": 2,
-        "near_duplicates": [],
-        "notes": [],
-        "other_files": {},
-        "passages": 2,
-        "skipped": [],
-    }
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("nowhere",), "error: nowhere: no such file or folder\n"),
+        (("nowhere",), "error: nowhere: no such file or folder; check its name and folder\n"),
         ((".", "--overlap", "2"), "error: 'overlap' goes with 'tokens' and 'sentences' only\n"),
         ((".", "--out", "x.txt"), "error: x.txt: not a table: the name must end in .csv"),
     ],
@@ -106,7 +64,7 @@ def test_a_quota_that_is_not_filled_is_one_line_and_exit_status_3(tmp_path: Path
         (("quotas: {gpt: 20, opus: 10}", "quotas: {gpt: 20}"), "synth: 'quotas' has none for 'opus', so its queries"),
         (("gpt: 20,", "gpt4: 20,"), "synth: 'quotas' names 'gpt4', which is none of 'models'; did you mean 'gpt'?"),
         (("models: [gpt, opus]", "models: [gpt, opsu]"), "synth: 'quotas' names 'opus', which is none of 'models'"),
-        (("documents: documents", "documents: []"), "synth.documents: must not be empty"),
+        (("documents: documents", "documents: []"), "synth.documents: is empty; name at least one"),
         (("documents: documents", "document: documents"), "synth: unknown key 'document'; did you mean 'documents'?"),
         (("store: synth.db", "store: synth.db\ndate: {}"), "unknown key 'date'"),
     ],
@@ -127,21 +85,6 @@ def test_documents_without_any_text_are_refused_before_anything_is_asked(tmp_pat
     done = cli("make", "queries", tmp_path / "s.yaml")
     assert (done.status, done.err.count("\n")) == (2, 1)
     assert "no document has any text" in done.err
-
-
-def test_the_line_runs_offline_on_the_handbook(tmp_path: Path, cli: Any) -> None:
-    (tmp_path / "s.yaml").write_text(
-        "name: handbook\nstore: s.db\njudges: {baseline: {provider: lexical}}\n"
-        f"synth:\n  documents: {ROOT}/arena/demo/handbook\n  models: baseline\n  out: q.csv\n"
-        f"  examples: {ROOT}/arena/demo/queries.csv\n"
-        "  passages: {by: pages, size: 600}\n  filters: {answerable: baseline}\n"
-    )
-    done = cli("make", "queries", tmp_path / "s.yaml", "--format", "json")
-    assert done.status == 0, done.err
-    shown = json.loads(done.out)
-    assert shown["documents"] == 17
-    assert shown["kept"]["baseline"] > 60
-    assert shown["similarity"]["n"] == shown["kept"]["baseline"]
 
 
 def test_a_store_with_synthetic_queries_has_only_its_tournament_to_rate(

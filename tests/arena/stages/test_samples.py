@@ -19,7 +19,6 @@ from tests.support.llm_server import Call, LLMServer, Reply
 from tests.support.scripted_judges import steady_text
 from tests.support.tournaments import configured, run, write_data
 
-GAME = Wanted(Task.PAIRWISE, "j", "q", "x", "y", "ab")
 FAILURE = JudgeFailure("f", "contract", "no label", "?")
 
 

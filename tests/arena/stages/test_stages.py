@@ -185,6 +185,6 @@ def test_a_prompt_file_that_fails_is_found_before_anything_is_asked(tmp_path: Pa
         "reply: {choices: {verdict: {A: A, B: B}}}\n"
     )
     ready = opened(tmp_path, pairwise={"judges": "judge", "prompt": str(mine)})
-    with pytest.raises(PromptError, match="prompt 'mine': user: 'answer_a' is undefined"):
+    with pytest.raises(PromptError, match="user: 'answer_a' is undefined"):
         ready.check()
     opened(tmp_path).check()

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,9 +18,8 @@ from hypothesis import strategies as st
 from arena.data.dataset import Dataset
 from arena.store import Store
 from arena.store.annotations import Annotation, Annotations, Kind, annotator_name, texts_digest
-from judges.errors import InputError, StoreError
+from judges.errors import InputError
 from judges.types import Query
-from tests.support.children import at_once
 
 DATA = Dataset({"q1": Query("q1", "why?")})
 SAID = Annotation(Kind.NUGGET, "ann", "q1", "x", "q1/abc", "texts-1", "support", 2.5, "2025-01-01T00:00:00.000+00:00")
@@ -93,6 +90,15 @@ def test_annotators_kinds_and_texts_are_kept_apart(kept: Annotations, store: Sto
     assert Annotations(store, "two").latest() == []
 
 
+def test_the_same_word_of_the_same_thing_stands_in_each_tournament(kept: Annotations, store: Store) -> None:
+    store.begin("two", {}, DATA, [])
+    other = Annotations(store, "two")
+    kept.add([SAID])
+    other.add([replace(SAID, value="no_support")])
+    assert kept.latest() == [SAID]
+    assert [said.value for said in other.latest()] == ["no_support"]
+
+
 def test_what_was_said_outlives_another_run(kept: Annotations, store: Store) -> None:
     kept.add([SAID])
     store.begin("one", {"k": 2}, Dataset({"q2": Query("q2", "how?")}), [])
@@ -128,49 +134,6 @@ def test_the_time_is_the_store_s_where_none_is_given(kept: Annotations) -> None:
     (said,) = kept.latest()
     assert said.at.startswith("20")
     assert said.at.endswith("+00:00")
-
-
-WRITER = """
-import sys
-from dataclasses import replace
-from arena.store import Store
-from arena.store.annotations import Annotation, Annotations, Kind
-said = Annotation(Kind.NUGGET, "", "q1", "", "", "t", "support")
-def act(who):
-    store = Store.open(sys.argv[1])
-    kept = Annotations(store, "one")
-    for number in range(10):
-        kept.add([replace(said, annotator=who, item=f"a{number}")])
-        kept.add([replace(said, annotator="team", item=f"a{number}", other=who)])
-        kept.add([replace(said, annotator="double", item=f"a{number}")])
-    store.close()
-"""
-
-
-def test_processes_that_write_at_once_lose_nothing(kept: Annotations, store_location: str) -> None:
-    at_once(WRITER, store_location, [f"person {i}" for i in range(6)])
-    counts = kept.counts()
-    assert counts == {
-        **{(Kind.NUGGET, f"person {i}"): 10 for i in range(6)},
-        (Kind.NUGGET, "team"): 60,
-        (Kind.NUGGET, "double"): 10,
-    }
-    assert len(kept.history()) == 130, "the same said by six processes at once is kept once"
-
-
-def test_a_store_of_the_version_before_has_room_for_annotations_once_it_is_written_to(tmp_path: Path) -> None:
-    path = tmp_path / "before.db"
-    with closing(Store.create(str(path))) as store:
-        store.begin("one", {}, DATA, [])
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.executescript(
-            "DROP TABLE annotation; ALTER TABLE judgment DROP COLUMN checksum; ALTER TABLE wanted DROP COLUMN checksum;"
-            "UPDATE state SET schema_version = 2;"
-        )
-    with pytest.raises(StoreError, match="written by an earlier version"):
-        Store.open(str(path))
-    with closing(Store.create(str(path))) as brought:
-        assert Annotations(brought, "one").add([SAID]) == 1
 
 
 def test_of_two_windows_that_answer_at_once_one_is_refused(kept: Annotations, store_location: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -16,7 +15,6 @@ from arena.store import Store
 from arena.store.agents import AgentQuery, AgentReplies
 from arena.store.annotations import Annotations
 from arena.store.check import check, discard
-from benchmarks.flipped_bytes import outcomes, shown, without_figures
 from judges.errors import StoreError
 from judges.types import Task
 from tests.arena.store.test_annotations import SAID
@@ -152,13 +150,3 @@ def test_the_command_says_all_that_is_wrong(tmp_path: Path, cli: CLI) -> None:
         "judgment " in problem
         for problem in json.loads(cli("store", "check", path, "--format", "json").out)["problems"]
     )
-
-
-def test_no_flipped_byte_changes_a_leaderboard_without_a_word(tmp_path: Path) -> None:
-    """See ``benchmarks/flipped_bytes.py``, which flips hundreds."""
-    path = tmp_path / "s.db"
-    write_store(path, agents=AGENTS, queries=4, criteria=False)
-    shown(path)
-    without_figures(path)
-    counted = Counter(outcome for _, outcome in outcomes(path, 10, seed=1))
-    assert counted.keys() == {"same", "said"}

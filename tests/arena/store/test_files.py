@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sqlite3
-import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,7 +42,7 @@ def refused(path: Path) -> set[str]:
 def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_bytes(b"these are my notes\n" * 500)
-    assert refused(path) == {f"{path}: not a ragleague store, or damaged"}
+    assert refused(path) == {f"{path}: not a ragleague store, or damaged; name another, or restore it"}
     assert path.read_bytes() == b"these are my notes\n" * 500
 
 
@@ -54,7 +53,7 @@ def test_another_programs_database_is_refused_and_left_alone(tmp_path: Path) -> 
             connection.execute(statement)
         connection.close()
         before = path.read_bytes()
-        assert refused(path) == {f"{path}: not a ragleague store"}
+        assert refused(path) == {f"{path}: not a ragleague store; name another"}
         assert path.read_bytes() == before
         assert sorted(file.name for file in tmp_path.glob(f"music{number}*")) == [path.name]
 
@@ -89,7 +88,7 @@ def test_a_damaged_store_is_one_line(store: Store, tmp_path: Path) -> None:
 def test_an_empty_file_becomes_a_store_and_is_none_before(tmp_path: Path) -> None:
     path = tmp_path / "empty.db"
     path.touch()
-    with pytest.raises(StoreError, match="not a ragleague store"):
+    with pytest.raises(InputError, match="no store there; 'ragleague run' makes one"):
         Store.open(str(path))
     Store.create(str(path)).close()
     Store.open(str(path)).close()
@@ -107,44 +106,42 @@ def test_a_missing_store_or_folder_is_the_users_mistake(tmp_path: Path) -> None:
     refused(tmp_path)
 
 
-@pytest.fixture
-def nobodys_folder() -> Iterator[Path]:
-    """A folder with a store, in which this process may not write: as root it becomes another user for the while."""
-    folder = Path(tempfile.mkdtemp())
-    store = Store.create(str(folder / "s.db"))
+@pytest.mark.parametrize("went", ["removed", "renamed", "folder"])
+def test_a_store_that_is_removed_while_it_is_in_use_is_put_back_with_all_that_it_held(
+    tmp_path: Path, went: str
+) -> None:
+    path = tmp_path / "kept" / "s.db"
+    path.parent.mkdir()
+    with closing(Store.create(str(path))) as store:
+        save(store, JUDGMENT)
+        if went == "folder":
+            shutil.rmtree(path.parent)
+        else:
+            path.rename(tmp_path / "other.db")
+            if went == "removed":
+                for each in path.parent.iterdir():
+                    each.unlink()
+        with pytest.raises(StoreError, match=r"removed it while it was in use; it was put back .*, try again$"):
+            save(store, replace(JUDGMENT, judgment_id="id-2"))
+        save(store, replace(JUDGMENT, judgment_id="id-2"))
+        assert len(store.results(["id-1", "id-2"])) == 2
+    with closing(Store.open(str(path))) as again:
+        assert again.results(["id-1"]) == {"id-1": JUDGMENT}
+        assert len(again.results(["id-1", "id-2"])) == 2
+    assert [each.name for each in path.parent.iterdir()] == ["s.db"]
+
+
+def test_what_a_store_held_that_is_replaced_while_it_is_in_use_is_put_beside_it(store: Store, tmp_path: Path) -> None:
     save(store, JUDGMENT)
-    store.close()
-    folder.chmod(0o555)
-    (folder / "s.db").chmod(0o444)
-    user = os.geteuid()
-    if user == 0:
-        os.seteuid(65534)
-    yield folder
-    os.seteuid(user)
-    folder.chmod(0o755)
-    shutil.rmtree(folder)
-
-
-def test_a_store_that_cannot_be_written_is_one_line(nobodys_folder: Path) -> None:
-    path = nobodys_folder / "s.db"
-    with pytest.raises(StoreError) as caught:
-        Store.create(str(path))
-    one_line(caught.value, path)
-    with pytest.raises(StoreError) as caught:
-        Store.create(str(nobodys_folder / "new.db"))
-    one_line(caught.value, nobodys_folder / "new.db")
-
-
-def test_a_store_that_others_hold_for_long_is_one_line(store: Store, tmp_path: Path) -> None:
-    """A writer waits half a minute; here the waiting is cut short."""
-    with sqlite3.connect(tmp_path / "s.db") as connection:
-        connection.execute("BEGIN IMMEDIATE")
-        with store._engine.connect() as held:
-            held.exec_driver_sql("PRAGMA busy_timeout = 50")
-        with pytest.raises(StoreError, match="another program keeps it locked"):
-            save(store, JUDGMENT)
-    connection.close()
-    save(store, JUDGMENT)
+    Store.create(str(tmp_path / "other.db")).close()
+    (tmp_path / "other.db").replace(tmp_path / "s.db")
+    for _ in range(2):
+        with pytest.raises(StoreError, match="replaced it while it was in use; what it held is in") as caught:
+            save(store, replace(JUDGMENT, judgment_id="id-2"))
+    (aside,) = tmp_path.glob("s.*.db")
+    assert str(caught.value).endswith(str(aside))
+    with closing(Store.open(str(aside))) as held:
+        assert held.results(["id-1", "id-2"]) == {"id-1": JUDGMENT}
 
 
 def test_a_store_is_the_same_by_path_and_by_address(store: Store, tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def test_another_programs_database_is_refused_and_left_alone(postgres: PostgresS
     with psycopg.connect(location) as connection:
         connection.execute(statement)
     for opening in (Store.open, Store.create):
-        with pytest.raises(StoreError, match=r"not a ragleague store$"):
+        with pytest.raises(StoreError, match=r"not a ragleague store; name another$"):
             opening(location)
     with psycopg.connect(location) as connection:
         tables = connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone()

@@ -14,7 +14,6 @@ from arena.stages.answers.asking import needs_call
 from arena.store import Store
 from arena.store.agents import ANSWERED, AgentQuery, AgentReplies
 from arena.store.runners import Runner
-from judges.errors import StoreError
 from judges.types import Usage
 from retrieval_eval.agents.types import AgentFailure, AgentReply, Retrieved
 
@@ -87,22 +86,6 @@ def test_one_run_takes_what_another_has_not_taken(store: Store) -> None:
     assert claimed(replies, [ASKED, other], first) == ({other.reply_id}, set()), "a time-out may pass"
     store.leave(first)
     assert claimed(replies, [other], second) == ({other.reply_id}, set()), "who is gone holds nothing"
-
-
-def test_a_store_of_the_version_before_gets_the_table(store: Store, tmp_path: Path) -> None:
-    store.close()
-    path = tmp_path / "s.db"
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.executescript(
-            "DROP TABLE agent_reply; ALTER TABLE judgment DROP COLUMN checksum;"
-            "ALTER TABLE wanted DROP COLUMN checksum;"
-            "UPDATE state SET schema_version = 2;"
-        )
-    with pytest.raises(StoreError, match="'ragleague run' brings it up to date"):
-        Store.open(str(path))
-    with closing(Store.create(str(path))) as brought:
-        AgentReplies(brought).save([(ASKED, REPLY)])
-        assert AgentReplies(brought).outcomes([ASKED]) == {ASKED: ANSWERED}
 
 
 def test_a_reply_of_an_earlier_version_has_no_seconds_of_all_attempts(store: Store, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from judges.errors import InputError
 from judges.types import Query
-from tests.support.agent_fixtures import answered, failed, only
+from tests.support.agent_fixtures import answered, build, failed, only
 
 FUNCTIONS = """
 import asyncio, time, sys
@@ -110,8 +111,8 @@ def test_an_edited_file_is_another_agent(file: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "name", "problem"),
     [
-        ("x = 1", "ask", "has no function 'ask'"),
-        ("value = 7", "value", "has no function 'value'"),
+        ("x = 1", "ask", "no function 'ask'; write it"),
+        ("value = 7", "value", "no function 'value'"),
         ("def ask(:", "ask", "cannot be imported: SyntaxError"),
         ("raise ValueError('a\\nb')", "ask", "cannot be imported: ValueError: a b"),
     ],
@@ -120,6 +121,47 @@ def test_a_file_without_the_function_is_one_line(file: Path, text: str, name: st
     file.write_text(text)
     with pytest.raises(InputError, match=problem):
         only(python(file, name))
+
+
+def asks(depth: int, seen: list[str]) -> Any:
+    """A function with a number and a list around it."""
+
+    def ask(query: Query, *, style: str = "short") -> str:
+        seen.append(query.query_id)
+        return f"{style} {depth}"
+
+    return ask
+
+
+class Ask:
+    def __init__(self, depth: int = 1) -> None:
+        self.depth = depth
+
+    def __call__(self, query: Query) -> str:
+        return f"{query.text} {self.depth}"
+
+
+def test_a_function_is_known_by_its_name_its_source_and_what_is_bound_to_it() -> None:
+    def identity(function: Any, name: str = "agent") -> str:
+        return build({name: {"kind": "python", "function": function}})[name].identity
+
+    seen: list[str] = []
+    same = asks(3, seen)
+    before = identity(same)
+    same(Query("q1", "Why?"))
+    assert identity(same) == identity(asks(3, [])) == before
+    different = [
+        same,
+        asks(5, seen),
+        partial(same, style="long"),
+        partial(same, style="longer"),
+        Ask(),
+        lambda query: "lambda",
+        *(eval(f"lambda query: [{word}(q) for q in (1, 2)]") for word in ("len", "str")),  # typed at a prompt
+    ]
+    assert len({identity(function) for function in different}) == len(different)
+    assert identity(Ask(2)) == identity(Ask(3))  # what an object holds may change with each query
+    assert identity(Ask(2), "one") != identity(Ask(3), "two")
 
 
 def test_a_file_that_is_gone_is_one_line(tmp_path: Path) -> None:

@@ -1,22 +1,34 @@
-"""BM25, feedback and overlap retrieval, by hand and on the Cranfield collection."""
+"""Retrieval by hand and on Cranfield, and words and sentences as the offline agents see them."""
 
-import csv
-import json
+from __future__ import annotations
+
 import math
 from collections import defaultdict
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from docs.make_demo import find_by_overlap, lead
 from judges.errors import InputError
 from judges.types import Document, Query
-from retrieval_eval.agents.rag import RagAgent, lead, offline
-from retrieval_eval.agents.ranking import Bm25Index, Corpus, Hit, find_by_overlap, query_weights, rm3
+from retrieval_eval.agents.rag import ExtractiveGenerator, RagAgent, offline
+from retrieval_eval.agents.ranking import (
+    Bm25Index,
+    Corpus,
+    Hit,
+    InverseDocumentFrequency,
+    query_weights,
+    reciprocal_rank_fusion,
+    rm3,
+    terms,
+)
 from retrieval_eval.agents.retrieval import Offline
 from retrieval_eval.agents.types import AgentFailure, AgentReply
+from retrieval_eval.documents.passages import sentences
 
 TEXTS = {"a": "elo elo rating", "b": "rating order order order", "c": "nugget"}
 DOCUMENTS = [Document(doc_id, text) for doc_id, text in TEXTS.items()]
@@ -84,11 +96,6 @@ def test_rm3_without_feedback_is_the_normalised_query() -> None:
     assert rm3({"elo": 3.0, "kappa": 1.0}, []) == {"elo": 0.75, "kappa": 0.25}
 
 
-def test_overlap_counts_each_shared_term_once() -> None:
-    hits = find_by_overlap(DOCUMENTS, "Which order do elo ratings and elo have?", 3)
-    assert [(hit.document.doc_id, hit.score) for hit in hits] == [("a", 2.0), ("b", 2.0)]
-
-
 async def test_an_agent_reports_what_it_retrieved_and_answered() -> None:
     retriever, generator = Offline(Bm25Index(DOCUMENTS).find), offline(lead)
     reply = await RagAgent("bm25-2", retriever, generator, depth=2, passages=1).reply(Query("q1", "elo rating"))
@@ -120,39 +127,98 @@ class Cranfield:
     index: Bm25Index
 
 
-@pytest.fixture(scope="module")
-def cranfield(shared: Path) -> Cranfield:
-    folder = shared / "data" / "cranfield"
-    with (folder / "documents.jsonl").open(encoding="utf-8") as file:
-        rows = [json.loads(line) for line in file]
-    return Cranfield(folder, Bm25Index([Document(row["docid"], row["text"], {"title": row["title"]}) for row in rows]))
+def by_hand(rankings: list[list[str]], k: int) -> dict[str, float]:
+    scores: defaultdict[str, float] = defaultdict(float)
+    for ranking in rankings:
+        for place, doc_id in enumerate(ranking):
+            scores[doc_id] += 1 / (k + place + 1)
+    return scores
 
 
-def test_feedback_finds_more_on_cranfield(cranfield: Cranfield) -> None:
-    def find_with_feedback(question: str, depth: int) -> list[Hit]:
-        weights = query_weights(question)
-        return cranfield.index.search(rm3(weights, cranfield.index.search(weights, 3)), depth)
+@given(
+    st.lists(st.lists(st.sampled_from("abcdefgh"), unique=True), max_size=5),
+    st.integers(1, 100),
+)
+def test_fusion_is_the_sum_of_reciprocal_ranks_best_first(rankings: list[list[str]], k: int) -> None:
+    hits = [[Hit(Document(doc_id, ""), -float(place)) for place, doc_id in enumerate(ranking)] for ranking in rankings]
+    merged = reciprocal_rank_fusion(hits, k)
+    assert {hit.document.doc_id: hit.score for hit in merged} == pytest.approx(by_hand(rankings, k))
+    assert merged == sorted(merged, key=lambda hit: (-hit.score, hit.document.doc_id))
+    assert reciprocal_rank_fusion(hits[::-1], k) == merged
 
-    plain, feedback = (
-        _mean_average_precision(cranfield, _run(cranfield, find)) for find in (cranfield.index.find, find_with_feedback)
+
+def test_terms_are_stems_without_function_words() -> None:
+    assert terms("How do the Judges judge both of the labels?") == ["judg", "judg", "label"]
+
+
+def test_sentences_end_at_full_stops_and_line_breaks() -> None:
+    text = 'One ends here. Two asks "why?" Three (as Elo (1978) says) ends! first item\nsecond item'
+    assert sentences(text) == [
+        "One ends here.",
+        'Two asks "why?"',
+        "Three (as Elo (1978) says) ends! first item",
+        "second item",
+    ]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Zheng et al. (2023) report it.",
+        "The value is 0.75, e.g. 3 of 4, i.e. Most.",
+        "W. Kish wrote about samples, cf. Chapter 5.",
+        "Cohen's kappa (Cohen 1960) is 0.37.",
+    ],
+)
+def test_abbreviations_and_numbers_do_not_end_a_sentence(sentence: str) -> None:
+    assert sentences(f"{sentence} And the next.") == [sentence, "And the next."]
+
+
+@given(st.text(alphabet="aB1.!? \n()\"'"))
+def test_sentences_lose_nothing_but_white_space(text: str) -> None:
+    assert "".join("".join(sentences(text)).split()) == "".join(text.split())
+
+
+def test_rare_terms_weigh_more_and_unknown_terms_most() -> None:
+    idf = InverseDocumentFrequency([Document("1", "elo rating"), Document("2", "elo order"), Document("3", "elo")])
+    assert idf("elo") == pytest.approx(math.log(1 + 0.5 / 3.5))
+    assert 0 < idf("elo") < idf("rate") < idf("absent")
+    assert idf.total(["elo", "elo", "rate"]) == pytest.approx(idf("elo") + idf("rate"))
+
+
+KAPPA = Document("1", "People disagree. Kappa corrects agreement for chance. It is often low.", {"title": "Kappa"})
+AGAIN = Document("2", "Kappa corrects agreement for chance. Alpha copes with missing labels.", {"title": "Alpha"})
+OTHER = Document("3", "Elo depends on the order of the games.", {"title": "Elo"})
+IDF = InverseDocumentFrequency([KAPPA, AGAIN, OTHER])
+
+
+def test_the_sentence_with_the_questions_terms_is_picked() -> None:
+    answer = ExtractiveGenerator(IDF, max_sentences=1).generate("What does kappa correct?", [KAPPA, OTHER]).text
+    assert answer == "Kappa corrects agreement for chance."
+
+
+def test_nothing_is_said_twice() -> None:
+    answer = (
+        ExtractiveGenerator(IDF, max_sentences=2).generate("Do kappa and alpha cope with chance?", [KAPPA, AGAIN]).text
     )
-    assert feedback > plain + 0.02
+    assert answer == "Kappa corrects agreement for chance. Alpha copes with missing labels."
 
 
-def _run(cranfield: Cranfield, find: Callable[[str, int], list[Hit]]) -> dict[str, list[str]]:
-    with (cranfield.folder / "queries.tsv").open(encoding="utf-8", newline="") as file:
-        queries = [(row[0], row[2]) for row in csv.reader(file, delimiter="\t")]
-    return {query_id: [hit.document.doc_id for hit in find(text, 100)] for query_id, text in queries}
+def test_sentences_stand_in_reading_order() -> None:
+    answer = ExtractiveGenerator(IDF, max_sentences=2).generate("missing labels, kappa?", [KAPPA, AGAIN]).text
+    assert answer == "Kappa corrects agreement for chance. Alpha copes with missing labels."
+    turned = ExtractiveGenerator(IDF, max_sentences=2).generate("missing labels, kappa?", [AGAIN, KAPPA]).text
+    assert turned.startswith("Kappa corrects agreement for chance. Alpha copes")
 
 
-def _mean_average_precision(cranfield: Cranfield, run: dict[str, list[str]]) -> float:
-    relevant: defaultdict[str, set[str]] = defaultdict(set)
-    for line in (cranfield.folder / "qrels.txt").read_text().splitlines():
-        query_id, _, doc_id, label = line.split()
-        if int(label) > 0:
-            relevant[query_id].add(doc_id)
-    total = 0.0
-    for query_id, wanted in relevant.items():
-        found = [rank for rank, doc_id in enumerate(run.get(query_id, []), start=1) if doc_id in wanted]
-        total += sum(count / rank for count, rank in enumerate(found, start=1)) / len(wanted)
-    return total / len(relevant)
+def test_unrelated_sentences_are_left_out() -> None:
+    answer = ExtractiveGenerator(IDF, max_sentences=9).generate("order of games", [OTHER, KAPPA]).text
+    assert answer == OTHER.text
+
+
+def test_a_question_of_function_words_is_answered_with_the_first_sentences() -> None:
+    assert ExtractiveGenerator(IDF, max_sentences=1).generate("what is it?", [KAPPA]).text == "People disagree."
+
+
+def test_without_passages_there_is_no_answer() -> None:
+    assert lead("kappa?", []).text == ExtractiveGenerator(IDF).generate("kappa?", []).text == ""

@@ -249,18 +249,3 @@ def test_the_only_grader_that_rates_is_chosen_and_otherwise_the_user_must() -> N
         several.chosen()
     with pytest.raises(InputError, match="no grader fits"):
         several.chosen(llm="llama")
-
-
-@pytest.mark.parametrize(("queries", "share"), [(25, 0.1), (25, 0.5), (80, 0.9)])
-def test_intervals_of_covers_hold_the_truth_as_often_as_they_say(queries: int, share: float) -> None:
-    """Each agent is a simulation: five items a query, which is easy or hard."""
-    rng = np.random.default_rng(0)
-    covered = rng.binomial(5, rng.beta(4 * share, 4 * (1 - share), (2000, queries))) / 5
-    cover, counts = covered[:, :, np.newaxis], np.ones(covered.shape, np.int64)
-    agents, named = tuple(map(str, range(len(covered)))), tuple(map(str, range(queries)))
-    scores = CoverScores(
-        *(agents, named, (1,), 20, cover, cover, cover, counts > 0, counts, counts, (), np.zeros(1, np.int64))
-    )
-    found = cover_means(scores, cover, 1).values()
-    held = [own.low is not None and own.high is not None and own.low <= share <= own.high for own in found]
-    assert 0.92 <= np.mean(held) <= 0.97

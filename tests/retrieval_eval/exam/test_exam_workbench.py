@@ -67,6 +67,13 @@ def test_several_queries_on_one_line_are_read(tmp_path: Path) -> None:
     assert [query.query_id for query in read_workbench(tmp_path / "old.jsonl")] == ["q", "r"]
 
 
+def test_of_several_labels_of_a_paragraph_the_highest_counts(tmp_path: Path) -> None:
+    judgments = [{"relevance": label} for label in (1, 3, 0)]
+    line = ["q", [{"paragraph_id": "p", "text": "t", "paragraph_data": {"judgments": judgments}}]]
+    (tmp_path / "labels.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
+    assert read_graded(tmp_path / "labels.jsonl").labels == {"q": {"p": 3}}
+
+
 def test_a_file_says_grades_answers_rankings_labels_and_texts(file: Path) -> None:
     graded = read_graded(file)
     assert graded.chosen() == RATER
@@ -175,7 +182,7 @@ def test_an_error_names_file_line_and_value(line: str, said: str, tmp_path: Path
         ("qid,did,item,grade\nq,p,a,x\n", r":2: a grade is a whole number from 0 \('x'\)"),
         ("qid,did,item,grade\nq,p,a,-1\n", r":2: a grade is a whole number from 0 \('-1'\)"),
         ("qid,did,item,grade\nq,p,a,1\nq,p,a,1\n", r":3: this pair was graded on line 2 already \('q p a'\)"),
-        ("qid,did,grade\nq,p,1\n", r":1: column 'item' is missing"),
+        ("qid,did,grade\nq,p,1\n", r":1: no column 'item'"),
     ],
 )
 def test_an_error_in_a_table_names_file_line_and_value(text: str, said: str, tmp_path: Path) -> None:

@@ -1,0 +1,241 @@
+"""How near a run comes to its bound, concurrency divided by the server's delay, and what a call costs in CPU.
+
+A loopback server in a process of its own answers after a fixed delay. A tournament of games in both orders is run
+through the real openai provider, store included; then the same prompts go through a plain loop of the SDK's, and
+through RAGElo from PyPI where it can be had: ``python -m benchmarks.judging --ragelo``. Medians of five, with the least
+and the largest. ``--known N`` then runs and plans a tournament of N wants that are all known, as whole commands;
+``--profile`` says where the CPU goes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import resource
+import statistics
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import openai
+
+from arena.config.whole import Config
+from arena.run.tournament import load_data, run
+from arena.stages.tournament import TournamentStages
+from benchmarks import peer, used
+from benchmarks.loopback import asked, server
+from benchmarks.profiling import profiled
+from judges.providers.openai import OpenAIProvider
+from judges.types import Prompt, Task
+
+GAMES = 400
+AGENTS = 11
+PEER_CONCURRENCY = 64
+
+
+class Silent:
+    """Shows nothing."""
+
+    def begin(self, task: str, wanted: int) -> None:
+        """A stage begins."""
+
+    def more(self, task: str, wanted: int) -> None:
+        """More wants than were known when it began."""
+
+    def count(self, task: str, kind: str, cost_usd: float | None) -> None:
+        """One more want is settled."""
+
+
+def write_data(folder: Path, games: int) -> None:
+    """One query per game between two agents, with answers of about 100 words."""
+    words = [f"word{number}" for number in range(17)]
+    queries, answers = ["qid,query"], ["qid,agent,answer"]
+    for number in range(games):
+        queries.append(f"q{number},what is asked in number {number}")
+        for agent in ("one", "two"):
+            text = " ".join(words[(number + offset) % len(words)] for offset in range(100))
+            answers.append(f"q{number},{agent},{agent} says {text} {number}")
+    (folder / "queries.csv").write_text("\n".join(queries) + "\n")
+    (folder / "answers.csv").write_text("\n".join(answers) + "\n")
+
+
+def write_tournament(folder: Path, judgments: int) -> int:
+    """Eleven agents that all meet on each query, with answers of about 100 words; returns how many games that makes."""
+    per_query = AGENTS * (AGENTS - 1)
+    queries = -(-judgments // per_query)
+    asks, answers = ["qid,query"], ["qid,agent,answer"]
+    for query in range(queries):
+        asks.append(f"q{query},what is asked in number {query}")
+        for agent in range(AGENTS):
+            text = " ".join(f"word{(query * 7 + agent * 3 + place) % 101}" for place in range(100))
+            answers.append(f"q{query},agent{agent},{text} as agent {agent} says of {query}")
+    (folder / "queries.csv").write_text("\n".join(asks) + "\n")
+    (folder / "answers.csv").write_text("\n".join(answers) + "\n")
+    return queries * per_query
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One run on a fresh store: calls, seconds in all, of CPU, and of judging alone once data and store are there."""
+
+    calls: int
+    seconds: float
+    cpu_s: float
+    judging_s: float
+
+
+def configured(folder: Path, base_url: str, concurrency: int, **sections: Any) -> Config:
+    """The tournament of a folder, in a store of its own, with further sections of the configuration."""
+    return Config.model_validate(
+        {
+            "name": "benchmark",
+            "store": str(folder / f"{time.monotonic_ns()}.db"),
+            "data": {"queries": str(folder / "queries.csv"), "answers": str(folder / "answers.csv")},
+            "judges": {
+                "judge": {
+                    "provider": "openai",
+                    "model": "m",
+                    "base_url": base_url,
+                    "concurrency": concurrency,
+                    "price": {"input": 0, "output": 0},
+                }
+            },
+            "pairwise": {"judges": "judge", "documents": {"include": False}},
+            **sections,
+        }
+    )
+
+
+def measure(folder: Path, base_url: str, concurrency: int, **sections: Any) -> Measured:
+    """Run the tournament once."""
+    config = configured(folder, base_url, concurrency, **sections)
+    before = asked(base_url)
+    cpu, started = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
+    summary = run(config, Silent())
+    wall, spent = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_SELF)
+    calls = summary.stages[Task.PAIRWISE].calls
+    assert summary.complete
+    assert calls == asked(base_url) - before, "our count is the server's"
+    cpu_s = spent.ru_utime + spent.ru_stime - cpu.ru_utime - cpu.ru_stime
+    return Measured(calls, wall, cpu_s, summary.judges["judge"].seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Several runs of one kind: median, least and largest share of the bound, and CPU of a call in milliseconds."""
+
+    shares: tuple[float, float, float]
+    cpu_ms: tuple[float, float, float]
+
+    @classmethod
+    def of(cls, runs: Sequence[Measured], concurrency: int, delay_ms: float) -> Spread:
+        """Of these runs."""
+        shares = [ran.calls * delay_ms / 1000 / concurrency / ran.seconds for ran in runs]
+        costs = [1000 * ran.cpu_s / ran.calls for ran in runs]
+        return cls(*((statistics.median(each), min(each), max(each)) for each in (shares, costs)))
+
+
+def by_sdk(folder: Path, base_url: str, concurrency: int) -> Measured:
+    """The same prompts by the SDK's typed method, so many at once, replies decoded and nothing kept."""
+    config = configured(folder, base_url, concurrency)
+    stages = TournamentStages(config, load_data(config))
+    bodies = [
+        OpenAIProvider(config.judges["judge"]).request(cast(Prompt, stages.prompt(want))) for want in stages.wants()
+    ]
+
+    async def ask() -> None:
+        async with openai.AsyncOpenAI(api_key="k", base_url=base_url, max_retries=0) as client:
+            left = iter(bodies)
+
+            async def work() -> None:
+                for body in left:
+                    json.loads((await client.chat.completions.create(**body)).choices[0].message.content or "")
+
+            await asyncio.gather(*(work() for _ in range(concurrency)))
+
+    cpu, started = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
+    asyncio.run(ask())
+    wall, spent = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_SELF)
+    return Measured(len(bodies), wall, spent.ru_utime + spent.ru_stime - cpu.ru_utime - cpu.ru_stime, wall)
+
+
+def known(folder: Path, wants: int, rounds: int) -> None:
+    """Lines for ``run`` and ``plan`` of a tournament of which everything is known."""
+    pending = write_tournament(folder, wants)
+    config = {
+        "name": "known",
+        "store": "known.db",
+        "data": {"queries": "queries.csv", "answers": "answers.csv"},
+        "judges": {"judge": {"provider": "lexical"}},
+        "pairwise": {"judges": "judge", "documents": {"include": False}},
+    }
+    (folder / "known.yaml").write_text(json.dumps(config))  # which is YAML too
+    used.run("run", str(folder / "known.yaml"))
+    for word in ("run", "plan"):
+        took = [used.run(word, str(folder / "known.yaml")) for _ in range(rounds)]
+        seconds, cpu_s = ([getattr(each, name) for each in took] for name in ("seconds", "cpu_s"))
+        print(
+            f"{word} of {pending:,} known wants: {statistics.median(seconds):.1f} s ({min(seconds):.1f} to "
+            f"{max(seconds):.1f}), CPU {statistics.median(cpu_s):.1f} s, {max(each.peak_mb for each in took):.0f} MB"
+        )
+
+
+def main() -> None:
+    """Print a line for each way and kind of server."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--at", nargs="+", default=["64x50", "256x200"], metavar="CALLSxMS", help="calls at once, delay"
+    )
+    parser.add_argument("--calls", type=int, default=8000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--ragelo", action="store_true", help=f"install {peer.REQUIREMENT} aside and measure it too")
+    parser.add_argument("--ragelo-python", type=Path, help="the same with a Python that has it")
+    parser.add_argument("--known", type=int, default=0, help="wants of a tournament of which all is known")
+    parser.add_argument("--profile", action="store_true", help="where our CPU goes, at the last of --at")
+    given = parser.parse_args()
+    print(f"{'way':12} {'at once':>8} {'delay':>7}  {'share of the bound':>22}  {'CPU ms a call':>22}")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for concurrency, delay_ms in (map(int, each.split("x")) for each in given.at):
+            with server(delay_ms) as base_url:
+                write_data(folder, 8)
+                measure(folder, base_url, 8)  # imports out of the way
+                write_data(folder, given.calls // 2)
+                for way, act in (("ragleague", measure), ("SDK's loop", by_sdk)):
+                    found = [act(folder, base_url, concurrency) for _ in range(given.rounds)]
+                    spread = Spread.of(found, concurrency, delay_ms)
+                    share, cost = (
+                        f"{mid:.2f} ({low:.2f} to {high:.2f})" for mid, low, high in (spread.shares, spread.cpu_ms)
+                    )
+                    print(f"{way:12} {concurrency:8} {delay_ms:4} ms  {share:>22}  {cost:>22}", flush=True)
+                if given.profile and f"{concurrency}x{delay_ms}" == given.at[-1]:
+                    print("\n".join(profiled(partial(measure, folder, base_url, concurrency))))
+        if given.ragelo or given.ragelo_python:
+            write_data(folder, GAMES)
+            with server(50) as base_url:
+                beside_ragelo(folder, base_url, given.ragelo_python, GAMES)
+        if given.known:
+            known(folder, given.known, given.rounds)
+
+
+def beside_ragelo(folder: Path, base_url: str, python: Path | None, games: int) -> None:
+    """One line: RAGElo's calls per second, ours right before and after, and the ratio; judging alone on both sides."""
+    python = python or peer.installed(folder)
+    before = measure(folder, base_url, PEER_CONCURRENCY)
+    theirs = peer.measure(python, folder, base_url, PEER_CONCURRENCY, games)
+    after = measure(folder, base_url, PEER_CONCURRENCY)
+    ours = (before.calls + after.calls) / (before.judging_s + after.judging_s)
+    rate = theirs.calls / theirs.seconds
+    print(
+        f"RAGElo {theirs.version} at concurrency {PEER_CONCURRENCY}: {theirs.calls} calls, {rate:.0f} a second; "
+        f"ours {ours:.0f}: {ours / rate:.1f} times as many"
+    )
+
+
+if __name__ == "__main__":
+    main()

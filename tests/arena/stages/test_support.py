@@ -1,0 +1,226 @@
+"""Support: sentences are held against what they cite, and an agent's score says what it rests on."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from arena.boards.gate import compare
+from arena.data.games import read_games
+from arena.people import tasks
+from arena.people.opinions import judges_opinions, peoples_opinions
+from arena.people.tasks import texts_now
+from arena.people.votes import read_table, write_table
+from arena.run.tournament import load_data
+from arena.stages.support import SUPPORT, SupportBoard, board, checked
+from arena.store import Store
+from arena.store.annotations import Annotations, Kind
+from judges.errors import ConfigError, DataError
+from judges.types import Answer
+from retrieval_eval.citations import CitedSentence, cited_sentences
+from retrieval_eval.data.tables import write_rows
+from retrieval_eval.support import AnswerSupport, answer_support, support_scores
+from tests.support.llm_server import LLMServer, Reply
+from tests.support.tournaments import configured, run, write_data
+
+FULL, PARTIAL, NONE = 2, 1, 0
+
+
+def of(text: str, ranking: tuple[str, ...] = ("d1", "d2"), **metadata: str) -> tuple[CitedSentence, ...] | None:
+    answer = Answer("q", "x", text, metadata)
+    return cited_sentences([answer], {("q", "x"): ranking}, {"d1", "d2", "far#0_7"})["q", "x"]
+
+
+def test_sentences_have_the_citations_that_stand_in_them_or_behind_their_full_stop() -> None:
+    text = "Cats purr [1]. They sleep.[2][9] Lions [sic] roared in 2019 [2019]. [far#0_7, 2] Nothing."
+    assert of(text) == (
+        CitedSentence("Cats purr.", ("d1",)),
+        CitedSentence("They sleep.", ("d2", None)),
+        CitedSentence("Lions [sic] roared in 2019.", ("far#0_7", "d2")),
+        CitedSentence("Nothing.", ()),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Cats purr [1][2]. They sleep [1, 2].", [("Cats purr.", "d1 d2"), ("They sleep.", "d1 d2")]),
+        ("Cats purr [1-2]. They sleep [1\u20133].", [("Cats purr.", "d1 d2"), ("They sleep.", "d1 d2 -")]),
+        ("It lived [2019-2023].", [("It lived [2019-2023].", "")]),
+        (
+            "Cats purr \u30101\u3011. They sleep.\u30102\u2020source\u3011",
+            [("Cats purr.", "d1"), ("They sleep.", "d2")],
+        ),
+        ("\u732b\u7761\u3002[1]\u72ac\u5420\u3002[2]", [("\u732b\u7761\u3002", "d1"), ("\u72ac\u5420\u3002", "d2")]),
+        ("Cats purr.[^2] They sleep.\n\n[^2]: A book.\n", [("Cats purr.", "d2"), ("They sleep.", "")]),
+        ("Cats purr [Document 1, doc 2].", [("Cats purr.", "d1 d2")]),
+        ("Cats purr [1](http://a.b). They sleep ([2]).", [("Cats purr.", "d1"), ("They sleep.", "d2")]),
+        ("Cats purr.\n[1]\nThey sleep\n[2]", [("Cats purr.", "d1"), ("They sleep", "d2")]),
+        ("[1] Cats purr. [2] They sleep.", [("Cats purr.", "d1"), ("They sleep.", "d2")]),
+        ("Cats purr [1].\n\n**References:**\n[1] A book.\n\n[2] A page.", [("Cats purr.", "d1")]),
+        ("References help.\n[1] Cats purr.", [("References help.", ""), ("Cats purr.", "d1")]),
+        ("Cats purr [8][9][8].", [("Cats purr.", "- -")]),
+        ("[1]", []),
+    ],
+)
+def test_citations_are_read_as_models_write_them(text: str, expected: list[tuple[str, str]]) -> None:
+    found = [(own.text, " ".join(each or "-" for each in own.citations)) for own in of(text) or ()]
+    assert found == expected
+
+
+@pytest.mark.parametrize("text", ["[{}]", "[{}].", "{}"])
+def test_a_sentence_may_cite_a_thousand_documents(text: str) -> None:
+    ranking = tuple(f"m{number}" for number in range(1000))
+    joint = "][" if text == "[{}]" else ", " if text == "[{}]." else ""
+    marks = joint.join(str(number) if joint else f" [{number}]" for number in range(1, 1001))
+    (own,) = of("Cats purr " + text.format(marks), ranking) or ()
+    assert own.citations == ranking
+
+
+@pytest.mark.parametrize("piece", ["\n", "[1](", "References\n", "[1] a\n", ". [1]", "[^1]:", "\u3010 1"])
+def test_no_text_takes_long_to_read(piece: str) -> None:
+    began = time.process_time()
+    of("Sources:\n" + piece * 20_000 + "x")
+    assert time.process_time() - began < 20
+
+
+def test_an_answer_of_the_track_says_itself_what_a_sentence_cites() -> None:
+    sentences = [{"text": "Cats purr.", "citations": [1, 0, 7]}, {"text": "They sleep.", "citations": ["d9"]}]
+    told = of("Cats purr. They sleep.", references='["e1", "e2"]', sentences=json.dumps(sentences))
+    assert told == (CitedSentence("Cats purr.", ("e2", "e1", None)), CitedSentence("They sleep.", ("d9",)))
+
+
+def test_what_nobody_can_place_is_not_read() -> None:
+    assert of("Cats purr [1].", ranking=()) is None
+    assert of("Cats purr.", citations='["d1"]') is None
+    assert of("Cats purr [d1].", ranking=()) == (CitedSentence("Cats purr.", ("d1",)),)
+    assert of("Cats purr [1].", ranking=(), citations='["d2"]') == (CitedSentence("Cats purr.", ("d2",)),)
+
+
+SENTENCES = (
+    CitedSentence("one", ("a", "b")),
+    CitedSentence("two", ("c", None)),
+    CitedSentence("three", ()),
+    CitedSentence("four", ("d",)),
+)
+SAID = {(0, "a"): PARTIAL, (0, "b"): FULL, (1, "c"): NONE, (3, "d"): None}
+
+
+def test_precision_is_of_pairs_and_recall_of_sentences() -> None:
+    first = answer_support(SENTENCES, "first", lambda *pair: SAID[pair])
+    assert first == AnswerSupport(0.25, 0.5 / 3, 4, 3, (1, 1, 0), invented=0, unjudged=1)
+    every = answer_support(SENTENCES, "all", lambda *pair: SAID[pair])
+    assert every == AnswerSupport(1.5 / 4, 1 / 3, 4, 3, (2, 1, 1), invented=1, unjudged=1)
+
+
+def test_an_empty_answer_supports_nothing_and_a_failed_pair_is_no_label() -> None:
+    assert answer_support((), "all", lambda *_: 2) == AnswerSupport(None, 0.0, 0, 0, (0, 0, 0), 0, 0)
+    assert answer_support(SENTENCES[3:], "all", lambda *_: None).recall is None
+
+
+def test_an_agents_score_is_the_mean_over_its_answers() -> None:
+    def answer(precision: float | None, recall: float) -> AnswerSupport:
+        return AnswerSupport(precision, recall, 1, 1, (0, 0, 1), 0, 0)
+
+    scores = support_scores({("q1", "x"): answer(1, 1), ("q2", "x"): answer(None, 0), ("q1", "y"): answer(0.5, 0.5)})
+    precision, recall = scores.of_agents["x"]
+    assert (precision.value, precision.n, recall.value, recall.n) == (1, 1, 0.5, 2)
+    assert (recall.low, recall.high) == (0, 1)  # two queries say little
+
+
+def tournament(folder: Path, answers: dict[tuple[str, str], str], **sections: Any) -> Any:
+    write_data(folder, answers=answers)
+    left_out = dict.fromkeys(("retrieval", "pairwise", "criteria"))
+    return configured(folder, **{**left_out, "support": {"judge": "judge"}, **sections})
+
+
+ANSWERS = {("q1", "x"): "About q1, as all tells it [1]. It is new [8].", ("q2", "x"): "About q2 [1]. Nothing else."}
+
+
+def test_a_tournament_checks_citations_and_a_second_run_knows_them(tmp_path: Path) -> None:
+    config = tournament(tmp_path, ANSWERS)
+    assert run(config).stages[SUPPORT].calls == 2
+    assert run(config).stages[SUPPORT].calls == 0
+    found = opened(config)
+    own = found.answers["q1", "x"]
+    assert (own.sentences, own.invented, sum(own.pairs)) == (2, 1, 2)
+    assert found.columns("x")["support_precision"] == found.scores.of_agents["x"][0]
+    assert found.scores.of_agents["y"][0].value is None
+    with closing(Store.open(config.store)) as store:
+        compared = compare(store, config.name, "x", "y", on=["support_recall"], margin=0.1)
+    assert [score.on for score in compared.scores] == ["support_recall"]
+
+
+def opened(config: Any) -> SupportBoard:
+    with closing(Store.open(config.store)) as store:
+        return board(store, config.name)
+
+
+def test_a_judge_sees_the_sentence_and_its_document_alone(tmp_path: Path) -> None:
+    with LLMServer(lambda _: Reply('{"reason": "It says so.", "support": "partial"}')) as server:
+        config = tournament(tmp_path, ANSWERS, base_url=server.openai_url)
+        run(config)
+        asked = [call.body["messages"][-1]["content"] for call in server.calls]
+    assert len(asked) == 2
+    assert all("About q1, as all tells it" in text or "About q2." in text for text in asked)
+    assert not any("What is" in text or "[1]" in text or "Nothing else" in text for text in asked)
+    assert opened(config).answers["q1", "x"].pairs == (1, 1, 0)
+
+
+def test_a_reply_outside_the_contract_is_no_label(tmp_path: Path) -> None:
+    with LLMServer(lambda _: Reply("It is fully supported.")) as server:
+        config = tournament(tmp_path, ANSWERS, base_url=server.openai_url)
+        run(config)
+    own = opened(config).answers["q2", "x"]
+    assert (own.precision, own.unjudged, own.recall) == (None, 1, 0.0)
+
+
+def test_people_check_the_same_pairs_blind_and_are_held_against_the_judge(tmp_path: Path) -> None:
+    config = tournament(tmp_path, ANSWERS)
+    run(config)
+    with closing(Store.open(config.store)) as store:
+        data, pairs = store.dataset(config.name), checked(store, config.name)
+        todo = tasks.citations(pairs, data, "ann")
+        assert {task.texts for task in todo} == {
+            ("About q1, as all tells it.", "About q1, as all tells it."),
+            ("About q2.", "About q2, as all tells it."),
+        }
+        said = [one for task in todo for one in task.annotations("ann", [2])]
+        Annotations(store, config.name).add(said)
+        assert [task.value for task in tasks.with_values(todo, said)] == [2, 2]
+        (level, _), found = next(iter(peoples_opinions(store, config.name)[0].items()))
+        assert (level, len(found)) == ("support", 2)
+        judged = judges_opinions(store, config.name, read_games(store, config.name).table, {"support"})
+        assert {one.item for one in judged["support", ""]} == {one.item for one in found}
+        write_table(tmp_path / "said.csv", Kind.SUPPORT, Annotations(store, config.name).latest())
+        again = read_table(tmp_path / "said.csv", Kind.SUPPORT, data)
+        assert {one.other for one in again.annotations} == {one.other for one in said}
+        answer = replace(data.answers["q2", "x"], text="Something else [1].")
+        changed = replace(data, answers={**data.answers, ("q2", "x"): answer})
+        assert len(read_table(tmp_path / "said.csv", Kind.SUPPORT, changed).annotations) == 2
+        assert [texts_now(one, changed, {}) == one.texts for one in said].count(True) == 1
+
+
+def test_without_a_citation_that_can_be_checked_nothing_is_asked(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no answer cites a document whose text is there"):
+        run(tournament(tmp_path, {}))
+
+
+def test_references_of_the_track_are_taken_from_a_corpus(tmp_path: Path) -> None:
+    given = {"run_id": "x", "topic_id": "t", "topic": "Cats?", "references": ["m1", "m2"]}
+    lines = [{**given, "answer": [{"text": "Cats purr.", "citations": [1]}]}]
+    (tmp_path / "answers.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_rows(tmp_path / "corpus.csv", ["did", "document"], [{"did": "m2", "document": "Cats purr a lot."}])
+    data = {"answers": [tmp_path / "answers.jsonl"], "corpus": [tmp_path / "corpus.csv"]}
+    config = tournament(tmp_path, {}, data=data)
+    assert list(load_data(config).documents) == ["m2"]
+    assert run(config).stages[SUPPORT].calls == 1
+    write_rows(tmp_path / "corpus.csv", ["did", "document"], [{"did": "m3", "document": "Dogs."}])
+    with pytest.raises(DataError, match="take a document from it"):
+        load_data(config)
