@@ -23,6 +23,7 @@ from retrieval_eval.citations import references
 from retrieval_eval.data.collections import fetch_documents, topic_rows
 from retrieval_eval.data.conversations import (
     earlier_turns,
+    note_of_left_out,
     query_id_of,
     with_conversations,
     with_messages,
@@ -96,7 +97,7 @@ def load_dataset(
     reader = _DocumentReader(asked)
     for row in (row for source in retrieving for row in named_rows(source, _OF_DOCUMENTS, ("document",), columns)):
         reader.add(row)
-    notes = []
+    notes = [note] if (note := note_of_left_out(rows.values())) else []
     if any(record.passages for record in records):
         if retrieving or not passages:
             notes.append("the passages in the answers' files are not used: data names other documents")

@@ -18,6 +18,8 @@ _ROLES: Final[Mapping[str, Role]] = {
     "ai": "assistant",
 }
 """As OpenAI, LangChain and MTRAG call them."""
+_UNSAID: Final = frozenset({"system", "developer", "tool", "function"})
+"""Roles whose messages neither a user nor an assistant said to the other, as OpenAI and LangChain call them."""
 _SHOWN: Final = 40
 """Characters of a value that an error shows."""
 
@@ -26,6 +28,7 @@ def with_messages(row: Row) -> Row:
     """The row with the question as its ``query`` and what was said before it as ``messages``, in the form of the store.
 
     The question is the last of the messages where the row has no other. A row without messages stays as it is.
+    Messages of systems and tools, and the assistant's calls of tools, are left out and counted (``Row.left_out``).
 
     Raises:
         DataError: the messages are no list of messages of user and assistant, or do not end with a question.
@@ -35,8 +38,14 @@ def with_messages(row: Row) -> Row:
         given, query = query, None
     if given in (None, "", []) or (isinstance(given, str) and not given.strip()):
         return row
-    *before, last = _messages(row, given)
-    question = cell_text(query)
+    listed = _objects(row, given)
+    spoken = [(number, each) for number, each in enumerate(listed, start=1) if not _is_unsaid(each)]
+    row, question = replace(row, left_out=len(listed) - len(spoken)), cell_text(query)
+    if not spoken:
+        if not question.strip():
+            raise row.error("'messages' has none of the user, and there is no 'query'; end them with the question")
+        return replace(row, values={**row.values, "messages": ""})
+    *before, last = (_message(row, number, each) for number, each in spoken)
     if not question.strip():
         if last.role != "user":
             problem = "the last of 'messages' is the assistant's, and there is no 'query'; end them with the question"
@@ -48,17 +57,29 @@ def with_messages(row: Row) -> Row:
     return replace(row, values={**row.values, "query": question, "messages": said})
 
 
-def _messages(row: Row, given: Cell) -> list[Message]:
+def _objects(row: Row, given: Cell) -> list[dict[str, Any]]:
     listed = list_in(given) if isinstance(given, str) else given
     if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
         problem = "'messages' must be a list of objects with role and content, else say columns: {messages: null}"
         raise row.error(problem, cell_text(given)[:_SHOWN])
-    return [_message(row, number, each) for number, each in enumerate(listed, start=1)]
+    return listed
+
+
+def _role(each: Mapping[str, Any]) -> str:
+    return str(next((each[name] for name in ("role", "speaker", "type") if name in each), ""))
+
+
+def _text(each: Mapping[str, Any]) -> Any:
+    return next((each[name] for name in ("content", "text") if name in each), None)
+
+
+def _is_unsaid(each: Mapping[str, Any]) -> bool:
+    calls = each.get("tool_calls") or each.get("function_call")
+    return _role(each) in _UNSAID or bool(calls and not _text(each))
 
 
 def _message(row: Row, number: int, each: Mapping[str, Any]) -> Message:
-    role = str(next((each[name] for name in ("role", "speaker", "type") if name in each), ""))
-    text = next((each[name] for name in ("content", "text") if name in each), None)
+    role, text = _role(each), _text(each)
     if role not in _ROLES:
         problem = f"message {number} of 'messages' is neither the user's nor the assistant's; leave it out"
         raise row.error(problem, role or cell_text(dict(each))[:_SHOWN])
@@ -138,6 +159,14 @@ def with_turns(queries: Mapping[str, Query], earlier: Mapping[str, Sequence[str]
         else query
         for query_id, query in queries.items()
     }
+
+
+def note_of_left_out(rows: Iterable[Row]) -> str:
+    """What the rows of queries lack of their messages, see ``with_messages``; ``""`` where that is nothing."""
+    left_out = sum(row.left_out for row in rows)
+    if not left_out:
+        return ""
+    return f"messages of systems and tools are left out ({left_out:,}): judges, agents and people do not see them"
 
 
 def require_one_spelling(names: Iterable[str]) -> None:

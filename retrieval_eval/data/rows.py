@@ -40,11 +40,13 @@ class Row:
         path: the file.
         line: the line of the file on which the record starts, from 1; in Parquet the number of the row, from 1.
         values: cells by column name.
+        left_out: how many messages of systems and tools ``with_messages`` left out.
     """
 
     path: Path
     line: int
     values: Mapping[str, Cell]
+    left_out: int = 0
 
     def text(self, column: str) -> str:
         """A cell as text, see ``cell_text``; ``""`` where the row has no such column."""

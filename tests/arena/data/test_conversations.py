@@ -146,6 +146,27 @@ def test_the_conversations_of_mtrag_are_read_as_they_are(shared: Path) -> None:
     assert len({query.cluster for query in data.queries.values()}) == 10
 
 
+CALL = {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": {"name": "search"}}]}
+UNSAID = [{"role": "system", "content": "Be kind."}, {"role": "developer", "content": "Be brief."}]
+TOOLS = [CALL, {"role": "tool", "content": "42", "tool_call_id": "1"}]
+
+
+@pytest.mark.parametrize("agents", [False, True], ids=["queries", "answers"])
+def test_messages_of_systems_and_tools_are_left_out_and_a_note_counts_them(agents: bool) -> None:
+    messages = [*UNSAID, THREAD[0], *TOOLS, THREAD[1], ASKED]
+    rows = [{"messages": messages, "agent": agent, "answer": agent} for agent in "xy"]
+    data = rl.load(rows) if agents else loaded({"qid": "q", "messages": messages})
+    (query,) = data.queries.values()
+    assert (query.text, query.messages) == (SECOND, BEFORE)
+    assert data.notes[0] == "messages of systems and tools are left out (4): judges, agents and people do not see them"
+
+
+def test_a_system_message_alone_is_no_conversation() -> None:
+    data = loaded({"qid": "q", "query": FIRST, "messages": UNSAID}, {"qid": "p", "query": FIRST, "messages": ""})
+    assert [query.messages for query in data.queries.values()] == [(), ()]
+    assert data.notes == ("messages of systems and tools are left out (2): judges, agents and people do not see them",)
+
+
 PICTURE = {"type": "image_url", "image_url": {"url": "https://a.b/c.png"}}
 
 
