@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -65,17 +66,18 @@ pipeline.connect("prompt", "llm")
 
 
 @pytest.mark.parametrize(
-    ("package", "name", "mine"),
+    ("package", "module", "name", "mine"),
     [
-        ("langchain_core", "langchain", LANGCHAIN),
-        ("llama_index.core", "llamaindex", LLAMAINDEX),
-        ("haystack", "haystack", HAYSTACK),
+        ("langchain-core", "langchain_core", "langchain", LANGCHAIN),
+        ("llama-index-core", "llama_index.core", "llamaindex", LLAMAINDEX),
+        ("haystack-ai", "haystack", "haystack", HAYSTACK),
     ],
 )
 def test_a_pipeline_is_an_agent_as_the_page_shows_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str, name: str, mine: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str, module: str, name: str, mine: str
 ) -> None:
-    pytest.importorskip(package, reason=f"{package} is not installed: 'make frameworks'")
+    pytest.importorskip(module, reason=f"{package} is not installed: 'make frameworks'")
+    print(package, version(package))  # noqa: T201 - which one this was, for the reader of 'make frameworks'
     monkeypatch.setenv("HAYSTACK_TELEMETRY_ENABLED", "False")
     monkeypatch.delitem(sys.modules, "mine", raising=False)
     monkeypatch.syspath_prepend(tmp_path)
