@@ -52,10 +52,14 @@ def import_table(
     table = read_verdicts(file)
     reasons = table.extras.get("reason", [""] * len(table.verdicts))
     unique: dict[Wanted, tuple[GameVerdict, str]] = {}
+    first: dict[Wanted, int] = {}
     for number, (verdict, reason) in enumerate(zip(table.verdicts, reasons, strict=True), start=1):
-        if unique.setdefault(_want(file, verdict), (verdict, reason))[0].verdict != verdict.verdict:
-            problem = f"verdict {number} contradicts an earlier one of the same judge, query and order"
-            raise DataError(file, f"{problem}; name annotators in a 'judge' column")
+        want = _want(file, verdict)
+        if unique.setdefault(want, (verdict, reason))[0].verdict != verdict.verdict:
+            problem = f"verdict {number} contradicts verdict {first[want]} by the same judge"
+            mend = "turns need a 'qid' each, annotators a column 'judge'"
+            raise DataError(file, f"{problem}; {mend}", value=f"{want.query_id}: {want.item}, {want.other}")
+        first.setdefault(want, number)
     data = _data((verdict for verdict, _ in unique.values()), queries, documents, answers)
     if CONVERSATION in table.further:
         data = _with_conversations(data, table.of_queries(CONVERSATION))

@@ -84,7 +84,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         store, name="wide", agents=[f"agent-{at}" for at in range(15)], queries=1, criteria=False, wording=hostile
     )
     write_store(store, name="few", queries=FEW, wording=hostile)
-    write_store(store, name="plain", queries=VOTED, wording=hostile, kinds=KINDS)
+    write_store(store, name="plain", queries=VOTED, wording=hostile, kinds=KINDS, priced=True)
     people = {"q01": {"q01-d0": 7, "q01-common": 7}}
     write_store(store, agents=AGENTS, wording=hostile, failed=3, unasked=5, qrels=people)
     add_people(store, "sample")
@@ -192,8 +192,9 @@ def fields(link: Locator) -> dict[str, list[str]]:
     return parse_qs(url.query)
 
 
-def test_a_dot_of_two_scores_leads_to_its_agent(page: Page, address: str) -> None:
-    visit(page, f"{address}/compare?tournament=plain&part=Two+scores")
+@pytest.mark.parametrize("path", ["compare?tournament=plain&part=Two+scores", "?tournament=plain"])
+def test_a_dot_of_a_chart_leads_to_its_agent(page: Page, address: str, path: str) -> None:
+    visit(page, f"{address}/{path}")
     drawn = page.locator("[data-testid=stVegaLiteChart] canvas, [data-testid=stVegaLiteChart] svg").first
     drawn.scroll_into_view_if_needed()
     box = drawn.bounding_box()
@@ -402,6 +403,11 @@ def test_tournament_and_filters_survive_links_back_reload_and_a_new_tab_on_every
             expect(part).to_have_attribute("aria-current", "page")
             shows(page, entry.title, **kept)
             seen.append((entry.title, page.url))
+            with page.context.expect_page() as opened:
+                part.click(button="middle")
+            shows(opened.value, entry.title, **kept)
+            assert opened.value.url == page.url
+            opened.value.close()
     for title, url in reversed(seen):
         assert page.url == url
         if title in ("Queries", "Review"):  # loads what a new tab loads
