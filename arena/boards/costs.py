@@ -7,7 +7,7 @@ what that means where quality ties.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -359,12 +359,22 @@ def _in_group(group: str, letter: str) -> bool:
     return first <= (len(letter), letter) <= last
 
 
-def front_chart(front: Front) -> Chart:
-    """Rating against what an answer takes; agents that nobody beats in both are filled and joined by steps."""
+def front_chart(front: Front, link: Callable[[str], str] | None = None) -> Chart:
+    """Rating against what an answer takes; agents that nobody beats in both are filled and joined by steps.
+
+    ``link`` gives the address of an agent.
+    """
     fast = front.price == LATENCY
     title, form = ("Rating against latency", SECONDS) if fast else ("Rating against cost", MONEY)
     dots = [
-        Dot(price, rating, agent, "blue" if agent in front.agents else "grey", f"{agent}: {rating:.0f}, {written}")
+        Dot(
+            price,
+            rating,
+            agent,
+            "blue" if agent in front.agents else "grey",
+            f"{agent}: {rating:.0f}, {written}",
+            link=link(agent) if link else "",
+        )
         for agent in sorted(front.points, key=lambda agent: agent not in front.agents)
         for rating, price in [front.points[agent]]
         for written in [form.write(price)]

@@ -194,7 +194,7 @@ class TournamentBoard(Board):
             Verdict(said.standing, STANDINGS[said.standing], headline, sentence, self._facts(queries, judged)),
             *([table] if rows else []),
             Checks(found, folded=True, link=checks),
-            *map(front_chart, board.costs.fronts.values()),
+            *(front_chart(front, link) for front in board.costs.fronts.values()),
         ]
 
     def _facts(self, queries: int, judged: str) -> list[str]:

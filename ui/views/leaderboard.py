@@ -41,7 +41,7 @@ def show(source: data.Source) -> None:
     with unfold("More", "more") as opened:
         if opened.open:
             sections = [own for own in shown.sections() if own.ident in _MORE]
-            draw(*[replace(own, blocks=[one for one in own.blocks if one not in charts]) for own in sections])
+            draw(*[replace(own, blocks=[one for one in own.blocks if not isinstance(one, Chart)]) for own in sections])
 
 
 @st.cache_resource(max_entries=8, show_spinner="Checking whether this can be trusted …")
