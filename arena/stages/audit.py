@@ -154,8 +154,10 @@ class AuditBoard(Board):
             said += f", and is fooled by {listed(fooled)}"
         elif unknown:
             said += f"; not known for {listed(unknown, 3)}"
-        remedy = "Take another judge or prompt, and look for such answers among those of the agents."
         verdict: Status = "failed" if fooled else "unknown" if unknown else "passed"
+        remedy = "Take another judge or prompt, and look for such answers among those of the agents."
+        if verdict == "unknown":
+            remedy = "Add queries: a cheat meets one agent on each."
         return Check(f"{NOT_FOOLED} {judge}", verdict, f"{said}; the bar is {PERCENT.write(BAR)}.", remedy)
 
     def json(self) -> list[dict[str, Any]]:  # noqa: D102

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 import streamlit as st
 
-from tests.support.pages import page, sent, shown, table, unfolded
+from tests.support.pages import page, sent, shown, start_on, table, unfolded
 from tests.support.sample_store import AGENTS, write_store
+from tests.support.tournaments import configured, run, write_data
 from ui.data import LOCATION_VARIABLE
 
 
@@ -31,3 +32,13 @@ def test_the_figure_leads_to_agents_and_games_and_each_part_is_drawn_when_it_is_
     assert len(run.get("download_button")) == 2
     assert len(page("compare", part="Two scores").get("vega_lite_chart")) == 1
     assert table(unfolded(page("compare"), "tables"), "Rating", "Criteria", "nDCG@10")["Agent"].tolist() == list(AGENTS)
+
+
+def test_the_tables_say_what_support_rests_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_data(tmp_path, answers={("q1", "x"): "About q1, as all tells it [1]. It is new [8].", ("q1", "y"): "No."})
+    config = configured(tmp_path, retrieval=None, criteria=None, support={"judge": "judge"})
+    run(config)
+    start_on(monkeypatch, config)
+    found = table(unfolded(page("compare"), "tables"), "Precision", "Invented", "Not judged")
+    assert found.set_index("Agent")["Invented"].to_dict() == {"x": 1, "y": 0, "z": 0}
+    st.cache_resource.clear()

@@ -104,6 +104,10 @@ def _show_tables(source: data.Source, board: CompareBoard) -> None:
         show_table(board.correlations())
     if board.wins is not None:
         show_table(board.wins.pairwise())
-    for section in TournamentBoard(data.board(source)).sections():
+    leaderboard = data.board(source)
+    for section in TournamentBoard(leaderboard).sections():
         if section.ident in _SCORES or section.ident.startswith("retrieval"):
             draw(section)
+    for further in leaderboard.further.values():
+        if not further.checks():  # those with checks are on Trust
+            draw(*further.sections())

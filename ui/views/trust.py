@@ -68,9 +68,9 @@ def card(source: data.Source) -> None:
     draw(*cards)
     if not cards:
         _say_how_to_get_people(source, apart)
-    for audit in data.board(source).further.values():
-        if audit.checks():
-            draw(*audit.sections())
+    for further in data.board(source).further.values():
+        if further.checks():  # those without are on Compare
+            draw(*further.sections())
 
 
 def people(source: data.Source) -> None:
