@@ -67,7 +67,7 @@ def leaderboard(
         else:
             from arena.cli.show import print_leaderboard
 
-            print_leaderboard(store, board, form, source=source, details=details)
+            print_leaderboard(store, board, form, source=source, tournament=tournament, details=details)
         if plot is not None:
             from arena.boards.compare import compare_board
             from arena.present.files import save_plot

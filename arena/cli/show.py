@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -18,7 +19,15 @@ if TYPE_CHECKING:
     from arena.store import Store
 
 
-def print_leaderboard(store: Store, board: Leaderboard, form: str, *, source: str = "", details: bool = False) -> None:
+def print_leaderboard(
+    store: Store,
+    board: Leaderboard,
+    form: str,
+    *,
+    source: str = "",
+    tournament: str | None = None,
+    details: bool = False,
+) -> None:
     """Write a leaderboard to standard output in one of the formats of ``leaderboard --format``.
 
     Args:
@@ -26,6 +35,7 @@ def print_leaderboard(store: Store, board: Leaderboard, form: str, *, source: st
         board: the leaderboard.
         form: of the output.
         source: the configuration or store, as the command line names it.
+        tournament: likewise.
         details: all that fits a terminal, in place of one screen.
     """
     from arena.boards.leaderboard import DETAILS, with_people
@@ -40,8 +50,9 @@ def print_leaderboard(store: Store, board: Leaderboard, form: str, *, source: st
             [section for section in whole.sections() if section.ident in DETAILS | board.further.keys()], form
         )
     else:
-        name = program()
-        more = f"More: {name} leaderboard {source} --details", f"In the browser: {name} ui {source}"
+        name, place = program(), shlex.quote(source)
+        chosen = "" if tournament is None else f" --tournament {shlex.quote(tournament)}"
+        more = f"More: {name} leaderboard {place}{chosen} --details", f"In the browser: {name} ui {place}"
         if form == "table":
             sys.stdout.write(whole.screen(more, output.width))
         else:

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from urllib.parse import quote
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
-from arena.boards.games import address_of
+from arena.boards.games import address_of, flag
 from arena.data.games import GameKey
+from arena.store import Store
+from arena.store.annotations import Annotations
 from retrieval_eval.data.tables import write_rows
 from tests.support.browser import served, settle, show_at, until
 from tests.support.nugget_store import played_nugget_tournament
 from tests.support.peoples_words import add_people
 from ui.app import PAGES as MENU
 
-GAME = address_of(GameKey("q00", "an-agent-with-a-long-name-0", "an-agent-with-a-long-name-1", "words"))
+FLAGGED = GameKey("q00", "an-agent-with-a-long-name-0", "an-agent-with-a-long-name-1", "words")
+GAME = address_of(FLAGGED)
 OPEN = {"games": "more", "checks": "passed", "people": "more", "corrected": "numbers", "style": "more"}
-OPEN |= {"runs": "stages", "bank": "relevant"}
+OPEN |= {"runs": "stages", "bank": "relevant", "compare": "tables"}
 """Folds of parts of pages, which are looked at open."""
 PAGES = ["?more=true"]
 PAGES += [f"{page.address}?view={view}&{OPEN.get(view, 'raw')}=true" for page in MENU[1:] for view in page.views]
@@ -30,8 +34,10 @@ GRAVE = ("serious", "critical")
 
 
 def long(text: str) -> str:
-    """A text that fills more than a window."""
-    return f"{text}\n" + "\n".join(f"- point {at} of many, which is said in a sentence of its own" for at in range(60))
+    """A text that fills more than a window, and cites."""
+    return f"{text} [1].\n" + "\n".join(
+        f"- point {at} of many, which is said in a sentence of its own" for at in range(60)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -56,8 +62,12 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         pairwise={"judges": "words"},
         criteria={"judge": "words"},
         exam={"judge": "words", "bank": "items.csv"},
+        support={"judge": "words"},
+        audit={"judge": "words", "canaries": ["empty", "praise"]},
     )
     add_people(folder / "store.db", "nuggets")
+    with closing(Store.create(str(folder / "store.db"))) as store:
+        Annotations(store, "nuggets").add([flag(FLAGGED, store.dataset("nuggets"), "ann", long("Look"))])
     with served(folder / "store.db", config) as url:
         yield url
 

@@ -55,6 +55,8 @@ def test_several_tournaments_want_one_named(cli: Any, tmp_path: Path) -> None:
         assert imported.out.endswith(f"ragleague leaderboard {store} --tournament {name}\n")
     assert "several tournaments, name one: one, two" in refused(cli, "leaderboard", store)
     assert cli("failures", store, "--tournament", "two").out == "0 failed\n"
+    shown = " ".join(cli("leaderboard", store, "--tournament", "two").out.split())
+    assert f"ragleague leaderboard {store} --tournament two --details" in shown
 
 
 def test_an_import_does_not_take_the_place_of_a_run(cli: Any, played_demo: Path, tmp_path: Path) -> None:
