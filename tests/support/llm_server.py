@@ -51,12 +51,13 @@ class Reply:
 
 @dataclass(frozen=True)
 class Call:
-    """One request as it came; ``at`` is the monotonic time of its last byte."""
+    """One request as it came; ``at`` is the monotonic time of its last byte, ``port`` the sender's (0 in a batch)."""
 
     path: str
     head: bytes
     content: bytes
     at: float
+    port: int = 0
 
     @cached_property
     def body(self) -> dict[str, Any]:
@@ -201,7 +202,8 @@ class _Connection(asyncio.Protocol):
             if len(self.received) < body_end:
                 return
             content, self.received = self.received[head_end + 4 : body_end], self.received[body_end:]
-            self.answer(Call(head.split(b" ", 2)[1].decode(), head, content, time.monotonic()))
+            port = self.transport.get_extra_info("peername")[1]
+            self.answer(Call(head.split(b" ", 2)[1].decode(), head, content, time.monotonic(), port))
 
     def answer(self, call: Call) -> None:
         if call.path == "/log":

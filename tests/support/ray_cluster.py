@@ -70,12 +70,10 @@ class RayCluster:
         _end(self.nodes.pop(_OTHER))
 
     def kill_worker(self, port: int) -> None:
-        """Kill the process of one worker that talks to a server here, of whichever node."""
+        """Kill the process of the worker, of whichever node, that calls from this port."""
         started = [each for node in self.nodes.values() for each in psutil.Process(node.pid).children(recursive=True)]
         workers = [each for each in started if "ray::Worker" in " ".join(each.cmdline())]  # of earlier runs too
-        next(
-            each for each in workers if any(one.raddr and one.raddr.port == port for one in each.net_connections())
-        ).kill()
+        next(each for each in workers if any(one.laddr.port == port for one in each.net_connections())).kill()
 
     def stop(self) -> None:
         """End every process."""

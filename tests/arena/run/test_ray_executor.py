@@ -8,7 +8,6 @@ import os
 import pickle
 import re
 import socket
-import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -173,11 +172,10 @@ def test_a_worker_killed_in_the_middle_costs_no_attempt(tmp_path: Path, cluster:
     killed: list[float] = []
 
     def fatal_for_a_worker(call: Call) -> Reply:
-        """Nothing is answered meanwhile: each worker has its half of the calls in flight."""
-        unanswered = [one for one in server.calls if one.at > time.monotonic() - 0.2]
-        if not killed and len(server.calls) >= ALL // 2 and len(unanswered) == CONCURRENCY:
+        """Ends the one that asks, before it is answered; nothing is answered meanwhile."""
+        if not killed and len(server.calls) >= ALL // 2:
             killed.append(call.at)
-            cluster.kill_worker(server.port)
+            cluster.kill_worker(call.port)
         return replace(steady_judge(call), delay_s=0.2)
 
     with LLMServer(fatal_for_a_worker) as server:
