@@ -43,7 +43,7 @@ def draw(*shown: Block | Section) -> None:
             st.html(html_block(one))
 
 
-def show_table(table: Table, *, whole: Callable[[], Table] | None = None) -> None:
+def show_table(table: Table, *, whole: Callable[[], Table] | None = None, saved: bool = True) -> None:
     """Draw a table with its filter and its download; its title above it, its notes below it.
 
     A click on a heading sorts. Of a table that a browser would take long over, the first rows are drawn.
@@ -51,6 +51,7 @@ def show_table(table: Table, *, whole: Callable[[], Table] | None = None) -> Non
     Args:
         table: whose columns without any value are left out; a table without rows is its notes alone.
         whole: what is saved, where the table shows a part of it.
+        saved: whether it can be; not where another table of the page holds all of it.
     """
     with st.container(gap="xsmall"):
         if not table.rows:
@@ -62,7 +63,8 @@ def show_table(table: Table, *, whole: Callable[[], Table] | None = None) -> Non
                 text.strong(table.title, width="content")
             if len(table.rows) >= _FILTERED:
                 part = _filtered(part)
-            _download(table.name, (lambda: part) if whole is None else whole)
+            if saved:
+                _download(table.name, (lambda: part) if whole is None else whole)
         if part.rows:
             st.html(html_table(first(part, _MOST_CELLS // len(part.columns), "the filter finds them"), sortable=True))
 

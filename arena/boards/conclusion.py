@@ -125,8 +125,7 @@ def conclude(
             found,
             kind="unclear",
             headline=NO_MODEL,
-            sentence=f"{listed(of_words, _NAMED)} only {verb} words. "
-            "Name a language model under 'judges' and run again.",
+            sentence=f"{listed(of_words, _NAMED)} only {verb} words. Name a language model under 'judges'.",
             top=(),
         )
     return found.weighed(())

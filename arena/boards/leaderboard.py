@@ -150,7 +150,7 @@ class TournamentBoard(Board):
                 *self._group(),
                 "Without games, agents are compared by the scores below." if table.rows else "No agent has a score.",
             ]
-        failed = [check for check in checks if check.status == "failed"]
+        failed = [check for check in checks if check.status == "failed" and check.name != conclusion.headline]
         failed, others = failed[:remedies], failed[len(failed[:remedies]) :]
         closing = [f"Also failed: {'; '.join(check.name for check in others)}."] if others else []
         closing += [in_short(checks, named=("unknown",)), *missing(self.board), *more]
@@ -193,7 +193,7 @@ class TournamentBoard(Board):
         return [
             Verdict(said.standing, STANDINGS[said.standing], headline, sentence, self._facts(queries, judged)),
             *([table] if rows else []),
-            Checks(found, folded=True, link=checks),
+            Checks([one for one in found if one.name != headline], folded=True, link=checks),
             *(front_chart(front, link) for front in board.costs.fronts.values()),
         ]
 

@@ -105,7 +105,7 @@ class Checks:
     """Checks, one below the other.
 
     Attributes:
-        folded: whether each shows its name alone until it is opened, those that passed in one; for HTML.
+        folded: whether those that failed show their names alone until opened, the others their number; for HTML.
         link: address where there is more on them.
     """
 

@@ -25,7 +25,7 @@ _DOTS: Final[Mapping[str, Mapping[str, Any]]] = {
 _INK: Final = "currentColor"
 _NEITHER: Final = "#757c87"
 """Grey that can be read on light and on dark ground: Vega knows nothing of the page's ink."""
-_WIDTH, _HEIGHT = 440, 280
+_WIDTH, _HEIGHT = 440, 320
 _LETTER, _TALL = 6.5, 12
 """Pixels of a chart, of a letter in it, and of a line."""
 _MOST_NAMED: Final = 30
@@ -172,7 +172,8 @@ def _reach(dot: Dot) -> dict[str, float]:
 
 def _sides(picture: Chart) -> dict[int, bool]:
     """Dots whose names have room, of those that come first, and whether a name stands to the left of its dot."""
-    xs, ys = [dot.x for dot in picture.dots], [dot.y for dot in picture.dots]
+    xs = [end for dot in picture.dots for end in (dot.x, *(dot.x_ends or ()))]
+    ys = [end for dot in picture.dots for end in (dot.y, *(dot.y_ends or ()))]
     across, up = (max(xs) - min(xs)) or 1, (max(ys) - min(ys)) or 1
     places = [(_WIDTH * (dot.x - min(xs)) / across, _HEIGHT * (max(ys) - dot.y) / up) for dot in picture.dots]
     taken = [(x - 4, x + 4, y) for dot, (x, y) in zip(picture.dots, places, strict=True) if dot.look != "quiet"]

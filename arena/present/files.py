@@ -134,11 +134,11 @@ def _check(check: Check) -> str:
 
 
 def _strip(block: Checks) -> str:
-    """Checks by name, each of which opens, or leads to where they are on the same page."""
-    passed = [check for check in block.items if check.status == "passed"]
-    parts = [_folded(check.name, [check], block.link) for check in block.items if check.status != "passed"]
-    if passed:
-        parts.append(_folded(f"{counted(len(passed), 'check')} passed", passed, block.link))
+    """Checks that failed by name, the others counted; each part opens, or leads to where they are on the same page."""
+    parts = [_folded(check.name, [check], block.link) for check in block.items if check.status == "failed"]
+    for status in ("unknown", "passed"):
+        if own := [check for check in block.items if check.status == status]:
+            parts.append(_folded(f"{len(own)} {_STATUSES[status][1].lower()}", own, block.link))
     more = markup.linked("All checks", block.link) if block.link else ""
     return f'<div class="trust" role="group" aria-label="Trust checks">{"".join(parts)}{more}</div>'
 
@@ -206,7 +206,7 @@ def _meanings(columns: Sequence[Shown]) -> str:
         return ""
     terms = {one.heading: one.meaning for one in columns if one.meaning}
     told = "".join(f"<dt>{_escaped(heading)}</dt><dd>{_escaped(meaning)}</dd>" for heading, meaning in terms.items())
-    return f'<details class="meanings"><summary>What the columns mean</summary><dl>{told}</dl></details>\n'
+    return f'<details class="meanings"><summary>Column meanings</summary><dl>{told}</dl></details>\n'
 
 
 def latex(table: Table) -> str:

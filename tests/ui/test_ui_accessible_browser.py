@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -109,6 +110,30 @@ def test_a_script_that_a_text_could_plant_would_not_run(opened: Page, address: s
     )
     opened.evaluate(f"() => {{ {planted} }}")
     assert opened.evaluate("typeof window.__pwned") == "undefined"
+
+
+VISIBLE = """() => {
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), seen = [];
+    while (texts.nextNode()) {
+        const holder = texts.currentNode.parentElement, box = holder.getBoundingClientRect();
+        if (holder.closest("style, script, option:not(:checked), [data-testid=stIconMaterial]")) continue;
+        if (holder.closest("option") || (holder.checkVisibility() && box.right > 0 && box.bottom > 0))
+            seen.push(texts.currentNode.textContent);
+    }
+    return seen.join(" ");
+}"""
+"""The words that a person sees; not a link that shows itself to the keyboard alone."""
+
+
+def test_the_demo_s_leaderboard_is_at_most_150_words_before_anything_is_opened(opened: Page, played_demo: Path) -> None:
+    with served(next(played_demo.glob("*.db")), played_demo / "tournament.yaml") as url:
+        opened.goto(url)
+        settle(opened)
+        seen = str(opened.evaluate(VISIBLE))
+    assert "weak-baseline" in seen
+    assert "No language model judged these games" in seen
+    words = re.findall(r"\S*\w\S*", seen)
+    assert len(words) <= 150, words
 
 
 def brightness(page: Page) -> float:

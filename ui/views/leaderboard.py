@@ -11,9 +11,10 @@ from arena.boards.leaderboard import TournamentBoard, judged_on, missing
 from arena.data.dataset import texts_of
 from arena.present.blocks import Block
 from arena.present.picture import Chart
+from arena.present.table import Table
 from ui import data
 from ui.address import link, unfold
-from ui.show import draw
+from ui.show import draw, show_table
 from ui.text import incomplete, nothing
 
 _MORE: Final = frozenset({"leaderboard", "judges", "costs", "coverage"})
@@ -29,7 +30,9 @@ def show(source: data.Source) -> None:
     shown, opening = _opening(source)
     charts = [block for block in opening if isinstance(block, Chart)]
     for block in opening:
-        if not isinstance(block, Chart):
+        if isinstance(block, Table):
+            show_table(block, saved=False)  # "More" has all of it
+        elif not isinstance(block, Chart):
             draw(block)
     if not board.coverage:
         nothing("Nothing is planned in this tournament. Give its YAML file a stage and run `ragleague run`.")
