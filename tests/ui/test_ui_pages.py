@@ -177,6 +177,9 @@ def test_figures_that_a_page_keeps_in_the_store_make_nothing_be_read_anew(here: 
 def test_where_every_judgment_failed_the_pages_say_so_and_nothing_breaks(here: Path) -> None:
     write_store(here, queries=2, failed=24, criteria=False)
     assert "No game has a verdict yet" in shown(page("queries"))
+    assert "Judges come first: `ragleague run` asks them." in shown(page("vote"))
+    assert "Add this to the tournament's YAML file" not in shown(page("vote")), "which has it"
+    assert "Add this to the tournament's YAML file" in shown(page("assess"))
     overview = shown(page("leaderboard"))
     assert "Not enough verdicts to rate" in overview or "No verdicts yet" in overview
     assert "24 failed" in overview

@@ -91,7 +91,11 @@ def show(form: Form, source: data.Source) -> None:
         who = _annotator()
     plan = _plan(source, form.kind, who or "")
     if not plan:
-        nothing(form.missing, yaml=form.section)
+        planned = form.section.partition(":")[0] in data.settings(source).raw
+        nothing(
+            f"{form.missing}{' Judges come first: `ragleague run` asks them.' * planned}",
+            yaml=form.section * (not planned),
+        )
     elif who:
         Review(form, source, who).show(plan, top)
 
