@@ -14,8 +14,6 @@ from arena.stages.samples import combined, document_labels, of_each_judge
 from arena.store import Result, Store, Wanted
 from judges.errors import InputError
 from judges.types import Judgment, Retrieved, conversations, details_of, label_of
-from retrieval_eval.citations import CitationScores, citation_scores, cited_documents
-from retrieval_eval.data.runs import runs_of
 from retrieval_eval.metrics import Labels, Metrics, default_measures, evaluate, is_judged, judged_at, parse_measures
 from retrieval_eval.relevance import (
     LabelDistribution,
@@ -28,6 +26,7 @@ from retrieval_eval.relevance import (
 from retrieval_eval.stats.estimate import Estimate
 
 if TYPE_CHECKING:
+    from retrieval_eval.citations import CitationScores
     from retrieval_eval.runs import RankingAgreement
     from retrieval_eval.stats.agreement import LabelAgreement, RaterAgreement
 
@@ -108,6 +107,8 @@ def retrieval_board(
     Raises:
         InputError: a measure cannot be computed.
     """
+    from retrieval_eval.data.runs import runs_of  # late, as a kept board is read without it
+
     each = list(wanted)
     by_people = labels_of_documents(data)
     if not each and not by_people:
@@ -239,6 +240,8 @@ def citation_board(
     data: Dataset, wanted: Iterable[tuple[Wanted, Result | None]], settings: StoredSettings
 ) -> CitationBoard | None:
     """Score what the answers cite; ``None`` where no answer cites a document that has a label."""
+    from retrieval_eval.citations import citation_scores, cited_documents  # late, as above
+
     results = document_labels(wanted, settings.combinations, settings.across_judges)
     labels: dict[Source, Mapping[str, Mapping[str, int]]] = {"judge": labels_in(data, results), "people": data.qrels}
     resampling = _resampling(settings, data)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from arena.boards.results import CriterionMean, Leaderboard
     from arena.calibration.comparison import Comparison
     from arena.calibration.votes import Level
+    from arena.config.stored import StoredSettings
     from arena.ratings.panel import PanelRatings
     from arena.store import Store
     from judges.types import Task
@@ -329,8 +330,7 @@ class TournamentBoard(Board):
             from arena.boards.exam import ExamBoard
 
             parts["exam"] = ExamBoard(board.exam)
-        criteria = board.settings.criteria
-        parts["criteria"] = Criteria(board.criteria, self.order, None if criteria is None else criteria.scale)
+        parts["criteria"] = Criteria(board.criteria, self.order, board.settings)
         if board.retrieval is not None:
             from arena.boards.retrieval import Retrieval
 
@@ -402,11 +402,11 @@ def _panel_json(panel: PanelRatings) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Criteria(Board):
-    """Mean grades of answers by agent and criterion; ``order`` is that of the ratings, ``scale`` its two ends."""
+    """Mean grades of answers by agent and criterion; ``order`` is that of the ratings."""
 
     given: Mapping[str, Mapping[str, CriterionMean]]
     order: Sequence[str]
-    scale: Sequence[int] | None
+    settings: StoredSettings
 
     def sections(self) -> list[Section]:
         """One, or none."""
@@ -419,7 +419,8 @@ class Criteria(Board):
             rows.append({"agent": agent, **self.columns(agent), "graded": graded})
         named = (Column(key, key.removeprefix(_CRITERION), FIGURE) for key in self.columns(""))
         columns = [Column("agent", "Agent"), *named, Column("graded", "Answers graded")]
-        low, high = self.scale or ("the lowest", "the highest")
+        criteria = self.settings.criteria
+        low, high = ("the lowest", "the highest") if criteria is None else criteria.scale
         lead = f"Each answer is graded on its own, from {low} to {high}, without seeing the others; higher is better."
         table = Table("criteria", "Mean grades by criterion", columns, rows)
         return [Section("criteria", "Grades by criterion", lead, [table])]
