@@ -20,7 +20,6 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from arena.calibration.consensus import games_of
 from arena.calibration.votes import Item, Level, Opinion, Values, paired
 from arena.ratings.bootstrap import bootstrap, refitted
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
@@ -306,6 +305,8 @@ def _rated(said: tuple[Opinion, ...], draws: tuple[int, int]) -> tuple[Floats, F
 
     People's are kept from one judge to the next, which mostly judged the same games: they take longer than all else.
     """
+    from arena.calibration.consensus import games_of  # late: whoever reads kept draws needs no fits
+
     games, _ = games_of(said)
     fitted = bradley_terry(games, BradleyTerrySettings(ties="half"))
     drawn = bootstrap(games, fitted, *draws)

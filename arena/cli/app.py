@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib import import_module, metadata
+from importlib import import_module
 from typing import Annotated, Any, Final
 
 import typer
@@ -67,6 +67,8 @@ def _no_options() -> None:
 
 def _print_version(asked: bool) -> None:
     if asked:
+        from importlib import metadata  # late: it takes as long as all else that is read before a command
+
         typer.echo(f"ragleague {metadata.version('ragleague')}")
         raise typer.Exit
 

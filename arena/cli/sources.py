@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from arena.store import Store
 from judges.errors import InputError
 from judges.types import Query, conversations
-from retrieval_eval.stats.bootstrap import Clusters
+
+if TYPE_CHECKING:
+    from retrieval_eval.stats.bootstrap import Clusters
 
 
 def location_and_name(source: str) -> tuple[str, str | None]:
