@@ -200,10 +200,10 @@ class TournamentBoard(Board):
 
     def _facts(self, queries: int, judged: str) -> list[str]:
         settings = self.board.settings
+        models = {name: judge.model for name, judge in settings.judges.items()}
         judges = [
-            name if not (model := settings.judges[name].model) or model == name else f"{name} ({model})"
-            for name in settings.game_judges or settings.judges
-            if name in settings.judges
+            name if models.get(name) in (None, "", name) else f"{name} ({models[name]})"
+            for name in filter(None, settings.game_judges or self.board.judges or models)
         ]
         agents = len(self.order) or len(self.board.costs.agents)
         return [

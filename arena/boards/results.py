@@ -74,6 +74,7 @@ class Leaderboard:
         controlled: ratings controlled for qualities of answers, ``None`` where none are asked for, or can be had.
         further: boards of the stages that bring their section along.
         group: column and value of the queries' metadata, where only such queries are counted.
+        judges: of the games, also of those that were judged elsewhere.
         complete: whether every want has a judgment, and every agent that is asked here has answered every query.
     """
 
@@ -96,6 +97,7 @@ class Leaderboard:
     controlled: Controlled | None = None
     further: Mapping[str, Board] = field(default_factory=dict)
     group: Group | None = None
+    judges: tuple[str, ...] = ()
     ungraded: Sequence[str] = ()
 
     @property
@@ -231,6 +233,7 @@ def _of_games(
         settings,
         shortfall=lacking,
         consistency={Task.PAIRWISE: wanted.consistency} if wanted.consistency else {},
+        judges=wanted.table.judges,
     )
     return board, verdicts
 

@@ -279,3 +279,10 @@ def test_a_large_tournament_stays_small_and_says_what_is_left_out(tmp_path: Path
     assert "Answers of the 6 best and the 6 worst here. 38 more are in the store." in page
     query_pages = list((tmp_path / "site" / "queries").iterdir())
     assert sum(each.stat().st_size for each in query_pages) <= 25_000 * len(query_pages)  # 200 of them: 5 MB
+
+
+def test_the_judges_of_imported_verdicts_are_named(cli: Any, tmp_path: Path) -> None:
+    (tmp_path / "v.csv").write_text("qid,agent_a,agent_b,verdict,judge\nq1,x,y,A,gpt\nq2,x,y,B,gpt\n")
+    cli("import", tmp_path / "v.csv", "--store", tmp_path / "s.db")
+    assert cli("report", tmp_path / "s.db", "--out", tmp_path / "r.html").status == 0
+    assert "<li>Judge: gpt</li>" in (tmp_path / "r.html").read_text()
