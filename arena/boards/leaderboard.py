@@ -40,13 +40,15 @@ _JUDGED_ALONE: Final = ("criteria", "exam", "nuggets", "retrieval", *_FURTHER)
 _BELOW: Final = ("criteria", "exam", "nuggets", "citations", "retrieval", "costs")
 """In which order they are shown."""
 _COLUMNS: Final = frozenset({*_BELOW, *_FURTHER})
-_ONE_SCORE: Final[Mapping[str, str]] = {
-    "exam_cover": "EXAM-Cover",
-    "nuggets_v_strict": "Nuggets",
-    "grade": "Grade",
-    "citation_precision": "Citations",
-}
-"""Headings of the scores that stand for a stage beside the rating; retrieval's is its first measure."""
+_ONE_SCORE: Final = (
+    Column("exam_cover", "EXAM-Cover", FIGURE, "Share of a query's exam questions that the answer covers."),
+    Column(
+        "nuggets_v_strict", "Nuggets", FIGURE, "V strict: share of the vital nuggets that the answer states in full."
+    ),
+    Column("grade", "Grade", FIGURE, "Mean of the grades by all criteria."),
+    Column("citation_precision", "Citations", FIGURE, "Share of the documents cited that are relevant."),
+)
+"""The scores that stand for a stage beside the rating; retrieval's is its first measure."""
 _INTERVAL: Final = "95% interval"
 _MOST_COLUMNS: Final = 7
 """Of the first screen."""
@@ -217,18 +219,21 @@ class TournamentBoard(Board):
     def _one_screen(self) -> Table:
         board = self.board
         rows = [self._on_one_line(row) for row in self._table().rows]
-        headings = dict(_ONE_SCORE)
+        scores = [*_ONE_SCORE]
         for key in board.further:
-            headings |= islice(FURTHER[key].scores.items(), 1)
+            scores += [Column(name, heading, FIGURE) for name, heading in islice(FURTHER[key].scores.items(), 1)]
         if (retrieval := board.retrieval) is not None:
-            headings[f"retrieval_{retrieval.measures[0]}"] = retrieval.measures[0]
+            measure = retrieval.measures[0]
+            scores.append(
+                Column(f"retrieval_{measure}", measure, FIGURE, "Of the documents retrieved, by their labels.")
+            )
         ranks = Column("ranks", "Ranks", ALIGNED, "The places that the agent may truly have.")
         columns = [
             *([ranks] if board.ratings is not None else []),
             Column("agent", "Agent"),
             Column("bt", "Rating", POINTS, "Bradley-Terry: 100 points more is 64% of the decided games.", _INTERVAL),
             Column("share", "Won", PERCENT, "Share of its games, a tie half."),
-            *(Column(key, heading, FIGURE) for key, heading in headings.items()),
+            *scores,
         ]
         return Table("brief", "", columns, rows)
 

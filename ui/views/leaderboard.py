@@ -10,7 +10,7 @@ import streamlit as st
 from arena.boards.leaderboard import TournamentBoard, judged_on, missing
 from arena.data.dataset import texts_of
 from arena.present.blocks import Block
-from arena.present.picture import Chart
+from arena.present.picture import Chart, Whiskers
 from arena.present.table import Table
 from ui import data
 from ui.address import link, unfold
@@ -19,6 +19,8 @@ from ui.text import incomplete, nothing
 
 _MORE: Final = frozenset({"leaderboard", "judges", "costs", "coverage"})
 """Sections that a click opens; the others are on Compare and Trust."""
+_ON_TOP: Final = (Chart, Whiskers)
+"""Pictures of what the first screen shows."""
 
 judged = data.judged(judged_on)
 """When the tournament was judged last."""
@@ -44,7 +46,9 @@ def show(source: data.Source) -> None:
     with unfold("More", "more") as opened:
         if opened.open:
             sections = [own for own in shown.sections() if own.ident in _MORE]
-            draw(*[replace(own, blocks=[one for one in own.blocks if not isinstance(one, Chart)]) for own in sections])
+            draw(
+                *[replace(own, blocks=[one for one in own.blocks if not isinstance(one, _ON_TOP)]) for own in sections]
+            )
 
 
 @st.cache_resource(max_entries=8, show_spinner="Checking whether this can be trusted …")
