@@ -5,7 +5,7 @@ loaded: the first drawing of each page (cold) and the second (warm), by Streamli
 time. The store is as ``ragleague run`` leaves it, rated; what the first reader of one that nobody rated waits for is
 told apart. Calibration keeps its slow figures there too: its cold drawing is that of a store made just now. What a page
 has made in the background is told apart too, and made before the page counts as warm. Then Chromium opens warm pages of
-a started server.
+a started server, in turns with a page of Streamlit's that holds one heading.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ import argparse
 import json
 import logging
 import os
+import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -62,6 +64,8 @@ FILTERS: Final = {
 }
 OTHERS: Final = ("compare", "queries?view=games", "queries", "trust", "workbench")
 """Addresses besides the leaderboard's that this store has something for."""
+LEAST: Final = "one heading"
+"""A page of Streamlit's own, beside which ours are seen."""
 BACKGROUND: Final = ", in the background"
 DRAWN: Final = """
 () => {
@@ -186,13 +190,41 @@ def in_browser(store: Path) -> None:
                 page.goto(f"{ours}/healthz")  # a browser that has just started takes its time for any first page
                 seconds = opened(page, ours if name == "leaderboard" else f"{ours}/{name}")
                 print(f"Chromium, cold {name:18} {seconds:6.2f} s{verdict(seconds, COLD_S)}", flush=True)
-        with served(store) as ours:
-            _warm(page, ours)
+        with served(store) as ours, one_heading() as least:
+            _warm(page, ours, least)
             show_memory("the server", peak_mb(pid_of(store)))
 
 
-def _warm(page: Page, ours: str) -> None:
-    addresses = {"leaderboard": ours, **{name: f"{ours}/{name}" for name in OTHERS}}
+@contextmanager
+def one_heading() -> Iterator[str]:
+    """The address of a page of Streamlit's that holds one heading: no page of ours can be seen sooner."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder, "least.py")
+        script.write_text("import streamlit as st\n\nst.title('One heading')\n")
+        options = [f"--server.port={port}", "--server.headless=true", "--browser.gatherUsageStats=false"]
+        command = [sys.executable, "-m", "streamlit", "run", str(script), *options]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+            try:
+                until_listens(port)
+                yield f"http://127.0.0.1:{port}"
+            finally:
+                server.terminate()
+
+
+def until_listens(port: int) -> None:
+    """Wait until something listens on a port."""
+    for _ in range(600):
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        time.sleep(0.1)
+    raise RuntimeError(f"nothing listens on port {port}")
+
+
+def _warm(page: Page, ours: str, least: str) -> None:
+    addresses = {"leaderboard": ours, **{name: f"{ours}/{name}" for name in OTHERS}, LEAST: least}
     for address in addresses.values():
         opened(page, address)
     seconds: dict[str, list[float]] = {name: [] for name in addresses}
@@ -208,9 +240,12 @@ def _warm(page: Page, ours: str) -> None:
         seconds.setdefault("a vote", []).append(time.perf_counter() - begun)
         seconds.setdefault("leaderboard after it", []).append(opened(page, ours))
     bars = {"a vote": VOTED_S, "leaderboard after it": AFTER_S}
+    bound = statistics.median(seconds[LEAST])
     for name, found in seconds.items():
         median, span = statistics.median(found), f"{min(found):.2f} to {max(found):.2f}"
-        print(f"Chromium, warm {name:20} {median:6.2f} s ({span}){verdict(median, bars.get(name, SEEN_S))}")
+        beside = "" if name in ("a vote", LEAST) else f", {median / bound:.1f} times one heading"
+        held = "" if name == LEAST else verdict(median, bars.get(name, SEEN_S))
+        print(f"Chromium, warm {name:20} {median:6.2f} s ({span}){beside}{held}")
 
 
 def opened(page: Page, address: str) -> float:
