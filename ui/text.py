@@ -258,13 +258,16 @@ def query_label(query_id: str, query: str) -> str:
     return f"{query_id}: {clipped(query, 60)}"
 
 
-def nothing(words: str, *, yaml: str = "") -> None:
+def nothing(words: str, *, yaml: str = "", planned: bool = False) -> None:
     """There is nothing to show yet, or nothing that passes the filters; the words, our own, say what to do.
 
     Args:
         words: what is not there, and what to do.
         yaml: what to add to the tournament's YAML file, where that is what is missing.
+        planned: whether the file has that already, so that a run is missing.
     """
+    if planned:
+        words, yaml = f"{words} Judges come first: `ragleague run` asks them.", ""
     if not yaml:
         st.info(words, icon=":material/inbox:")
         return

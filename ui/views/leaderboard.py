@@ -46,9 +46,8 @@ def show(source: data.Source) -> None:
     with unfold("More", "more") as opened:
         if opened.open:
             sections = [own for own in shown.sections() if own.ident in _MORE]
-            draw(
-                *[replace(own, blocks=[one for one in own.blocks if not isinstance(one, _ON_TOP)]) for own in sections]
-            )
+            for own in sections:
+                draw(replace(own, blocks=[one for one in own.blocks if not isinstance(one, _ON_TOP)]))
 
 
 @st.cache_resource(max_entries=8, show_spinner="Checking whether this can be trusted …")

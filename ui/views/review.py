@@ -91,11 +91,8 @@ def show(form: Form, source: data.Source) -> None:
         who = _annotator()
     plan = _plan(source, form.kind, who or "")
     if not plan:
-        planned = form.section.partition(":")[0] in data.settings(source).raw
-        nothing(
-            f"{form.missing}{' Judges come first: `ragleague run` asks them.' * planned}",
-            yaml=form.section * (not planned),
-        )
+        stage, _, _ = form.section.partition(":")
+        nothing(form.missing, yaml=form.section, planned=stage in data.settings(source).raw)
     elif who:
         Review(form, source, who).show(plan, top)
 

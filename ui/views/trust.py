@@ -110,9 +110,8 @@ def style(source: data.Source) -> None:
     st.header("What does the judge like besides quality?", anchor=False)
     board = data.board(source)
     if board.ratings is None or board.ratings.judge_health is None:
-        planned = data.settings(source).pairwise is not None
-        snippet = "pairwise:\n  judges: [judge]\n  both_orders: true" * (not planned)
-        nothing(f"No judge has compared answers yet.{' `ragleague run` asks them.' * planned}", yaml=snippet)
+        snippet = "pairwise:\n  judges: [judge]\n  both_orders: true"
+        nothing("No answers are compared yet.", yaml=snippet, planned="pairwise" in data.settings(source).raw)
         return
     show_table(habits_table(board.ratings, board.by_judge))
     if not (found := data.styles(source)):
