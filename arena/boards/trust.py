@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from arena.boards.conclusion import NO_MODEL, Conclusion
-from arena.config.card import lacking_cards
 from arena.present.blocks import Block, Check, Section, Status, passed, settled
 from arena.present.numbers import ALIGNED, COUNT, FIGURE, PERCENT, POINTS, Number, counted, listed, with_interval
 from arena.present.table import Column, Table, flat
@@ -268,6 +267,8 @@ def _cards(board: Leaderboard) -> Iterator[Check]:
     """That the judges of the games have the cards that the configuration requires."""
     settings, today = board.settings, datetime.now(UTC).date()
     if settings.game_judges and "required" in (settings.raw.get("card") or {}):
+        from arena.config.card import lacking_cards
+
         lacking = lacking_cards(settings, "verdicts", today)
         finding = f"{listed(lacking, _NAMED)}." if lacking else "Every judge's card says yes."
         yield Check(

@@ -53,6 +53,10 @@ class Opinion:
     placed: bool = True
 
 
+Opinions: TypeAlias = Mapping[tuple[Level, str], Sequence[Opinion]]
+"""What was said, by what was judged and group."""
+
+
 def by_rater(opinions: Iterable[Opinion]) -> dict[str, dict[str, dict[Item, float]]]:
     """Each rater's values, by query and thing; where a rater repeats itself the last one stands."""
     found: defaultdict[str, defaultdict[str, dict[Item, float]]] = defaultdict(lambda: defaultdict(dict))

@@ -148,9 +148,8 @@ def calibrate(
     from arena.boards.rated_tables import column_names
     from arena.calibration.comparison import Settings
     from arena.cli.show import show
-    from arena.cli.sources import open_tournament
-    from arena.people.calibrate import Tables, calibrate_tables, calibrate_tournament, data_of, resampling_of
     from arena.people.files import Reading
+    from arena.people.tables import Tables, calibrate_tables, data_of
     from retrieval_eval.data.rows import known_format
     from retrieval_eval.data.trec import is_qrels
 
@@ -184,6 +183,9 @@ def calibrate(
             label_next=wanted,
         )
     else:
+        from arena.cli.sources import open_tournament
+        from arena.people.calibrate import calibrate_tournament, resampling_of
+
         given = {"--item": item, "--by": by, "--column": column, "--queries": queries, "--answers": answers}
         _require_tournament(sources, {**given, "--documents": documents})
         with open_tournament(sources[0], tournament) as (store, name):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from arena.boards.documents import retrieval_board
 from arena.boards.results import grades, rating_settings
 from arena.calibration.consensus import games_of, settled
 from arena.calibration.methods import Means, Method, Played
-from arena.calibration.votes import Level, Opinion
+from arena.calibration.votes import Opinions
 from arena.config.stored import StoredSettings
 from arena.data.dataset import Dataset
 from arena.data.games import GameTable
@@ -27,9 +27,6 @@ from arena.store import Result, Store, Wanted
 from arena.store.subjects import AnswerSubject
 from judges.types import Judgment, Task
 from retrieval_eval.nuggets.scores import COLUMNS, score_table
-
-Opinions: TypeAlias = Mapping[tuple[Level, str], Sequence[Opinion]]
-"""What was said, by what was judged and group."""
 
 PEOPLE = "people"
 RATING: Final = "bradley_terry"

@@ -19,7 +19,7 @@ from arena.calibration.comparison import Settings
 from arena.calibration.votes import Opinion
 from arena.config.ratings import RatingsSection
 from arena.config.stored import StoredSettings
-from arena.people.calibrate import compare_opinions
+from arena.people.tables import compare_opinions
 from arena.present.blocks import Check
 from arena.ratings.games import GameVerdict
 from arena.ratings.rate import rate

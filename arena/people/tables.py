@@ -1,0 +1,145 @@
+"""Judges held against people by tables of what both said, and the comparison that a tournament's store shares."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from arena.boards.calibration.board import Calibration
+from arena.calibration.comparison import Comparison, Settings, compare
+from arena.calibration.votes import Level, Opinion, Opinions
+from arena.people.files import Reading, read_opinions
+from judges.errors import InputError
+from judges.types import conversations
+from retrieval_eval.data.conversations import require_one_spelling
+from retrieval_eval.stats.bootstrap import ALONE, Clusters
+
+if TYPE_CHECKING:
+    from arena.data.dataset import Dataset
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """Files, and how they are read."""
+
+    paths: Sequence[Path] = ()
+    reading: Reading = field(default_factory=Reading)
+
+
+def calibrate_tables(
+    judges: Tables,
+    people: Tables,
+    settings: Settings,
+    *,
+    data: Dataset | None = None,
+    most: int = 0,
+    label_next: int | None = None,
+) -> Calibration:
+    """Read tables and compare everything that judges and people both speak of.
+
+    Args:
+        judges: what judges said.
+        people: what people said.
+        settings: of the comparison.
+        data: texts for disagreements, and the conversations that queries are turns of.
+        most: disagreements listed of each judge.
+        label_next: things to label next, of each judge corrected by people; ``None`` corrects none.
+
+    Raises:
+        InputError: a file cannot be read, or judges and people speak of different things.
+    """
+    (said, notes, named), (human, more, theirs) = read_tables(judges), read_tables(people)
+    if not any(key in said for key in human):
+        raise InputError(f"{_kinds(judges.paths, said)}; {_kinds(people.paths, human)}: nothing in common to compare")
+    clusters = {**named, **theirs, **({} if data is None else conversations(data.queries.values()))}
+    require_one_spelling(clusters.values())
+    found = compare_opinions(said, human, settings, most=most, label_next=label_next, clusters=clusters)
+    sides = [key for key in said if key not in human] + [key for key in human if key not in said]
+    lonely = [f"{' '.join(filter(None, key))}: on one side only, left out" for key in sides]
+    return Calibration(found, settings, (*notes, *more, *lonely), {} if data is None else dataset_texts(data))
+
+
+def compare_opinions(
+    judges: Opinions,
+    people: Opinions,
+    settings: Settings,
+    *,
+    most: int = 0,
+    label_next: int | None = None,
+    boards: bool = True,
+    clusters: Clusters = ALONE,
+) -> tuple[Comparison, ...]:
+    """Compare whatever both speak of; arguments as for ``calibrate_tables`` and ``compare``.
+
+    Raises:
+        InputError: they do not speak of the same things.
+    """
+    further: dict[str, Any] = {"most": most, "label_next": label_next, "boards": boards, "clusters": clusters}
+    found = tuple(
+        compare(level, by_name(judges[level, group]), human, settings, group=group, **further)
+        for (level, group), human in people.items()
+        if (level, group) in judges
+    )
+    for one in found:
+        if not any(judge.n for judge in one.judges.values()):
+            what = f"{one.group}: " if one.group else ""
+            raise InputError(f"{what}judges and people have no {one.people.level} of the same things to compare")
+    return found
+
+
+def by_name(said: Iterable[Opinion]) -> dict[str, list[Opinion]]:
+    """What each rater said."""
+    found: defaultdict[str, list[Opinion]] = defaultdict(list)
+    for one in said:
+        found[one.rater].append(one)
+    return dict(sorted(found.items()))
+
+
+def data_of(queries: Path | None, documents: Sequence[Path], answers: Sequence[Path]) -> Dataset | None:
+    """What files hold that texts of disagreements come from.
+
+    Raises:
+        InputError: a file cannot be read, or there are answers or documents without queries.
+    """
+    if queries is None:
+        if documents or answers:
+            raise InputError("--answers and --documents need --queries")
+        return None
+    from arena.data.files import load_dataset
+
+    return load_dataset(queries, documents, answers)
+
+
+def dataset_texts(data: Dataset) -> dict[tuple[str, str], str]:
+    """Texts of queries under ``(query_id, "")``, of answers and documents under their query and name."""
+    texts = {(query_id, ""): query.text for query_id, query in data.queries.items()}
+    texts |= {key: answer.text for key, answer in data.answers.items()}
+    for query_id, entries in data.retrieved.items():
+        texts |= {(query_id, entry.doc_id): data.documents[entry.doc_id].text for entry in entries}
+    return texts
+
+
+def read_tables(tables: Tables) -> tuple[dict[tuple[Level, str], list[Opinion]], list[str], dict[str, str]]:
+    """What files say, what is odd about them, and the conversations that they name.
+
+    Raises:
+        InputError: a file cannot be read.
+    """
+    found: defaultdict[tuple[Level, str], list[Opinion]] = defaultdict(list)
+    notes: list[str] = []
+    clusters: dict[str, str] = {}
+    for path in tables.paths:
+        read = read_opinions(path, tables.reading)
+        clusters.update(read.clusters)
+        for group, said in read.groups.items():
+            found[read.level, group] += said
+        notes += [f"{path}: {note}" for note in read.notes]
+    return dict(found), notes, clusters
+
+
+def _kinds(paths: Sequence[Path], said: Opinions) -> str:
+    kinds = sorted({" ".join(filter(None, key)) for key in said})
+    return f"{', '.join(map(str, paths))}: {', '.join(kinds)}"
