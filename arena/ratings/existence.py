@@ -39,7 +39,9 @@ class Problem:
 
 def problems(form: Form, counts: PairCounts, names: Sequence[str]) -> tuple[Problem, ...]:
     """Everything that keeps the maximum of one sample of counts from existing; empty if it exists."""
-    found = [*_between_components(counts, names), *_within_components(counts, names)]
+    found: list[Problem] = []
+    if not _strongly_connected(counts)[0]:
+        found = [*_between_components(counts, names), *_within_components(counts, names)]
     if not found and form.tie_parameter(counts)[0] and not _any_winner(counts):
         found = [Problem("ties", tuple(names), "every game is a tie, so nothing sets the agents apart")]
     if form.position and not position_identified(counts):
