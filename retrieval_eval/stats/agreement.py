@@ -332,7 +332,7 @@ def rater_agreement(
         labels = np.union1d(labels, -labels)
     documents, tables = 0, []
     for query_id in dict.fromkeys(query_id for own in raters for query_id in own):
-        ratings = _ratings([own.get(query_id, {}) for own in raters])
+        ratings = _ratings([own[query_id] for own in raters if query_id in own])
         ratings = ratings[:, (~np.isnan(ratings)).sum(axis=0) > 1]
         if ratings.shape[1]:
             documents += ratings.shape[1]
