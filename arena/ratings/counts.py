@@ -39,8 +39,8 @@ class PairCounts:
         return self.wins_a + self.wins_b + self.ties
 
     def sample(self, chosen: NDArray[np.intp] | NDArray[np.bool_]) -> PairCounts:
-        """The counts of some samples only."""
-        return self.replaced(self.wins_a[chosen], self.wins_b[chosen], self.ties[chosen])
+        """The counts of some samples only, which stay last in memory."""
+        return self.replaced(*(seen.T[:, chosen].T for seen in (self.wins_a, self.wins_b, self.ties)))
 
     def replaced(self, wins_a: Floats, wins_b: Floats, ties: Floats) -> PairCounts:
         """The same pairs with other counts."""

@@ -61,18 +61,27 @@ def unsettled(form: Form, counts: PairCounts) -> NDArray[np.bool_]:
     Held by a prior, the agents outside the largest set that wins and ties settle among themselves, the order effect
     and the tie parameter leave no direction in which the likelihood can grow without end.
     """
+    found = np.zeros((len(counts.ties), form.size), np.bool_)
+    # Most samples are settled plainly, which is seen of all of them at once.
+    left = np.flatnonzero(~(_strongly_connected(counts) & _plainly_bounded(form, counts)))
+    if not left.size:
+        return found
     # Which outcomes there are decides it, not how many, and samples of the same games share what they lack.
+    counts = counts.sample(left)
     seen = np.packbits(np.concatenate([counts.wins_a > 0, counts.wins_b > 0, counts.ties > 0], axis=1), axis=1)
     rows = seen.view(np.dtype((np.void, seen.shape[1]))).ravel()
     _, first, alike = np.unique(rows, return_index=True, return_inverse=True)
-    found = np.zeros((first.size, form.size), np.bool_)
-    for number, row, linked in zip(first, found, _strongly_connected(counts.sample(first)), strict=True):
-        sample = counts.sample(np.array([number]))
-        row[: form.agents] = False if linked else _unsettled_agents(sample)
-        settled = not form.position or position_identified(sample)
-        row[form.agents :] = row.any() or not (settled and _bounded(form, sample))
-    shared: NDArray[np.bool_] = found[alike.ravel()]
-    return shared
+    found[left] = np.array([_unsettled(form, counts.sample(np.array([number]))) for number in first])[alike.ravel()]
+    return found
+
+
+def _unsettled(form: Form, sample: PairCounts) -> NDArray[np.bool_]:
+    """The same of one sample, shape (parameters,)."""
+    found = np.zeros(form.size, np.bool_)
+    found[: form.agents] = not _strongly_connected(sample)[0] and _unsettled_agents(sample)
+    settled = not form.position or position_identified(sample)
+    found[form.agents :] = found.any() or not (settled and _bounded(form, sample))
+    return found
 
 
 def position_identified(counts: PairCounts) -> bool:
@@ -132,17 +141,20 @@ def _bounded(form: Form, counts: PairCounts) -> bool:
         return True
     if tie_parameter and not _any_winner(counts):
         return False
-    return _plainly_bounded(counts, form.position, tie_parameter) or not _has_recession(counts, form, tie_parameter)
+    return bool(_plainly_bounded(form, counts)[0]) or not _has_recession(counts, form, tie_parameter)
 
 
-def _plainly_bounded(counts: PairCounts, position: bool, tie_parameter: bool) -> bool:
-    """A cheap sufficient condition that ordinary data meet: some pair was won by both sides (in both orders)."""
-    split = (counts.wins_a[0] > 0) & (counts.wins_b[0] > 0)
-    if not tie_parameter:
-        split |= counts.ties[0] > 0
-    if not position:
-        return bool(split.any())
-    return _in_both_orders(counts, split)
+def _plainly_bounded(form: Form, counts: PairCounts) -> NDArray[np.bool_]:
+    """A cheap sufficient condition that ordinary samples meet: some pair was won by both sides (in both orders).
+
+    Where ties are half wins a tie is as good; shape (samples,).
+    """
+    split = (counts.wins_a > 0) & (counts.wins_b > 0)
+    if not form.has_tie_parameter:
+        split |= counts.ties > 0
+    if not form.position:
+        return np.asarray(split.any(axis=1), np.bool_)
+    return np.array([_in_both_orders(counts, own) for own in split], np.bool_)
 
 
 def _in_both_orders(counts: PairCounts, chosen: NDArray[np.bool_]) -> bool:

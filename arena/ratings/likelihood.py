@@ -215,8 +215,8 @@ def gradient(form: Form, counts: PairCounts, x: Floats, prior: Floats, adding: S
         columns.append(slope.gap.sum(axis=1, keepdims=True))
     if form.has_tie_parameter:
         columns.append((slope.tie.sum(axis=1) * form.tie_parameter(counts))[:, np.newaxis])
-    result: Floats = np.hstack(columns) - prior_pull(form, x, prior)
-    return result
+    result: Floats = np.hstack(columns)
+    return result - prior_pull(form, x, prior) if prior.any() else result
 
 
 def information(form: Form, counts: PairCounts, x: Floats, prior: Floats, adding: Sums | None = None) -> Floats:
