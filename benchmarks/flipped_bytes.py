@@ -104,7 +104,7 @@ def main() -> None:
 
 def demo_store(folder: Path, *, kept: bool = False) -> Path:
     """The demo, run."""
-    run("demo", "--dir", str(folder / "demo"))
+    run("demo", "--out", str(folder / "demo"))
     (path,) = (folder / "demo").glob("*.db")
     shown(path)
     if not kept:

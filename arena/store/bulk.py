@@ -139,21 +139,19 @@ class Columns(NamedTuple):
 
     def in_order_of(self, name: str) -> Columns:
         """The same rows, ordered by one of the numbers."""
-        order = np.argsort(self.numbers[name], kind="stable")
+        return self.of(np.argsort(self.numbers[name], kind="stable"))
+
+    def of(self, rows: NDArray[Any]) -> Columns:
+        """Some of the rows."""
         return Columns(
-            {key: Texts(column.names, column.codes[order]) for key, column in self.texts.items()},
-            {key: column[order] for key, column in self.numbers.items()},
+            {key: column.of(rows) for key, column in self.texts.items()},
+            {key: column[rows] for key, column in self.numbers.items()},
         )
 
-    def of(self, name: str, values: Collection[str]) -> Columns:
-        """The rows whose text in one of the columns is among these."""
+    def among(self, name: str, values: Collection[str]) -> Columns:
+        """The rows whose text in one of the columns is one of these."""
         column = self.texts[name]
-        rows = np.array([each in values for each in column.names], np.bool_)[column.codes]
-        texts = {}
-        for key, own in self.texts.items():
-            used, codes = np.unique(own.codes[rows], return_inverse=True)
-            texts[key] = Texts([own.names[code] for code in used], codes.astype(np.int32))
-        return Columns(texts, {key: own[rows] for key, own in self.numbers.items()})
+        return self.of(np.array([each in values for each in column.names], np.bool_)[column.codes])
 
 
 class Numbering(dict[Any, int]):
@@ -162,28 +160,6 @@ class Numbering(dict[Any, int]):
     def __missing__(self, value: Any) -> int:
         self[value] = len(self)
         return self[value]
-
-
-def columns_of(
-    blocks: Iterable[Sequence[Sequence[Any]]], texts: Mapping[str, Numbering], numbers: Sequence[str]
-) -> Columns:
-    """Rows that come in blocks as columns: no row is kept.
-
-    Args:
-        blocks: of rows, their texts before their whole numbers.
-        texts: how each column of texts is numbered; columns may share a numbering.
-        numbers: names of the whole numbers.
-    """
-    parts: dict[str, list[NDArray[np.int32]]] = {name: [np.empty(0, np.int32)] for name in (*texts, *numbers)}
-    for rows in filter(None, blocks):
-        for (name, part), values in zip(parts.items(), zip(*rows, strict=True), strict=True):
-            coded = map(texts[name].__getitem__, values) if name in texts else values
-            part.append(np.fromiter(coded, np.int32, len(rows)))
-    whole = {name: np.concatenate(part) for name, part in parts.items()}
-    return Columns(
-        {name: Texts(list(numbering), whole[name]) for name, numbering in texts.items()},
-        {name: whole[name] for name in numbers},
-    )
 
 
 def among(connection: Connection, column: Any, values: Sequence[str]) -> ColumnElement[bool]:

@@ -6,17 +6,15 @@ What has no column for its checksum has a row in a table of them: settings and d
 from __future__ import annotations
 
 import zlib
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import numpy as np
-from sqlalchemy import Connection, Select, String, Table, cast, delete, func, select, update
+from sqlalchemy import Connection, String, case, cast, delete, func, select, update
 
 from arena.data.dataset import Dataset
-from arena.store.bulk import CHUNK, Columns, Numbering, among, chunks, columns_of, delete_rows, insert_rows, stream
+from arena.store.bulk import CHUNK, Columns, among, chunks, delete_rows, insert_rows
 from arena.store.data import dataset
 from arena.store.rows import (
     ANNOTATION_ROWS,
@@ -37,6 +35,7 @@ from arena.store.rows import (
     tournament_number,
     wanted_of,
 )
+from arena.store.scan import ADDED, Idents, Picked, damaged_rows, places, scan, with_checksum
 from judges.types import Task
 from retrieval_eval.data.columns import Texts
 
@@ -100,64 +99,44 @@ def verify(connection: Connection, name: str, data: Dataset | None = None, *, re
     number = tournament_number(connection, name)
     for problem in _wrong_in_tournament(connection, number, name, data):
         raise Damage(problem)
+    judged, here = JUDGMENT_ROWS.c, WANTED_ROWS.c
+    said = [judged.outcome, judged.cause, *([judged.reason] if reasons else [])]
+    of_games = {column.name: case((judged.task == Task.PAIRWISE, column)) for column in said}
     damaged: list[Sequence[Any]] = []
-    said = ["outcome", "cause", *(["reason"] if reasons else [])]
-    rows, places = _judgments(connection, damaged), _Places()
-    judgments = columns_of(_of_games(rows, places, said), {key: Numbering() for key in said}, ())
+    judgments, known = scan(connection, JUDGMENT_ROWS, Picked(of_games, {}, judged.judgment_id), damaged)
     _require_unwanted(connection, number, [str(row[0]) for row in damaged])
-    damaged, agents = [], Numbering()
-    named = {"judge": Numbering(), "query": Numbering(), "item": agents, "other": agents, "order": Numbering()}
-    games = ([_GAME(row) for row in rows if row[1] == Task.PAIRWISE] for rows in _wants(connection, number, damaged))
-    wants = columns_of(games, {**named, "judgment": places}, ("sample", "position"))
+    turned, damaged = here.order == "ba", []
+    named = {
+        "judge": here.judge,
+        "query": here.query_id,
+        "first": case((turned, here.other), else_=here.item),
+        "second": case((turned, here.item), else_=here.other),
+    }
+    texts = {key: case((here.task == Task.PAIRWISE, column)) for key, column in named.items()}
+    picked = Picked(texts, {"sample": here.sample, "position": here.position}, here.judgment_id)
+    wants, sought = scan(connection, WANTED_ROWS, picked, damaged, here.tournament_id == number)
     for problem in _wanting_otherwise(name, damaged):
         raise Damage(problem)
-    return _joined(wants, judgments, places[IDENTICAL])
+    return _joined(wants, sought, judgments, known)
 
 
-class _Places(Numbering):
-    """The row of each judgment."""
-
-    def __missing__(self, value: Any) -> int:
-        return -1
-
-
-_GAME: Final = itemgetter(2, 3, 4, 5, 6, 8, 7, 10)
-"""Of a want as ``_wants`` reads it, in the order in which ``verify`` names its columns."""
-
-
-def _of_games(
-    blocks: Iterable[Sequence[Sequence[Any]]], places: _Places, said: Sequence[str]
-) -> Iterator[list[Sequence[Any]]]:
-    """What was said in games, their rows' numbers left in ``places``."""
-    pick = itemgetter(*map(JUDGMENT_ROWS.columns.keys().index, said))
-    for rows in blocks:
-        own = [row for row in rows if row[1] == Task.PAIRWISE]
-        places.update(zip(map(itemgetter(0), own), range(len(places), len(places) + len(own)), strict=True))
-        yield list(map(pick, own))
-
-
-def _joined(wants: Columns, judgments: Columns, identical: int) -> Columns:
-    """Wants with what became of them; ``identical`` is the place of the judgment of equal answers.
+def _joined(wants: Columns, sought: Idents, judgments: Columns, known: Idents) -> Columns:
+    """The wants of games with what became of them, by the ids of their judgments.
 
     Not by the database: it would look for each judgment by itself, which takes longer than to read all.
     """
-    turned = np.array([order == "ba" for order in wants.texts["order"].names], np.bool_)[wants.texts["order"].codes]
-    (names, item), (_, other), at = wants.texts["item"], wants.texts["other"], wants.texts["judgment"].codes
+    at = places(sought, known)
     said = {  # -1 takes the last row, which stands for none
         key: Texts([*own.names, None], np.append(own.codes, np.int32(len(own.names)))[at])
         for key, own in judgments.texts.items()
     }
     failed = np.array([outcome is None for outcome in said["outcome"].names], np.bool_)[said["outcome"].codes]
-    return Columns(
-        {
-            "judge": wants.texts["judge"],
-            "query": wants.texts["query"],
-            "first": Texts(names, np.where(turned, other, item)),
-            "second": Texts(names, np.where(turned, item, other)),
-            **said,
-        },
-        {**wants.numbers, "identical": ((at == identical) & ~failed).astype(np.int32)},
-    )
+    identical = (sought == IDENTICAL.encode()) & ~failed
+    rows = Columns({**wants.texts, **said}, {**wants.numbers, "identical": identical.astype(np.int32)})
+    if None not in rows.texts["judge"].names:
+        return rows
+    games = np.array([judge is not None for judge in rows.texts["judge"].names])[rows.texts["judge"].codes]
+    return rows.of(games)
 
 
 def _require_unwanted(connection: Connection, number: int, damaged: Sequence[str]) -> None:
@@ -178,16 +157,14 @@ def check(store: Store) -> Checked:
         problems = [f"the database finds: {each}" for each in found_by_database(connection)]
         tournaments = []
         for row in connection.execute(select(TOURNAMENT_ROWS)).all():
-            wrong, others = list(_wrong_in_tournament(connection, row.tournament_id, row.name)), list[Sequence[Any]]()
-            deque(_wants(connection, row.tournament_id, others), 0)
-            wrong += _wanting_otherwise(row.name, others)
+            wrong = list(_wrong_in_tournament(connection, row.tournament_id, row.name))
+            here = WANTED_ROWS.c.tournament_id == row.tournament_id
+            wrong += _wanting_otherwise(row.name, damaged_rows(connection, WANTED_ROWS, here))
             problems += wrong
             tournaments += [row.tournament_id] if wrong else []
         lost = kept_checksums(connection, "settings").keys() - map(str, _numbers(connection))
         problems += [f"tournament number {number} is gone" for number in sorted(lost)]
-        torn: list[Sequence[Any]] = []
-        deque(_judgments(connection, torn), 0)
-        damaged = tuple(str(row[0]) for row in torn)
+        damaged = tuple(str(row[0]) for row in damaged_rows(connection, JUDGMENT_ROWS))
         problems += [f"judgment {ident} ({_wanted_for(connection, ident)})" for ident in damaged]
         problems += _wrong_elsewhere(connection)
         problems += _dangling(connection)
@@ -227,11 +204,11 @@ def add(store: Store) -> None:
     """Give a checksum to all that has none: what is there now counts as what was written."""
     with store._write(alone=True, judged=False) as connection:
         for kind, key in ((JUDGMENT_ROWS, ("judgment_id",)), (WANTED_ROWS, _WANT)):
-            chosen, size = _with_checksum(kind).where(kind.c.checksum.is_(None)), len(_COVERED[kind.name])
+            chosen = with_checksum(kind).where(kind.c.checksum.is_(None))
             while rows := connection.execute(chosen.limit(_FETCHED)).all():
                 for row in rows:
                     same = [kind.c[name] == getattr(row, name) for name in key]
-                    summed = checksum(row[:size]) + sum(row[size + 1 :])
+                    summed = checksum(tuple(row[:-1])) + ADDED[kind.name]
                     connection.execute(update(kind).where(*same).values(checksum=summed))
         for number in _numbers(connection):
             cover(connection, number, data=False)
@@ -241,40 +218,6 @@ def add(store: Store) -> None:
 
 
 _WANT: Final = tuple(column.name for column in WANTED_ROWS.primary_key)
-
-
-_COVERED: Final[Mapping[str, Sequence[Any]]] = {
-    JUDGMENT_ROWS.name: [column for column in JUDGMENT_ROWS.c if column.name != "checksum"],
-    WANTED_ROWS.name: [*WANTED_ROWS.primary_key, WANTED_ROWS.c.judgment_id],
-}
-_ADDED: Final[Mapping[str, Sequence[Any]]] = {JUDGMENT_ROWS.name: [], WANTED_ROWS.name: [WANTED_ROWS.c.position]}
-"""Columns that are covered by a row's checksum, and those whose values are added to it."""
-
-
-def _with_checksum(kind: Table) -> Select[Any]:
-    """All columns that a checksum covers, the checksum of these, and what is added to it as it is stored."""
-    added = _ADDED[kind.name]
-    summed = kind.c.checksum - added[0] if added else kind.c.checksum
-    return select(*_COVERED[kind.name], summed.label("summed"), *added)
-
-
-def _wants(connection: Connection, number: int, damaged: list[Sequence[Any]]) -> Iterator[list[tuple[Any, ...]]]:
-    """The wants of a tournament in blocks, columns as of ``_with_checksum``; ``damaged`` gets those not as written."""
-    return _checked(connection, WANTED_ROWS, damaged, WANTED_ROWS.c.tournament_id == number)
-
-
-def _judgments(connection: Connection, damaged: list[Sequence[Any]]) -> Iterator[list[tuple[Any, ...]]]:
-    """The same of all judgments."""
-    return _checked(connection, JUDGMENT_ROWS, damaged)
-
-
-def _checked(
-    connection: Connection, kind: Table, damaged: list[Sequence[Any]], *where: Any
-) -> Iterator[list[tuple[Any, ...]]]:
-    size = len(_COVERED[kind.name])
-    for rows in stream(connection, _with_checksum(kind).where(*where), _FETCHED):
-        damaged += [row for row in rows if row[size] is not None and row[size] != checksum(row[:size])]
-        yield rows
 
 
 def _wanting_otherwise(name: str, damaged: Iterable[Sequence[Any]]) -> list[str]:

@@ -218,13 +218,13 @@ def read_earlier(engine: Engine) -> None:
 
     def lend(connection: Any, _record: Any) -> None:
         if engine.dialect.name == "sqlite":
-            home = "main"
+            home, columns = "main", "rowid, *"
             connection.execute("PRAGMA temp_store=MEMORY")
         else:
             connection.execute("SET TRANSACTION READ WRITE")  # views of a session are allowed where all else is read
-            home = connection.execute("SELECT current_schema()").fetchone()[0]
+            home, columns = connection.execute("SELECT current_schema()").fetchone()[0], "*"
         for table in ("judgment", "wanted"):
-            lent = f"SELECT *, CAST(NULL AS BIGINT) AS checksum FROM {home}.{table}"  # noqa: S608 - names of our tables
+            lent = f"SELECT {columns}, CAST(NULL AS BIGINT) AS checksum FROM {home}.{table}"  # noqa: S608 - names of our tables
             connection.execute(f"CREATE TEMP VIEW {table} AS {lent}")
         connection.commit()
 

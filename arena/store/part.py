@@ -40,7 +40,7 @@ class Part(Store):
         *,
         reasons: bool = False,
     ) -> Columns:
-        return super().game_columns(name, reasons=reasons).of("query", self.only)
+        return super().game_columns(name, reasons=reasons).among("query", self.only)
 
     def dataset(self, name: str, *queries: str) -> Dataset:  # noqa: D102
         whole = super().dataset(name, *queries)

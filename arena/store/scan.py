@@ -1,0 +1,232 @@
+"""All rows of a table that keeps a checksum of each, as columns, seen to be what was written.
+
+A file of SQLite puts the values of many rows together itself, in a few long texts: that makes no object for a row and
+needs no lock of Python's. Only where such a block is not surely what was written are its rows read one by one.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import Any, Final, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import ColumnElement, Connection, Float, Select, Table, case, func, literal_column, select
+from sqlalchemy.exc import DBAPIError
+
+from arena.store.bulk import Columns, Numbering, stream
+from arena.store.rows import JUDGMENT_ROWS, WANTED_ROWS, checksum
+from retrieval_eval.data.columns import Texts
+
+_BLOCK: Final = 4_000
+"""Rows that are in memory at once, and as many again, which are fetched while those are looked through."""
+_NEXT, _NULL = "\x1e", "\x1d"
+"""Between the rows of a long text, and in place of null. Where a text holds the first, rows are read one by one."""
+_BETWEEN = "\x1f"
+"""Between the values of a row, as ``checksum`` has it."""
+
+Item = TypeVar("Item")
+Ints = NDArray[np.int32]
+Idents = NDArray[np.bytes_]
+Block = Sequence[Sequence[Any]]
+
+COVERED: Final[Mapping[str, Sequence[Any]]] = {
+    JUDGMENT_ROWS.name: [column for column in JUDGMENT_ROWS.c if column.name != "checksum"],
+    WANTED_ROWS.name: [*WANTED_ROWS.primary_key, WANTED_ROWS.c.judgment_id],
+}
+"""Columns that a row's checksum covers; numbers with a fraction come last."""
+ADDED: Final[Mapping[str, Any]] = {JUDGMENT_ROWS.name: 0, WANTED_ROWS.name: WANTED_ROWS.c.position}
+"""What is added to the checksum of these as it is stored."""
+
+
+class Picked(NamedTuple):
+    """What is read of each row: texts of which there are few, whole numbers, and the id of a judgment."""
+
+    texts: Mapping[str, ColumnElement[Any]]
+    numbers: Mapping[str, ColumnElement[Any]]
+    ident: ColumnElement[Any]
+
+
+def scan(
+    connection: Connection, kind: Table, picked: Picked, damaged: list[Sequence[Any]], *where: ColumnElement[bool]
+) -> tuple[Columns, Idents]:
+    """Read all rows of a table.
+
+    Args:
+        connection: to read.
+        kind: judgments or wants.
+        picked: what is wanted of each row.
+        damaged: gets the rows that are not what was written, as ``with_checksum`` has them.
+        where: which rows, all if absent.
+
+    Returns:
+        What was picked, a row each, in no order; and the ids, one character where there is none.
+    """
+    numbered = {name: Numbering() for name in picked.texts}
+    parts: dict[str, list[Ints]] = {name: [np.empty(0, np.int32)] for name in (*picked.texts, *picked.numbers)}
+    idents: list[Idents] = [np.empty(0, "S1")]
+    texts = [func.coalesce(column, _NULL) for column in (picked.ident, *picked.texts.values())]
+    wanted = [*texts, *picked.numbers.values()]
+    for named, *columns in _blocks(connection, kind, wanted, damaged, where):
+        for (name, part), values in zip(parts.items(), columns, strict=True):
+            number = numbered[name].__getitem__ if name in numbered else int
+            part.append(np.fromiter(map(number, values), np.int32, len(values)))
+        idents.append(np.array(list(map(str.encode, named))))
+    whole = {name: np.concatenate(part) for name, part in parts.items()}
+    coded = {
+        name: Texts([None if text == _NULL else text for text in numbering], whole.pop(name))
+        for name, numbering in numbered.items()
+    }
+    return Columns(coded, whole), np.concatenate(idents)
+
+
+def damaged_rows(connection: Connection, kind: Table, *where: ColumnElement[bool]) -> list[Sequence[Any]]:
+    """The rows that are not what was written, as ``with_checksum`` has them."""
+    damaged: list[Sequence[Any]] = []
+    for _ in _blocks(connection, kind, [], damaged, where):
+        pass
+    return damaged
+
+
+def with_checksum(kind: Table) -> Select[Any]:
+    """All columns that a checksum covers, and the checksum of these."""
+    return select(*COVERED[kind.name], _summed(kind))
+
+
+def _summed(kind: Table) -> ColumnElement[int]:
+    summed: ColumnElement[int] = (kind.c.checksum - ADDED[kind.name]).label("summed")
+    return summed
+
+
+def _blocks(
+    connection: Connection,
+    kind: Table,
+    picked: Sequence[ColumnElement[Any]],
+    damaged: list[Sequence[Any]],
+    where: Sequence[ColumnElement[bool]],
+) -> Iterator[Block]:
+    """What is picked of the rows, a sequence for each column; whole numbers may come as texts."""
+    one_by_one = with_checksum(kind).add_columns(*picked).where(*where)
+    if connection.dialect.name != "sqlite":
+        for rows in stream(connection, one_by_one, _BLOCK):
+            yield _looked_through(kind, rows, damaged)
+        return
+    rowid: ColumnElement[int] = literal_column(f"{kind.name}.rowid")
+    for packed, (after, last) in _ahead(_packed(connection, kind, picked, where)):
+        block = _sound(kind, packed)
+        if block is None:
+            found = connection.execute(one_by_one.where(rowid > after, rowid <= last)).all()
+            block = _looked_through(kind, found, damaged)
+        if block:
+            yield block
+
+
+def _looked_through(kind: Table, rows: Sequence[Any], damaged: list[Sequence[Any]]) -> Block:
+    size = len(COVERED[kind.name])
+    damaged += [row for row in rows if row[size] is not None and row[size] != checksum(tuple(row[:size]))]
+    return list(zip(*rows, strict=True))[size + 1 :]
+
+
+def _ahead(items: Iterator[Item]) -> Iterator[Item]:
+    """The same; the next one is made in a thread while one is used."""
+    with ThreadPoolExecutor(1) as beside:
+        coming = beside.submit(next, items, None)
+        while (item := coming.result()) is not None:
+            coming = beside.submit(next, items, None)
+            yield item
+
+
+def _packed(
+    connection: Connection, kind: Table, picked: Sequence[ColumnElement[Any]], where: Sequence[ColumnElement[bool]]
+) -> Iterator[tuple[Sequence[Any], tuple[int, int]]]:
+    """By block the long texts, and the limits of its rowids; nothing where the database cannot put as much together.
+
+    The long texts: covered values, then each column with a fraction, checksums, and each column that is picked.
+    """
+    rowid: ColumnElement[int] = literal_column(f"{kind.name}.rowid")
+    whole, fractions = _covered(kind)
+    values = func.format(_BETWEEN.join(["%s"] * len(whole)), *(func.coalesce(column, "None") for column in whole))
+    long = [
+        values,
+        *(case((column.is_(None), "None"), else_=func.format("%!.17g", column)) for column in fractions),
+        _summed(kind),
+        *picked,
+    ]
+    chosen = select(*(func.group_concat(column, _NEXT) for column in long)).where(*where)
+    of_block = _written(connection, chosen.where(rowid > literal_column("?"), rowid <= literal_column("?")))
+    of_block = of_block.replace(f"FROM {kind.name}", f"FROM {kind.name} NOT INDEXED", 1)  # the rowids tell more
+    following = select(rowid).select_from(kind).where(rowid > literal_column("?")).order_by(rowid)
+    limit = _written(connection, following.offset(_BLOCK - 1).limit(1))
+    after, end = -(2**63), 2**63 - 1
+    while after != end:
+        found = connection.exec_driver_sql(limit, (after,)).scalar()
+        last = end if found is None else int(found)
+        try:
+            packed: Sequence[Any] = connection.exec_driver_sql(of_block, (after, last)).one()
+        except DBAPIError:
+            packed = ()
+        yield packed, (after, last)
+        after = last
+
+
+def _written(connection: Connection, chosen: Select[Any]) -> str:
+    return str(chosen.compile(dialect=connection.dialect, compile_kwargs={"literal_binds": True}))
+
+
+def _covered(kind: Table) -> tuple[list[Any], list[Any]]:
+    """The columns that a checksum covers: whole numbers and texts, and numbers with a fraction."""
+    whole = [column for column in COVERED[kind.name] if not isinstance(column.type, Float)]
+    return whole, list(COVERED[kind.name][len(whole) :])
+
+
+def _sound(kind: Table, packed: Sequence[Any]) -> Block | None:
+    """What is picked of a block; ``None`` if its rows are not surely what was written."""
+    if None in packed or not packed:
+        return None
+    rows = packed[0].encode("utf-8", "surrogatepass").split(_NEXT.encode())
+    columns = [text.split(_NEXT) for text in packed[1:]]
+    if any(len(column) != len(rows) for column in columns):
+        return None
+    made: Iterable[int] = map(zlib.crc32, rows)
+    fractions = len(_covered(kind)[1])
+    for column in columns[:fractions]:
+        made = map(zlib.crc32, map(_fraction, column), made)
+    stored, *picked = columns[fractions:]
+    return picked if list(made) == list(map(int, stored)) else None
+
+
+@lru_cache(maxsize=1024)
+def _fraction(written: str) -> bytes:
+    """A number that the database has written with all its digits, as ``checksum`` has it behind other values."""
+    return f"{_BETWEEN}{written if written == 'None' else repr(float(written))}".encode()
+
+
+def places(sought: Idents, known: Idents) -> NDArray[np.intp]:
+    """The row of ``known``, in which no id comes twice, that has each id; -1 where none has.
+
+    Ids are compared by a number each, made so that no two known ids share it, and then themselves.
+    """
+    width = 8 * -(-max(sought.itemsize, known.itemsize) // 8)
+    factor = np.uint64(0x9E3779B97F4A7C15)
+    while True:
+        words = (idents.astype(f"S{width}").view(np.uint64).reshape(-1, width // 8) for idents in (known, sought))
+        numbers, ours = (_numbers(each, factor) for each in words)
+        order = np.argsort(numbers)
+        ordered = numbers[order]
+        if not (ordered[1:] == ordered[:-1]).any():
+            break
+        factor += np.uint64(2)
+    if not known.size:
+        return np.full(sought.size, -1)
+    found = order[np.minimum(np.searchsorted(ordered, ours), known.size - 1)]
+    return np.where(known[found] == sought, found, -1)
+
+
+def _numbers(words: NDArray[np.uint64], factor: np.uint64) -> NDArray[np.uint64]:
+    numbers = words[:, 0].copy()
+    for word in words.T[1:]:
+        numbers = numbers * factor + word
+    return numbers
