@@ -142,13 +142,14 @@ class Packed(NamedTuple):
 
 
 def pack(a: Ints, b: Ints, score: Floats, agents: int) -> Packed:
-    """Games in the order given; 32 bits are enough for 32768 agents and verdicts."""
+    """Games in the order given, each in as few bits as it needs: millions that are shuffled stay near the processor."""
     bits = max(1, (agents - 1).bit_length())
     scores, place = HALVES, (2 * score).astype(np.int64)
     if (place != 2 * score).any():
         scores, place = np.unique(score, return_inverse=True)
     low = max(2, (scores.size - 1).bit_length())
-    kind: type[np.unsignedinteger[Any]] = np.uint32 if 2 * bits + low <= 32 else np.uint64
+    kinds: list[type[np.unsignedinteger[Any]]] = [np.uint16, np.uint32, np.uint64]
+    kind = kinds[np.searchsorted([16, 32], 2 * bits + low)]
     codes = b.astype(kind)
     for shift, part in ((bits, a), (low, place)):
         np.left_shift(codes, kind(shift), out=codes)

@@ -114,14 +114,17 @@ def _blocks(
         for rows in stream(connection, one_by_one, _BLOCK):
             yield _looked_through(kind, rows, damaged)
         return
-    rowid: ColumnElement[int] = literal_column(f"{kind.name}.rowid")
-    for packed, (after, last) in _ahead(_packed(connection, kind, picked, where)):
+    unsure = []
+    for packed, limits in _ahead(_packed(connection, kind, picked, where)):
         block = _sound(kind, packed)
         if block is None:
-            found = connection.execute(one_by_one.where(rowid > after, rowid <= last)).all()
-            block = _looked_through(kind, found, damaged)
-        if block:
+            unsure.append(limits)
+        else:
             yield block
+    rowid: ColumnElement[int] = literal_column(f"{kind.name}.rowid")
+    for after, last in unsure:
+        if found := connection.execute(one_by_one.where(rowid > after, rowid <= last)).all():
+            yield _looked_through(kind, found, damaged)
 
 
 def _looked_through(kind: Table, rows: Sequence[Any], damaged: list[Sequence[Any]]) -> Block:

@@ -1,0 +1,106 @@
+"""Rows that SQLite puts together itself are those that one finds one by one, whatever is in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from arena.store import Store, scan
+from arena.store.bulk import load
+from arena.store.rows import JUDGMENT_ROWS, checksum
+from arena.store.scan import Picked, places
+
+JUDGED = JUDGMENT_ROWS.c
+PICKED = Picked({"outcome": JUDGED.outcome, "reason": JUDGED.reason}, {"calls": JUDGED.calls}, JUDGED.judgment_id)
+SEPARATORS = "\x00\x1d\x1e\x1f,\n"
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from(SEPARATORS), max_size=5)
+SECONDS = st.floats(0, 1e9) | st.sampled_from([0.0, 0.1, 1 / 3, 1e-300, 123456.789012345678])
+Given = tuple[str | None, str, int, float, float | None]
+ROWS = st.lists(st.tuples(TEXTS | st.none(), TEXTS, st.integers(0, 9), SECONDS, SECONDS | st.none()), max_size=9)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    with closing(Store.create(str(tmp_path_factory.mktemp("scan") / "s.db"))) as made:
+        yield made
+
+
+def write(store: Store, rows: Sequence[Given]) -> None:
+    """Judgments that differ in what is given."""
+    values = []
+    for number, (outcome, reason, calls, seconds, cost) in enumerate(rows):
+        row = (
+            f"{number:032x}",
+            "pairwise",
+            "p",
+            "m",
+            outcome,
+            None,
+            reason,
+            "",
+            "[]",
+            1,
+            None,
+            2,
+            calls,
+            seconds,
+            cost,
+        )
+        values.append((*row, checksum(row)))
+    with store._write(alone=True) as connection:
+        connection.exec_driver_sql("DELETE FROM judgment")
+        load(connection, JUDGMENT_ROWS, values)
+
+
+def read(store: Store) -> tuple[list[tuple[str, str | None, str | None, int]], list[str]]:
+    """All rows as they are scanned, by id, and the ids of the damaged ones."""
+    damaged: list[tuple[str, ...]] = []
+    with store._read() as connection:
+        columns, idents = scan.scan(connection, JUDGMENT_ROWS, PICKED, damaged)  # type: ignore[arg-type]
+    texts = ([column.names[code] for code in column.codes] for column in columns.texts.values())
+    rows = zip(idents.tolist(), *texts, columns.numbers["calls"].tolist(), strict=True)
+    return sorted((ident.decode(), *rest) for ident, *rest in rows), [row[0] for row in damaged]
+
+
+@settings(max_examples=60, deadline=None)
+@given(ROWS)
+def test_whatever_texts_and_numbers_rows_hold(
+    store: Store, rows: list[tuple[str | None, str, int, float, float]]
+) -> None:
+    write(store, rows)
+    given = [(f"{at:032x}", _of(outcome), _of(reason), calls) for at, (outcome, reason, calls, *_) in enumerate(rows)]
+    assert read(store) == (given, [])
+
+
+def _of(text: str | None) -> str | None:
+    """The one text that stands for none."""
+    return None if text == "\x1d" else text
+
+
+def test_usual_rows_are_not_read_one_by_one(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(store, [('"A"', "é ü", 1, 0.12345678901234567, 1e-05), (None, "", 3, 1 / 3, None)] * 9)
+    monkeypatch.setattr(scan, "_BLOCK", 4)
+    monkeypatch.delattr(scan, "_looked_through")
+    rows, damaged = read(store)
+    assert (len(rows), damaged) == (18, [])
+
+
+def test_a_damaged_row_is_named_among_sound_blocks(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(store, [('"A"', "because", 1, 0.5, None)] * 10)
+    monkeypatch.setattr(scan, "_BLOCK", 4)
+    with store._write(alone=True) as connection:
+        connection.exec_driver_sql("UPDATE judgment SET latency_s = 0.25 WHERE judgment_id LIKE '%5'")
+    rows, damaged = read(store)
+    assert (len(rows), damaged) == (10, [f"{5:032x}"])
+
+
+@given(st.lists(st.text("ab0", min_size=1, max_size=20), unique=True), st.lists(st.text("ab0", min_size=1)))
+def test_each_id_is_found_where_it_is(known: list[str], sought: list[str]) -> None:
+    at = {ident: place for place, ident in enumerate(known)}
+    found = places(np.array(sought or [""], "S"), np.array(known, "S") if known else np.empty(0, "S1"))
+    assert found.tolist() == [at.get(ident, -1) for ident in sought or [""]]
