@@ -213,8 +213,8 @@ def report_agreement(games: Games) -> None:
     one, two = (elo(few, threads=threads).ratings for threads in (1, 2))
     order, begin = replay.pack(few.a, few.b, few.score, AGENTS), replay.starts(0, 50)
     in_numpy = replay.replay([order], replay.EloSettings(), begin)[0]  # too little to be worth compiling
-    compiled = np.empty_like(in_numpy)
-    replay.compiled_kernel()(order, (1000.0, 32.0, 400.0), begin, compiled, True)
+    compiled = np.full_like(in_numpy, 1000)
+    replay.compiled_kernels()[0](order, (32.0, 400.0), begin, compiled, True)
     print("\nlargest difference in points")
     for what, difference in (
         ("Elo, one pass in the given order, and evalica", elo_online(games) - passed),

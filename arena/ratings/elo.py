@@ -8,6 +8,9 @@ A tournament is a Fisher-Yates shuffle whose every draw is played at once. The r
 Lea and Flood 2014, OOPSLA): its state is a counter, so a tournament depends on its own start alone, and it is a few
 integer operations in any language. Powers of two come from a table and a polynomial of additions and products. So
 the kernel that numba compiles, numpy and any number of threads give the same bits, on any machine.
+
+Elo forgets: every game takes away a share of what two ratings owe to their beginning. Of an order so long that nothing
+of it is left, only the last games are played.
 """
 
 from __future__ import annotations
@@ -122,6 +125,10 @@ STEPS_PER_TENFOLD = math.log2(10) * STEPS
 _DRAWS_AT_ONCE = 1 << 16
 _CODES_IN_MEMORY = 32_000_000
 """Games that numpy holds at once, over tournaments; those that do not fit are replayed later."""
+_FEWEST = 1 << 16
+"""Games of an order that are played in any case."""
+_MET = 1e-9
+"""Ratings that differ by fewer points are the same."""
 _WORTH_COMPILING = 10_000_000
 """Above this much work numpy takes longer than loading numba and the compiled kernel, about a third of a second."""
 
@@ -193,19 +200,51 @@ def replay(
                 alike = [samples[place] for place in chosen]
                 finals[chosen, part] = _replay_in_lanes(alike, settings, begin[part], shuffled=shuffled)
         return finals
-    kernel = compiled_kernel()
-    rule = float(settings.initial), float(settings.k), float(settings.scale)
+    finals[:] = settings.initial
+    rule = float(settings.k), float(settings.scale)
+    skipped = [_forgotten(sample, rule, begin[:1]) if shuffled else 0 for sample in samples]
     workers = threads or _processors()
     limits = np.linspace(0, begin.size, max(1, min(workers // len(samples), begin.size)) + 1).astype(int)
     with ThreadPoolExecutor(workers) as pool:
         work = [
-            pool.submit(kernel, sample, rule, begin[low:high], final[low:high], shuffled)
-            for sample, final in zip(samples, finals, strict=True)
+            pool.submit(_play, sample, rule, begin[low:high], final[low:high], shuffled=shuffled, skipped=first)
+            for sample, final, first in zip(samples, finals, skipped, strict=True)
             for low, high in pairwise(limits)
         ]
     for done in work:
         done.result()
     return finals
+
+
+def _forgotten(games: Packed, rule: tuple[float, float], begin: States) -> int:
+    """How many of the first games of an order its last ratings do not depend on; 0 where it is too short to say.
+
+    Ratings that begin far apart are those that begin alike, to ``_MET``, after half of the games that are kept.
+    """
+    apart = np.linspace(-2 * rule[1], 2 * rule[1], games.agents)  # no game changes the sum
+    length, kept = games.codes.size, _FEWEST
+    while 2 * kept < length:
+        alike, other = np.zeros((1, games.agents)), apart[np.newaxis].copy()
+        for ratings in (alike, other):
+            _play(games, rule, begin, ratings, shuffled=True, skipped=length - kept // 2)
+        if np.abs(alike - other).max() < _MET:
+            return length - kept
+        kept *= 2
+    return 0
+
+
+def _play(
+    games: Packed, rule: tuple[float, float], begin: States, ratings: Floats, *, shuffled: bool, skipped: int
+) -> None:
+    """Move each tournament's ratings, shape (tournaments, agents), by its games but for the first ``skipped``."""
+    replay, last = compiled_kernels()
+    if not skipped:
+        replay(games, rule, begin, ratings, shuffled)
+        return
+    for place in range(begin.size):
+        own = slice(place, place + 1)
+        left = games._replace(codes=last(games.codes, begin[place], skipped))
+        replay(left, rule, begin[own] + np.array([skipped], np.uint64) * GAMMA, ratings[own], shuffled)
 
 
 def _replay_in_lanes(
@@ -262,27 +301,26 @@ def _power(steps: Floats) -> Floats:
 
 
 @cache
-def compiled_kernel() -> Any:
-    """The compiled replay, compiled once and then kept on disk.
+def compiled_kernels() -> tuple[Any, Any]:
+    """``_replay_with_numba`` and ``_last_with_numba``, each compiled at its first call and then kept on disk.
 
-    numba keeps it beside this file or else in the user's cache folder, and not at all where it can write to neither.
+    numba keeps them beside this file or else in the user's cache folder, and not at all where it can write to neither.
     """
     import numba
 
     try:
-        return numba.njit(nogil=True, cache=True)(_replay_with_numba)
+        compiled = [numba.njit(nogil=True, cache=True)(each) for each in (_replay_with_numba, _last_with_numba)]
     except RuntimeError:
-        return numba.njit(nogil=True)(_replay_with_numba)
+        compiled = [numba.njit(nogil=True)(each) for each in (_replay_with_numba, _last_with_numba)]
+    return compiled[0], compiled[1]
 
 
 _AHEAD = 64
 """Draws made, and games fetched from memory, before they are played: waiting for one at a time would cost most."""
 
 
-def _replay_with_numba(
-    games: Packed, rule: tuple[float, float, float], begin: States, finals: Floats, shuffled: bool
-) -> int:
-    """Write the final ratings of the tournaments that start from ``begin`` into ``finals``.
+def _replay_with_numba(games: Packed, rule: tuple[float, float], begin: States, finals: Floats, shuffled: bool) -> int:
+    """Move the ratings in ``finals`` by all games of the tournaments that start from ``begin``.
 
     Indices are unsigned, which spares numba the question whether they count from the end.
 
@@ -290,7 +328,7 @@ def _replay_with_numba(
         A number without meaning, which keeps the compiler from dropping the early reads.
     """
     codes, bits, scores, low = games.codes, games.bits, games.scores, games.low
-    initial, k, scale = rule
+    k, scale = rule
     steps_per_point = STEPS_PER_TENFOLD / scale
     length = codes.size
     left = np.empty_like(codes)
@@ -300,7 +338,6 @@ def _replay_with_numba(
     for tournament in range(begin.size):
         left[:] = codes
         ratings = finals[tournament]
-        ratings[:] = initial
         state = begin[tournament]
         for first in range(0, length, _AHEAD):
             number = min(_AHEAD, length - first)
@@ -329,6 +366,31 @@ def _replay_with_numba(
                 ratings[a] += gain
                 ratings[b] -= gain
     return fetched
+
+
+def _last_with_numba(codes: Codes, start: np.uint64, skipped: int) -> Codes:
+    """The games that a shuffle has left after ``skipped`` draws, each where it then is.
+
+    The draws are followed backwards: most of them move none of these games.
+    """
+    length = codes.size
+    came_from = np.arange(skipped, length)
+    sought, place_of = np.zeros(length, np.bool_), np.empty(length, np.uint32)
+    sought[skipped:] = True
+    place_of[skipped:] = np.arange(length - skipped)
+    state = start + np.uint64(skipped) * GAMMA
+    for step in range(skipped - 1, -1, -1):
+        mixed = (state ^ (state >> np.uint64(30))) * MIX[0]
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * MIX[1]
+        mixed ^= mixed >> np.uint64(31)
+        state -= GAMMA
+        chosen = np.uintp(step + int(np.float64(mixed >> np.uint64(11)) * 2.0**-53 * np.float64(length - step)))
+        if sought[chosen]:
+            sought[chosen] = False
+            sought[step] = True
+            place_of[step] = place_of[chosen]
+            came_from[place_of[step]] = step
+    return codes[came_from]
 
 
 def _processors() -> int:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from random import Random
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -84,6 +85,25 @@ def test_the_compiled_kernel_gives_the_same_bits_as_numpy_on_any_number_of_threa
         assert compiled.ratings.tobytes() == in_numpy.ratings.tobytes()
         assert compiled.order_sd.tobytes() == in_numpy.order_sd.tobytes()
     assert elo_online(games).tobytes() == online.tobytes()
+
+
+@pytest.mark.parametrize(("k", "rare", "forgets"), [(32, 0, True), (1, 0, False), (32, 5, False)])
+def test_what_elo_has_forgotten_is_not_played(
+    k: float, rare: int, forgets: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(8)
+    a = rng.integers(0, 3, 40_000)
+    b = (a + rng.integers(1, 3, a.size)) % 3
+    score = (rng.random(a.size) < 1 / (1 + 10 ** ((b - a) / 4))).astype(float)
+    games = games_of([*a, *[3] * rare], [*b, *[0] * rare], [*score, *[1.0] * rare], 4 if rare else 3)
+    monkeypatch.setattr(elo_module, "_WORTH_COMPILING", 0)
+    whole = elo(games, EloSettings(k=k, tournaments=4))
+    monkeypatch.setattr(elo_module, "_FEWEST", 1 << 10)
+    with patch.object(elo_module, "_play", wraps=elo_module._play) as play:
+        last = elo(games, EloSettings(k=k, tournaments=4), threads=1)
+    assert (play.call_args.kwargs["skipped"] > 30_000) == forgets
+    np.testing.assert_allclose(last.ratings, whole.ratings, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(last.order_sd, whole.order_sd, rtol=0, atol=1e-9)
 
 
 def test_resampled_games_are_rated_as_if_each_sample_stood_alone(monkeypatch: pytest.MonkeyPatch) -> None:
