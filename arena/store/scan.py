@@ -7,14 +7,14 @@ needs no lock of Python's. Only where such a block is not surely what was writte
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import ColumnElement, Connection, Float, Select, Table, case, func, literal_column, select
+from sqlalchemy import ColumnElement, Connection, Float, Select, Table, case, func, literal, literal_column, select
 from sqlalchemy.exc import DBAPIError
 
 from arena.store.bulk import Columns, Numbering, stream
@@ -74,13 +74,22 @@ def scan(
         for (name, part), values in zip(parts.items(), columns, strict=True):
             number = numbered[name].__getitem__ if name in numbered else int
             part.append(np.fromiter(map(number, values), np.int32, len(values)))
-        idents.append(np.array(list(map(str.encode, named))))
+        idents.append(_idents(named))
     whole = {name: np.concatenate(part) for name, part in parts.items()}
     coded = {
         name: Texts([None if text == _NULL else text for text in numbering], whole.pop(name))
         for name, numbering in numbered.items()
     }
     return Columns(coded, whole), np.concatenate(idents)
+
+
+def _idents(texts: Sequence[str]) -> Idents:
+    """As bytes; most are of one length."""
+    joined = "".join(texts).encode()
+    width = len(texts[0])
+    if len(joined) == width * len(texts) and set(map(len, texts)) == {width}:
+        return np.frombuffer(joined, f"S{width}")
+    return np.array(list(map(str.encode, texts)))
 
 
 def damaged_rows(connection: Connection, kind: Table, *where: ColumnElement[bool]) -> list[Sequence[Any]]:
@@ -116,7 +125,7 @@ def _blocks(
         return
     unsure = []
     for packed, limits in _ahead(_packed(connection, kind, picked, where)):
-        block = _sound(kind, packed)
+        block = _sound(packed)
         if block is None:
             unsure.append(limits)
         else:
@@ -147,17 +156,15 @@ def _packed(
 ) -> Iterator[tuple[Sequence[Any], tuple[int, int]]]:
     """By block the long texts, and the limits of its rowids; nothing where the database cannot put as much together.
 
-    The long texts: covered values, then each column with a fraction, checksums, and each column that is picked.
+    The long texts: covered values, but for those with a fraction, these, the checksums, and each column that is picked.
     """
     rowid: ColumnElement[int] = literal_column(f"{kind.name}.rowid")
-    whole, fractions = _covered(kind)
+    whole = [column for column in COVERED[kind.name] if not isinstance(column.type, Float)]
+    fractions = COVERED[kind.name][len(whole) :]
     values = func.format(_BETWEEN.join(["%s"] * len(whole)), *(func.coalesce(column, "None") for column in whole))
-    long = [
-        values,
-        *(case((column.is_(None), "None"), else_=func.format("%!.17g", column)) for column in fractions),
-        _summed(kind),
-        *picked,
-    ]
+    digits = [case((column.is_(None), "None"), else_=func.format("%!.17g", column)) for column in fractions]
+    behind = func.format(_BETWEEN.join(["%s"] * len(digits)), *digits) if digits else literal("")
+    long = [values, behind, _summed(kind), *picked]
     chosen = select(*(func.group_concat(column, _NEXT) for column in long)).where(*where)
     of_block = _written(connection, chosen.where(rowid > literal_column("?"), rowid <= literal_column("?")))
     of_block = of_block.replace(f"FROM {kind.name}", f"FROM {kind.name} NOT INDEXED", 1)  # the rowids tell more
@@ -179,32 +186,23 @@ def _written(connection: Connection, chosen: Select[Any]) -> str:
     return str(chosen.compile(dialect=connection.dialect, compile_kwargs={"literal_binds": True}))
 
 
-def _covered(kind: Table) -> tuple[list[Any], list[Any]]:
-    """The columns that a checksum covers: whole numbers and texts, and numbers with a fraction."""
-    whole = [column for column in COVERED[kind.name] if not isinstance(column.type, Float)]
-    return whole, list(COVERED[kind.name][len(whole) :])
-
-
-def _sound(kind: Table, packed: Sequence[Any]) -> Block | None:
+def _sound(packed: Sequence[Any]) -> Block | None:
     """What is picked of a block; ``None`` if its rows are not surely what was written."""
     if None in packed or not packed:
         return None
     rows = packed[0].encode("utf-8", "surrogatepass").split(_NEXT.encode())
-    columns = [text.split(_NEXT) for text in packed[1:]]
-    if any(len(column) != len(rows) for column in columns):
+    behind, stored, *picked = (text.split(_NEXT) for text in packed[1:])
+    if any(len(column) != len(rows) for column in (behind, stored, *picked)):
         return None
-    made: Iterable[int] = map(zlib.crc32, rows)
-    fractions = len(_covered(kind)[1])
-    for column in columns[:fractions]:
-        made = map(zlib.crc32, map(_fraction, column), made)
-    stored, *picked = columns[fractions:]
+    made = map(zlib.crc32, map(_fractions, behind), map(zlib.crc32, rows))
     return picked if list(made) == list(map(int, stored)) else None
 
 
 @lru_cache(maxsize=1024)
-def _fraction(written: str) -> bytes:
-    """A number that the database has written with all its digits, as ``checksum`` has it behind other values."""
-    return f"{_BETWEEN}{written if written == 'None' else repr(float(written))}".encode()
+def _fractions(written: str) -> bytes:
+    """Numbers that the database has written with all their digits, as ``checksum`` has them behind other values."""
+    numbers = [number if number == "None" else repr(float(number)) for number in written.split(_BETWEEN) if number]
+    return "".join(f"{_BETWEEN}{number}" for number in numbers).encode()
 
 
 def places(sought: Idents, known: Idents) -> NDArray[np.intp]:
@@ -215,8 +213,8 @@ def places(sought: Idents, known: Idents) -> NDArray[np.intp]:
     width = 8 * -(-max(sought.itemsize, known.itemsize) // 8)
     factor = np.uint64(0x9E3779B97F4A7C15)
     while True:
-        words = (idents.astype(f"S{width}").view(np.uint64).reshape(-1, width // 8) for idents in (known, sought))
-        numbers, ours = (_numbers(each, factor) for each in words)
+        same = (idents.astype(f"S{width}", copy=False) for idents in (known, sought))
+        numbers, ours = (_numbers(idents.view(np.uint64).reshape(-1, width // 8), factor) for idents in same)
         order = np.argsort(numbers)
         ordered = numbers[order]
         if not (ordered[1:] == ordered[:-1]).any():
@@ -224,7 +222,9 @@ def places(sought: Idents, known: Idents) -> NDArray[np.intp]:
         factor += np.uint64(2)
     if not known.size:
         return np.full(sought.size, -1)
-    found = order[np.minimum(np.searchsorted(ordered, ours), known.size - 1)]
+    ascending = np.argsort(ours)  # a search that goes one way finds what it reads near the processor
+    found = np.empty(ours.size, np.intp)
+    found[ascending] = order[np.minimum(np.searchsorted(ordered, ours[ascending]), known.size - 1)]
     return np.where(known[found] == sought, found, -1)
 
 
