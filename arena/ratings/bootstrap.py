@@ -7,6 +7,7 @@ counts, and every sample's maximum is found from the point estimate.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,8 @@ _CELLS_IN_MEMORY = 2_000_000
 """Numbers in the largest array of a chunk of samples (weighted counts, or weights of queries)."""
 _CELLS_IN_CACHE = 50_000
 """Numbers in each array of a chunk of samples that is iterated together; small enough to stay near the processor."""
+_AT_ONCE = 2
+"""Chunks that are iterated at once: between two steps each holds Python's lock, so that more would wait."""
 _CHORD_STEPS = 30
 _SLOWEST_CONTRACTION = 0.5
 """Samples whose steps shrink by less than this are far from the point estimate: Newton's own method is better."""
@@ -166,9 +169,11 @@ def _refit(
     alike = (prior == fitted.prior).all(axis=1) & (form.tie_parameter(counts) == form.tie_parameter(fitted.counts))
     near, adding = np.flatnonzero(alike), sums(counts)
     chunk = max(1, _CELLS_IN_CACHE // counts.a.size)
-    for start in range(0, near.size, chunk):
-        part = near[start : start + chunk]
-        x[part], converged[part] = _chord(fitted, counts.sample(part), inverse, adding)
+    parts = [near[start : start + chunk] for start in range(0, near.size, chunk)]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        found = pool.map(lambda part: _chord(fitted, counts.sample(part), inverse, adding), parts)
+        for part, (maximum, reached) in zip(parts, found, strict=True):
+            x[part], converged[part] = maximum, reached
     far = np.flatnonzero(~converged)
     chunk = max(1, _CELLS_IN_MEMORY // form.size**2)  # of matrices of second derivatives that fit into memory
     for start in range(0, far.size, chunk):
