@@ -23,7 +23,7 @@ from arena.store.figures import Figures
 from judges.errors import StoreError
 
 if TYPE_CHECKING:
-    from arena.calibration.methods import Drawn
+    from retrieval_eval.stats.estimate import Drawn
 
 Value = TypeVar("Value")
 

@@ -16,7 +16,7 @@ from arena.boards.calibration.methods import method_chart, method_pairs, tau_mat
 from arena.boards.results import Group, of_group, rating_settings
 from arena.boards.wins import Wins, by_points
 from arena.calibration.departures import Departures, departures
-from arena.calibration.methods import Drawn, Means, Method, MethodComparison, compare_drawn, draw
+from arena.calibration.methods import Means, Method, MethodComparison, compare_drawn, draw
 from arena.people.methods import RATING, people_methods, stored_methods
 from arena.people.opinions import peoples_opinions
 from arena.present.blocks import Block, Board, Remarks, Section
@@ -28,7 +28,7 @@ from arena.ratings.results import UNITS
 from arena.store import Store
 from arena.store.annotations import Annotations
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, estimates, mean_estimates, units_of, units_with
-from retrieval_eval.stats.estimate import Estimate
+from retrieval_eval.stats.estimate import Drawn, Estimate
 
 Link: TypeAlias = Callable[..., str]
 """The address of the queries' page with these fields."""

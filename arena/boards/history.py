@@ -18,7 +18,6 @@ import numpy as np
 from arena.boards.changes import State, compare
 from arena.boards.results import Leaderboard
 from arena.boards.runs import run_names
-from arena.calibration.methods import Drawn
 from arena.data.dataset import Dataset
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, POINTS, SIGNED, counted, listed
@@ -28,7 +27,7 @@ from arena.ratings.games import Floats
 from arena.run.recorder import answer_digests, standings_of, subject_of
 from arena.store.runs import Run
 from retrieval_eval.stats.bootstrap import estimates, units_of
-from retrieval_eval.stats.estimate import Estimate
+from retrieval_eval.stats.estimate import Drawn, Estimate
 
 NOW: Final = "now"
 """The name of the last state."""

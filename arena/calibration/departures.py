@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from arena.calibration.methods import Drawn
 from arena.ratings.games import Floats
 from arena.ratings.ranks import joint_differences
 from arena.ratings.results import fewest_queries
 from retrieval_eval.stats.bootstrap import whole
+from retrieval_eval.stats.estimate import Drawn
 
 LEVEL = 0.95
 """Probability that no departure is false."""

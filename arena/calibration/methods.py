@@ -27,7 +27,7 @@ from arena.ratings.elo import EloSettings, elo, resampled_elo
 from arena.ratings.games import Floats, Games
 from arena.ratings.ranks import competition_ranks
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, unit_weights, units_of, weighted_means
-from retrieval_eval.stats.estimate import Coefficient
+from retrieval_eval.stats.estimate import Coefficient, Drawn
 from retrieval_eval.stats.rank import rank_correlations
 
 _DECIMALS = 9
@@ -177,22 +177,6 @@ class MethodComparison:
     pairs: tuple[MethodPair, ...]
     places: tuple[PlaceGap, ...]
     queries: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Drawn:
-    """A method's scores.
-
-    Attributes:
-        agents: names, in the order of scores.
-        points: shape (agents,).
-        samples: on resampled queries, shape (samples, agents).
-    """
-
-    name: str
-    agents: tuple[str, ...]
-    points: Floats
-    samples: Floats
 
 
 def draw(method: Method, queries: Sequence[str], samples: int, seed: int, clusters: Clusters = ALONE) -> Drawn:

@@ -15,7 +15,7 @@ from arena.boards.results import Group, of_group
 from arena.calibration import EPSILON
 from arena.calibration.comparison import PANEL, Against, Comparison, Settings, regrouped
 from arena.calibration.consensus import table_health
-from arena.calibration.methods import Drawn, Means, Method, compare_methods, draw
+from arena.calibration.methods import Means, Method, compare_methods, draw
 from arena.calibration.style import StyleEffect, answer_qualities, family_effects, style_effects
 from arena.calibration.votes import Level, Opinion, Opinions
 from arena.config.stored import StoredSettings
@@ -35,6 +35,7 @@ from arena.ratings.judges import of_judge
 from arena.store import Store
 from arena.store.annotations import Annotations
 from retrieval_eval.stats.bootstrap import Clusters
+from retrieval_eval.stats.estimate import Drawn
 
 _VERDICTS: Final = ("verdicts", "")
 """Level and group of a tournament's games."""

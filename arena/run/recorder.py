@@ -17,10 +17,10 @@ from judges.types import conversations
 
 if TYPE_CHECKING:
     from arena.boards.results import Leaderboard
-    from arena.calibration.methods import Drawn
     from arena.config.stored import StoredSettings
     from arena.data.dataset import Dataset
     from arena.run.ledger import RunSummary, StageSummary
+    from retrieval_eval.stats.estimate import Drawn
 
 _KEPT = ("agent", "rank", "rank_low", "rank_high", "group", "bt", "bt_low", "bt_high", "games")
 

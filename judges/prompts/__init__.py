@@ -326,20 +326,24 @@ def load_prompt(name_or_path: str | Path, task: Task) -> PromptTemplate:
     if given.endswith((".yaml", ".yml")):
         template = load_section(Path(given), PromptTemplate, PromptError)
         template._source = given
+        _require_compiled(template, given)
     else:
         template = _packaged(given)
+    if template.task is not task:
+        raise PromptError(
+            f"{given}: made for task {template.task.value!r}, asked for {task.value!r}; name a prompt of that task"
+        )
+    return template
+
+
+def _require_compiled(template: PromptTemplate, source: str) -> None:
     from jinja2 import TemplateError
 
     for key in ("system", "user"):
         try:
             _compiled(getattr(template, key))
         except TemplateError as error:
-            raise PromptError(f"{_place(given, key)}: {_template_problem(error)}") from error
-    if template.task is not task:
-        raise PromptError(
-            f"{given}: made for task {template.task.value!r}, asked for {task.value!r}; name a prompt of that task"
-        )
-    return template
+            raise PromptError(f"{_place(source, key)}: {_template_problem(error)}") from error
 
 
 def _place(source: str, key: str) -> str:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 Own = TypeVar("Own", bound="Estimate")
 
 PROVENANCE: Final = ("n", "method")
@@ -47,3 +50,19 @@ class Coefficient(Estimate):
 
 NO_COEFFICIENT: Final = Coefficient(None)
 """Where a correlation is not defined."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drawn:
+    """A method's scores.
+
+    Attributes:
+        agents: names, in the order of scores.
+        points: shape (agents,).
+        samples: on resampled queries, shape (samples, agents).
+    """
+
+    name: str
+    agents: tuple[str, ...]
+    points: NDArray[np.float64]
+    samples: NDArray[np.float64]
