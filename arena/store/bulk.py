@@ -154,14 +154,6 @@ class Columns(NamedTuple):
         return self.of(np.array([each in values for each in column.names], np.bool_)[column.codes])
 
 
-class Numbering(dict[Any, int]):
-    """A number for each value, in the order in which they come."""
-
-    def __missing__(self, value: Any) -> int:
-        self[value] = len(self)
-        return self[value]
-
-
 def among(connection: Connection, column: Any, values: Sequence[str]) -> ColumnElement[bool]:
     """Whether a column is one of these values.
 

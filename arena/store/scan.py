@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sqlalchemy import ColumnElement, Connection, Float, Select, Table, case, func, literal, literal_column, select
 from sqlalchemy.exc import DBAPIError
 
-from arena.store.bulk import Columns, Numbering, stream
+from arena.store.bulk import Columns, stream
 from arena.store.rows import JUDGMENT_ROWS, WANTED_ROWS, checksum
 from retrieval_eval.data.columns import Texts
 
@@ -50,6 +50,14 @@ class Picked(NamedTuple):
     ident: ColumnElement[Any]
 
 
+class _Numbering(dict[Any, int]):
+    """A number for each value, in the order in which they come."""
+
+    def __missing__(self, value: Any) -> int:
+        self[value] = len(self)
+        return self[value]
+
+
 def scan(
     connection: Connection, kind: Table, picked: Picked, damaged: list[Sequence[Any]], *where: ColumnElement[bool]
 ) -> tuple[Columns, Idents]:
@@ -65,7 +73,7 @@ def scan(
     Returns:
         What was picked, a row each, in no order; and the ids, one character where there is none.
     """
-    numbered = {name: Numbering() for name in picked.texts}
+    numbered = {name: _Numbering() for name in picked.texts}
     parts: dict[str, list[Ints]] = {name: [np.empty(0, np.int32)] for name in (*picked.texts, *picked.numbers)}
     idents: list[Idents] = [np.empty(0, "S1")]
     texts = [func.coalesce(column, _NULL) for column in (picked.ident, *picked.texts.values())]
