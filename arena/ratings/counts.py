@@ -15,6 +15,10 @@ _OUTCOMES = np.array([1, 2, 0, 0, 2, 1])
 where a is the pair's second."""
 
 
+_FULL = 0.25
+"""Share of counts that are not 0 above which a product with all of them is quicker than with those alone."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PairCounts:
     """Outcomes of each pair of agents that met, in one or many samples of the same games.
@@ -100,8 +104,8 @@ def game_clusters(games: Games) -> tuple[NDArray[np.int64], int]:
     return cluster, found.size
 
 
-def cluster_counts(games: Games, counts: PairCounts, *, ordered: bool) -> scipy.sparse.csr_array:
-    """The same counts split by cluster (query), sparse, shape (3 x pairs, clusters that hold a game).
+def cluster_counts(games: Games, counts: PairCounts, *, ordered: bool) -> Floats | scipy.sparse.csr_array:
+    """The same counts split by cluster (query), shape (3 x pairs, clusters that hold a game); sparse where most are 0.
 
     Rows are wins of the pairs' first agents, of their second, and ties.
 
@@ -111,10 +115,11 @@ def cluster_counts(games: Games, counts: PairCounts, *, ordered: bool) -> scipy.
     cluster, clusters = game_clusters(games)
     cells = game_cells(games, counts, ordered=ordered).astype(np.int32)
     shape = (3 * counts.a.size, clusters)
-    return scipy.sparse.csr_array((games.weights, (cells, cluster.astype(np.int32))), shape=shape)
+    found = scipy.sparse.csr_array((games.weights, (cells, cluster.astype(np.int32))), shape=shape)
+    return found if found.nnz < _FULL * shape[0] * shape[1] else found.toarray()
 
 
-def weighted(cells: scipy.sparse.csr_array, weights: Floats) -> tuple[Floats, Floats, Floats]:
+def weighted(cells: Floats | scipy.sparse.csr_array, weights: Floats) -> tuple[Floats, Floats, Floats]:
     """Wins of a, wins of b and ties of each pair if cluster q counts ``weights[s, q]`` times in sample s.
 
     Returns:
