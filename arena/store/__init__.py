@@ -359,16 +359,16 @@ class Store:
 
         # What SQLite says of its pages and indexes takes a third of the time; it works without Python's lock.
         with ThreadPoolExecutor(1) as beside, self._read() as connection:
-            looking = beside.submit(self._found_by_database)
+            looking = beside.submit(self._found_by_database, name)
             try:
                 return check.verify(connection, name, data, reasons=reasons)
             finally:
                 for problem in looking.result():
                     raise Damage(f"the database ({problem})")
 
-    def _found_by_database(self) -> list[str]:
+    def _found_by_database(self, name: str) -> list[str]:
         with self._read() as connection:
-            return check.found_by_database(connection)
+            return check.found_by_database(connection, name)
 
     @patient
     def tournaments(self) -> list[str]:

@@ -139,7 +139,8 @@ class Columns(NamedTuple):
 
     def in_order_of(self, name: str) -> Columns:
         """The same rows, ordered by one of the numbers."""
-        return self.of(np.argsort(self.numbers[name], kind="stable"))
+        numbers = self.numbers[name]
+        return self if (numbers[1:] >= numbers[:-1]).all() else self.of(np.argsort(numbers, kind="stable"))
 
     def of(self, rows: NDArray[Any]) -> Columns:
         """Some of the rows."""

@@ -35,7 +35,7 @@ from arena.store.rows import (
     tournament_number,
     wanted_of,
 )
-from arena.store.scan import ADDED, Idents, Picked, damaged_rows, places, scan, with_checksum
+from arena.store.scan import ADDED, Idents, Picked, damaged_rows, fingerprints, places, scan, with_checksum
 from judges.types import Task
 from retrieval_eval.data.columns import Texts
 
@@ -131,7 +131,7 @@ def _joined(wants: Columns, sought: Idents, judgments: Columns, known: Idents) -
         for key, own in judgments.texts.items()
     }
     failed = np.array([outcome is None for outcome in said["outcome"].names], np.bool_)[said["outcome"].codes]
-    identical = (sought == IDENTICAL.encode()) & ~failed
+    identical = (sought == fingerprints([IDENTICAL])) & ~failed
     rows = Columns({**wants.texts, **said}, {**wants.numbers, "identical": identical.astype(np.int32)})
     if None not in rows.texts["judge"].names:
         return rows
@@ -254,11 +254,30 @@ def _data(data: Dataset) -> tuple[int]:
     return (found,)
 
 
-def found_by_database(connection: Connection) -> list[str]:
-    """What SQLite says of its own pages and indexes; a server looks after its own."""
+def found_by_database(connection: Connection, name: str | None = None) -> list[str]:
+    """What SQLite says of its own pages and indexes; a server looks after its own.
+
+    Args:
+        connection: to read.
+        name: of the tournament that is read, if it is only one. Where it has games alone, its wants and judgments are
+            all read, and found by no index: to look through these of millions would take longest.
+    """
     if connection.dialect.name != "sqlite":
         return []
-    return [str(row[0]) for row in connection.exec_driver_sql("PRAGMA integrity_check") if row[0] != "ok"]
+    looks = ["integrity_check"]
+    if name is not None and not _has_more_than_games(connection, tournament_number(connection, name)):
+        tables = set(connection.exec_driver_sql("SELECT name FROM sqlite_schema WHERE type = 'table'").scalars())
+        looks = ["quick_check", *(f"integrity_check({each})" for each in sorted(tables - _COUNTED))]
+    found = (row for look in looks for row in connection.exec_driver_sql(f"PRAGMA {look}"))
+    return [str(row[0]) for row in found if row[0] != "ok"]
+
+
+_COUNTED: Final = {JUDGMENT_ROWS.name, WANTED_ROWS.name}
+
+
+def _has_more_than_games(connection: Connection, number: int) -> bool:
+    here = "SELECT 1 FROM wanted NOT INDEXED WHERE tournament_id = ? AND task <> ? LIMIT 1"
+    return connection.exec_driver_sql(here, (number, Task.PAIRWISE.value)).first() is not None
 
 
 def _wrong_in_tournament(connection: Connection, number: int, name: str, data: Dataset | None = None) -> Iterator[str]:

@@ -30,8 +30,11 @@ _BETWEEN = "\x1f"
 
 Item = TypeVar("Item")
 Ints = NDArray[np.int32]
-Idents = NDArray[np.bytes_]
+Idents = NDArray[np.void]
 Block = Sequence[Sequence[Any]]
+
+_IDENT: Final = np.dtype([("first", np.uint64), ("second", np.uint64)])
+_FACTORS: Final = np.array([0x9E3779B97F4A7C15, 0xD1B54A32D192ED03], np.uint64)
 
 COVERED: Final[Mapping[str, Sequence[Any]]] = {
     JUDGMENT_ROWS.name: [column for column in JUDGMENT_ROWS.c if column.name != "checksum"],
@@ -58,6 +61,25 @@ class _Numbering(dict[Any, int]):
         return self[value]
 
 
+class _Column:
+    """Values that come in blocks, in one array that doubles when it is full: what small ones take is not given back."""
+
+    def __init__(self, kind: np.dtype[Any]) -> None:
+        self._held, self._size = np.empty(_BLOCK, kind), 0
+
+    def add(self, values: NDArray[Any]) -> None:
+        size = self._size + values.size
+        if size > self._held.size:
+            held = np.empty(2 * size, self._held.dtype)
+            held[: self._size] = self._held[: self._size]
+            self._held = held
+        self._held[self._size : size] = values
+        self._size = size
+
+    def whole(self) -> NDArray[Any]:
+        return self._held[: self._size]
+
+
 def scan(
     connection: Connection, kind: Table, picked: Picked, damaged: list[Sequence[Any]], *where: ColumnElement[bool]
 ) -> tuple[Columns, Idents]:
@@ -71,33 +93,23 @@ def scan(
         where: which rows, all if absent.
 
     Returns:
-        What was picked, a row each, in no order; and the ids, one character where there is none.
+        What was picked, a row each, in no order; and the ids, as ``fingerprints`` of them.
     """
     numbered = {name: _Numbering() for name in picked.texts}
-    parts: dict[str, list[Ints]] = {name: [np.empty(0, np.int32)] for name in (*picked.texts, *picked.numbers)}
-    idents: list[Idents] = [np.empty(0, "S1")]
+    parts = {name: _Column(np.dtype(np.int32)) for name in (*picked.texts, *picked.numbers)}
+    idents = _Column(_IDENT)
     texts = [func.coalesce(column, _NULL) for column in (picked.ident, *picked.texts.values())]
     wanted = [*texts, *picked.numbers.values()]
     for named, *columns in _blocks(connection, kind, wanted, damaged, where):
+        idents.add(fingerprints(named))
         for (name, part), values in zip(parts.items(), columns, strict=True):
             number = numbered[name].__getitem__ if name in numbered else int
-            part.append(np.fromiter(map(number, values), np.int32, len(values)))
-        idents.append(_idents(named))
-    whole = {name: np.concatenate(part) for name, part in parts.items()}
+            part.add(np.fromiter(map(number, values), np.int32, len(values)))
     coded = {
-        name: Texts([None if text == _NULL else text for text in numbering], whole.pop(name))
+        name: Texts([None if text == _NULL else text for text in numbering], parts[name].whole())
         for name, numbering in numbered.items()
     }
-    return Columns(coded, whole), np.concatenate(idents)
-
-
-def _idents(texts: Sequence[str]) -> Idents:
-    """As bytes; most are of one length."""
-    joined = "".join(texts).encode()
-    width = len(texts[0])
-    if len(joined) == width * len(texts) and set(map(len, texts)) == {width}:
-        return np.frombuffer(joined, f"S{width}")
-    return np.array(list(map(str.encode, texts)))
+    return Columns(coded, {name: parts[name].whole() for name in picked.numbers}), idents.whole()
 
 
 def damaged_rows(connection: Connection, kind: Table, *where: ColumnElement[bool]) -> list[Sequence[Any]]:
@@ -213,31 +225,29 @@ def _fractions(written: str) -> bytes:
     return "".join(f"{_BETWEEN}{number}" for number in numbers).encode()
 
 
+def fingerprints(idents: Sequence[str]) -> Idents:
+    """128 bits of each id, as many as a digest of its own has."""
+    joined, width = "".join(idents).encode(), len(idents[0])
+    alike = len(joined) == width * len(idents) and set(map(len, idents)) == {width}
+    texts = np.frombuffer(joined, f"S{width}") if alike else np.array(list(map(str.encode, idents)))
+    size = -(-texts.itemsize // 8)
+    found = np.zeros(texts.size, _IDENT)
+    for word in texts.astype(f"S{8 * size}").view(np.uint64).reshape(-1, size).T:
+        for name, factor in zip(_IDENT.names or (), _FACTORS, strict=True):
+            found[name] = np.where(word, found[name] * factor + word, found[name])  # no matter how many are padded
+    return found
+
+
 def places(sought: Idents, known: Idents) -> NDArray[np.intp]:
-    """The row of ``known``, in which no id comes twice, that has each id; -1 where none has.
-
-    Ids are compared by a number each, made so that no two known ids share it, and then themselves.
-    """
-    width = 8 * -(-max(sought.itemsize, known.itemsize) // 8)
-    factor = np.uint64(0x9E3779B97F4A7C15)
-    while True:
-        same = (idents.astype(f"S{width}", copy=False) for idents in (known, sought))
-        numbers, ours = (_numbers(idents.view(np.uint64).reshape(-1, width // 8), factor) for idents in same)
-        order = np.argsort(numbers)
-        ordered = numbers[order]
-        if not (ordered[1:] == ordered[:-1]).any():
-            break
-        factor += np.uint64(2)
-    if not known.size:
-        return np.full(sought.size, -1)
-    ascending = np.argsort(ours)  # a search that goes one way finds what it reads near the processor
-    found = np.empty(ours.size, np.intp)
-    found[ascending] = order[np.minimum(np.searchsorted(ordered, ours[ascending]), known.size - 1)]
-    return np.where(known[found] == sought, found, -1)
-
-
-def _numbers(words: NDArray[np.uint64], factor: np.uint64) -> NDArray[np.uint64]:
-    numbers = words[:, 0].copy()
-    for word in words.T[1:]:
-        numbers = numbers * factor + word
-    return numbers
+    """The row of ``known``, in which no id comes twice, that has each id; -1 where none has."""
+    order = np.argsort(known["first"])
+    ascending = np.argsort(sought["first"])  # a search that goes one way finds what it reads near the processor
+    at = np.searchsorted(known["first"][order], sought["first"][ascending])
+    found = np.full(sought.size, -1)
+    left = np.arange(sought.size)
+    while (left := left[at[left] < known.size]).size:  # of several that share their first half, one after the other
+        row, want = order[at[left]], ascending[left]
+        found[want] = np.where(known["second"][row] == sought["second"][want], row, found[want])
+        left = left[(known["first"][row] == sought["first"][want]) & (found[want] < 0)]
+        at[left] += 1
+    return found
