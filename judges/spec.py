@@ -369,5 +369,5 @@ def cost_usd(usage: Usage, price: Price | None) -> float | None:
 @cache
 def _list() -> dict[str, Any]:
     text = resources.files("judges").joinpath("prices.yaml").read_text(encoding="utf-8")
-    loaded: dict[str, Any] = yaml.safe_load(text)
+    loaded: dict[str, Any] = yaml.load(text, Loader=yaml.CSafeLoader)
     return loaded

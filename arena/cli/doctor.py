@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 from importlib import metadata, util
 from pathlib import Path
 from typing import Annotated, Final, TypeAlias
@@ -82,9 +81,10 @@ def _packages() -> Finding:
     """Whether another distribution has put files where ours are: one of both would hide the other's."""
     makers: dict[str, set[str]] = {name: set() for name in _PACKAGES}
     for each in metadata.distributions():
-        files = each.read_text("RECORD") or each.read_text("top_level.txt") or ""
-        for name in {*re.findall(r"^(\w+)(?:/|$)", files, re.MULTILINE)}.intersection(_PACKAGES):
-            makers[name].add(each.name)
+        files = f"\n{each.read_text('RECORD') or each.read_text('top_level.txt') or ''}\n"
+        for name, own in makers.items():
+            if f"\n{name}/" in files or f"\n{name}\n" in files:
+                own.add(each.name)
     others = {name: sorted(own - {DISTRIBUTION}) for name, own in makers.items()}
     shared = [f"{name} ({listed(found)})" for name, found in others.items() if found]
     if shared:

@@ -13,7 +13,7 @@ from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 from judges.batches import Batch, Ending, Outcome
 from judges.errors import JudgeStoppedError, ProviderError, RejectedError, TransientError
 from judges.masking import one_line
-from judges.providers.endpoint import HostedProvider, HttpAnswer, api_key
+from judges.providers.endpoint import HostedProvider, HttpAnswer, api_key, trusted
 from judges.providers.http_answers import error_of_answer
 from judges.spec import JudgeSpec
 from judges.types import Completion
@@ -87,12 +87,8 @@ class BatchServer(ABC):
         self, spec: JudgeSpec, provider: HostedProvider, sdk: ModuleType, client: type[Any], error: type[Exception]
     ) -> None:
         self._model, self._provider, self._sdk, self.sdk_error = spec.model, provider, sdk, error
-        self._client = client(
-            api_key=api_key(spec),
-            base_url=spec.address,
-            max_retries=0,
-            http_client=sdk.DefaultAsyncHttpxClient(follow_redirects=False),
-        )
+        connections = sdk.DefaultAsyncHttpxClient(follow_redirects=False, verify=trusted(spec.address or "https:"))
+        self._client = client(api_key=api_key(spec), base_url=spec.address, max_retries=0, http_client=connections)
 
     @abstractmethod
     def line(self, custom_id: str, body: Mapping[str, Any]) -> bytes:

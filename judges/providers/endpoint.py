@@ -167,12 +167,11 @@ class Endpoint:
     def opened(self) -> ClientSession:
         """The connections, all kept open; opened within the event loop that uses them."""
         import aiohttp
-        import httpx2
 
         if self._session is None:
-            # The same authorities as the SDKs trust, whatever this machine has.
-            trusted = httpx2.create_ssl_context() if self._target.url.startswith("https:") else True
-            at_once = aiohttp.TCPConnector(limit=self._target.concurrency, keepalive_timeout=_KEPT_OPEN_S, ssl=trusted)
+            at_once = aiohttp.TCPConnector(
+                limit=self._target.concurrency, keepalive_timeout=_KEPT_OPEN_S, ssl=trusted(self._target.url)
+            )
             # Between two reads as long as a whole call may take; whoever asks bounds the call as a whole.
             connect_s = min(_CONNECT_S, self._target.timeout_s)
             waits = aiohttp.ClientTimeout(total=None, sock_connect=connect_s, sock_read=self._target.timeout_s)
@@ -288,6 +287,14 @@ class HostedProvider(ABC):
     async def close(self) -> None:
         """Close the connections."""
         await self._endpoint.close()
+
+
+def trusted(url: str) -> ssl.SSLContext:
+    """The authorities that the SDKs trust, whatever this machine has; none where nothing on the way is encrypted."""
+    import httpx2
+
+    encrypted = url.startswith("https:") or _proxy(url)
+    return httpx2.create_ssl_context() if encrypted else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def unused_client() -> AsyncClient:
