@@ -37,7 +37,7 @@ GRAVE = ("serious", "critical")
 def long(text: str) -> str:
     """A text that fills more than a window, and cites."""
     return f"{text} [1].\n" + "\n".join(
-        f"- point {at} of many, which is said in a sentence of its own" for at in range(60)
+        f"- point {at} of many, which is said in a sentence of its own" for at in range(40)
     )
 
 
