@@ -200,7 +200,7 @@ def parse_section(
 def _content(text: str) -> Any:
     """What a text says: libyaml takes a tenth of the time, and the reader in Python tells better what is wrong."""
     try:
-        return yaml.load(text, Loader=_QuickKeys)  # noqa: S506 - a safe loader
+        return yaml.load(text, Loader=QuickKeys)  # noqa: S506 - a safe loader
     except yaml.YAMLError:
         return yaml.load(text, Loader=UniqueKeys)  # noqa: S506 - a safe loader
 
@@ -258,8 +258,8 @@ class UniqueKeys(_Keys, yaml.SafeLoader):
     """Reads YAML whose keys stand once each."""
 
 
-class _QuickKeys(_Keys, yaml.CSafeLoader):
-    """The same by libyaml."""
+class QuickKeys(_Keys, yaml.CSafeLoader):
+    """The same by libyaml, which says less of what is wrong."""
 
 
 Place: TypeAlias = tuple[int | str, ...]

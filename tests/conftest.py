@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -92,7 +94,8 @@ OF_MODELS = {
     "test_provider_extractive_qa",
     "test_local_batches",
     "test_exam_judging",
-    "test_ratings_preferences",
+    "test_local_runs",
+    "test_preferences",
     "test_embeddings",
 }
 """Modules that run models in their own process: one worker loads what that needs, and teaches a model once."""
@@ -185,11 +188,20 @@ def store_location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture(scope="session")
 def played_demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A demo tournament that has been played: read it, or copy its folder to change it."""
-    folder = tmp_path_factory.mktemp("played") / "demo"
-    # Not in this process: where a browser is open already, no event loop can be started beside Playwright's.
-    subprocess.run([sys.executable, "-m", "ragleague", "demo", "--out", str(folder)], check=True, capture_output=True)
-    return folder
+    """A demo tournament that has been played: read it, or copy its folder to change it.
+
+    It is played once for all workers; each has a copy, since who reads a store may keep figures in it.
+    """
+    base = tmp_path_factory.getbasetemp()
+    of_all = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    played = of_all / "played-demo"
+    with (of_all / "played-demo.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not played.exists():
+            # Not in this process: where a browser is open already, no event loop can be started beside Playwright's.
+            made = [sys.executable, "-m", "ragleague", "demo", "--out", str(played)]
+            subprocess.run(made, check=True, capture_output=True)
+    return Path(shutil.copytree(played, tmp_path_factory.mktemp("played") / "demo"))
 
 
 @pytest.fixture(scope="session")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import yaml
 
-from judges.sections import UniqueKeys
+from judges.sections import QuickKeys
 from tests.faults.world import Fault
 
-_GROUPS = yaml.load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"), Loader=UniqueKeys)
+_GROUPS = yaml.load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"), Loader=QuickKeys)
 
 FAULTS = [Fault(group, what, **fault) for group, faults in _GROUPS.items() for what, fault in faults.items()]
