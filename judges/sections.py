@@ -200,9 +200,11 @@ def parse_section(
 def _content(text: str) -> Any:
     """What a text says: libyaml takes a tenth of the time, and the reader in Python tells better what is wrong."""
     try:
-        return yaml.load(text, Loader=QuickKeys)  # noqa: S506 - a safe loader
+        if len(text) <= _SHORT:
+            return yaml.load(text, Loader=QuickKeys)  # noqa: S506 - a safe loader
     except yaml.YAMLError:
-        return yaml.load(text, Loader=UniqueKeys)  # noqa: S506 - a safe loader
+        pass
+    return yaml.load(text, Loader=UniqueKeys)  # noqa: S506 - a safe loader
 
 
 def _plain(problem: yaml.MarkedYAMLError) -> str:
@@ -258,7 +260,13 @@ class UniqueKeys(_Keys, yaml.SafeLoader):
     """Reads YAML whose keys stand once each."""
 
 
-class QuickKeys(_Keys, yaml.CSafeLoader):
+QuickLoader: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""Of libyaml, where PyYAML was built with it, as its wheels are."""
+_SHORT: Final = 10_000
+"""Characters up to which it is asked: it crashes where a text nests some ten thousand lists."""
+
+
+class QuickKeys(_Keys, QuickLoader):  # type: ignore[misc]
     """The same by libyaml, which says less of what is wrong."""
 
 
@@ -354,7 +362,7 @@ def line_in(text: str) -> Callable[[Place], int | None]:
 
     def line_of(place: Place) -> int | None:
         try:
-            node = yaml.compose(text, Loader=yaml.CSafeLoader)
+            node = yaml.compose(text, Loader=QuickLoader if len(text) <= _SHORT else yaml.SafeLoader)
         except (yaml.YAMLError, ValueError, RecursionError):
             return None
         line = None

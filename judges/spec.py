@@ -16,7 +16,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from judges.errors import InputError
 from judges.functions import Named
-from judges.sections import Count, Positive, RelativePath, Section, matching, shortened
+from judges.sections import Count, Positive, QuickLoader, RelativePath, Section, matching, shortened
 from judges.types import Usage
 
 _OWN_FIELDS = frozenset(
@@ -369,5 +369,5 @@ def cost_usd(usage: Usage, price: Price | None) -> float | None:
 @cache
 def _list() -> dict[str, Any]:
     text = resources.files("judges").joinpath("prices.yaml").read_text(encoding="utf-8")
-    loaded: dict[str, Any] = yaml.load(text, Loader=yaml.CSafeLoader)
+    loaded: dict[str, Any] = yaml.load(text, Loader=QuickLoader)  # noqa: S506 - a safe loader
     return loaded
