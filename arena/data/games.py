@@ -19,7 +19,19 @@ from numpy.typing import NDArray
 
 from arena.boards.coverage import Coverage
 from arena.config.stored import StoredSettings
-from arena.ratings.games import Floats, Games, GameVerdict, Ints, Tally, VerdictTable, WinAndTie, counted, fold, used
+from arena.ratings.games import (
+    Floats,
+    Games,
+    GameVerdict,
+    Ints,
+    Tally,
+    VerdictTable,
+    WinAndTie,
+    counted,
+    first_of_each,
+    fold,
+    used,
+)
 from arena.ratings.results import RatingSettings
 from arena.store import Store
 from arena.store.bulk import Columns
@@ -303,8 +315,10 @@ def games_of(rows: Columns, settings: StoredSettings, clusters: Mapping[str, str
     queries, (query,) = in_order(rows.texts["query"])
     agents, (first, second) = in_order(rows.texts["first"], rows.texts["second"])
     a, b, b_first = np.minimum(first, second), np.maximum(first, second), first > second
+    limit = len(queries) * len(judges) * len(agents) ** 2
     key = ((query.astype(np.int64) * len(judges) + judge) * len(agents) + a) * len(agents) + b
-    _, start, game = np.unique(key, return_index=True, return_inverse=True)
+    start, game = first_of_each(key, limit)
+    del key  # of millions each column counts
     as_planned = np.argsort(start)
     place = np.empty(start.size, np.int64)
     place[as_planned] = np.arange(start.size)
@@ -312,7 +326,7 @@ def games_of(rows: Columns, settings: StoredSettings, clusters: Mapping[str, str
     given = _said(rows)
     seen_from_a = np.where(b_first & (given <= FIRST), -given, given)
     counts = {
-        said: np.bincount(slot[seen_from_a == said], minlength=2 * start.size)
+        said: np.bincount(slot[seen_from_a == said], minlength=2 * start.size).astype(np.int32)
         for said in (FIRST, TIE, SECOND, FAILED, WAITING)
     }
     sampled = bool(rows.numbers["sample"].any())

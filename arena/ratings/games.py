@@ -118,9 +118,7 @@ class VerdictTable:
             raise InputError("reconciling the two orders needs a query_id for every verdict: add it or rate as games")
         low, high, size = np.minimum(self.a, self.b), np.maximum(self.a, self.b), len(self.agents)
         limit = len(self.queries or ()) * len(self.judges) * size**2
-        found, game = distinct(_key(self, self.query, low, high), limit)
-        first = np.empty(found.size, np.intp)
-        first[game[::-1]] = np.arange(len(self) - 1, -1, -1)
+        first, game = first_of_each(_key(self, self.query, low, high), limit)
         return Pairs(first, game, low[first], high[first])
 
     @cached_property
@@ -405,6 +403,14 @@ def distinct(numbers: NDArray[Any], limit: int) -> tuple[NDArray[np.int64], NDAr
         return found.astype(np.int64), place
     seen = _seen(numbers, limit)
     return np.flatnonzero(seen), (np.cumsum(seen, dtype=np.int32) - 1)[numbers].astype(np.intp)
+
+
+def first_of_each(numbers: NDArray[Any], limit: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Where each distinct number below ``limit`` first stands, in the order of the numbers, and its place there."""
+    found, place = distinct(numbers, limit)
+    first = np.empty(found.size, np.intp)
+    first[place[::-1]] = np.arange(numbers.size - 1, -1, -1)
+    return first, place
 
 
 def number_distinct(numbers: NDArray[Any], limit: int) -> int:

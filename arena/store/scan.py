@@ -22,7 +22,11 @@ from arena.store.rows import JUDGMENT_ROWS, WANTED_ROWS, checksum
 from retrieval_eval.data.columns import Texts
 
 _BLOCK: Final = 4_000
-"""Rows that are in memory at once, and as many again, which are fetched while those are looked through."""
+"""Rows that are in memory at once where they are read one by one, and of the first block that is not."""
+_LONG: Final = 4_000_000
+"""Characters of a block: two threads that take turns should not do so too often, nor hold too much."""
+_MOST: Final = 50_000
+"""Rows of a block."""
 _NEXT, _NULL = "\x1e", "\x1d"
 """Between the rows of a long text, and in place of null. Where a text holds the first, rows are read one by one."""
 _BETWEEN = "\x1f"
@@ -181,7 +185,8 @@ def _packed(
     rowid: ColumnElement[int] = literal_column(f"{kind.name}.rowid")
     whole = [column for column in COVERED[kind.name] if not isinstance(column.type, Float)]
     fractions = COVERED[kind.name][len(whole) :]
-    values = func.format(_BETWEEN.join(["%s"] * len(whole)), *(func.coalesce(column, "None") for column in whole))
+    told = (func.coalesce(column, "None") if column.nullable else column for column in whole)
+    values = func.format(_BETWEEN.join(["%s"] * len(whole)), *told)
     digits = [case((column.is_(None), "None"), else_=func.format("%!.17g", column)) for column in fractions]
     behind = func.format(_BETWEEN.join(["%s"] * len(digits)), *digits) if digits else literal("")
     long = [values, behind, _summed(kind), *picked]
@@ -189,10 +194,10 @@ def _packed(
     of_block = _written(connection, chosen.where(rowid > literal_column("?"), rowid <= literal_column("?")))
     of_block = of_block.replace(f"FROM {kind.name}", f"FROM {kind.name} NOT INDEXED", 1)  # the rowids tell more
     following = select(rowid).select_from(kind).where(rowid > literal_column("?")).order_by(rowid)
-    limit = _written(connection, following.offset(_BLOCK - 1).limit(1))
-    after, end = -(2**63), 2**63 - 1
+    limit = _written(connection, following.offset(literal_column("?")).limit(1))
+    after, end, size = -(2**63), 2**63 - 1, _BLOCK
     while after != end:
-        found = connection.exec_driver_sql(limit, (after,)).scalar()
+        found = connection.exec_driver_sql(limit, (after, size - 1)).scalar()
         last = end if found is None else int(found)
         try:
             packed: Sequence[Any] = connection.exec_driver_sql(of_block, (after, last)).one()
@@ -200,6 +205,8 @@ def _packed(
             packed = ()
         yield packed, (after, last)
         after = last
+        if packed and packed[0]:
+            size = min(_MOST, max(1, size * _LONG // len(packed[0])))
 
 
 def _written(connection: Connection, chosen: Select[Any]) -> str:
