@@ -323,6 +323,7 @@ def games_of(rows: Columns, settings: StoredSettings, clusters: Mapping[str, str
     place = np.empty(start.size, np.int64)
     place[as_planned] = np.arange(start.size)
     start, slot = start[as_planned], 2 * place[game] + b_first  # a slot is one order of a game
+    del game
     given = _said(rows)
     seen_from_a = np.where(b_first & (given <= FIRST), -given, given)
     counts = {
@@ -332,6 +333,8 @@ def games_of(rows: Columns, settings: StoredSettings, clusters: Mapping[str, str
     sampled = bool(rows.numbers["sample"].any())
     of_judge = np.repeat(judge[start], 2)
     said = _combined(counts, _ways(judges, settings)[of_judge] if sampled else None)
+    identical = np.zeros(start.size, np.bool_)
+    identical[slot[rows.numbers["identical"] > 0] // 2] = True
     table = GameTable(
         agents,
         queries,
@@ -341,7 +344,7 @@ def games_of(rows: Columns, settings: StoredSettings, clusters: Mapping[str, str
         query[start],
         judge[start],
         said.reshape(-1, 2),
-        np.bincount(slot // 2, rows.numbers["identical"], start.size) > 0,
+        identical,
         _preferences(rows, settings, slot, b_first, start.size) if "reason" in rows.texts else np.empty((0, 2)),
         clusters or {},
     )
