@@ -3,7 +3,8 @@
     python -m benchmarks.flipped_bytes --flips 300
 
 Each flip is made in a copy of the demo's store, outside its free pages. The leaderboard is then the same, an error
-of one line, or another one: ``silent``, of which there must be none. ``--kept`` leaves the kept leaderboard there.
+of one line, or another one: ``silent``, of which there must be none. ``--kept`` leaves the kept leaderboard there;
+``--games`` takes a store of imported games alone.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from arena.boards.cache import cached_leaderboard
 from arena.cli.show import print_leaderboard
 from arena.store import Store
 from benchmarks.used import run
+from benchmarks.volume import OF_A_QUERY, fill
 from judges.errors import RagleagueError
 
 
@@ -91,9 +93,10 @@ def main() -> None:
     parser.add_argument("--flips", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--kept", action="store_true")
+    parser.add_argument("--games", action="store_true")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        path = demo_store(Path(folder), kept=given.kept)
+        path = games_store(Path(folder)) if given.games else demo_store(Path(folder), kept=given.kept)
         counted = Counter[str]()
         for place, outcome in outcomes(path, given.flips, given.seed):
             counted[outcome.partition(":")[0]] += 1
@@ -109,6 +112,13 @@ def demo_store(folder: Path, *, kept: bool = False) -> Path:
     shown(path)
     if not kept:
         without_figures(path)
+    return path
+
+
+def games_store(folder: Path) -> Path:
+    """Verdicts of two judges on ten queries."""
+    path = folder / "games.db"
+    fill(str(path), 10 * OF_A_QUERY)
     return path
 
 

@@ -145,6 +145,8 @@ def _require_unwanted(connection: Connection, number: int, damaged: Sequence[str
         mine = here.tournament_id == number, among(connection, here.judgment_id, chunk)
         if (ident := connection.execute(select(here.judgment_id).where(*mine).limit(1)).scalar()) is not None:
             raise Damage(f"judgment {ident}{f' (of {len(damaged)})' if len(damaged) > 1 else ''}")
+    for problem in found_by_database(connection) if damaged else ():  # it may be the id that was changed
+        raise Damage(f"the database ({problem})")
 
 
 def check(store: Store) -> Checked:
@@ -265,7 +267,7 @@ def found_by_database(connection: Connection, name: str | None = None) -> list[s
     if connection.dialect.name != "sqlite":
         return []
     looks = ["integrity_check"]
-    if name is not None and not _has_more_than_games(connection, tournament_number(connection, name)):
+    if name is not None and _has_games_alone(connection, tournament_number(connection, name)):
         tables = set(connection.exec_driver_sql("SELECT name FROM sqlite_schema WHERE type = 'table'").scalars())
         looks = ["quick_check", *(f"integrity_check({each})" for each in sorted(tables - _COUNTED))]
     found = (row for look in looks for row in connection.exec_driver_sql(f"PRAGMA {look}"))
@@ -275,9 +277,12 @@ def found_by_database(connection: Connection, name: str | None = None) -> list[s
 _COUNTED: Final = {JUDGMENT_ROWS.name, WANTED_ROWS.name}
 
 
-def _has_more_than_games(connection: Connection, number: int) -> bool:
-    here = "SELECT 1 FROM wanted NOT INDEXED WHERE tournament_id = ? AND task <> ? LIMIT 1"
-    return connection.exec_driver_sql(here, (number, Task.PAIRWISE.value)).first() is not None
+def _has_games_alone(connection: Connection, number: int) -> bool:
+    """By the rows themselves, and as many as an index knows: one that has lost its tournament's number is missed."""
+    rows = "SELECT count(*), sum(task = ?) FROM wanted NOT INDEXED WHERE tournament_id = ?"
+    known = "SELECT count(*) FROM wanted WHERE tournament_id = ?"
+    there, games = connection.exec_driver_sql(rows, (Task.PAIRWISE.value, number)).one()
+    return bool(there == games == connection.exec_driver_sql(known, (number,)).scalar())
 
 
 def _wrong_in_tournament(connection: Connection, number: int, name: str, data: Dataset | None = None) -> Iterator[str]:
