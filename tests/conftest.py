@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import gc
 import os
 import shutil
@@ -17,6 +16,7 @@ from typing import Any, TypeAlias
 
 import pytest
 import typer
+from filelock import FileLock
 from hypothesis import settings
 
 # Of small models and tables a second thread waits busily for the first.
@@ -195,8 +195,7 @@ def played_demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     base = tmp_path_factory.getbasetemp()
     of_all = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     played = of_all / "played-demo"
-    with (of_all / "played-demo.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with FileLock(of_all / "played-demo.lock"):
         if not played.exists():
             # Not in this process: where a browser is open already, no event loop can be started beside Playwright's.
             made = [sys.executable, "-m", "ragleague", "demo", "--out", str(played)]

@@ -261,24 +261,24 @@ def found_by_database(connection: Connection, name: str | None = None) -> list[s
 
     Args:
         connection: to read.
-        name: of the tournament that is read, if it is only one. Where it has games alone, its wants and judgments are
-            all read, and found by no index: to look through these of millions would take longest.
+        name: of the tournament that is read, if it is only one. Where it has games alone, all wants and judgments are
+            read and none is looked up: then their indexes, which take longest, are passed over.
     """
     if connection.dialect.name != "sqlite":
         return []
     looks = ["integrity_check"]
     if name is not None and _has_games_alone(connection, tournament_number(connection, name)):
         tables = set(connection.exec_driver_sql("SELECT name FROM sqlite_schema WHERE type = 'table'").scalars())
-        looks = ["quick_check", *(f"integrity_check({each})" for each in sorted(tables - _COUNTED))]
+        looks = ["quick_check", *(f"integrity_check({each})" for each in sorted(tables - _READ_WHOLE))]
     found = (row for look in looks for row in connection.exec_driver_sql(f"PRAGMA {look}"))
     return [str(row[0]) for row in found if row[0] != "ok"]
 
 
-_COUNTED: Final = {JUDGMENT_ROWS.name, WANTED_ROWS.name}
+_READ_WHOLE: Final = {JUDGMENT_ROWS.name, WANTED_ROWS.name}
 
 
 def _has_games_alone(connection: Connection, number: int) -> bool:
-    """By the rows themselves, and as many as an index knows: one that has lost its tournament's number is missed."""
+    """Whether each of its wants is of a game; no, where its index counts another number of them than the table."""
     rows = "SELECT count(*), sum(task = ?) FROM wanted NOT INDEXED WHERE tournament_id = ?"
     known = "SELECT count(*) FROM wanted WHERE tournament_id = ?"
     there, games = connection.exec_driver_sql(rows, (Task.PAIRWISE.value, number)).one()

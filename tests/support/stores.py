@@ -21,6 +21,6 @@ LABEL = Wanted(Task.RELEVANCE, "strong", "q1", "d1")
 GAME = Wanted(Task.PAIRWISE, "strong", "q1", "x", "y", "ab")
 
 
-def save(store: Store, *results: Judgment | JudgeFailure) -> None:
+def save(store: Store, *results: Judgment | JudgeFailure, task: Task = Task.RELEVANCE) -> None:
     """Keep results of some prompt."""
-    store.save([(Task.RELEVANCE, "reasoner@1", result) for result in results])
+    store.save([(task, "reasoner@1", result) for result in results])

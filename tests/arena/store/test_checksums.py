@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -21,7 +23,7 @@ from tests.arena.store.test_annotations import SAID
 from tests.arena.store.test_replies import FAILURE, REPLY
 from tests.conftest import CLI
 from tests.support.sample_store import write_store
-from tests.support.stores import DATA, JUDGMENT, LABEL, save
+from tests.support.stores import DATA, GAME, JUDGMENT, LABEL, save
 
 AGENTS = ("a", "b", "c")
 FURTHER = replace(LABEL, item="d2")
@@ -59,6 +61,28 @@ def test_what_was_changed_is_refused_and_named(store: Store, named: str) -> None
     with pytest.raises(StoreError, match=f"{named} is not what was written: .*'ragleague store check'"):
         store.verify(name)
     assert check(store).problems
+
+
+def test_a_changed_byte_takes_no_game_away_without_a_word(tmp_path: Path) -> None:
+    """Also where no index of wants and judgments is looked through: an id or a tournament's number that is another."""
+    path, verdict = tmp_path / "s.db", replace(JUDGMENT, judgment_id="0123456789", outcome="A")
+    with closing(Store.create(str(path))) as made:
+        made.begin("t", {"a": 1}, DATA, [GAME, replace(GAME, order="ba")])
+        save(made, verdict, task=Task.PAIRWISE)
+        made.assign("t", [(GAME, verdict.judgment_id)])
+    with closing(Store.open(str(path))) as store:
+        right = repr(store.game_columns("t"))
+    content, ended = path.read_bytes(), Counter[str]()
+    headers = [match.start() for match in re.finditer(b"\x09\x1d", content)]  # of rows that begin with 1, "pairwise"
+    for at in headers + [match.start() for match in re.finditer(verdict.judgment_id.encode(), content)]:
+        path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
+        with closing(Store.open(str(path))) as store:
+            try:
+                assert repr(store.game_columns("t")) == right
+                ended["same"] += 1
+            except StoreError:
+                ended["said"] += 1
+    assert ended["said"] >= 3  # the want's number and id, and the judgment's id, in their tables
 
 
 def test_checksums_hold_through_all_that_is_done_to_wants(store: Store) -> None:

@@ -34,23 +34,8 @@ def write(store: Store, rows: Sequence[Given]) -> None:
     """Judgments that differ in what is given."""
     values = []
     for number, (outcome, reason, calls, seconds, cost) in enumerate(rows):
-        row = (
-            f"{number:032x}",
-            "pairwise",
-            "p",
-            "m",
-            outcome,
-            None,
-            reason,
-            "",
-            "[]",
-            1,
-            None,
-            2,
-            calls,
-            seconds,
-            cost,
-        )
+        said = ("pairwise", "p", "m", outcome, None, reason, "", "[]", 1, None, 2)
+        row = (f"{number:032x}", *said, calls, seconds, cost)
         values.append((*row, checksum(row)))
     with store._write(alone=True) as connection:
         connection.exec_driver_sql("DELETE FROM judgment")
