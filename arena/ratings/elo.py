@@ -10,7 +10,7 @@ integer operations in any language. Powers of two come from a table and a polyno
 the kernel that numba compiles, numpy and any number of threads give the same bits, on any machine.
 
 Elo forgets: every game takes away a share of what two ratings owe to their beginning. Of an order so long that nothing
-of it is left, only the last games are played.
+of it is left, only the last games are drawn, the last one first, and played.
 """
 
 from __future__ import annotations
@@ -202,13 +202,13 @@ def replay(
         return finals
     finals[:] = settings.initial
     rule = float(settings.k), float(settings.scale)
-    skipped = [_forgotten(sample, rule, begin[:1]) if shuffled else 0 for sample in samples]
+    kept = [_remembered(sample, rule, begin[:1]) if shuffled else None for sample in samples]
     workers = threads or _processors()
     limits = np.linspace(0, begin.size, max(1, min(workers // len(samples), begin.size)) + 1).astype(int)
     with ThreadPoolExecutor(workers) as pool:
         work = [
-            pool.submit(_play, sample, rule, begin[low:high], final[low:high], shuffled=shuffled, skipped=first)
-            for sample, final, first in zip(samples, finals, skipped, strict=True)
+            pool.submit(_play, sample, rule, begin[low:high], final[low:high], shuffled=shuffled, kept=number)
+            for sample, final, number in zip(samples, finals, kept, strict=True)
             for low, high in pairwise(limits)
         ]
     for done in work:
@@ -216,35 +216,35 @@ def replay(
     return finals
 
 
-def _forgotten(games: Packed, rule: tuple[float, float], begin: States) -> int:
-    """How many of the first games of an order its last ratings do not depend on; 0 where it is too short to say.
+def _remembered(games: Packed, rule: tuple[float, float], begin: States) -> int | None:
+    """How many of the last games of an order its ratings depend on; ``None`` where it is too short to say.
 
-    Ratings that begin far apart are those that begin alike, to ``_MET``, after half of the games that are kept.
+    Ratings that begin far apart are those that begin alike, to ``_MET``, after half as many.
     """
     apart = np.linspace(-2 * rule[1], 2 * rule[1], games.agents)  # no game changes the sum
-    length, kept = games.codes.size, _FEWEST
-    while 2 * kept < length:
+    kept = _FEWEST
+    while 2 * kept < games.codes.size:
         alike, other = np.zeros((1, games.agents)), apart[np.newaxis].copy()
         for ratings in (alike, other):
-            _play(games, rule, begin, ratings, shuffled=True, skipped=length - kept // 2)
+            _play(games, rule, begin, ratings, shuffled=True, kept=kept // 2)
         if np.abs(alike - other).max() < _MET:
-            return length - kept
+            return kept
         kept *= 2
-    return 0
+    return None
 
 
 def _play(
-    games: Packed, rule: tuple[float, float], begin: States, ratings: Floats, *, shuffled: bool, skipped: int
+    games: Packed, rule: tuple[float, float], begin: States, ratings: Floats, *, shuffled: bool, kept: int | None
 ) -> None:
-    """Move each tournament's ratings, shape (tournaments, agents), by its games but for the first ``skipped``."""
+    """Move each tournament's ratings, shape (tournaments, agents), by the last ``kept`` games of its order, or all."""
     replay, last = compiled_kernels()
-    if not skipped:
+    if kept is None:
         replay(games, rule, begin, ratings, shuffled)
         return
+    codes = games.codes.copy()
     for place in range(begin.size):
         own = slice(place, place + 1)
-        left = games._replace(codes=last(games.codes, begin[place], skipped))
-        replay(left, rule, begin[own] + np.array([skipped], np.uint64) * GAMMA, ratings[own], shuffled)
+        replay(games._replace(codes=last(codes, begin[place], kept)), rule, begin[own], ratings[own], False)
 
 
 def _replay_in_lanes(
@@ -368,29 +368,27 @@ def _replay_with_numba(games: Packed, rule: tuple[float, float], begin: States, 
     return fetched
 
 
-def _last_with_numba(codes: Codes, start: np.uint64, skipped: int) -> Codes:
-    """The games that a shuffle has left after ``skipped`` draws, each where it then is.
+def _last_with_numba(codes: Codes, start: np.uint64, kept: int) -> Codes:
+    """The last ``kept`` games of a random order, whose draws begin with the last one. ``codes`` are left as they were.
 
-    The draws are followed backwards: most of them move none of these games.
+    The draws are those of a shuffle that stops after as many: an order costs what is played of it.
     """
     length = codes.size
-    came_from = np.arange(skipped, length)
-    sought, place_of = np.zeros(length, np.bool_), np.empty(length, np.uint32)
-    sought[skipped:] = True
-    place_of[skipped:] = np.arange(length - skipped)
-    state = start + np.uint64(skipped) * GAMMA
-    for step in range(skipped - 1, -1, -1):
+    drawn, last = np.empty(kept, np.uintp), np.empty_like(codes[:kept])
+    state = start
+    for step in range(kept):
+        state += GAMMA
         mixed = (state ^ (state >> np.uint64(30))) * MIX[0]
         mixed = (mixed ^ (mixed >> np.uint64(27))) * MIX[1]
         mixed ^= mixed >> np.uint64(31)
-        state -= GAMMA
         chosen = np.uintp(step + int(np.float64(mixed >> np.uint64(11)) * 2.0**-53 * np.float64(length - step)))
-        if sought[chosen]:
-            sought[chosen] = False
-            sought[step] = True
-            place_of[step] = place_of[chosen]
-            came_from[place_of[step]] = step
-    return codes[came_from]
+        drawn[step] = chosen
+        last[kept - 1 - step] = codes[chosen]
+        codes[chosen], codes[step] = codes[step], codes[chosen]
+    for step in range(kept - 1, -1, -1):
+        chosen = drawn[step]
+        codes[chosen], codes[step] = codes[step], codes[chosen]
+    return last
 
 
 def _processors() -> int:

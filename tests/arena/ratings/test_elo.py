@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena.ratings import elo as elo_module
-from arena.ratings.elo import EloSettings, elo, pack, replay, resampled_elo, starts
+from arena.ratings.elo import EloSettings, compiled_kernels, elo, pack, replay, resampled_elo, starts
 from arena.ratings.games import Games
 from tests.support.elo import elo_online, expected_score
 
@@ -96,14 +96,37 @@ def test_what_elo_has_forgotten_is_not_played(
     b = (a + rng.integers(1, 3, a.size)) % 3
     score = (rng.random(a.size) < 1 / (1 + 10 ** ((b - a) / 4))).astype(float)
     games = games_of([*a, *[3] * rare], [*b, *[0] * rare], [*score, *[1.0] * rare], 4 if rare else 3)
+    how, begin = EloSettings(k=k, tournaments=4), starts(0, 4)
+    packed = pack(games.a, games.b, games.score, len(games.agents))
     monkeypatch.setattr(elo_module, "_WORTH_COMPILING", 0)
-    whole = elo(games, EloSettings(k=k, tournaments=4))
+    all_played = replay([packed], how, begin)[0]
     monkeypatch.setattr(elo_module, "_FEWEST", 1 << 10)
     with patch.object(elo_module, "_play", wraps=elo_module._play) as play:
-        last = elo(games, EloSettings(k=k, tournaments=4), threads=1)
-    assert (play.call_args.kwargs["skipped"] > 30_000) == forgets
-    np.testing.assert_allclose(last.ratings, whole.ratings, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(last.order_sd, whole.order_sd, rtol=0, atol=1e-9)
+        finals = replay([packed], how, begin, threads=1)[0]
+    kept = play.call_args.kwargs["kept"]
+    assert kept is None or kept < 10_000
+    assert (kept is not None) == forgets
+    if forgets:
+        _, last = compiled_kernels()
+        before = packed.codes.copy()
+        orders = [last(packed.codes, start, packed.codes.size) for start in begin]
+        assert packed.codes.tobytes() == before.tobytes()
+        assert all(sorted(order) == sorted(before) for order in orders)
+        assert len({order.tobytes() for order in orders}) == 4
+        whole = [replay([packed._replace(codes=order)], how, begin[:1], shuffled=False)[0, 0] for order in orders]
+        np.testing.assert_allclose(finals, whole, rtol=0, atol=1e-9)
+    else:
+        assert finals.tobytes() == all_played.tobytes()
+
+
+def test_the_last_games_of_an_order_are_any_as_likely() -> None:
+    _, last = compiled_kernels()
+    codes = np.arange(4, dtype=np.uint16)
+    pairs = [tuple(last(codes, start, 2)) for start in starts(3, 6000)]
+    seen = [pairs.count(pair) for pair in set(pairs)]
+    assert len(seen) == 12
+    assert min(seen) > 500 - 5 * 22
+    assert max(seen) < 500 + 5 * 22
 
 
 def test_resampled_games_are_rated_as_if_each_sample_stood_alone(monkeypatch: pytest.MonkeyPatch) -> None:
