@@ -19,7 +19,6 @@ from arena.present.numbers import clipped
 from judges.errors import DataError, InputError
 from judges.sections import nearest, shortened
 from judges.types import Answer, Document, Query, Retrieved
-from retrieval_eval.citations import references
 from retrieval_eval.data.collections import fetch_documents, topic_rows
 from retrieval_eval.data.conversations import (
     earlier_turns,
@@ -589,6 +588,8 @@ def with_references(data: Dataset, corpora: Sequence[Path], *, taken: bool) -> D
     Raises:
         DataError: nothing does, and no answer either.
     """
+    from retrieval_eval.citations import references
+
     wanted = {doc_id for answer in data.answers.values() for doc_id in references(answer)} - data.documents.keys()
     found = fetch_documents(corpora, wanted) if wanted else {}
     if not (taken or found):

@@ -10,9 +10,8 @@ from pathlib import Path
 from arena.config.whole import Config
 from arena.data.dataset import Dataset
 from arena.run.executors import runs_on_workers
-from arena.run.tournament import load_data
+from arena.run.tournament import declared_agents, load_data
 from arena.stages import STAGES
-from arena.stages.answers.agents import open_agents
 from arena.stages.queries.config import of_tournament
 from arena.stages.tournament import TournamentStages
 from arena.store import Store, missing, sqlite_path
@@ -110,7 +109,7 @@ def _check_judge(config: Config, name: str) -> None:
 
 def _check_data(config: Config, found: Preflight) -> None:
     try:
-        declared = open_agents(config).declared if config.agents else []
+        declared = declared_agents(config)
         if found.data is None or config.agents:
             found.data = load_data(config, declared, found.data)
         found.stages = TournamentStages(config, found.data, assume=True)

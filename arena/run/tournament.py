@@ -8,11 +8,10 @@ import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from arena.config.stored import StoredSettings
 from arena.config.whole import Config
-from arena.data.corpus import tables_of
 from arena.data.dataset import Dataset
 from arena.data.files import load_files, with_qrels, with_references, with_runs
 from arena.data.notes import notes_of
@@ -24,8 +23,6 @@ from arena.run.interrupts import run_to_end, stopping_on_signals
 from arena.run.ledger import Progress, RunSummary, judge_summary, stopped_lines
 from arena.run.queue import Lookup
 from arena.run.recorder import Recorder, recorded, subject_of
-from arena.stages.answers.agents import Declared, open_agents
-from arena.stages.answers.replies import with_replies
 from arena.stages.nuggets.lists import depth_of
 from arena.stages.tournament import TournamentStages
 from arena.store import Store
@@ -33,6 +30,11 @@ from judges.judge import Stop
 from judges.spec import JudgeSpec
 from judges.types import CallTrace, Task
 from retrieval_eval.agents.spec import uses_corpus
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from arena.stages.answers.agents import Declared
 
 
 def load_data(config: Config, agents: Sequence[Declared] | None = None, files: Dataset | None = None) -> Dataset:
@@ -46,12 +48,19 @@ def load_data(config: Config, agents: Sequence[Declared] | None = None, files: D
     section = config.data
     data = load_files(config) if files is None else files
     if config.agents:
-        data = with_replies(data, _declared(config) if agents is None else agents, config.store)
+        from arena.stages.answers.replies import with_replies
+
+        data = with_replies(data, declared_agents(config) if agents is None else agents, config.store)
+    tables: list[Path] = []
+    if section.corpus:
+        from arena.data.corpus import tables_of
+
+        tables = tables_of(section.corpus)
     if section.runs:
-        data = with_runs(data, section.runs, tables_of(section.corpus), _run_depth(config))
+        data = with_runs(data, section.runs, tables, _run_depth(config))
     if section.corpus:
         taken = bool(section.runs) or uses_corpus(config.agents.values())
-        data = with_references(data, tables_of(section.corpus), taken=taken)
+        data = with_references(data, tables, taken=taken)
     return with_qrels(data, section.qrels) if section.qrels else data
 
 
@@ -67,8 +76,13 @@ def _run_depth(config: Config) -> int | None:
     return max(depths)
 
 
-def _declared(config: Config) -> list[Declared]:
-    return open_agents(config).declared if config.agents else []
+def declared_agents(config: Config) -> list[Declared]:
+    """The agents that a configuration asks itself, opened; none where it names none."""
+    if not config.agents:
+        return []
+    from arena.stages.answers.agents import open_agents
+
+    return open_agents(config).declared
 
 
 @contextmanager
@@ -118,7 +132,7 @@ def run(
         InputError: data, prompts or judges cannot be used. Nothing was sent then.
         StoreError: the store cannot be written.
     """
-    agents = _declared(config) if agents is None else agents
+    agents = declared_agents(config) if agents is None else agents
     data = load_data(config, agents) if data is None else data
     stages = TournamentStages(config, data)
     stages.check()

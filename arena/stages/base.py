@@ -154,14 +154,18 @@ class TournamentStage(Stage):
         self.config, self.data, self.labels = config, data, labels
 
     def check(self) -> None:
-        """Render one prompt, so that a template that fails does so before anything is sent.
+        """Render one prompt of a user's file, so that a template that fails does so before anything is sent.
 
         Raises:
             InputError: the stage cannot do what the configuration asks for.
         """
-        wants = (want for query_id in self.data.queries for want in self.first(query_id).ready)
-        for want in islice(wants, 1):
-            self.prompt(want)
+        self._try_prompt(want for query_id in self.data.queries for want in self.first(query_id).ready)
+
+    def _try_prompt(self, wants: Iterable[Wanted]) -> None:
+        """Render the first want's prompt where one is a user's: those of the package are held by tests."""
+        if not all(template.is_packaged for template in self.templates.values()):
+            for want in islice(wants, 1):
+                self.prompt(want)
 
     def settings(self) -> dict[str, Any]:
         """What the store keeps of the section: all that decides results; no path and no secret text."""

@@ -86,9 +86,7 @@ class PairwiseStage(TournamentStage):
         """Besides the prompt: can labels reach the threshold, and can the games be rated as ``ratings`` asks for."""
         self.labels.check_threshold("pairwise", self._section.documents)
         check_ratings(self.config, self.data, self._planned())
-        for want in self._planned():
-            self.prompt(want)
-            break
+        self._try_prompt(self._planned())
 
     def _planned(self) -> Iterator[Wanted]:
         return self._wants(game for games in self._games.values() for game in games)

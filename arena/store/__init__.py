@@ -26,6 +26,7 @@ from arena.store.bulk import Columns, chunks
 from arena.store.engine import (
     DAMAGED,
     judged_for,
+    lacks_file,
     missing,
     open_engine,
     outlasting,
@@ -115,7 +116,7 @@ class Store:
     def _created(cls, location: str, *, to_fill: bool) -> Store:
         from arena.store.migrations import bring_up_to_date
 
-        if not missing(location):
+        if not lacks_file(location):
             cls._opened(location, to_write=True).close()  # another program's database is left as it is
         store = cls(open_engine(location, to_make=True, write_ahead=not to_fill), shown(location))
         try:
@@ -137,8 +138,8 @@ class Store:
         """
 
         def opened(_again: bool) -> Store:
-            if missing(location):
-                raise InputError(f"{shown(location)}: no store there; 'ragleague run' makes one")
+            if lacks_file(location):
+                raise _none_there(location)
             return cls._opened(location)
 
         return outlasting(shown(location), opened)
@@ -485,8 +486,10 @@ class Store:
         """Whether this version can read the store; one that is written to may be empty or older."""
         with self._read() as connection:
             there = inspect(connection).get_table_names()
-            if to_write and not there:
-                return
+            if not there:
+                if to_write:
+                    return
+                raise _none_there(self.location)
             found = connection.execute(select(STATE_ROWS.c.schema_version)).scalar()
         older = isinstance(found, int) and 0 < found < SCHEMA_VERSION
         if found == _LAST_READ and not to_write:
@@ -531,6 +534,10 @@ class Store:
             f"{self.location}: {damage} is not what was written: the file is damaged; 'ragleague store check' lists "
             "all damage; restore a copy, or take the damaged parts out with its --discard"
         )
+
+
+def _none_there(location: str) -> InputError:
+    return InputError(f"{shown(location)}: no store there; 'ragleague run' makes one")
 
 
 def _changed(connection: Connection) -> None:

@@ -40,6 +40,12 @@ def sqlite_path(location: str) -> Path | None:
     return None if "://" in location else Path(location)
 
 
+def lacks_file(location: str) -> bool:
+    """Whether the location is a path where no file is."""
+    path = sqlite_path(location)
+    return path is not None and not path.is_file()
+
+
 def missing(location: str) -> bool:
     """Whether there is nothing yet: no file, or a database without tables. A run would make a store of it.
 
@@ -47,8 +53,7 @@ def missing(location: str) -> bool:
         InputError: the location is none of a store.
         StoreError: the database does not answer.
     """
-    path = sqlite_path(location)
-    if path is not None and not path.is_file():
+    if lacks_file(location):
         return True
     engine = open_engine(location)
     try:

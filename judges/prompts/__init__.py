@@ -255,6 +255,11 @@ class PromptTemplate(Section):
         return self
 
     @property
+    def is_packaged(self) -> bool:
+        """Whether it comes with the package, where tests hold it, and not from a user's file."""
+        return not self._source
+
+    @property
     def digest(self) -> str:
         """Tells apart files of one name and version whose words differ.
 

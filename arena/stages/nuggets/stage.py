@@ -198,7 +198,9 @@ class NuggetStage(TournamentStage):
         return nugget_settings(self._section, self.prompt_names())
 
     def check(self) -> None:
-        """Render a prompt of each task."""
+        """Render a prompt of each task where one is a user's."""
+        if all(template.is_packaged for template in self.templates.values()):
+            return
         query = next(iter(self.data.queries.values()))
         answer = next(iter(self.data.answers.values()), Answer(query.query_id, "", ""))
         documents = list(self.data.documents.values())[:1]
