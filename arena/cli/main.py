@@ -5,6 +5,7 @@ Standard output and standard error may be full, closed, or have no reader any mo
 
 from __future__ import annotations
 
+import atexit
 import errno
 import gc
 import os
@@ -26,6 +27,7 @@ def main() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Imports make many objects that stay: looking through them for garbage took a sixth of a short command's time.
     gc.set_threshold(200_000, 50, 50)
+    atexit.register(gc.freeze)  # nor need they be looked through once more at the end
     guard_streams()
     if os.getpid() == 1:  # of a container: the system ends process 1 only at signals that it handles
         for number in (signal.SIGTERM, signal.SIGHUP):
