@@ -8,10 +8,11 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import numpy as np
-from sqlalchemy import Connection, String, case, cast, delete, func, select, update
+from sqlalchemy import Connection, String, cast, delete, func, select, update
 
 from arena.data.dataset import Dataset
 from arena.store.bulk import CHUNK, Columns, among, chunks, delete_rows, insert_rows
@@ -35,11 +36,13 @@ from arena.store.rows import (
     tournament_number,
     wanted_of,
 )
-from arena.store.scan import ADDED, Idents, Picked, damaged_rows, fingerprints, places, scan, with_checksum
+from arena.store.scan import ADDED, Block, Idents, damaged_rows, fingerprints, or_none, places, scan, with_checksum
 from judges.types import Task
 from retrieval_eval.data.columns import Texts
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from arena.store import Store
 
 Covered: TypeAlias = Literal["settings", "dataset", "annotation", "agent_reply"]
@@ -99,25 +102,37 @@ def verify(connection: Connection, name: str, data: Dataset | None = None, *, re
     number = tournament_number(connection, name)
     for problem in _wrong_in_tournament(connection, number, name, data):
         raise Damage(problem)
-    judged, here = JUDGMENT_ROWS.c, WANTED_ROWS.c
-    said = [judged.outcome, judged.cause, *([judged.reason] if reasons else [])]
-    of_games = {column.name: case((judged.task == Task.PAIRWISE, column)) for column in said}
     damaged: list[Sequence[Any]] = []
-    judgments, known = scan(connection, JUDGMENT_ROWS, Picked(of_games, {}, judged.judgment_id), damaged)
+    said = ["outcome", "cause", *(["reason"] if reasons else [])]
+    judgments, known = scan(connection, JUDGMENT_ROWS, partial(_as_said, said), (), damaged)
     _require_unwanted(connection, number, [str(row[0]) for row in damaged])
-    turned, damaged = here.order == "ba", []
-    named = {
-        "judge": here.judge,
-        "query": here.query_id,
-        "first": case((turned, here.other), else_=here.item),
-        "second": case((turned, here.item), else_=here.other),
-    }
-    texts = {key: case((here.task == Task.PAIRWISE, column)) for key, column in named.items()}
-    picked = Picked(texts, {"sample": here.sample, "position": here.position}, here.judgment_id)
-    wants, sought = scan(connection, WANTED_ROWS, picked, damaged, here.tournament_id == number)
+    here, damaged = WANTED_ROWS.c.tournament_id == number, []
+    wants, sought = scan(connection, WANTED_ROWS, _as_shown, ("sample", "position"), damaged, here)
     for problem in _wanting_otherwise(name, damaged):
         raise Damage(problem)
     return _joined(wants, sought, judgments, known)
+
+
+def _as_said(names: Sequence[str], block: Block) -> Mapping[str, pa.Array]:
+    """What judges said of games."""
+    return _of_games(block, {name: or_none(block(name)) if name != "reason" else block(name) for name in names})
+
+
+def _as_shown(block: Block) -> Mapping[str, pa.Array]:
+    """Who was to judge which games."""
+    from pyarrow import compute
+
+    turned, item, other = compute.equal(block("order"), b"ba"), block("item"), block("other")
+    shown = {"first": compute.if_else(turned, other, item), "second": compute.if_else(turned, item, other)}
+    return _of_games(block, {"judge": block("judge"), "query": block("query_id"), **shown})
+
+
+def _of_games(block: Block, columns: Mapping[str, pa.Array]) -> Mapping[str, pa.Array]:
+    """The same, and null where a row is of no game."""
+    from pyarrow import compute
+
+    games = compute.equal(block("task"), Task.PAIRWISE.encode())
+    return {name: compute.if_else(games, column, None) for name, column in columns.items()}
 
 
 def _joined(wants: Columns, sought: Idents, judgments: Columns, known: Idents) -> Columns:
@@ -125,13 +140,15 @@ def _joined(wants: Columns, sought: Idents, judgments: Columns, known: Idents) -
 
     Not by the database: it would look for each judgment by itself, which takes longer than to read all.
     """
+    import pyarrow as pa
+
     at = places(sought, known)
     said = {  # -1 takes the last row, which stands for none
         key: Texts([*own.names, None], np.append(own.codes, np.int32(len(own.names)))[at])
         for key, own in judgments.texts.items()
     }
     failed = np.array([outcome is None for outcome in said["outcome"].names], np.bool_)[said["outcome"].codes]
-    identical = (sought == fingerprints([IDENTICAL])) & ~failed
+    identical = (sought == fingerprints(pa.array([IDENTICAL.encode()], pa.binary()))) & ~failed
     rows = Columns({**wants.texts, **said}, {**wants.numbers, "identical": identical.astype(np.int32)})
     if None not in rows.texts["judge"].names:
         return rows

@@ -1,41 +1,47 @@
 """All rows of a table that keeps a checksum of each, as columns, seen to be what was written.
 
-A file of SQLite puts the values of many rows together itself, in a few long texts: that makes no object for a row and
-needs no lock of Python's. Only where such a block is not surely what was written are its rows read one by one.
+A file of SQLite puts the values of many rows together itself, in a long text for each column, and Arrow takes these
+apart: that makes no object for a value and needs no lock of Python's. Only where such a block is not surely what was
+written are its rows read one by one.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
-from typing import Any, Final, NamedTuple, TypeVar
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import ColumnElement, Connection, Float, Select, Table, case, func, literal, literal_column, select
+from sqlalchemy import ColumnElement, Connection, Float, Select, Table, case, func, literal_column, select
 from sqlalchemy.exc import DBAPIError
 
 from arena.store.bulk import Columns, stream
 from arena.store.rows import JUDGMENT_ROWS, WANTED_ROWS, checksum
 from retrieval_eval.data.columns import Texts
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 _BLOCK: Final = 4_000
 """Rows that are in memory at once where they are read one by one, and of the first block that is not."""
-_LONG: Final = 4_000_000
+_LONG: Final = 8_000_000
 """Characters of a block: two threads that take turns should not do so too often, nor hold too much."""
-_MOST: Final = 50_000
+_MOST: Final = 10_000
 """Rows of a block."""
-_NEXT, _NULL = "\x1e", "\x1d"
-"""Between the rows of a long text, and in place of null. Where a text holds the first, rows are read one by one."""
-_BETWEEN = "\x1f"
+_NEXT: Final = "\x1e"
+"""Between the rows of a long text. Where a text holds it, rows are read one by one."""
+_BETWEEN: Final = b"\x1f"
 """Between the values of a row, as ``checksum`` has it."""
+NONE: Final = "None"
+"""In place of null, as ``checksum`` has it."""
 
 Item = TypeVar("Item")
-Ints = NDArray[np.int32]
-Idents = NDArray[np.void]
-Block = Sequence[Sequence[Any]]
+Idents: TypeAlias = NDArray[np.void]
+Block: TypeAlias = "Callable[[str], pa.Array]"
+"""Rows, by the names of their columns: each value as the bytes of its text."""
 
 _IDENT: Final = np.dtype([("first", np.uint64), ("second", np.uint64)])
 _FACTORS: Final = np.array([0x9E3779B97F4A7C15, 0xD1B54A32D192ED03], np.uint64)
@@ -49,18 +55,10 @@ ADDED: Final[Mapping[str, Any]] = {JUDGMENT_ROWS.name: 0, WANTED_ROWS.name: WANT
 """What is added to the checksum of these as it is stored."""
 
 
-class Picked(NamedTuple):
-    """What is read of each row: texts of which there are few, whole numbers, and the id of a judgment."""
-
-    texts: Mapping[str, ColumnElement[Any]]
-    numbers: Mapping[str, ColumnElement[Any]]
-    ident: ColumnElement[Any]
-
-
-class _Numbering(dict[Any, int]):
+class _Numbering(dict[bytes | None, int]):
     """A number for each value, in the order in which they come."""
 
-    def __missing__(self, value: Any) -> int:
+    def __missing__(self, value: bytes | None) -> int:
         self[value] = len(self)
         return self[value]
 
@@ -85,41 +83,54 @@ class _Column:
 
 
 def scan(
-    connection: Connection, kind: Table, picked: Picked, damaged: list[Sequence[Any]], *where: ColumnElement[bool]
+    connection: Connection,
+    kind: Table,
+    texts: Callable[[Block], Mapping[str, pa.Array]],
+    numbers: Sequence[str],
+    damaged: list[Sequence[Any]],
+    *where: ColumnElement[bool],
 ) -> tuple[Columns, Idents]:
     """Read all rows of a table.
 
     Args:
         connection: to read.
         kind: judgments or wants.
-        picked: what is wanted of each row.
+        texts: of a block, what is wanted of each row; only few may differ.
+        numbers: columns of whole numbers that are wanted besides.
         damaged: gets the rows that are not what was written, as ``with_checksum`` has them.
         where: which rows, all if absent.
 
     Returns:
-        What was picked, a row each, in no order; and the ids, as ``fingerprints`` of them.
+        What is wanted, a row each, in no order; and the ids of the judgments, as ``fingerprints`` of them.
     """
-    numbered = {name: _Numbering() for name in picked.texts}
-    parts = {name: _Column(np.dtype(np.int32)) for name in (*picked.texts, *picked.numbers)}
+    numbered: dict[str, _Numbering] = {}
+    parts: dict[str, _Column] = {}
     idents = _Column(_IDENT)
-    texts = [func.coalesce(column, _NULL) for column in (picked.ident, *picked.texts.values())]
-    wanted = [*texts, *picked.numbers.values()]
-    for named, *columns in _blocks(connection, kind, wanted, damaged, where):
-        idents.add(fingerprints(named))
-        for (name, part), values in zip(parts.items(), columns, strict=True):
-            number = numbered[name].__getitem__ if name in numbered else int
-            part.add(np.fromiter(map(number, values), np.int32, len(values)))
-    coded = {
-        name: Texts([None if text == _NULL else text for text in numbering], parts[name].whole())
-        for name, numbering in numbered.items()
-    }
-    return Columns(coded, {name: parts[name].whole() for name in picked.numbers}), idents.whole()
+    for block in chain([_block_of({})], _blocks(connection, kind, damaged, where)):
+        idents.add(fingerprints(block("judgment_id")))
+        for name, column in texts(block).items():
+            coded, numbering = column.dictionary_encode("encode"), numbered.setdefault(name, _Numbering())
+            codes = np.array([numbering[value] for value in coded.dictionary.to_pylist()], np.int32)
+            parts.setdefault(name, _Column(codes.dtype)).add(codes[coded.indices])
+        for name in numbers:
+            parts.setdefault(name, _Column(np.dtype(np.int32))).add(_whole_numbers(block(name)))
+    return Columns(
+        {name: Texts([*map(_decoded, own)], parts[name].whole()) for name, own in numbered.items()},
+        {name: parts[name].whole() for name in numbers},
+    ), idents.whole()
+
+
+def or_none(column: pa.Array) -> pa.Array:
+    """A column that may be null, with null where it is."""
+    from pyarrow import compute
+
+    return compute.if_else(compute.equal(column, NONE.encode()), None, column)
 
 
 def damaged_rows(connection: Connection, kind: Table, *where: ColumnElement[bool]) -> list[Sequence[Any]]:
     """The rows that are not what was written, as ``with_checksum`` has them."""
     damaged: list[Sequence[Any]] = []
-    for _ in _blocks(connection, kind, [], damaged, where):
+    for _ in _blocks(connection, kind, damaged, where):
         pass
     return damaged
 
@@ -135,21 +146,16 @@ def _summed(kind: Table) -> ColumnElement[int]:
 
 
 def _blocks(
-    connection: Connection,
-    kind: Table,
-    picked: Sequence[ColumnElement[Any]],
-    damaged: list[Sequence[Any]],
-    where: Sequence[ColumnElement[bool]],
+    connection: Connection, kind: Table, damaged: list[Sequence[Any]], where: Sequence[ColumnElement[bool]]
 ) -> Iterator[Block]:
-    """What is picked of the rows, a sequence for each column; whole numbers may come as texts."""
-    one_by_one = with_checksum(kind).add_columns(*picked).where(*where)
+    one_by_one = with_checksum(kind).add_columns(*_added(kind)).where(*where)
     if connection.dialect.name != "sqlite":
         for rows in stream(connection, one_by_one, _BLOCK):
             yield _looked_through(kind, rows, damaged)
         return
     unsure = []
-    for packed, limits in _ahead(_packed(connection, kind, picked, where)):
-        block = _sound(packed)
+    for packed, limits in _ahead(_packed(connection, kind, where)):
+        block = _sound(kind, packed)
         if block is None:
             unsure.append(limits)
         else:
@@ -160,10 +166,30 @@ def _blocks(
             yield _looked_through(kind, found, damaged)
 
 
+def _added(kind: Table) -> list[Any]:
+    """The columns that are read besides those that a checksum covers."""
+    return [each for each in (ADDED[kind.name],) if isinstance(each, ColumnElement)]
+
+
+def _names(kind: Table) -> list[str]:
+    """Of what is read: the covered columns, the checksum of these, and what was added to it."""
+    return [*(column.name for column in COVERED[kind.name]), "summed", *(column.name for column in _added(kind))]
+
+
 def _looked_through(kind: Table, rows: Sequence[Any], damaged: list[Sequence[Any]]) -> Block:
     size = len(COVERED[kind.name])
     damaged += [row for row in rows if row[size] is not None and row[size] != checksum(tuple(row[:size]))]
-    return list(zip(*rows, strict=True))[size + 1 :]
+    return _block_of(dict(zip(_names(kind), zip(*rows, strict=True), strict=True)))
+
+
+def _block_of(columns: Mapping[str, Sequence[Any]]) -> Block:
+    """Rows that were read one by one."""
+    import pyarrow as pa
+
+    def column(name: str) -> pa.Array:
+        return pa.array([str(value).encode("utf-8", "surrogatepass") for value in columns.get(name, ())], pa.binary())
+
+    return column
 
 
 def _ahead(items: Iterator[Item]) -> Iterator[Item]:
@@ -176,20 +202,14 @@ def _ahead(items: Iterator[Item]) -> Iterator[Item]:
 
 
 def _packed(
-    connection: Connection, kind: Table, picked: Sequence[ColumnElement[Any]], where: Sequence[ColumnElement[bool]]
+    connection: Connection, kind: Table, where: Sequence[ColumnElement[bool]]
 ) -> Iterator[tuple[Sequence[Any], tuple[int, int]]]:
-    """By block the long texts, and the limits of its rowids; nothing where the database cannot put as much together.
+    """By block a long text for each of ``_names``, and the limits of its rowids.
 
-    The long texts: covered values, but for those with a fraction, these, the checksums, and each column that is picked.
+    There is no text where the database cannot put as much together.
     """
     rowid: ColumnElement[int] = literal_column(f"{kind.name}.rowid")
-    whole = [column for column in COVERED[kind.name] if not isinstance(column.type, Float)]
-    fractions = COVERED[kind.name][len(whole) :]
-    told = (func.coalesce(column, "None") if column.nullable else column for column in whole)
-    values = func.format(_BETWEEN.join(["%s"] * len(whole)), *told)
-    digits = [case((column.is_(None), "None"), else_=func.format("%!.17g", column)) for column in fractions]
-    behind = func.format(_BETWEEN.join(["%s"] * len(digits)), *digits) if digits else literal("")
-    long = [values, behind, _summed(kind), *picked]
+    long = [*map(_told, COVERED[kind.name]), _summed(kind), *_added(kind)]
     chosen = select(*(func.group_concat(column, _NEXT) for column in long)).where(*where)
     of_block = _written(connection, chosen.where(rowid > literal_column("?"), rowid <= literal_column("?")))
     of_block = of_block.replace(f"FROM {kind.name}", f"FROM {kind.name} NOT INDEXED", 1)  # the rowids tell more
@@ -205,38 +225,85 @@ def _packed(
             packed = ()
         yield packed, (after, last)
         after = last
-        if packed and packed[0]:
-            size = min(_MOST, max(1, size * _LONG // len(packed[0])))
+        if length := sum(len(text or "") for text in packed):
+            size = min(_MOST, max(1, size * _LONG // length))
+
+
+def _told(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    """A value as ``group_concat`` takes it: it leaves out null, and writes too few digits."""
+    if isinstance(column.type, Float):
+        return case((column.is_(None), NONE), else_=func.format("%!.17g", column))
+    return func.coalesce(column, NONE)
 
 
 def _written(connection: Connection, chosen: Select[Any]) -> str:
     return str(chosen.compile(dialect=connection.dialect, compile_kwargs={"literal_binds": True}))
 
 
-def _sound(packed: Sequence[Any]) -> Block | None:
-    """What is picked of a block; ``None`` if its rows are not surely what was written."""
-    if None in packed or not packed:
+def _sound(kind: Table, packed: Sequence[Any]) -> Block | None:
+    """The rows of a block; ``None`` if they are not surely what was written."""
+    if not packed or None in packed:
         return None
-    rows = packed[0].encode("utf-8", "surrogatepass").split(_NEXT.encode())
-    behind, stored, *picked = (text.split(_NEXT) for text in packed[1:])
-    if any(len(column) != len(rows) for column in (behind, stored, *picked)):
+    from pyarrow import compute
+
+    columns = dict(zip(_names(kind), map(_split, packed), strict=True))
+    size = len(columns["summed"])
+    if any(len(column) != size for column in columns.values()):
         return None
-    made = map(zlib.crc32, map(_fractions, behind), map(zlib.crc32, rows))
-    return picked if list(made) == list(map(int, stored)) else None
+    covered = COVERED[kind.name]
+    try:
+        stored = _whole_numbers(columns["summed"])
+        values = [
+            _as_python_has(columns[each.name]) if isinstance(each.type, Float) else columns[each.name]
+            for each in covered
+        ]
+    except ValueError:  # no number
+        return None
+    rows = compute.binary_join_element_wise(*values, _BETWEEN)
+    ended = compute.binary_join_element_wise(rows, b"", _NEXT.encode())
+    made = map(zlib.crc32, ended.buffers()[2].to_pybytes().split(_NEXT.encode())[:-1])
+    return columns.__getitem__ if np.array_equal(np.fromiter(made, np.int64), stored) else None
 
 
-@lru_cache(maxsize=1024)
-def _fractions(written: str) -> bytes:
-    """Numbers that the database has written with all their digits, as ``checksum`` has them behind other values."""
-    numbers = [number if number == "None" else repr(float(number)) for number in written.split(_BETWEEN) if number]
-    return "".join(f"{_BETWEEN}{number}" for number in numbers).encode()
+def _split(text: str) -> pa.Array:
+    """The values of a long text."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    data = text.encode("utf-8", "surrogatepass")
+    limits = np.array([0, len(data)], np.int32)
+    one = pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(limits), pa.py_buffer(data)])
+    return compute.split_pattern(one, _NEXT.encode()).flatten()
 
 
-def fingerprints(idents: Sequence[str]) -> Idents:
+def _whole_numbers(column: pa.Array) -> NDArray[np.int64]:
+    found: NDArray[np.int64] = column.cast("string").cast("int64").to_numpy()
+    return found
+
+
+def _as_python_has(column: pa.Array) -> pa.Array:
+    """Numbers that the database has written with all their digits, as ``checksum`` has them."""
+    import pyarrow as pa
+
+    coded = column.dictionary_encode()
+    none = NONE.encode()
+    texts = [each if each == none else repr(float(each)).encode() for each in coded.dictionary.to_pylist()]
+    return pa.array(texts, pa.binary()).take(coded.indices)
+
+
+def _decoded(text: bytes | None) -> str | None:
+    return None if text is None else text.decode("utf-8", "surrogatepass")
+
+
+def fingerprints(idents: pa.Array) -> Idents:
     """128 bits of each id, as many as a digest of its own has."""
-    joined, width = "".join(idents).encode(), len(idents[0])
-    alike = len(joined) == width * len(idents) and set(map(len, idents)) == {width}
-    texts = np.frombuffer(joined, f"S{width}") if alike else np.array(list(map(str.encode, idents)))
+    _, limits, data = idents.buffers()
+    ends = np.frombuffer(limits, np.int32)[idents.offset : idents.offset + len(idents) + 1]
+    width = ends[1] - ends[0] if len(idents) else 0
+    if width and (np.diff(ends) == width).all():
+        texts = np.frombuffer(data, f"S{width}", len(idents), ends[0])
+    else:
+        texts = np.array(idents.to_pylist(), np.bytes_)
     size = -(-texts.itemsize // 8)
     found = np.zeros(texts.size, _IDENT)
     for word in texts.astype(f"S{8 * size}").view(np.uint64).reshape(-1, size).T:
