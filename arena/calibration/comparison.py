@@ -207,6 +207,7 @@ def judge_against_people(
     mirrored = settings.mirrored(against.level)
     people_values: Values = against.consensus.values
     both = paired(people_values, values)
+    differing = paired(against.consensus.numbers, values)
     given = [one.value for one in against.opinions]
     low, high = min(given, default=0.0), max(given, default=0.0)
     beyond = Counter(judged for *_, judged in both if not (verdicts or low <= judged <= high))
@@ -215,7 +216,7 @@ def judge_against_people(
     consensual = values
     if settings.against == "votes":
         people_values, values = each_vote(values, against.opinions)
-        both = paired(people_values, values)
+        both = differing = paired(people_values, values)
     x, y = [human for _, _, human, _ in both], [judged for *_, judged in both]
     units = [query_id for query_id, *_ in both]
     reference, other = whole_numbers(people_values), whole_numbers(values)
@@ -233,7 +234,7 @@ def judge_against_people(
         votes_decided=agreement_between(decided(said), decided(against.opinions)) if verdicts else None,
         labels=labels,
         correlations=correlations(x, y, units, mirrored=mirrored),
-        differences=None if verdicts else bland_altman(x, y, units),
+        differences=None if verdicts else bland_altman([human for _, _, human, _ in differing], y, units),
         alternative=_alternative(consensual, against, settings),
         outside=tuple(sorted(beyond.items())),
         people_range=(low, high) if given else None,
@@ -406,11 +407,11 @@ def compare(
             disagreements=tuple(_of_query(one, clusters) for one in disagreements(own, against, most)),
             estimates=None
             if label_next is None
-            else _next_by_query(estimates(level, own, against.consensus.values, label_next, settings.seed), clusters),
+            else _next_by_query(estimates(level, own, against.consensus.numbers, label_next, settings.seed), clusters),
             boards=leaderboard_agreement(
                 level,
                 _by_query(own, clusters),
-                _by_query(against.consensus.values, clusters),
+                _by_query(against.consensus.numbers, clusters),
                 (settings.samples, settings.seed),
                 clusters,
             )

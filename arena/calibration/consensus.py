@@ -48,6 +48,8 @@ class Consensus:
     Attributes:
         method: how it came about.
         values: by query and thing.
+        numbers: the same, but the mean of the labels that lead where several do: what means and differences are made
+            of, which the lowest label would bias.
         contested: things on which no value leads; a tie of verdicts, the lowest of labels.
         raters: of the model, the least reliable first; empty for the majority.
         iterations, converged: how the fit ended, ``None`` for the majority.
@@ -55,6 +57,7 @@ class Consensus:
 
     method: Method
     values: Mapping[str, Mapping[Item, float]]
+    numbers: Mapping[str, Mapping[Item, float]]
     contested: int = 0
     raters: tuple[Reliability, ...] = ()
     iterations: int | None = None
@@ -72,16 +75,22 @@ def consensus(opinions: Iterable[Opinion], method: Method, *, mirrored: bool = F
 
 def majority(opinions: Iterable[Opinion], *, mirrored: bool = False) -> Consensus:
     """The value that most raters gave; where several lead, a tie of verdicts and the lowest label."""
-    values: dict[str, dict[Item, float]] = {}
-    contested = 0
+    leading: dict[tuple[str, Item], Sequence[float]] = {}
     for query_id, things in by_item(opinions).items():
         for item, own in things.items():
             counts = Counter(one.value for one in own)
-            leading = [value for value, times in counts.items() if times == max(counts.values())]
-            contested += len(leading) > 1
-            settled = leading[0] if len(leading) == 1 else 0.0 if mirrored else min(leading)
-            values.setdefault(query_id, {})[item] = settled
-    return Consensus("majority", values, contested)
+            leading[query_id, item] = [value for value, times in counts.items() if times == max(counts.values())]
+    return Consensus("majority", *_settled(leading, mirrored=mirrored))
+
+
+def _settled(leading: Mapping[tuple[str, Item], Sequence[float]], *, mirrored: bool) -> tuple[Values, Values, int]:
+    """``values``, ``numbers`` and ``contested``, from the values that lead on each thing."""
+    values: dict[str, dict[Item, float]] = {}
+    numbers: dict[str, dict[Item, float]] = {}
+    for (query_id, item), own in leading.items():
+        values.setdefault(query_id, {})[item] = own[0] if len(own) == 1 else 0.0 if mirrored else min(own)
+        numbers.setdefault(query_id, {})[item] = values[query_id][item] if mirrored else sum(own) / len(own)
+    return values, numbers, sum(len(own) > 1 for own in leading.values())
 
 
 def dawid_skene(opinions: Sequence[Opinion], *, mirrored: bool = False, prior_votes: float = _PRIOR_VOTES) -> Consensus:
@@ -98,18 +107,15 @@ def dawid_skene(opinions: Sequence[Opinion], *, mirrored: bool = False, prior_vo
     labels = sorted(given | {-value for value in given}) if mirrored else sorted(given)
     votes = _numbered(opinions, things, raters, labels)
     fit = _fit(votes, (len(things), len(raters), len(labels)), prior_votes, mirrored=mirrored)
-    values: dict[str, dict[Item, float]] = {}
-    contested = 0
-    for (query_id, item), chances in zip(things, fit.truth, strict=True):
-        leading = [label for label, chance in zip(labels, chances, strict=True) if chance > chances.max() - 1e-9]
-        contested += len(leading) > 1
-        settled = leading[0] if len(leading) == 1 else 0.0 if mirrored else min(leading)
-        values.setdefault(query_id, {})[item] = settled
+    leading = {
+        thing: [label for label, chance in zip(labels, chances, strict=True) if chance > chances.max() - 1e-9]
+        for thing, chances in zip(things, fit.truth, strict=True)
+    }
     right = np.einsum("k,rkk->r", fit.shares, fit.confusion)
     counts = np.bincount(votes[1], minlength=len(raters))
     found = [Reliability(*one) for one in zip(raters, counts.tolist(), right.tolist(), strict=True)]
     order = tuple(sorted(found, key=lambda one: one.accuracy))
-    return Consensus("dawid-skene", values, contested, order, fit.iterations, fit.converged)
+    return Consensus("dawid-skene", *_settled(leading, mirrored=mirrored), order, fit.iterations, fit.converged)
 
 
 Votes: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]

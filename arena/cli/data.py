@@ -29,8 +29,9 @@ What = Literal["verdicts", "labels", "query-labels", "criteria", "qrels", "data"
 _GO_WITH: Final = {
     "verdicts": {"--parts"},
     "qrels": {"--judge"},
-    "votes": {"--kind", "--annotator", "--force", "--format"},
+    "votes": {"--kind", "--annotator", "--format"},
 }
+_DATA: Final = ("queries.csv", "documents.csv", "answers.csv")
 
 
 class VoteKind(StrEnum):
@@ -182,13 +183,14 @@ def export(
     """
     from arena.cli.sources import open_tournament
 
-    known = _GO_WITH.get(what, set()) | {"--what", "--tournament"}
+    known = _GO_WITH.get(what, set()) | {"--what", "--tournament", "--force"}
     if strange := given_options(ctx) - known:
         raise InputError(f"{', '.join(sorted(strange))}: does not go with --what {what}")
     if out is None and what != "votes":
         raise InputError("OUT: name the file, or for data the folder, to write")
-    if out is not None and what == "votes":
-        require_free(out, force)
+    if out is not None and parts is None:
+        for file in [out / name for name in _DATA] if what == "data" else [out]:
+            require_free(file, force)
     with open_tournament(source, tournament) as (store, name):
         if out is None:
             from arena.cli.show import show

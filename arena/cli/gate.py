@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from arena.cli.options import Form, LogJson, RetryFailed, Source, Tournament
+from judges.errors import InputError
 
 if TYPE_CHECKING:
     from arena.boards.gate import Comparison
@@ -64,6 +65,8 @@ def gate(
 
     Exit status 0: better, or not worse by more than the margin. 1: worse. 3: undecided.
     """
+    if junit is not None and junit.is_file() and junit.read_bytes()[:1] not in {b"", b"<"}:
+        raise InputError(f"{junit}: is no XML, which --junit would write over; name another file")
     for out in filter(None, (junit, report)):
         from arena.run.preflight import require_writable
 

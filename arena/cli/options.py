@@ -63,7 +63,7 @@ def _on_the_command_line(ctx: typer.Context, name: str | None) -> bool:
 def require_free(out: Path, force: bool) -> None:
     """A file that a person may have edited is not written over unasked."""
     if out.exists() and not force:
-        raise InputError(f"{out}: is there already; name another file with --out, or say --force")
+        raise InputError(f"{out}: is there already; name another file, or say --force")
 
 
 def require_unused(why: str, given: Mapping[str, object]) -> None:

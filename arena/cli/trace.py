@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import os
@@ -127,11 +128,16 @@ def traced_to(path: Path | None) -> Iterator[Trace | None]:
     """A trace that adds lines to a file, ``None`` without one.
 
     Raises:
-        DataError: the file cannot be written.
+        DataError: the file cannot be written, or holds something else.
     """
     if path is None:
         yield None
         return
+    with _written(path):
+        holds = path.open("rb") if path.is_file() else io.BytesIO()
+        with holds:
+            if holds.read(1) not in {b"", b"{"}:
+                raise DataError(path, "holds no lines of a log; name another file, or one that is not there")
     with _written(path):
         file = os.fdopen(_at_once(path), "ab", buffering=0)
 

@@ -257,7 +257,7 @@ class _Layout:
         header, line = list(rows.columns), rows.line if table_format(path) == "jsonl" else None
         for column in columns.values():
             if column not in header:
-                raise missing_column(path, column, header, line, option=True)
+                raise missing_column(path, column, header, line)
         found = {name: _find(name, header, columns) for name in ALIASES}
         shares = [found[name] for name in ("p_a", "p_b", "p_tie")] if preferences else []
         if preferences and found["p_a"] is None and found["verdict"] != "preference":

@@ -21,9 +21,6 @@ ALIASES: Final[Mapping[str, Sequence[str]]] = {"agent": ("model", "system")}
 SUMMARIES: Final = frozenset({"average", "mean"})
 """Columns that sum up a row; they are not read."""
 
-_ROUNDING = 0.101
-"""Two percentages rounded to one decimal may together exceed 100 by 0.1."""
-
 
 def is_win_matrix(path: Path | str) -> bool:
     """Whether a table has one agent a row and no second agent column, as told by its header.
@@ -92,5 +89,7 @@ def _percentage(row: Row, opponent: str) -> float:
 def _check_pair(row: Row, opponent: str, theirs: float, ours: float) -> None:
     if math.isnan(theirs) != math.isnan(ours):
         raise row.error(f"only one of the two percentages of this agent and {opponent!r} is given; give both")
-    if theirs + ours > 100 + _ROUNDING:
+    from arena.ratings.pairs import ROUNDING
+
+    if theirs + ours > 100 + ROUNDING:
         raise row.error(f"this agent and {opponent!r} together won more than all games", f"{ours:g} + {theirs:g}")

@@ -37,6 +37,10 @@ _LATEX: Final[Mapping[str, str]] = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': "''",
     **{character: f"\\{character}" for character in "&%$#_{}"},
 }
 _STATUSES: Final[Mapping[Status, tuple[str, str]]] = {
@@ -215,6 +219,7 @@ def latex(table: Table) -> str:
     head, *rows = (
         " & ".join(_guarded(cells[at], _typeset) for _, cells in columns) + r" \\" for at in range(len(table.rows) + 1)
     )
+    rows = ["{}" * row.startswith(("[", "*")) + row for row in rows]  # behind \\ they would be an option of it
     sides = "".join("r" if numeric else "l" for numeric, _ in columns)
     return "\n".join(
         [rf"\begin{{tabular}}{{{sides}}}", r"\toprule", head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}", ""]

@@ -49,7 +49,7 @@ class EloRatings:
         agents: names, in the order of ``ratings``.
         ratings: mean rating, shape (agents,).
         order_sd: sample standard deviation over orders, shape (agents,). It says how much the order of games
-            matters, not how certain the rating is: it is no confidence interval.
+            matters, not how certain the rating is: it is no confidence interval. NaN of one order.
     """
 
     agents: tuple[str, ...]
@@ -70,7 +70,7 @@ def elo(games: Games, settings: EloSettings | None = None, *, threads: int | Non
     how, played = settings or EloSettings(), _packed(games)
     played.codes.sort()  # an order that depends on nothing but the games
     finals = replay([played], how, starts(how.seed, how.tournaments), threads=threads)[0]
-    spread = finals.std(axis=0, ddof=1) if how.tournaments > 1 else np.zeros(len(games.agents))
+    spread = finals.std(axis=0, ddof=1) if how.tournaments > 1 else np.full(len(games.agents), np.nan)
     return EloRatings(games.agents, finals.mean(axis=0), spread)
 
 

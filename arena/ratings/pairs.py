@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import scipy
@@ -19,6 +20,11 @@ from arena.ratings.counts import pair_counts
 from arena.ratings.games import Floats, Games, distinct
 from retrieval_eval.stats.bootstrap import share_interval, wilson
 from retrieval_eval.stats.significance import holm
+
+ROUNDING: Final = 0.101
+"""Two percentages rounded to one decimal may together exceed 100 by 0.1."""
+_NOTHING: Final = 1e-9
+"""Percent of ties that only the sum of two numbers made."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,7 +60,8 @@ def from_win_matrix(agents: Sequence[str], percentages: Floats, n_queries: float
         Up to three rows a pair, whose weights are the counts, not rounded.
 
     Raises:
-        ValueError: the shape is wrong, one direction is missing, or a pair's percentages leave 0..100.
+        ValueError: the shape is wrong, one direction is missing, or a pair's percentages leave 0..100 by more than
+            rounding explains.
     """
     if percentages.shape != (len(agents), len(agents)) or n_queries <= 0:
         raise ValueError(f"need a square matrix for {len(agents)} agents and a positive number of queries")
@@ -64,9 +71,12 @@ def from_win_matrix(agents: Sequence[str], percentages: Floats, n_queries: float
         raise ValueError("a pair has a percentage in one direction only")
     met = ~np.isnan(won)
     a, b, won, lost = a[met], b[met], won[met], lost[met]
-    tied = 100.0 - won - lost
-    if min(won.min(initial=0), lost.min(initial=0), tied.min(initial=0)) < 0:
+    together = won + lost
+    if min(won.min(initial=0), lost.min(initial=0)) < 0 or together.max(initial=0) > 100 + ROUNDING:
         raise ValueError("percentages of a pair must lie in 0..100 and sum to at most 100")
+    tied = 100.0 - together
+    tied[tied < _NOTHING] = 0.0
+    won, lost = (part * np.minimum(1.0, 100.0 / np.maximum(together, 1.0)) for part in (won, lost))
     weight = np.concatenate([won, lost, tied]) * n_queries / 100.0
     score = np.repeat([1.0, 0.0, 0.5], a.size)
     kept = weight > 0

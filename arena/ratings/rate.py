@@ -230,7 +230,7 @@ def _rows(
             rank_high=None if rank_high is None else int(rank_high[i]),
             group=lettered[i],
             elo=float(by_elo.ratings[i]) if by_elo else None,
-            elo_order_sd=float(by_elo.order_sd[i]) if by_elo else None,
+            elo_order_sd=float(by_elo.order_sd[i]) if by_elo and np.isfinite(by_elo.order_sd[i]) else None,
             bt=float(ratings[i]),
             bt_low=None if low is None else float(low[i]),
             bt_high=None if high is None else float(high[i]),

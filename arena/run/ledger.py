@@ -128,7 +128,9 @@ class RunSummary:
         first = "mend what is named above, then " if self.stopped else ""
         if any(stage.lasting for stage in self.stages.values()):
             return f"'ragleague failures' lists what failed; {first}run again with --retry-failed to ask for it anew"
-        return f"'ragleague failures' lists what failed; {first}run again to go on"
+        failed = any(stage.failed for stage in self.stages.values())
+        look = "'ragleague failures' lists what failed; " if failed else ""
+        return f"{look}{first}run again to go on"
 
 
 class Ledger:

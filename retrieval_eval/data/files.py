@@ -9,7 +9,7 @@ import json
 import secrets
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
@@ -126,9 +126,12 @@ def open_replacing(path: Path | str) -> Iterator[BinaryIO]:
     """A binary file, compressed where the name ends in ``.gz``, that takes the place of ``path`` once it is whole.
 
     Raises:
-        DataError: the file cannot be written. Whatever stood at ``path`` then stands there still.
+        DataError: the file cannot be written, or a database stands there. Whatever stood at ``path`` then stands there
+            still.
     """
     target = Path(path).resolve()
+    if _is_database(target):
+        raise DataError(path, "a store, or another database, stands there; name another file")
     draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
         with draft.open("xb") as plain:
@@ -143,7 +146,14 @@ def open_replacing(path: Path | str) -> Iterator[BinaryIO]:
         why = f"the folder {Path(path).parent} does not exist; make it" if gone else reason(error)
         raise DataError(path, f"cannot be written: {why}") from error
     finally:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):  # a file system that may only be read says so of what is not there
+            draft.unlink()
+
+
+def _is_database(path: Path) -> bool:
+    with suppress(OSError), path.open("rb") as file:
+        return file.read(16) == b"SQLite format 3\0"
+    return False
 
 
 def write_json_lines(path: Path | str, records: Iterable[Any]) -> None:

@@ -203,6 +203,9 @@ def test_commands_end_with_the_verdict(tmp_path: Path, cli: CLI) -> None:
     assert "Passed: new is better than old." in ended.out
     assert ElementTree.parse(tmp_path / "out.xml").getroot().get("failures") == "0"
     assert cli("gate", store, "--new", "old", "--old", "new").status == 1
+    before = Path(store).read_bytes()
+    refused = cli("gate", store, "--new", "new", "--old", "old", "--junit", store)
+    assert (refused.status, Path(store).read_bytes() == before) == (2, True)
     ended = cli("compare", store, "old", "new", "--format", "md")
     assert (ended.status, ended.out.splitlines()[0]) == (0, "### Failed: old is worse than new.")
     assert cli("gate", store, "--new", "x", "--old", "new").status == 2

@@ -194,6 +194,17 @@ def test_nuggets_and_disagreements_come_with_their_texts(cli: Any, tmp_path: Pat
     assert found["comparisons"][0]["judges"]["judge"]["bias"] == 1
 
 
+def test_where_people_disagree_evenly_a_judge_between_them_has_no_bias() -> None:
+    said = [Opinion(f"q{n}", ("d",), name, value) for n in range(20) for name, value in (("ann", 0), ("bob", 2))]
+    judge = [Opinion(f"q{n}", ("d",), "judge", 1) for n in range(20)]
+    compared = compare("labels", {"judge": judge}, said, QUICK)
+    differences = compared.judges["judge"].differences
+    assert differences is not None
+    assert differences.bias.value == 0
+    assert compared.people.consensus.contested == 20
+    assert {value for own in compared.people.consensus.values.values() for value in own.values()} == {0}
+
+
 def test_labels_beyond_those_of_people_are_named_and_counted() -> None:
     judge = [Opinion(f"q{n}", ("d",), "judge", value) for n, value in enumerate((0, 1, 5, 10, 10, 3))]
     said = [Opinion(f"q{n}", ("d",), "ann", value) for n, value in enumerate((0, 1, 2, 3, 3, 3))]

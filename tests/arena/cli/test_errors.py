@@ -152,6 +152,19 @@ def test_doctor_says_what_a_configuration_lacks(cli: Any, folder: Path, tmp_path
     assert cli("doctor").status == 0
 
 
+def test_what_a_tournament_is_made_of_is_not_written_over(cli: Any, folder: Path) -> None:
+    config = folder / "tournament.yaml"
+    before = config.read_bytes()
+    line = refused(cli, "run", config, "--log-json", config)
+    assert line == f"error: {config}: holds no lines of a log; name another file, or one that is not there"
+    assert config.read_bytes() == before
+    assert cli("run", config, "--log-json", folder / "log.jsonl").status == 0
+    assert cli("run", config, "--log-json", folder / "log.jsonl").status == 0
+    store = next(folder.glob("*.db"))
+    said = "a store, or another database, stands there; name another file"
+    assert refused(cli, "export", config, store, "--what", "qrels", "--force").endswith(said)
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a file that is always full")
 def test_a_log_that_cannot_be_written_ends_the_run_with_one_line(cli: Any, folder: Path) -> None:
     line = refused(cli, "run", folder / "tournament.yaml", "--log-json", "/dev/full")

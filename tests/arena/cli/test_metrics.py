@@ -88,13 +88,16 @@ def test_labels_of_several_judges_are_combined_unless_one_is_named(cli: Any, tmp
     out = tmp_path / "out.qrels"
     assert cli("export", path, out, "--what", "qrels").status == 0
     assert out.read_text(encoding="utf-8") == "q1 0 a 0\nq1 0 b 1\n"
-    assert cli("export", path, out, "--what", "qrels", "--judge", "one").status == 0
+    assert cli("export", path, out, "--what", "qrels", "--judge", "one").err == (
+        f"error: {out}: is there already; name another file, or say --force\n"
+    )
+    assert cli("export", path, out, "--what", "qrels", "--judge", "one", "--force").status == 0
     assert out.read_text(encoding="utf-8") == "q1 0 a 2\n"
-    assert cli("export", path, out, "--what", "qrels", "--judge", "two").status == 0
+    assert cli("export", path, out, "--what", "qrels", "--judge", "two", "--force").status == 0
     assert out.read_text(encoding="utf-8") == "q1 0 a 0\nq1 0 b 1\n"
     assert (
         "no judge 'three' gave labels, only one, two"
-        in cli("export", path, out, "--what", "qrels", "--judge", "three").err
+        in cli("export", path, out, "--what", "qrels", "--judge", "three", "--force").err
     )
 
 

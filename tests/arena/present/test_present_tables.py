@@ -111,7 +111,11 @@ def test_texts_from_outside_are_no_markup() -> None:
         read.feed(page)
         assert read.tags <= {"caption", "div", "table", "thead", "tbody", "tr", "th", "td", "p", "strong"}
         assert {name.replace("\x1b", "\\x1b") for name in HOSTILE} <= set(read.texts)
-    assert r"=1+1<b>\&" in files.latex(TABLE)
+    assert r"=1+1\textless{}b\textgreater{}\&" in files.latex(TABLE)
+    starred = files.latex(Table("t", "T", COLUMNS[:1], [{"agent": name} for name in ("[1cm] x", "*y", "z")]))
+    assert "\n{}[1cm] x " in starred
+    assert "\n{}*y " in starred
+    assert "\nz " in starred
     assert "\x1b" not in written(replace(hostile, title="\x1b[1mT"))
     assert sorted(row["agent"] for row in csv.DictReader(io.StringIO(files.csv_text(hostile)))) == sorted(HOSTILE)
 

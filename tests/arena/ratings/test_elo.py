@@ -66,6 +66,7 @@ def test_the_seed_decides_and_chunks_do_not(monkeypatch: pytest.MonkeyPatch) -> 
     games = games_of(a.tolist(), ((a + 1) % 4).tolist(), rng.choice([0.0, 1.0], 50).tolist(), 4)
     whole = elo(games, EloSettings(tournaments=20, seed=1))
     assert whole.ratings.tolist() != elo(games, EloSettings(tournaments=20, seed=2)).ratings.tolist()
+    assert np.isnan(elo(games, EloSettings(tournaments=1)).order_sd).all(), "one order says nothing of others"
     monkeypatch.setattr(elo_module, "_CODES_IN_MEMORY", 150)
     assert elo(games, EloSettings(tournaments=20, seed=1)).ratings.tobytes() == whole.ratings.tobytes()
 
