@@ -98,12 +98,16 @@ def _import_verdicts(
     file: Path, store: str, name: str | None, queries: Path | None, documents: Path | None, answers: Path | None
 ) -> None:
     from arena.cli.console import output
+    from arena.present.numbers import counted
     from arena.store.imports import import_table
 
     tournament = name or file.name.split(".")[0]
     imported = import_table(file, store, tournament, queries=queries, documents=documents, answers=answers)
-    again = f", {imported.repeated} repeated rows left out" if imported.repeated else ""
-    output.print(f"{imported.verdicts} verdicts imported as {tournament!r}{again}")
+    again = f", {counted(imported.repeated, 'repeated row')} left out" if imported.repeated else ""
+    output.print(f"{counted(imported.verdicts, 'verdict')} imported as {tournament!r}{again}")
+    if imported.replaced:
+        gone = f"{counted(imported.replaced, 'verdict')} of the earlier import as {tournament!r}"
+        output.print(f"no longer shown: {gone}; to keep both, name one of them otherwise with --tournament")
     output.print(f"next:  ragleague leaderboard {shlex.quote(store)} --tournament {shlex.quote(tournament)}")
 
 

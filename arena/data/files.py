@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import math
 import re
-import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -40,6 +39,7 @@ from retrieval_eval.data.rows import (
     known_format,
     missing_column,
     names_of,
+    spelling_problem,
 )
 from retrieval_eval.data.runs import Run, read_runs
 from retrieval_eval.data.tables import write_rows
@@ -279,12 +279,6 @@ _ID: Final = 40
 """Characters of an id in a message."""
 
 
-def _looks(name: str) -> str:
-    """What a reader sees of a name: without case, further spaces, invisible characters and ways to write a letter."""
-    seen = "".join(own for own in unicodedata.normalize("NFKC", name) if unicodedata.category(own) != "Cf")
-    return _words(seen).casefold()
-
-
 def _like(name: str, known: Iterable[str]) -> str:
     """``; did you mean '1'?`` for ``001``, ``1.0`` or a slip of the pen."""
     names = list(known)
@@ -402,10 +396,7 @@ def _answers_of(records: Sequence[Record], asked: _Asked) -> dict[tuple[str, str
     known: set[str] = set()
     for record in records:
         query_id, agent, row = asked.id_of(record.row, record.query_id, record.query), record.agent, record.row
-        if agent not in known and (other := spelt.setdefault(_looks(agent), agent)) != agent:
-            alike = _words(agent).casefold() == _words(other).casefold()
-            problem = "differ in case or spaces only" if alike else "look alike"
-            problem = f"agent {agent!a} and {other!a} {problem}; spell them alike, or rename one"
+        if agent not in known and (problem := spelling_problem("agents", agent, spelt)):
             raise row.error(problem)
         known.add(agent)
         if (query_id, agent) in answers:

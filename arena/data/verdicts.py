@@ -17,7 +17,7 @@ from judges.errors import DataError
 from judges.types import Verdict
 from retrieval_eval.data.columns import Texts, TextTable, in_order, joined, read_text_columns, row_at
 from retrieval_eval.data.conversations import require_one_spelling
-from retrieval_eval.data.rows import EMPTY, Cell, missing_column, name_problem, table_format
+from retrieval_eval.data.rows import EMPTY, Cell, missing_column, name_problem, spelling_problem, table_format
 from retrieval_eval.data.tables import write_rows
 
 Bools: TypeAlias = NDArray[np.bool_]
@@ -189,6 +189,7 @@ def read_verdicts(
     if any(with_query) and without:
         raise DataError(path, f"{without:,} of {games.places.size:,} verdicts name no query: give all or none")
     agents, (first, second) = in_order(games.first, games.second)
+    _require_one_spelling(path, agents, first, second, games.places)
     judges, (judge,) = in_order(games.judge)
     queries, query = None, None
     if games.query is not None:
@@ -210,6 +211,19 @@ def read_verdicts(
         conflicts=conflicts,
         order_assumed=sum(part.order_assumed for part in read),
     )
+
+
+def _require_one_spelling(
+    path: Path, agents: Sequence[str], first: Ints, second: Ints, places: NDArray[np.int64]
+) -> None:
+    """See that no agent is taken for two: the row where the second spelling begins is named."""
+    begins = np.full(len(agents), places.size)
+    for column in (first, second):
+        begins[column[::-1]] = np.minimum(begins[column[::-1]], np.arange(column.size)[::-1])
+    spelt: dict[str, str] = {}
+    for number in np.argsort(begins, kind="stable"):
+        if problem := spelling_problem("agents", agents[number], spelt):
+            raise row_at(path, int(places[begins[number]])).error(problem)
 
 
 def verdict_cells(game: GameVerdict) -> dict[str, Cell]:

@@ -26,10 +26,18 @@ _PART = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """How many verdicts came in, and how many rows only repeated one."""
+    """How many verdicts came in.
+
+    Attributes:
+        verdicts: those of the table.
+        repeated: rows that only repeated one.
+        replaced: verdicts that an earlier import gave the tournament and this table does not have; they are no longer
+            shown.
+    """
 
     verdicts: int
     repeated: int
+    replaced: int
 
 
 def import_table(
@@ -66,14 +74,16 @@ def import_table(
     store = Store.create(location)
     if tournament in store.tournaments() and store.settings(tournament).source != _SOURCE:
         raise InputError(f"{location}: a run made the tournament {tournament!r}; choose another name for the verdicts")
+    before = {ident for _, ident in store.wanted(tournament)} if tournament in store.tournaments() else set()
     settings = {"ratings": RatingsSection().model_dump(mode="json"), "judges": {}, "source": _SOURCE}
     store.begin(tournament, settings, data, unique)
     for part in chunks(unique.items(), _PART):
         judgments = {want: _judgment(tournament, want, *said) for want, said in part}
         store.save([(Task.PAIRWISE, "imported", judgment) for judgment in judgments.values()])
         store.assign(tournament, [(want, judgment.judgment_id) for want, judgment in judgments.items()])
+        before.difference_update(judgment.judgment_id for judgment in judgments.values())
     store.close()
-    return Imported(len(unique), len(table.verdicts) - len(unique))
+    return Imported(len(unique), len(table.verdicts) - len(unique), len(before))
 
 
 def _with_conversations(data: Dataset, named: Mapping[str, str]) -> Dataset:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from judges.errors import InputError
 from judges.types import Message, Query, Role
-from retrieval_eval.data.rows import Cell, Row, cell_text, id_of_text, list_in
+from retrieval_eval.data.rows import Cell, Row, cell_text, id_of_text, list_in, spelling_problem
 
 _ROLES: Final[Mapping[str, Role]] = {
     "user": "user",
@@ -173,13 +173,12 @@ def require_one_spelling(names: Iterable[str]) -> None:
     """See that no conversation is taken for two.
 
     Raises:
-        InputError: two names differ in case or spaces only.
+        InputError: two names look alike.
     """
     spelt: dict[str, str] = {}
     for name in names:
-        if (other := spelt.setdefault(" ".join(name.split()).casefold(), name)) != name:
-            problem = "differ in case or spaces only; spell them alike, or rename one"
-            raise InputError(f"conversations {other!a} and {name!a} {problem}")
+        if problem := spelling_problem("conversations", name, spelt):
+            raise InputError(problem)
 
 
 def with_conversations(queries: Mapping[str, Query]) -> tuple[dict[str, Query], str]:

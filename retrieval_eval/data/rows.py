@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import re
+import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
@@ -86,6 +87,26 @@ def name_problem(text: str) -> str | None:
     if not text or text.isspace():
         return EMPTY
     return "is a missing value, not a name; name it, or remove the row" if text.casefold() in _MISSING_NAMES else None
+
+
+def spelling_problem(kind: str, name: str, spelt: dict[str, str]) -> str | None:
+    """Why a name may be taken for an earlier one: it differs in what a reader hardly sees, or does not see at all.
+
+    Args:
+        kind: what bears the names, such as ``agents``.
+        name: the name.
+        spelt: the earlier names by their look; the name is added.
+    """
+    look = "".join(own for own in unicodedata.normalize("NFKC", name) if unicodedata.category(own) != "Cf")
+    other = spelt.setdefault(_plain(look), name)
+    if other == name:
+        return None
+    alike = "differ in case or spaces only" if _plain(other) == _plain(name) else "look alike"
+    return f"{kind} {other!a} and {name!a} {alike}; spell them alike, or rename one"
+
+
+def _plain(name: str) -> str:
+    return " ".join(name.split()).casefold()
 
 
 def cell_text(value: Cell) -> str:

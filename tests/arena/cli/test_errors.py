@@ -65,6 +65,15 @@ def test_an_import_does_not_take_the_place_of_a_run(cli: Any, played_demo: Path,
     assert "choose another name" in refused(cli, "import", tmp_path / "v.csv", *where)
 
 
+def test_an_import_says_what_it_takes_the_place_of(cli: Any, tmp_path: Path) -> None:
+    table, store = tmp_path / "v.csv", tmp_path / "s.db"
+    table.write_text("qid,agent_a,agent_b,verdict\n1,x,y,A\n2,x,y,B\n")
+    for _ in range(2):
+        assert cli("import", table, "--store", store).out.startswith("2 verdicts imported as 'v'\nnext: ")
+    table.write_text("qid,agent_a,agent_b,verdict\n1,x,y,A\n2,x,y,TIE\n")
+    assert "\nno longer shown: 1 verdict of the earlier import as 'v'; " in cli("import", table, "--store", store).out
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
