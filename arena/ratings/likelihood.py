@@ -350,9 +350,7 @@ def tie_values(form: Form, counts: PairCounts, x: Floats) -> Floats:
 
 
 def _gaps(form: Form, counts: PairCounts, x: Floats) -> Floats:
-    # Samples last in memory: pairs are gathered in rows, and products with the incidence matrix need no copy.
-    strengths = np.ascontiguousarray(x.T)
-    gaps: Floats = (strengths[counts.a] - strengths[counts.b]).T
+    gaps: Floats = np.take(x, counts.a, axis=1) - np.take(x, counts.b, axis=1)  # in memory as counts are
     return gaps + x[:, counts.agents, np.newaxis] if form.position else gaps
 
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iter
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from arena.run.assigned import Assigned
 from arena.run.ledger import Ledger, Progress, failed
@@ -30,6 +30,8 @@ much to do, and few at the end, which other processes share. Polychronopoulos an
 self-scheduling."""
 _SHARE_KNOWN = 4
 """The same where nothing of the last lookup had to be asked: what is known keeps nobody from anything."""
+_JUDGED_AT_ONCE = 1024
+"""Wants among which those that are judged already are looked for together, as long as nothing had to be asked."""
 _POLL_S = 0.5
 """How often to look for what another process is judging."""
 
@@ -63,6 +65,20 @@ class Found:
     request: Any
 
 
+class Claimed(NamedTuple):
+    """What became of wants that were looked up to be asked.
+
+    Attributes:
+        here: those that are known, or this process may ask for.
+        elsewhere: those that another process is asking for.
+        later: those that were not looked up.
+    """
+
+    here: list[tuple[Found, Any]]
+    elsewhere: list[Found]
+    later: Sequence[Wanted] = ()
+
+
 class Source(Protocol):
     """What a queue has to know of what it asks, whether judges for judgments or agents for answers.
 
@@ -89,12 +105,13 @@ class Source(Protocol):
         """What the store knows of these wants; nothing is taken to be asked. Works in any thread."""
         ...
 
-    def claimed(
-        self, wants: Sequence[Wanted], tried: Callable[[str], bool]
-    ) -> tuple[list[tuple[Found, Any]], list[Found]]:
-        """The same, with what has to be asked taken for this process; and the wants that another one is asking for.
+    def claimed(self, wants: Sequence[Wanted], most: int, tried: Callable[[str], bool]) -> Claimed:
+        """The same, with what has to be asked taken for this process.
 
-        Not taken is what failed in this run already, as ``tried`` says.
+        Args:
+            wants: what to look up.
+            most: of what may have to be asked so many are taken, and the rest is left for later.
+            tried: whether this run has failed to get a judgment; then it is not taken.
         """
         ...
 
@@ -140,15 +157,11 @@ class Lookup:
         rest = [(entry, self._parsed_anew(entry, known.get(entry.judgment_id))) for entry in found]
         return [*_found(judged), *rest]
 
-    def claimed(
-        self, wants: Sequence[Wanted], tried: Callable[[str], bool]
-    ) -> tuple[list[tuple[Found, Result | None]], list[Found]]:
-        """The same, with what has to be asked taken for this process; and the wants that another one is asking for.
-
-        Not taken are judgments that failed in this run already, as ``tried`` says.
-        """
+    def claimed(self, wants: Sequence[Wanted], most: int, tried: Callable[[str], bool]) -> Claimed:
+        """The same, with what has to be asked taken for this process, as a source says."""
         judged = self._judged(wants)
-        found = self.identified(want for want in wants if want not in judged)
+        rest = [want for want in wants if want not in judged]
+        found = self.identified(rest[:most])
         pairs = [(entry.want, entry.judgment_id) for entry in found]
         known, elsewhere = self.store.claim(self.tournament, pairs, self.runner, self.to_be_asked, tried)
         here = [
@@ -156,7 +169,8 @@ class Lookup:
             for entry in found
             if entry.judgment_id not in elsewhere
         ]
-        return [*_found(judged), *here], [entry for entry in found if entry.judgment_id in elsewhere]
+        theirs = [entry for entry in found if entry.judgment_id in elsewhere]
+        return Claimed([*_found(judged), *here], theirs, rest[most:])
 
     def _judged(self, wants: Sequence[Wanted]) -> dict[Wanted, tuple[str, Judgment]]:
         return {} if self.assigned is None else self.assigned.judged(wants)
@@ -227,7 +241,7 @@ class _JudgeQueue:
         self._lookup, self._ledger, self._ended, self._left_out = lookup, ledger, ended, left_out
         self._least = min(_USUAL, max(_FEWEST, concurrency))
         self._concurrency = concurrency
-        self._share = _SHARE
+        self._share, self._all_known = _SHARE, True
         self._wants: deque[Wanted] = deque()
         self._elsewhere: list[Wanted] = []
         self._awaited: set[str] = set()
@@ -309,12 +323,15 @@ class _JudgeQueue:
     async def _fill(self) -> None:
         try:
             while self._wants and self._is_short() and not self._over:
-                await self._look_up([self._wants.popleft() for _ in range(min(self._chunk(), len(self._wants)))])
+                most = self._chunk()
+                taken = min(_JUDGED_AT_ONCE if self._all_known else most, len(self._wants))
+                await self._look_up([self._wants.popleft() for _ in range(taken)], most)
         finally:
             self._changed.set()
 
-    async def _look_up(self, wants: list[Wanted]) -> None:
-        here, elsewhere = await asyncio.to_thread(self._lookup.claimed, wants, self._tried)
+    async def _look_up(self, wants: list[Wanted], most: int) -> None:
+        here, elsewhere, later = await asyncio.to_thread(self._lookup.claimed, wants, most, self._tried)
+        self._wants.extendleft(reversed(later))
         self._elsewhere += [entry.want for entry in elsewhere]
         for entry, known in here:
             if known is not None and not failed(known):
@@ -324,9 +341,11 @@ class _JudgeQueue:
             elif entry.request is not None and self._ledger.is_first(entry.want, entry.judgment_id):
                 self._ready.append(entry.request)
         self._awaited.update(entry.judgment_id for entry in elsewhere)
-        self._share = _SHARE if elsewhere or any(known is None for _, known in here) else _SHARE_KNOWN
-        if len(here) + len(elsewhere) < len(wants):
-            self._left_out(set(wants).difference(entry.want for entry in [*elsewhere, *(entry for entry, _ in here)]))
+        self._all_known = not elsewhere and all(known is not None for _, known in here)
+        self._share = _SHARE_KNOWN if self._all_known else _SHARE
+        if len(here) + len(elsewhere) + len(later) < len(wants):
+            found = [*elsewhere, *(entry for entry, _ in here)]
+            self._left_out(set(wants).difference(later, (entry.want for entry in found)))
         if self._over:  # meanwhile
             self._give_back()
         self._changed.set()

@@ -17,7 +17,7 @@ from arena.data.dataset import Dataset
 from arena.data.files import load_files
 from arena.run.interrupts import run_to_end, stopping_on_signals
 from arena.run.ledger import Progress, StageSummary, failed
-from arena.run.queue import Found, Queue
+from arena.run.queue import Claimed, Found, Queue
 from arena.run.recorder import Recorder, recorded
 from arena.stages.answers.agents import Declared, Opened, open_agents
 from arena.stages.answers.replies import require_fit
@@ -360,18 +360,17 @@ class Answers:
         outcomes = self._replies.outcomes([each.request.asked for each in found])
         return [(each, _outcome(outcomes.get(each.request.asked))) for each in found]
 
-    def claimed(
-        self, wants: Sequence[Wanted], tried: Callable[[str], bool]
-    ) -> tuple[list[tuple[Found, Outcome | None]], list[Found]]:
-        """The same, with what has to be asked taken for this process; and what another one is asking for."""
-        found = self._found(wants)
+    def claimed(self, wants: Sequence[Wanted], most: int, tried: Callable[[str], bool]) -> Claimed:
+        """The same, with what has to be asked taken for this process, as a source says."""
+        found = self._found(wants[:most])
         outcomes, elsewhere = self._replies.claim(
             [each.judgment_id for each in found], self.runner, lambda known: self.to_be_asked(_outcome(known)), tried
         )
         here = [each for each in found if each.judgment_id not in elsewhere]
-        return (
+        return Claimed(
             [(each, _outcome(outcomes.get(each.judgment_id))) for each in here],
             [each for each in found if each.judgment_id in elsewhere],
+            wants[most:],
         )
 
     def to_be_asked(self, known: Outcome | None) -> bool:

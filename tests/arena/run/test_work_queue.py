@@ -16,7 +16,7 @@ import pytest
 from arena.config.whole import Config
 from arena.run import assigned, tournament
 from arena.run.plan import plan
-from arena.run.queue import Lookup
+from arena.run.queue import Claimed, Lookup
 from arena.run.writer import Writer
 from arena.stages.schedule import AdaptiveGames
 from arena.stages.tournament import TournamentStages
@@ -37,9 +37,11 @@ def looked_up(monkeypatch: pytest.MonkeyPatch) -> list[list[Wanted]]:
     told: list[list[Wanted]] = []
     claimed = Lookup.claimed
 
-    def telling(lookup: Lookup, wants: Sequence[Wanted], *rest: Any) -> Any:
-        told.append(list(wants))
-        return claimed(lookup, wants, *rest)
+    def telling(lookup: Lookup, wants: Sequence[Wanted], *rest: Any) -> Claimed:
+        found = claimed(lookup, wants, *rest)
+        told.append(list(wants[: len(wants) - len(found.later)]))
+        assert list(found.later) == list(wants[len(told[-1]) :])
+        return found
 
     monkeypatch.setattr(Lookup, "claimed", telling)
     return told
@@ -50,7 +52,7 @@ def test_alone_a_run_keeps_the_plans_order_and_beside_others_it_has_one_of_its_o
 ) -> None:
     """All answers are alike, so that nothing has to be asked: the first piece shows that, and the next are larger.
 
-    Pieces get smaller as less is left.
+    Pieces get smaller as less is left. Once all is judged, pieces are as large as they come.
     """
     monkeypatch.setattr("arena.run.engine._BLOCK", 16)
     write_data(tmp_path, QUERIES, {(query, agent): "The same." for query in QUERIES for agent in AGENTS})
@@ -61,11 +63,14 @@ def test_alone_a_run_keeps_the_plans_order_and_beside_others_it_has_one_of_its_o
         assert run(config).complete
         return [want for piece in looked_up for want in piece]
 
-    planned = list(results(config)) if order() else []
-    assert order() == planned
+    first = order()
     sizes = [len(piece) for piece in looked_up]
     assert sizes[1:] == sorted(sizes[1:], reverse=True)
+    planned = list(results(config))
+    assert first == planned
     assert (sizes[0], sizes[1], sizes[-2]) == (len(planned) // 32, 256, 16)
+    assert order() == planned
+    assert [len(piece) for piece in looked_up] == [1024, len(planned) - 1024]
     store = Store.open(config.store)
     Runs(store, config.name).begin(Runner(), {})
     store.close()
