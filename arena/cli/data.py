@@ -11,6 +11,7 @@ import typer
 
 from arena.cli.console import INCOMPLETE
 from arena.cli.options import Force, Form, Source, Tournament, given_options, require_free
+from arena.present.numbers import counted
 from judges.errors import InputError
 
 if TYPE_CHECKING:
@@ -98,7 +99,6 @@ def _import_verdicts(
     file: Path, store: str, name: str | None, queries: Path | None, documents: Path | None, answers: Path | None
 ) -> None:
     from arena.cli.console import output
-    from arena.present.numbers import counted
     from arena.store.imports import import_table
 
     tournament = name or file.name.split(".")[0]
@@ -148,7 +148,7 @@ def _import_votes(
     if is_nuggets:
         answers = len({(one.query_id, one.item) for one in imported.annotations})
         shape = {"annotator": who, "labels": count, "answers": answers, "new": new, "left_out": imported.left_out}
-        line = f"{count} labels by {who}, {new} of them new, answers: {answers}"
+        line = f"{counted(count, 'label')} by {who}, {new} of them new, answers: {answers}"
     tell(shape, [line, *(f"- {words}, left out: {number}" for words, number in imported.left_out.items())], form)
 
 
@@ -226,7 +226,7 @@ def _export_tables(store: Store, name: str, out: Path, what: str, parts: int | N
         "data": exports.export_data,
     }[what]
     store.verify(name)
-    output.print(f"{write(store, name, out)} rows written to {out}")
+    output.print(f"{counted(write(store, name, out), 'row')} written to {out}")
 
 
 def _export_qrels(store: Store, name: str, out: Path, judge: str | None) -> None:
@@ -234,7 +234,7 @@ def _export_qrels(store: Store, name: str, out: Path, judge: str | None) -> None
     from arena.cli.console import output, say
 
     exported = export_qrels(store, name, out, judge)
-    say(f"{exported.written:,} labels written to {out}")
+    say(f"{counted(exported.written, 'label')} written to {out}")
     for cause, count in exported.failed.items():
         output.print(f"{count:,} failed: {cause} ('ragleague failures' lists them)")
     if exported.left:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 
 from arena.cli.options import Form, GradesFile, K, Llm, MinGrade, OfQueries, PromptName, Runs, given_options
+from arena.present.numbers import counted
 from judges.errors import InputError
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def _labels(study: Study, by: _By, min_grade: int | None, grade_map: str | None,
     steps = read_grade_map(grade_map) if grade_map is not None else None
     labels = exam_labels(study.grids, by=by, level=min_grade or study.usual_level, grade_to_label=steps)
     write_qrels(out, labels.labels)
-    output.print(f"{len(labels)} labels of {study.unit} written to {out}")
+    output.print(f"{counted(len(labels), 'label')} of {study.unit} written to {out}")
     if labels.partly:
         output.print(f"{labels.partly} of them may be too low: some items of theirs are not graded")
     if labels.ungraded:
@@ -220,7 +221,7 @@ def _oversight(
     table = board.view(view)
     if out is not None:
         _save(out, table)
-        output.print(f"{len(table.rows)} rows written to {out}")
+        output.print(f"{counted(len(table.rows), 'row')} written to {out}")
     elif form == "json":
         print_json(records(table))
     else:

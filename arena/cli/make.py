@@ -11,6 +11,7 @@ import typer
 
 from arena.cli.console import INCOMPLETE, tell
 from arena.cli.options import Force, Form, LogJson, RetryFailed, given_options, require_free
+from arena.present.numbers import counted
 from judges.errors import InputError
 from judges.types import NUGGET_TASKS, Task
 
@@ -186,7 +187,8 @@ def _bank(config: Path, out: Path | None, retry_failed: bool, log_json: Path | N
     if bank.items:
         save_bank(out, bank)
     secret = sum(item.secret for item in bank.items)
-    output.print(f"{len(bank.items)} items on {len(bank.query_ids)} queries, {secret} of them secret, written to {out}")
+    size = f"{counted(len(bank.items), 'item')} on {counted(len(bank.query_ids), 'query', 'queries')}"
+    output.print(f"{size}, {secret} of them secret, written to {out}")
     assert loaded.exam is not None
     assert loaded.exam.generate is not None
     for name, number in shorter_than_asked(loaded.exam.generate, bank).items():
@@ -251,7 +253,10 @@ def _nuggets(config: Path, out: Path, for_editing: bool, force: bool, retry_fail
     number, vital = counts.total(), counts[Importance.VITAL]
     told = {"file": str(out), "queries": len(banks), "nuggets": number, "vital": vital, "without": without}
     more = f", {vital} of them vital" if vital else ""
-    lines = [f"wrote {out}: {number} nuggets for {len(banks)} queries{more}", *_left_out(without)]
+    lines = [
+        f"wrote {out}: {counted(number, 'nugget')} for {counted(len(banks), 'query', 'queries')}{more}",
+        *_left_out(without),
+    ]
     lines += [f"- {query_id}: {' '.join(said)}" for query_id, said in repeated.items()]
     tell(told | {"repeated": repeated}, lines, form)
     if not summary.complete:
@@ -328,7 +333,5 @@ def _written(what: str, file: Path, assignments: Sequence[Assignment], lines: li
 
 
 def _left_out(without: Mapping[str, str]) -> Iterator[str]:
-    from arena.present.numbers import counted
-
     for why, number in Counter(without.values()).items():
         yield f"- {counted(number, 'query', 'queries')} left out: {why}"

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from arena.cli.options import Told
+from arena.present.numbers import counted
 
 group = typer.Typer(help="Stores: checking one, and moving it from SQLite to PostgreSQL or back.", no_args_is_help=True)
 
@@ -30,7 +31,8 @@ def copy_store(
     location, _ = location_and_name(source)
     copied = copy(location, target)
     told = {name: {"rows": each.rows, "digest": each.digest} for name, each in copied.items()}
-    counts = f"{copied['judgment'].rows} judgments, {sum(each.rows for each in copied.values())} rows in all"
+    rows = counted(sum(each.rows for each in copied.values()), "row")
+    counts = f"{counted(copied['judgment'].rows, 'judgment')}, {rows} in all"
     tell(told, [f"{shown(location)} copied to {shown(target)}: {counts}, each the same there"], form)
 
 
@@ -56,7 +58,6 @@ def check_store(
 
     from arena.cli.console import tell
     from arena.cli.sources import location_and_name
-    from arena.present.numbers import counted
     from arena.store import Store, shown
     from arena.store import check as checks
 
@@ -71,7 +72,7 @@ def check_store(
             checks.add(store)
             found = checks.check(store)
     wrong = counted(len(found.problems), "problem") if found.problems else "nothing is wrong"
-    lines = [*found.problems, f"{shown(location)}: {found.judgments} judgments, {wrong}"]
+    lines = [*found.problems, f"{shown(location)}: {counted(found.judgments, 'judgment')}, {wrong}"]
     if found.uncovered:
         lines.append(f"{found.uncovered} rows of an earlier version have no checksum; --add gives them one")
     if discard and found.problems:

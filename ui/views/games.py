@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from arena.boards.games import Apart, Ending, GameFilter, game_at, games_table
 from arena.boards.queries import queries_meant
 from arena.data.games import GameKey, GameTable
+from arena.present.numbers import counted
 from ui import data, text
 from ui.address import choose, link, unfold
 from ui.show import show_table
@@ -93,7 +94,7 @@ def _list(source: data.Source, games: GameTable, listed: NDArray[np.intp], field
     """One page of the list."""
     scores, queries, flagged = data.scores(source), data.queries(source), flags(source)
     pages = ceil(listed.size / _PER_PAGE)
-    st.caption(f"{listed.size:,} games")
+    st.caption(counted(listed.size, "game"))
     page = min(st.pagination(pages, key="page", bind="query-params"), pages) if pages > 1 else 1
     rows = listed[(page - 1) * _PER_PAGE : page * _PER_PAGE].tolist()
 
