@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from arena.boards.cache import cached_leaderboard
 from arena.boards.gate import MARGIN, Comparison, compare
 from arena.boards.leaderboard import TournamentBoard, judged_on, with_people
+from arena.present.table import plain
 from arena.store import Store
 from judges.errors import InputError
 from judges.sections import argument
@@ -64,7 +65,7 @@ class Board:
 
     def json(self) -> Any:
         """What ``ragleague leaderboard --format json`` prints, as dictionaries and lists."""
-        return self._shown().json()
+        return plain(self._shown().json())
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each agent, best first, with the columns of ``ragleague leaderboard --format csv``."""

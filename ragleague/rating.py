@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from arena.boards.rated_tables import RatedTable, TableOptions, rate_table
 from arena.boards.ratings import RatedBoard
 from arena.present.blocks import Board as Shown
+from arena.present.table import plain
 from arena.ratings.results import Ratings, RatingSettings
 from judges.errors import InputError
 from judges.sections import argument, nearest
@@ -47,7 +48,7 @@ class Rated:
 
     def json(self) -> Any:
         """What ``ragleague rate --format json`` prints."""
-        return self._board.json()
+        return plain(self._board.json())
 
     def plot(self, path: str | Path | None = None) -> Picture:
         """Ratings with their intervals; ``path`` ends in ``.svg``, ``.png`` or ``.html``."""

@@ -100,7 +100,7 @@ def _sentence(comparison: Comparison, judge: JudgeAgainstPeople, trust: Trust) -
     if trust == "unknown":
         return f"{judge.judge} and people judged none of the same {what}."
     said = f"{judge.judge} says what a person says in {with_interval(share, PERCENT)} of cases"
-    said += f", on {judge.n:,} {what} of {counted(judge.queries, *UNITS[judge.unit])}"
+    said += f", on {counted(judge.n, what[:-1], what)} of {counted(judge.queries, *UNITS[judge.unit])}"
     if trust == "few":
         return f"{said}. That is too little to trust or distrust it."
     if trust == "chance":
@@ -120,7 +120,8 @@ def _trust(comparison: Comparison, judge: JudgeAgainstPeople) -> Trust:
     if judge.queries < FEW_QUERIES:
         return "few"
     beyond = judge.labels.kappa if judge.labels is not None else judge.correlations.spearman
-    if beyond.low is None or beyond.low <= 0:
+    surely = beyond.value if beyond.value == 1 else beyond.low  # where all agree, no sample differs
+    if surely is None or surely <= 0:
         return "chance"
     if within.value is None:
         return "above chance"

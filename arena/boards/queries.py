@@ -175,7 +175,8 @@ class QueryBoard(Board):
                 scored, on = int(np.isfinite(means).sum()), int((played[:, at] > 0).sum())
                 of = f"Place {1 + better} of {scored}, on {on:,} queries."
                 name, form = _NAMES[kind][0], FIGURE if kind == GRADE else PERCENT
-                ends = (None, None) if kind == GRADE else self.standings.interval(points[:, at], played[:, at])
+                own = points[:, at], played[:, at]
+                ends = None if kind == GRADE else self.standings.interval(*own, means=kind != GAMES)
                 found.append(Figure(name, float(means[at]), form, of, *(ends or (None, None))))
         return Figures(found)
 

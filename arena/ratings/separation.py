@@ -136,11 +136,16 @@ class Standings:
         low, high = self.interval(won + tied / 2, won + tied + lost, rows) or (None, None)
         return Record(int(won.sum()), int(tied.sum()), int(lost.sum()), low, high)
 
-    def interval(self, points: Floats, played: Floats, rows: Sequence[int] | slice = slice(None)) -> Interval | None:
-        """Of the share of points on the queries of some rows, where all of one cluster are one."""
+    def interval(
+        self, points: Floats, played: Floats, rows: Sequence[int] | slice = slice(None), *, means: bool = False
+    ) -> Interval | None:
+        """Of the share of points on the queries of some rows, where all of one cluster are one.
+
+        With ``means`` points are no counts, but what is itself a mean on each query.
+        """
         unit = self.unit[rows]
         parts, wholes = (np.bincount(unit, own).astype(np.float64) for own in (points, played))
-        return share_interval(parts, wholes)
+        return share_interval(parts, wholes, means=means)
 
 
 def standings(

@@ -174,7 +174,7 @@ def _texts(column: pa.ChunkedArray) -> Texts:
     if isinstance(whole, pa.ChunkedArray):  # a table without rows has no chunk
         whole = whole.chunk(0) if whole.num_chunks else pa.array([], column.type)
     names = [cell_text(plain(cell)) for cell in whole.dictionary.to_pylist()]
-    codes = whole.indices
+    codes = whole.indices.cast(pa.int32())
     if codes.null_count:
         codes = codes.fill_null(pa.scalar(len(names), pa.int32()))
         names.append("")

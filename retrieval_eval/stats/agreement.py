@@ -104,8 +104,8 @@ def _defined(coefficient: Floats) -> float | None:
 
 
 Item = TypeVar("Item", bound=Hashable)
-_MOST_LABELS = 100
-"""A scale with more steps than this is no scale of labels."""
+_MOST_LABELS = 101
+"""A scale with more labels than this, those from 0 to 100, is no scale of labels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,10 +275,10 @@ def _scale(labels: Iterable[int]) -> range:
     found = set(labels)
     if not found:
         return range(0)
-    scale = range(min(found), max(found) + 1)
-    if len(scale) > _MOST_LABELS:
-        raise InputError(f"labels from {scale[0]} to {scale[-1]} are no scale: at most {_MOST_LABELS} steps")
-    return scale
+    least, most = min(found), max(found)
+    if most - least >= _MOST_LABELS:
+        raise InputError(f"labels from {least} to {most} are no scale: at most {_MOST_LABELS} labels")
+    return range(least, most + 1)
 
 
 def _clustered(labels: Mapping[str, Mapping[Any, int]], clusters: Clusters) -> Mapping[str, Mapping[Any, int]]:

@@ -164,13 +164,13 @@ def student(level: float, units: float) -> float:
     return float(scipy.special.stdtrit(units - 1, (1 + level) / 2))
 
 
-def share_interval(parts: Floats, wholes: Floats, level: float = 0.95) -> Interval | None:
+def share_interval(parts: Floats, wholes: Floats, level: float = 0.95, *, means: bool = False) -> Interval | None:
     """Interval of ``sum(parts) / sum(wholes)``, where row q holds the counts of cluster q.
 
     Wilson's interval with the effective number of observations, which is that of independent ones with the variance
     seen between clusters (Korn and Graubard 1998, Survey Methodology 24; with Wilson's formula, Dean and Pagano 2015,
     Journal of Survey Statistics and Methodology 3). Where all clusters agree, each counts as one observation: forty
-    verdicts on one query never look like forty queries.
+    verdicts on one query never look like forty queries. With ``means`` parts are no counts: see ``wilson``.
 
     Returns:
         ``None`` where fewer than two clusters have anything to count.
@@ -182,7 +182,7 @@ def share_interval(parts: Floats, wholes: Floats, level: float = 0.95) -> Interv
     share = float(parts.sum()) / size
     excess = (parts - share * wholes)[seen]
     variance = float((excess**2).sum()) / size**2 * units / (units - 1)
-    return wilson(share, variance, size, units, level)
+    return wilson(share, variance, math.inf if means else size, units, level)
 
 
 def share_estimate(parts: ArrayLike, wholes: ArrayLike) -> Estimate:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 import subprocess
 import sys
@@ -276,3 +277,16 @@ ANSWERS = {name: [{"question": "Why?", "answer": name}] for name in "xy"}
 def test_an_argument_of_a_wrong_kind_is_named(board: rl.Board, call: Callable[[Any], Any], said: str) -> None:
     with pytest.raises(rl.InputError, match=f"^{said}"):
         call(board)
+
+
+def test_json_is_what_the_commands_print(demo: Path, board: rl.Board, cli: Any, tmp_path: Path) -> None:
+    assert board.json() == json.loads(cli("leaderboard", demo / "tournament.yaml", "--format", "json").out)
+    table = tmp_path / "verdicts.csv"
+    assert cli("export", demo / "tournament.yaml", table).status == 0
+    assert rl.rate(table).json() == json.loads(cli("rate", table, "--format", "json").out)
+
+
+def test_categories_are_read_as_texts() -> None:
+    rows = [(f"q{number}", "x", "y", "AB"[number % 3 == 0]) for number in range(9)]
+    table = pd.DataFrame(rows, columns=["qid", "agent_a", "agent_b", "verdict"])
+    assert rl.rate(table.astype("category")).json() == rl.rate(table).json()

@@ -164,6 +164,9 @@ def test_one_label_all_over_has_no_kappa_but_agrees() -> None:
 def test_labels_that_are_no_scale_are_refused() -> None:
     with pytest.raises(InputError, match="labels from 0 to 4711 are no scale"):
         label_agreement({"q": {"a": 0}}, {"q": {"a": 4711}})
+    with pytest.raises(InputError, match="at most 101 labels"):
+        label_agreement({"q": {"a": 0}}, {"q": {"a": 10**19}})
+    assert label_agreement({"q": {"a": 0, "b": 100}}, {"q": {"a": 0, "b": 100}}).kappa.value == 1
 
 
 def test_runs_are_ranked_on_the_queries_that_both_sets_label() -> None:

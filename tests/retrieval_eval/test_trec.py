@@ -175,6 +175,7 @@ QRELS_FAULTS = {
     "1 0 a 1.\n": ":2: the label is not a whole number ('1.')",
     "1 0 a 1_0\n": ":2: the label is not a whole number",
     "1 0 a ٣\n": ":2: the label is not a whole number",
+    "1 0 a 2147483648\n": ":2: the label has more than 9 digits ('2147483648')",
     "1 0 a yes\n": ":2: the label is not a whole number ('yes')",
     "1 0 a\n": ":2: a line must have 4 fields, 'query 0 document label', and has 3",
     "0 0 zero 2\n": ":2: query '0', document 'zero' has the label 1 already ('2')",

@@ -21,7 +21,8 @@ from ui.text import Line, nothing
 from ui.views.game import flags, show_game, to_game
 
 _PER_PAGE: Final = 25
-_FIELDS: Final = ("agent", "opponent", "query", "result", "apart", "judge", "flagged")
+_FOLDED: Final = ("result", "apart", "judge", "flagged")
+_FIELDS: Final = ("agent", "opponent", "query", *_FOLDED)
 """As addresses call them."""
 
 
@@ -55,7 +56,7 @@ def _fields(games: GameTable) -> dict[str, Any]:
             "opponent": choose("Opponent", games.agents, "opponent"),
             "query": st.text_input("Query", key="query", bind="query-params", placeholder="its ID, or words of it"),
         }
-    with unfold("More filters", "more", "result", "apart", "judge", "flagged") as more:
+    with unfold("More filters", "more", *_FOLDED) as more:
         if more.open:
             with st.container(horizontal=True, vertical_alignment="bottom"):
                 said["result"] = choose("Result", get_args(Ending), "result")
@@ -114,7 +115,8 @@ def _show_one(source: data.Source, games: GameTable, row: int) -> None:
     fields = {name: value for name in _FIELDS if (value := st.query_params.get(name))}
     listed = _filter(source, fields, games).rows(games, data.scores(source))
     place = int(np.searchsorted(listed, row))
-    shown = [Line("quiet", "All games", link=link("queries", source, view="games", **fields))]
+    more = {} if fields.keys().isdisjoint(_FOLDED) else {"more": "true"}  # they apply while they are seen
+    shown = [Line("quiet", "All games", link=link("queries", source, view="games", **fields, **more))]
     if row in listed:
         for label, at in (("Previous game", place - 1), ("Next game", place + 1)):
             if 0 <= at < listed.size:

@@ -159,7 +159,7 @@ def _show_agent(source: data.Source, board: QueryBoard, agent: str) -> None:
         return
 
     def against(opponent: str, lost: bool) -> str:
-        result = {"result": "the agent loses"} if lost else {}
+        result = {"result": "the agent loses", "more": "true"} if lost else {}
         return to(agent=agent, view="games", opponent=opponent, **result)
 
     chosen = None if source.group is None else board.queries
@@ -175,6 +175,10 @@ def _show_agent(source: data.Source, board: QueryBoard, agent: str) -> None:
         if agent in (record.agent_a, record.agent_b)
     ]
     show_table(lost_table(records, agent, board.queries, partial(to_game, source)))
-    text.lines(Line("body", "All games that it lost", link=to(agent=agent, view="games", result="the agent loses")))
+    text.lines(
+        Line(
+            "body", "All games that it lost", link=to(agent=agent, view="games", result="the agent loses", more="true")
+        )
+    )
     st.subheader("Against each agent", anchor=False)
     show_table(opponents)

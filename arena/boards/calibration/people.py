@@ -179,7 +179,8 @@ def _agreement(one: Comparison, finding: Finding) -> tuple[Status, str, str]:
         return "unknown", said, "Let people judge a random sample on more queries, on the pages."
     if finding.trust == "above chance" and kappa.value is None:
         return "unknown", said, "Let several people judge the same things, so that the judge can be held against them."
-    status = settled(kappa, ALPHA)
+    always = kappa.value == 1 and kappa.low is None  # then no resample differs, and there is no interval
+    status = "passed" if always else settled(kappa, ALPHA)
     within = one.people.within.share.low
     if finding.trust in ("as people", "below people") and within is not None:
         share = one.judges[finding.judge].votes.share

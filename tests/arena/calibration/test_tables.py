@@ -170,3 +170,17 @@ def test_a_column_of_conversations_is_no_criterion_and_says_one_thing_of_a_query
     table = "qid,agent_a,agent_b,verdict,conversation\nq1,x,y,A,c1\nq1,x,z,A,c2\n"
     with pytest.raises(DataError, match=r"3.*'q1' has 'c1' as 'conversation' above"):
         read_opinions(written(tmp_path / "v.csv", table))
+
+
+def test_agreement_in_every_case_is_more_than_chance(cli: CLI, tmp_path: Path) -> None:
+    """No resample differs then, so kappa has no interval; one vote less must not look better."""
+    rows = [(f"q{number}", "AB"[number % 2]) for number in range(40)]
+
+    def table(name: str, said: list[tuple[str, str]]) -> Path:
+        games = "".join(f"{query},x,y,{verdict}\n" for query, verdict in said)
+        return written(tmp_path / name, f"qid,agent_a,agent_b,verdict\n{games}")
+
+    judge, people = table("judge.csv", rows), table("people.csv", rows)
+    nearly = table("nearly.csv", [*rows[:-1], (rows[-1][0], "AB"[rows[-1][1] == "A"])])
+    for votes in (people, nearly):
+        assert cli("calibrate", judge, "--people", votes).out.startswith("passed: People agree with the judge")
