@@ -1,4 +1,4 @@
-"""What people and judges said of single things, how often two of them say the same, and who does no better than chance.
+"""What people and judges said of single things, how often two of them say the same, and who may do no better.
 
 Zheng et al. (2023, NeurIPS, "Judging LLM-as-a-judge with MT-bench and chatbot arena", section 4.2) compare judge and
 people by the votes of two raters drawn by chance, and people among themselves, with ties as a third vote (setup 1) and
@@ -163,7 +163,7 @@ def _agreement(equal: Mapping[str, int], pairs: Mapping[str, int]) -> VoteAgreem
 
 
 _FEWEST = 10
-"""Things shared with others below which nobody is called no better than chance."""
+"""Things shared with others below which nobody is said not to be above chance."""
 
 
 @dataclass(frozen=True, slots=True)

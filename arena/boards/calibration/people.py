@@ -47,7 +47,7 @@ _AMONG: Final = (
     Column("same_decided", "Without ties", PERCENT, "The same of votes that are no tie."),
     Column("alpha", "Alpha", FIGURE, interval=WIDE),
     Column("alpha_ordinal", "Alpha, ordinal", FIGURE),
-    Column("suspects", "Not above chance", COUNT, "People who agree with the others no more than chance would."),
+    Column("suspects", "Not above chance", COUNT, "People not shown to agree with the others more than by chance."),
 )
 _N: Final = Column("n", "Things", COUNT, "Judged by this judge and by people.")
 _VOTES: Final = Column("vote_agreement", "Agrees with a vote", PERCENT, interval=WIDE)
@@ -328,7 +328,7 @@ def _remarks(one: Comparison) -> Iterator[str]:
         f"{who.rater} {FIGURE.write(who.kappa.value)}" for who in people.annotators if who.above_chance is False
     ]
     if suspects and not one.group:
-        yield f"{label}agree with the others no better than chance (kappa): {listed(suspects, _MOST_NAMED)}"
+        yield f"{label}not shown to agree with the others more than by chance (kappa): {listed(suspects, _MOST_NAMED)}"
     if (gain := one.gain) is not None:
         of_best = f"its best member {gain.best} {PERCENT.write(gain.best_agreement)}"
         bounds = "" if gain.gain.low is None else f" (difference {with_interval(gain.gain, SIGNED_2)})"
