@@ -74,7 +74,7 @@ def test_a_run_on_the_copy_asks_for_nothing(
     moved = cli("store", "copy", here, server)
     assert moved.status == 0
     assert re.fullmatch(
-        r"\S+ copied to postgresql\S+: \d+ judgments, \d+ rows in all, each the same there\n", moved.out
+        r"\S+ copied to postgresql\S+: [\d,]+ judgments, [\d,]+ rows in all, each the same there\n", moved.out
     )
     there.write_text(re.sub("^store:.*", f"store: {server}", here.read_text(), flags=re.MULTILINE))
     ran = cli("run", there)
