@@ -113,6 +113,11 @@ def _sentence(comparison: Comparison, judge: JudgeAgainstPeople, trust: Trust) -
     return f"{said}; {among}. {verdict} among themselves."
 
 
+def is_full(found: Estimate) -> bool:
+    """Whether all agree: no resample differs then, and there is no interval."""
+    return found.value == 1 and found.low is None
+
+
 def _trust(comparison: Comparison, judge: JudgeAgainstPeople) -> Trust:
     within, share = comparison.people.within.share, judge.votes.share
     if not judge.n or share.value is None:
@@ -120,8 +125,7 @@ def _trust(comparison: Comparison, judge: JudgeAgainstPeople) -> Trust:
     if judge.queries < FEW_QUERIES:
         return "few"
     beyond = judge.labels.kappa if judge.labels is not None else judge.correlations.spearman
-    surely = beyond.value if beyond.value == 1 else beyond.low  # where all agree, no sample differs
-    if surely is None or surely <= 0:
+    if not is_full(beyond) and (beyond.low is None or beyond.low <= 0):
         return "chance"
     if within.value is None:
         return "above chance"

@@ -238,13 +238,8 @@ def read_qrels(path: Path | str, *, faulty: Faulty = "refuse") -> Qrels:
     for line, (query_id, doc_id, given) in qrels_fields(path, faults):
         label = _whole(given)
         if label is None:
-            faults.add(
-                line,
-                "the label has more than 9 digits"
-                if given.isascii() and given.isdigit()
-                else "the label is not a whole number",
-                given,
-            )
+            too_large = given.isascii() and given.isdigit()
+            faults.add(line, f"the label {'has more than 9 digits' if too_large else 'is not a whole number'}", given)
             continue
         known = labels.setdefault(query_id, {})
         earlier = known.get(doc_id)

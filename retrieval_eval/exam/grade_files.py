@@ -408,7 +408,7 @@ def _read_table(path: Path) -> Graded:
 
 
 def _cell_grade(row: Row) -> int | None:
-    given = row.text("grade").strip().removesuffix(".0")  # as pandas writes a column that has gaps
+    given = re.sub(r"(?<=[0-9])\.0$", "", row.text("grade").strip())  # as pandas writes a column that has gaps
     if not given:
         return None
     if not (given.isascii() and given.isdigit() and len(given) <= 3 and int(given) <= HIGHEST_GRADE):

@@ -214,7 +214,7 @@ def test_a_cell_among_many_agents_leads_to_the_games_of_its_row_and_column(page:
     visit(page, f"{address}/compare?tournament=wide")
     named = page.locator(".cells th[scope=row] a").all_inner_texts()
     page.locator(".cells > tbody > tr").nth(3).locator("> td:not(.strip)").nth(9).click()
-    page.wait_for_selector("text=1 game")
+    page.wait_for_selector('text="1 game"')
     settle(page)
     assert {named[3], named[9]} <= {*cells(page, 0)[1]}
 

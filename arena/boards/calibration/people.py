@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any, Final
 
 from arena.boards.agreement import COEFFICIENTS, WIDE, confusion, correlation_columns
-from arena.boards.findings import OUTCOMES, THINGS, Finding, findings, gain_from_ties, outside_scale
+from arena.boards.findings import OUTCOMES, THINGS, Finding, findings, gain_from_ties, is_full, outside_scale
 from arena.boards.trust import ALPHA, PEOPLE, no_people
 from arena.calibration.comparison import PANEL, Comparison, Disagreement, JudgeAgainstPeople
 from arena.calibration.votes import Level
@@ -179,8 +179,7 @@ def _agreement(one: Comparison, finding: Finding) -> tuple[Status, str, str]:
         return "unknown", said, "Let people judge a random sample on more queries, on the pages."
     if finding.trust == "above chance" and kappa.value is None:
         return "unknown", said, "Let several people judge the same things, so that the judge can be held against them."
-    always = kappa.value == 1 and kappa.low is None  # then no resample differs, and there is no interval
-    status = "passed" if always else settled(kappa, ALPHA)
+    status = "passed" if is_full(kappa) else settled(kappa, ALPHA)
     within = one.people.within.share.low
     if finding.trust in ("as people", "below people") and within is not None:
         share = one.judges[finding.judge].votes.share
