@@ -149,6 +149,10 @@ const typed = (() => {
   };
   window.addEventListener("click", guard, true);
   window.addEventListener("keydown", guard, true);
+  window.addEventListener("keydown", ({ key, target }) => {
+    // A name that is given is left: what is pressed next is a choice and no further letter.
+    if (key === "Enter" && target.closest(".st-key-review-top input")) setTimeout(() => target.blur());
+  });
 })();
 
 // A click on a heading of a table sorts its rows: up, down, and as they were. What has no value stays at the end. A table
