@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias, get_args
 
 Outcome: TypeAlias = int | str | Mapping[str, float | str] | tuple[str, ...]
 """What counts in a reply: a label, a verdict, one value per criterion (a fraction as the mean of several samples), or a
@@ -106,6 +106,10 @@ class Document:
     metadata: Mapping[str, str] = field(default_factory=dict)
 
 
+WITHOUT_TEXT: Final = {"note": "imported without texts"}
+"""Metadata of a query or an answer of which nothing but the name is known."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What one agent, the system under evaluation, answered to one query."""
@@ -114,6 +118,11 @@ class Answer:
     agent: str
     text: str
     metadata: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def has_text(self) -> bool:
+        """Whether its text is known: verdicts may be imported without."""
+        return bool(self.text) or dict(self.metadata) != WITHOUT_TEXT
 
 
 @dataclass(frozen=True, slots=True)

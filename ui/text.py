@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-    from judges.types import Query
+    from arena.config.stored import StoredSettings
+    from judges.types import Answer, Query
 
 CLIPPED_AT: Final = 10_000
 """Characters of a passage shown at first; the rest is one click away."""
@@ -36,6 +37,10 @@ MOST_MARKUP: Final = 30_000
 
 HEIGHT: Final = 320
 """Pixels of a passage's box; longer ones scroll inside it."""
+
+NO_TEXTS: Final = (
+    "The answers' texts were not imported: `ragleague import` takes them with `--queries` and `--answers`."
+)
 
 ALIKE: Final = 0.5
 """Share of words that two texts have in the same order, from which their differences are marked.
@@ -118,6 +123,12 @@ def passage(
     other = encodable(against) if against is not None and alike(text, against) else None
     body = written(encodable(shown), raw=raw, against=other)
     st.html(f'<div class="passage" dir="auto" tabindex="0" role="region" aria-label="{named}" {style}>{body}</div>')
+
+
+def answer(own: Answer, key: str, *, raw: bool, against: str | None = None) -> None:
+    """An agent's answer as a ``passage``, under its name."""
+    empty = "The agent answered nothing." if own.has_text else NO_TEXTS
+    passage(own.text, key, label=f"Answer of {own.agent}", empty=empty, raw=raw, against=against)
 
 
 def thread(query: Query) -> None:
@@ -258,18 +269,26 @@ def query_label(query_id: str, query: str) -> str:
     return f"{query_id}: {clipped(query, 60)}"
 
 
-def nothing(words: str, *, yaml: str = "", planned: bool = False) -> None:
-    """There is nothing to show yet, or nothing that passes the filters; the words, our own, say what to do.
+def nothing(words: str) -> None:
+    """There is nothing to show yet, or nothing that passes the filters; the words, our own, say what to do."""
+    st.info(words, icon=":material/inbox:")
+
+
+def lacking(words: str, yaml: str, settings: StoredSettings) -> None:
+    """A tournament lacks what a section of its YAML file would bring.
 
     Args:
-        words: what is not there, and what to do.
-        yaml: what to add to the tournament's YAML file, where that is what is missing.
-        planned: whether the file has that already, so that a run is missing.
+        words: what is not there; our own.
+        yaml: the section.
+        settings: the tournament's; where it has the section a run is missing, and imported verdicts have no file.
     """
-    if planned:
-        words, yaml = f"{words} Judges come first: `ragleague run` asks them.", ""
-    if not yaml:
-        st.info(words, icon=":material/inbox:")
+    if settings.imported:
+        nothing(
+            f"{words} These verdicts were imported: a run brings the rest, of a YAML file that `ragleague init` writes."
+        )
+        return
+    if yaml.partition(":")[0] in settings.raw:
+        nothing(f"{words} Judges come first: `ragleague run` asks them.")
         return
     with st.container(border=True):
         st.markdown(words)

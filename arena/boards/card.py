@@ -61,6 +61,7 @@ _NEEDED: Final = (_STAND_IN, PEOPLE, _IN_ORDERS, _FAILURES, _BOUND)
 """Beginnings of the names of checks that must pass; what else is not known is named, and stays so."""
 _TASTES: Final = (PLACE, LENGTH, TIES)
 """Checks that a judge may fail: people may like longer answers too, and the test has held it against people."""
+_LONGER: Final = "In rating points, by however many words; Style tells what a standard deviation of them is worth."
 _SAID: Final[Mapping[May, tuple[str, str]]] = {
     "yes": ("decided", "Yes"),
     "no": ("care", "No"),
@@ -175,7 +176,9 @@ def judge_cards(board: Leaderboard, known: Calibration, made: date, expires: dat
     comparisons = list(known.comparisons)
     if not any(own.people.level == "verdicts" for own in comparisons):
         nobody, how = people("verdicts", ()), known.settings
-        alone = {name: judge_against_people(name, {}, (), nobody, how) for name in board.settings.game_judges}
+        alone = {
+            name: judge_against_people(name, {}, (), nobody, how) for name in board.settings.game_judges or known.spent
+        }
         comparisons.append(Comparison("", nobody, None, alone, None))
     cards = [
         _Known(board, one, judge, known.spent.get(name), kin.get(name, Estimate(None))).card(until)
@@ -274,7 +277,7 @@ class _Known:
             health = self.health[1]
             yield "order_agreement", estimated("Orders agree", health.order_agreement, PERCENT, "")
             yield "first_effect", estimated("First is worth", health.first_effect, POINTS, "In rating points.")
-            yield "longer_effect", estimated("Longer is worth", health.longer_effect, POINTS, "In rating points.")
+            yield "longer_effect", estimated("Longer is worth", health.longer_effect, POINTS, _LONGER)
             yield "own_family", estimated("Own family is worth", self.kin, POINTS, "In rating points.")
         yield "retest", Figure("Says the same again", self.again and self.again.agreement, PERCENT, "")
         yield "failures", Figure("Failed", failed / wanted if wanted else None, PERCENT, "")

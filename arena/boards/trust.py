@@ -171,11 +171,6 @@ def habit_checks(health: JudgeHealth, ratings: Ratings, *, both_orders: bool) ->
         stronger if health.both_orders else "Set pairwise.both_orders, so that contradictions are seen.",
         unknown="No game is known to be judged in both orders.",
     )
-    # The advantage of being shown first, beside the agents' strengths: who is shown first may be the better one.
-    scale, first = ratings.settings.scale, health.first_effect
-    share, low, high = (
-        None if points is None else 1 / (1 + 10 ** (-points / scale)) for points in (first.value, first.low, first.high)
-    )
     remedy = (
         "Judge every game in both orders (pairwise.both_orders), so that the favour falls on both sides alike, or take "
         "it off the ratings (ratings.bradley_terry.position)."
@@ -186,7 +181,7 @@ def habit_checks(health: JudgeHealth, ratings: Ratings, *, both_orders: bool) ->
         remedy = "Nothing: every game was judged in both orders, so the favour falls on both sides alike."
     yield _share_check(
         PLACE,
-        Estimate(share, low, high),
+        _between_equals(health.first_effect, ratings.settings.scale),
         _FIRST_PLACE,
         "Between equal agents {} of verdicts with a winner would go to the answer shown first",
         remedy,
@@ -194,9 +189,9 @@ def habit_checks(health: JudgeHealth, ratings: Ratings, *, both_orders: bool) ->
     )
     yield _share_check(
         LENGTH,
-        health.longer_share,
+        _between_equals(health.longer_effect, ratings.settings.scale),
         _LONGER,
-        "{} of verdicts with a winner go to the longer answer",
+        "Between equal agents {} of verdicts with a winner would go to the longer answer",
         "Longer answers may be better: read some games, and see the ratings controlled for length "
         "(ratings.bradley_terry.covariates: [log_length]).",
         unknown="No verdict with a winner is on two answers of known and different length.",
@@ -208,6 +203,13 @@ def habit_checks(health: JudgeHealth, ratings: Ratings, *, both_orders: bool) ->
         f"{{}} of {counted(health.n, 'verdict')} are ties",
         "Ties leave little to tell agents apart by: add queries, or ask the judge for what matters to you (factors).",
     )
+
+
+def _between_equals(advantage: Estimate, scale: float) -> Estimate:
+    """The share of wins that an advantage in points gives: who is shown first, or writes more, may be the better."""
+    points = advantage.value, advantage.low, advantage.high
+    value, low, high = (None if point is None else 1 / (1 + 10 ** (-point / scale)) for point in points)
+    return Estimate(value, low, high)
 
 
 def _share_check(

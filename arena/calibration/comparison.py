@@ -311,7 +311,8 @@ def panel_gain(
     totals = np.stack([np.bincount(unit, gains), np.bincount(unit).astype(np.float64)], axis=1)
 
     def mean(sums: Floats) -> Floats:
-        return np.asarray(sums[:, 0] / sums[:, 1], np.float64)
+        with np.errstate(invalid="ignore"):  # of nothing, where all is on one query
+            return np.asarray(sums[:, 0] / sums[:, 1], np.float64)
 
     gain = replace(jackknife_estimate(mean, totals, narrowest=1e-9), value=float(gains.mean()))
     share = sum(of_panel[thing] for thing in common) / len(common)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import scipy
@@ -249,6 +249,14 @@ def _in_points(theta: Floats, moved: Floats, units: int, spent: int) -> tuple[Es
     )
 
 
+_ENDS: Final[Mapping[Level, tuple[float, float]]] = {
+    "verdicts": (0.0, 1.0),
+    "nuggets": (0.0, 2.0),
+    "support": (0.0, 2.0),
+}
+"""Of the scale, where it is one for all tournaments."""
+
+
 @dataclass(frozen=True, slots=True)
 class Estimates:
     """A judge corrected by people.
@@ -258,12 +266,14 @@ class Estimates:
         ratings: of verdicts, Bradley-Terry's.
         no_ratings: why there are none.
         next: things to label next, each a query and what it is.
+        ends: between which every figure lies; a correction by few labels may lead beyond.
     """
 
     figures: Mapping[str, Corrected]
     ratings: CorrectedRatings | None
     no_ratings: str
     next: tuple[tuple[str, Item], ...]
+    ends: tuple[float, float] = (-math.inf, math.inf)
 
 
 def estimates(level: Level, judge: Values, people: Values, label_next: int = 0, seed: int = 0) -> Estimates:
@@ -275,7 +285,8 @@ def estimates(level: Level, judge: Values, people: Values, label_next: int = 0, 
     known = [item in people.get(query_id, {}) for query_id, item in things]
     places = next_labels([query_id for query_id, _ in things], known, label_next, seed) if label_next else []
     ratings, why = _ratings(judge, people) if level == "verdicts" else (None, "")
-    return Estimates(dict(_figures(level, judge, people)), ratings, why, tuple(things[at] for at in places))
+    following, ends = tuple(things[at] for at in places), _ENDS.get(level, (-math.inf, math.inf))
+    return Estimates(dict(_figures(level, judge, people)), ratings, why, following, ends)
 
 
 def _figures(level: Level, judge: Values, people: Values) -> Iterator[tuple[str, Corrected]]:

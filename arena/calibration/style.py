@@ -83,7 +83,8 @@ def style_effects(
         tell(place / len(QUALITIES))
         first, second = (side[known, place] for side in sides)
         if (first == second).all():
-            found.append(StyleEffect(judge, name, Estimate(None), len(games), "the same in both answers of every game"))
+            why_not = "the same in both answers of every game" if len(games) else "no answer's text is known"
+            found.append(StyleEffect(judge, name, Estimate(None), len(games), why_not))
             continue
         found.append(_effect(judge, name, games, standardised_difference(first, second)))
     return tuple(found)

@@ -216,9 +216,9 @@ class StoredSettings:
         return families["judges"], families["agents"]
 
     @property
-    def source(self) -> str | None:
-        """Where judgments come from that no run made."""
-        return self.raw.get("source")
+    def imported(self) -> bool:
+        """Whether its verdicts were imported, and no run made them."""
+        return "source" in self.raw
 
     @property
     def of_queries(self) -> bool:

@@ -260,7 +260,7 @@ def judges_alone(
         tell(0.0, "Reading the answers")
         verdicts = games.verdicts()
         by_judge = {judge: of_judge(verdicts, judge) for judge in verdicts.judges}
-        texts = {key: own.text for key, own in data().answers.items()} if by_judge else {}
+        texts = {key: own.text for key, own in data().answers.items() if own.has_text} if by_judge else {}
         answers = answer_qualities(texts, lambda share: tell(0.2 + 0.25 * share, "Looking at the answers"))
         styles: list[StyleEffect] = []
         for at, (judge, own) in enumerate(by_judge.items()):

@@ -112,8 +112,10 @@ def games(played: Iterable[Game], data: Dataset, annotator: str) -> list[Annotat
     """Pairs of answers to vote on: of every query the first game that is drawn for this person.
 
     One game of each query, so that no earlier pair tells them what there is to say. Games come in random order,
-    whatever the judges made of them: estimates that correct a judge by people's labels take a random sample.
+    whatever the judges made of them: estimates that correct a judge by people's labels take a random sample. Games of
+    answers whose texts are not known are left out.
     """
+    played = (game for game in played if all(data.answers[game[0], agent].has_text for agent in game[1:]))
     whose = cache(partial(_whose, annotator))
     chosen: dict[str, Game] = {}
     for game in sorted(played, key=lambda game: _drawn(whose(game[0]), *game)):

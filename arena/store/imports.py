@@ -15,7 +15,7 @@ from arena.ratings.games import GameVerdict
 from arena.store import Store, Wanted, chunks
 from arena.store.subjects import GameSubject
 from judges.errors import DataError, InputError
-from judges.types import Answer, Judgment, Query, Task
+from judges.types import WITHOUT_TEXT, Answer, Judgment, Query, Task
 
 UNNAMED_JUDGE = "recorded"
 """The judge of verdicts in tables without a judge column."""
@@ -72,7 +72,7 @@ def import_table(
     if CONVERSATION in table.further:
         data = _with_conversations(data, table.of_queries(CONVERSATION))
     store = Store.create(location)
-    if tournament in store.tournaments() and store.settings(tournament).source != _SOURCE:
+    if tournament in store.tournaments() and not store.settings(tournament).imported:
         raise InputError(f"{location}: a run made the tournament {tournament!r}; choose another name for the verdicts")
     before = {ident for _, ident in store.wanted(tournament)} if tournament in store.tournaments() else set()
     settings = {"ratings": RatingsSection().model_dump(mode="json"), "judges": {}, "source": _SOURCE}
@@ -119,19 +119,16 @@ def _data(
     played = list(verdicts)
     asked = dict.fromkeys(verdict.query_id or "" for verdict in played)
     answered = dict.fromkeys((v.query_id or "", agent) for v in played for agent in (v.agent_a, v.agent_b))
+    without = {key: Answer(*key, "", WITHOUT_TEXT) for key in answered}
     if queries is None:
         if documents is not None or answers is not None:
             raise InputError("--documents and --answers need --queries")
-        note = {"note": "imported without texts"}
-        return Dataset(
-            {query_id: Query(query_id, query_id, note) for query_id in asked},
-            answers={key: Answer(*key, "", note) for key in answered},
-        )
+        return Dataset({query_id: Query(query_id, query_id, WITHOUT_TEXT) for query_id in asked}, answers=without)
     data = load_dataset(queries, documents or (), answers or ())
     if missing := [query_id for query_id in asked if query_id not in data.queries]:
         raise InputError(f"{queries}: lacks the query {missing[0]!r}, which has verdicts")
     if answers is None:
-        return Dataset(data.queries, data.documents, {key: Answer(*key, "") for key in answered}, data.retrieved)
+        return Dataset(data.queries, data.documents, without, data.retrieved)
     if unknown := [key for key in answered if key not in data.answers]:
         raise InputError(f"{answers}: lacks the answer of {unknown[0][1]!r} to {unknown[0][0]!r}, which has verdicts")
     return data

@@ -199,7 +199,7 @@ def wilson(share: float, variance: float, size: float, units: float, level: floa
     Of a mean of shares the size is infinite: the variance alone says how much it rests on.
     Without any variance each unit counts as one observation.
     """
-    spread = share * (1 - share)
+    spread = max(0.0, share * (1 - share))  # a share of 1 may be a little more
     effective = min(size, spread / variance) if variance > 1e-12 * spread and spread > 0 else units
     square = student(level, units) ** 2
     middle = (share + square / (2 * effective)) / (1 + square / effective)

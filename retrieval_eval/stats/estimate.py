@@ -36,6 +36,12 @@ class Estimate:
         value, low, high = (None if bound is None else -bound for bound in (self.value, self.high, self.low))
         return replace(self, value=value, low=low, high=high)
 
+    def within(self: Own, least: float, most: float) -> Own:
+        """The estimate of a figure that cannot lie beyond these ends."""
+        points = (self.value, self.low, self.high)
+        value, low, high = (None if point is None else min(most, max(least, point)) for point in points)
+        return replace(self, value=value, low=low, high=high)
+
 
 @dataclass(frozen=True, slots=True)
 class Coefficient(Estimate):

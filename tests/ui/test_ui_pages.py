@@ -14,10 +14,13 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from arena.boards.coverage import STAGES
+from arena.boards.games import address_of
 from arena.boards.ratings import FLAGS
 from arena.data.dataset import Dataset
+from arena.data.games import GameKey
 from arena.stages import TASKS
 from arena.store import Store, engine
+from arena.store.imports import import_table
 from judges.types import Query
 from tests.support.pages import page, sent, shown, tables, unfolded
 from tests.support.peoples_words import add_people
@@ -124,6 +127,28 @@ def test_no_other_tournament_is_shown_in_place_of_the_one_that_an_address_names(
     assert [error.value for error in run.error] == ["The address asks for a tournament that this store does not hold."]
     assert not tables(run)
     assert 'view=leaderboard">sample</option>' in run.get("html")[0].proto.body
+
+
+@pytest.mark.parametrize("queries", [False, True])
+def test_verdicts_without_texts_are_shown_as_such_and_nobody_votes_on_them(here: Path, *, queries: bool) -> None:
+    """No answer is said to be empty, or the same as another, where its text is not known."""
+    table, texts = here.with_name("verdicts.csv"), here.with_name("queries.csv")
+    rows = [f"q{query},{a},{b},A,judge" for query in range(12) for a, b in (("one", "two"), ("two", "three"))]
+    table.write_text("\n".join(["qid,agent_a,agent_b,verdict,judge", *rows]))
+    texts.write_text("\n".join(["qid,query", *(f"q{query},What is {query}?" for query in range(12))]))
+    import_table(table, str(here), "imported", queries=texts if queries else None)
+    game = address_of(GameKey("q1", "one", "two", "judge"))
+    missing = "texts were not imported"
+    for name, address in (("vote", {"annotator": "ann"}), ("games", {"game": game}), ("queries", {"query": "q1"})):
+        run = page(name, **address)
+        assert missing in shown(run), name
+        assert not [own for own in run.button if own.label.startswith("Answer")]
+        assert "answered nothing" not in shown(run)
+        assert "the same, word for word" not in shown(run)
+    assert "no answer's text is known" in unescape(sent(page("style")))
+    assert "May judge stand in for people on games? Not known" in sent(page("card"))
+    for name in ("label", "bank", "nuggets", "card", "people"):
+        assert not page(name, annotator="ann").code, f"{name}: imported verdicts have no YAML file"
 
 
 def test_every_flag_of_a_rating_and_every_task_of_a_judge_has_words() -> None:

@@ -196,7 +196,7 @@ def test_agreement_with_the_judge_is_told_at_the_end_and_not_before(store: Path)
     for label in (FIRST, SECOND, TIE, FIRST):
         assert "You agree" not in shown(run)
         run = press(run, label)
-    assert f"You agree with strict on {100 * calibrated(store):.0f}% of 8" in shown(run)
+    assert f"You agree with strict on {100 * calibrated(store):.0f}% of its 8" in shown(run)
 
 
 def calibrated(store: Path) -> float:

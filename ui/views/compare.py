@@ -13,7 +13,7 @@ from arena.present.picture import Aligned
 from ui import data, text
 from ui.address import link, links, pick, switch, unfold
 from ui.show import draw, offer, show_table
-from ui.text import incomplete, nothing
+from ui.text import incomplete, lacking, nothing
 
 _YAML: Final = "exam:\n  judge: YOUR_JUDGE\nnuggets:\n  judge: YOUR_JUDGE"
 _SCORES: Final = frozenset({"criteria", "exam", "nuggets", "citations"})
@@ -46,7 +46,7 @@ def show(source: data.Source) -> None:
     if len(board.ways) == 1:
         with unfold("Add other scores", "add") as opened:
             if opened.open:
-                nothing("Exam questions and nuggets, for instance.", yaml=_YAML)
+                lacking("Exam questions and nuggets, for instance.", _YAML, data.settings(source))
     with unfold("Tables", "tables") as opened:
         if opened.open:
             _show_tables(source, board)

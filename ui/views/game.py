@@ -64,21 +64,19 @@ def show_game(source: data.Source, key: GameKey) -> None:
     text.thread(dataset.queries[key.query_id])
     _show_flags(source, key)
     agents = key.agent_a, key.agent_b
-    answers = [dataset.answers[key.query_id, agent].text for agent in agents]
+    answers = [dataset.answers[key.query_id, agent] for agent in agents]
+    texts = [own.text for own in answers]
     with st.container(horizontal=True, gap="medium"):
         raw = text.raw_switch()
-        marks = text.alike(*answers) and st.toggle("Mark differences", True, key=f"marked-{game.mark}")
+        marks = text.alike(*texts) and st.toggle("Mark differences", True, key=f"marked-{game.mark}")
     text.reference(dataset.queries[key.query_id], raw=raw)
-    for column, agent, side, answer, other in zip(
-        st.columns(2), agents, ("left", "right"), answers, reversed(answers) if marks else (None, None), strict=True
+    for column, side, own, other in zip(
+        st.columns(2), ("left", "right"), answers, reversed(texts) if marks else (None, None), strict=True
     ):
         with column:
-            text.lines(
-                Line("strong", agent, link=link("queries", source, agent=agent)),
-                Line("quiet", f"{len(answer.split()):,} words"),
-            )
-            named, empty = f"Answer of {agent}", "The agent answered nothing."
-            text.passage(answer, f"answer-{side}-{game.mark}", label=named, empty=empty, raw=raw, against=other)
+            words = f"{len(own.text.split()):,} words" if own.has_text else ""
+            text.lines(Line("strong", own.agent, link=link("queries", source, agent=own.agent)), Line("quiet", words))
+            text.answer(own, f"answer-{side}-{game.mark}", raw=raw, against=other)
     st.subheader("What the judge said", anchor=False)
     if not game.same_answers:
         for column, order in zip(st.columns(len(game.orders)), game.orders, strict=True):

@@ -48,7 +48,7 @@ from ui import data, editing, text
 from ui.address import choose, link, links, pick, unfold
 from ui.editing import Session
 from ui.show import draw, show_table
-from ui.text import incomplete, nothing, problem
+from ui.text import incomplete, lacking, nothing, problem
 
 _EXAM_YAML: Final = "exam:\n  judge: JUDGE\n  bank: bank.jsonl  # or generate: {per_query: 5}"
 _NUGGETS_YAML: Final = "nuggets:\n  judge: JUDGE\n  bank: nuggets.jsonl  # or create: {}, from relevant documents"
@@ -77,9 +77,8 @@ def show_bank(source: data.Source) -> None:
         return
     study = data.study(source)
     if study is None:
-        nothing(
-            "**This tournament has no exam.** An exam grades answers by questions with known answers.", yaml=_EXAM_YAML
-        )
+        words = "**This tournament has no exam.** An exam grades answers by questions with known answers."
+        lacking(words, _EXAM_YAML, data.settings(source))
     elif study.bank is None or not study.bank.items:
         nothing("A judge writes this bank, and has not yet: `ragleague run` or `ragleague make bank` asks it.")
     else:
@@ -105,9 +104,8 @@ def show_nuggets(source: data.Source) -> None:
     editing.say_saved()
     results = data.nuggets(source)
     if results is None:
-        nothing(
-            "**This tournament has no nuggets.** Nuggets are the facts that a good answer states.", yaml=_NUGGETS_YAML
-        )
+        words = "**This tournament has no nuggets.** Nuggets are the facts that a good answer states."
+        lacking(words, _NUGGETS_YAML, data.settings(source))
         return
     labels = [label for own in (*results.assignments, *results.passages.values()) for label in own.labels]
     if open_ := labels.count(None):

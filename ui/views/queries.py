@@ -131,10 +131,7 @@ def _show_query(source: data.Source, board: QueryBoard, agents: Sequence[str], q
                     Line("strong", agent, link=to(agent=agent)),
                     Line("quiet", board.said_of(query_id, agent)),
                 )
-                key, empty = f"answer-{answering.index(agent)}", "The agent answered nothing."
-                text.passage(
-                    dataset.answers[query_id, agent].text, key, label=f"Answer of {agent}", empty=empty, raw=raw
-                )
+                text.answer(dataset.answers[query_id, agent], f"answer-{answering.index(agent)}", raw=raw)
     show_bank(source, query_id, answering)
     show_documents(source, documents_on(query_id, dataset, data.labels_of_query(source, query_id)), query_id)
     if records := games_on_query(source, query_id):

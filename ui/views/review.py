@@ -19,7 +19,7 @@ from arena.boards.nuggets import support_words
 from arena.people import tasks
 from arena.people.opinions import agreement_with_judges
 from arena.people.tasks import AnnotationTask, Rubric, State, rubric_of, scale_of
-from arena.present.numbers import PERCENT
+from arena.present.numbers import PERCENT, counted
 from arena.stages.nuggets.results import nuggets_section
 from arena.stages.samples import outcomes
 from arena.stages.support import checked
@@ -31,7 +31,7 @@ from retrieval_eval.nuggets.types import Support
 from ui import data, text
 from ui.access import allowed, viewer
 from ui.editing import check
-from ui.text import nothing, problem
+from ui.text import lacking, nothing, problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +90,10 @@ def show(form: Form, source: data.Source) -> None:
     with top:
         who = _annotator()
     plan = _plan(source, form.kind, who or "")
-    if not plan:
-        stage, _, _ = form.section.partition(":")
-        nothing(form.missing, yaml=form.section, planned=stage in data.settings(source).raw)
+    if not plan and form.kind is Kind.VERDICT and data.met(source):
+        nothing(text.NO_TEXTS)
+    elif not plan:
+        lacking(form.missing, form.section, data.settings(source))
     elif who:
         Review(form, source, who).show(plan, top)
 
@@ -322,9 +323,9 @@ class Review:
             for judge, found in agreement_with_judges(store, self.source.tournament, said, games).items():
                 share = found.share
                 between = f" (95% interval {PERCENT.between(share.low, share.high)})" if share.low is not None else ""
-                text.lead(
-                    f"You agree with {judge} on {PERCENT.write(share.value)} of {found.pairs:,} judgments{between}."
-                )
+                its = counted(found.pairs, "judgment")
+                both = ", each order of a game counted" if self.form.kind is Kind.VERDICT else ""
+                text.lead(f"You agree with {judge} on {PERCENT.write(share.value)} of its {its}{both}{between}.")
         if skipped:
             st.button(f"Take up the {len(skipped):,} skipped", on_click=self._take_up, args=(skipped,))
 

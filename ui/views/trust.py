@@ -34,7 +34,7 @@ from arena.present.table import Table
 from ui import data, text
 from ui.address import link, note_unless, pick, unfold
 from ui.show import draw, show_table
-from ui.text import nothing
+from ui.text import lacking, nothing
 from ui.views.game import to_game
 
 _WIDTHS: Final = (0.2, 0.1, 0.05, 0.02, 0.01)
@@ -111,7 +111,7 @@ def style(source: data.Source) -> None:
     board = data.board(source)
     if board.ratings is None or board.ratings.judge_health is None:
         snippet = "pairwise:\n  judges: [judge]\n  both_orders: true"
-        nothing("No answers are compared yet.", yaml=snippet, planned="pairwise" in data.settings(source).raw)
+        lacking("No answers are compared yet.", snippet, data.settings(source))
         return
     show_table(habits_table(board.ratings, board.by_judge))
     if not (found := data.styles(source)):
@@ -150,17 +150,17 @@ def _compared(title: str, source: data.Source) -> Sequence[Comparison]:
 
 
 def _say_how_to_get_people(source: data.Source, apart: Sequence[Level]) -> None:
-    pages = ", ".join(
-        f"[{name}]({link('review', source, view=name)})" for name in ("vote", "label", "grade", "assess", "check")
-    )
+    names = ("vote",) if data.settings(source).imported else ("vote", "label", "grade", "assess", "check")
+    pages = ", ".join(f"[{name}]({link('review', source, view=name)})" for name in names)
     found = "No person judged anything that a judge did"
     if apart:
         found = f"People judged {', '.join(apart)}, but nothing that a judge did"
-    nothing(
-        f"**{found}.** Fifty judgments on many queries tell more than hundreds on few: {pages}. Judgments that you "
-        "have already: `ragleague import --kind verdict`, or labels of documents:",
-        yaml=_FILES,
-    )
+    words = f"**{found}.** Fifty judgments on many queries tell more than hundreds on few: {pages}. Judgments that you "
+    words += "have already: `ragleague import --kind verdict`"
+    if data.settings(source).imported:
+        nothing(f"{words}.")
+    else:
+        lacking(f"{words}, or labels of documents:", _FILES, data.settings(source))
 
 
 def _choose(key: str, options: Sequence[JudgeAgainstPeople]) -> JudgeAgainstPeople:

@@ -69,7 +69,7 @@ def show_history(source: data.Source) -> None:
     """Draw the ratings over runs and versions."""
     board = _history(source)
     if len(board.moments) < 2 or not board.agents:
-        nothing("Ratings of one run only so far. After another run with ratings, both stand here.")
+        nothing("There is no history yet: once two runs have given ratings, both stand here.")
         return
     agents = [board.drawn, *(agent for agent in board.agents if agent != board.drawn)]
     agent = pick("Agent", agents, "agent", width=320)

@@ -65,13 +65,14 @@ def corrected_figures(judge: JudgeAgainstPeople, width: float | None = None) -> 
     found, name, rates = judge.estimates, judge.named, judge.level == "verdicts"
     if found is None:
         return
-    yield Remarks([_furthest_off(found, judge.judge)])
+    kind = ("win rate", "win rates") if rates else ("mean", "means")
+    yield Remarks([_furthest_off(found, judge.judge, kind)])
     if rows := figure_rows(found, width):
         title = "Win rates, a tie being half a win" if rates else f"Means of {THINGS[judge.level]}"
         needed = f"Labels needed: for an interval {width} wide; where none are named, not even all labels would do."
         notes = [] if width is None else [needed]
         table = Table(slug("corrected", name), f"{title}, corrected by people: {name}", _FIGURES, rows, notes)
-        yield from of_table(table, _LOOKS, "win rate" if rates else "mean", _THREE)
+        yield from of_table(table, _LOOKS, kind[0], _THREE)
         yield table
     if found.ratings is not None:
         yield from _ratings(name, found.ratings)
@@ -101,7 +102,8 @@ def figure_rows(found: Estimates, width: float | None) -> list[dict[str, Any]]:
     """Every figure three ways, and how many labels an interval of a width needs."""
     rows = []
     for name, figure in found.figures.items():
-        row = {"name": name, **flat(figure)}
+        ways = {way: getattr(figure, way).within(*found.ends) for way in _LOOKS.values()}
+        row = {"name": name, **flat(replace(figure, **ways))}
         if width is not None:
             needed = labels_needed(figure, width)
             row |= {"width": width, "labels_needed": needed.corrected, "labels_alone": needed.people}
@@ -112,7 +114,7 @@ def figure_rows(found: Estimates, width: float | None) -> list[dict[str, Any]]:
 def _ratings(name: str, found: CorrectedRatings) -> Iterator[Block]:
     notes = [
         f"{found.labelled:,} of {found.games:,} games labelled, on {counted(found.queries, 'query', 'queries')}; "
-        f"weight {FIGURE.write(found.weight)}. Ties count a half."
+        f"weight {FIGURE.write(found.weight)}. Ties count a half: a leaderboard that models them rates otherwise."
         + ("" if found.converged else " The fit has not converged: do not use these.")
     ]
     columns = (Column("agent", "Agent"), *(replace(column, form=POINTS) for column in _THREE_WAYS))
@@ -129,11 +131,11 @@ def _by_agent(found: CorrectedRatings) -> list[dict[str, Any]]:
     return [dict(zip(("agent", "corrected", "people", "judge"), row, strict=True)) for row in ways]
 
 
-def _furthest_off(found: Estimates, judge: str) -> str:
+def _furthest_off(found: Estimates, judge: str, kind: tuple[str, str]) -> str:
     gaps: dict[str, tuple[float, float]] = {}
     outside = 0
     for name, figure in found.figures.items():
-        alone, corrected = figure.judge.value, figure.corrected
+        alone, corrected = figure.judge.value, figure.corrected.within(*found.ends)
         if alone is not None and corrected.value is not None:
             gaps[name] = alone, corrected.value
             if corrected.low is not None and corrected.high is not None:
@@ -141,10 +143,10 @@ def _furthest_off(found: Estimates, judge: str) -> str:
     if not gaps:
         return "No figure can be corrected yet."
     worst, (alone, right) = max(gaps.items(), key=lambda own: abs(own[1][0] - own[1][1]))
-    said = f"{judge} is furthest off for {worst}: {FIGURE.write(alone)}, corrected {FIGURE.write(right)}."
-    if not outside:
-        return f"{said} No figure of the judge lies outside the corrected interval."
-    return f"{said} {outside:,} of {len(found.figures):,} figures of the judge lie outside the corrected interval."
+    said = (
+        f"{judge} is furthest off for the {kind[0]} of {worst}: {FIGURE.write(alone)}, corrected {FIGURE.write(right)}."
+    )
+    return f"{said} Outside the corrected interval: {outside or 'none'} of {len(gaps):,} {kind[1]}."
 
 
 _CORRECTED: Final = (

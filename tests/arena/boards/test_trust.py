@@ -92,7 +92,6 @@ def test_a_careful_judge_of_all_games_passes_all_but_what_only_people_know() -> 
     [
         (prefers_first, False, "No favour for the place shown"),
         (prefers_first, False, "Both orders agree"),
-        (prefers_longer, True, "No favour for length"),
         (undecided, True, "Few ties"),
         (circular, True, "Few circles"),
     ],
@@ -101,6 +100,22 @@ def test_a_judge_fails_the_check_that_is_there_for_its_fault(says: Says, *, fait
     own = found(board(league(says, faithful=faithful)))[check]
     assert own.status == "failed", own
     assert own.remedy
+
+
+def test_a_favour_for_length_fails_where_it_can_be_told_from_strength() -> None:
+    lengths = {(f"q{q}", agent): 100.0 + (place + q) % 3 for q in range(60) for place, agent in enumerate(STRENGTH)}
+    noise = random.Random(4)
+    verdicts = [
+        GameVerdict(
+            own.query_id, own.agent_a, own.agent_b, Verdict.A if longer != (noise.random() < 0.1) else Verdict.B
+        )
+        for own in league(careful)
+        for longer in [lengths[own.query_id or "", own.agent_a] > lengths[own.query_id or "", own.agent_b]]
+    ]
+    assert found(board(iter(verdicts), lengths=lengths))["No favour for length"].status == "failed"
+    stronger_is_longer = found(board(league(careful), lengths={own: STRENGTH[own[1]] for own in lengths}))
+    own = stronger_is_longer["No favour for length"]
+    assert own.status != "failed", own
 
 
 def test_a_favour_that_may_be_chance_is_no_failure() -> None:
