@@ -184,7 +184,8 @@ def _agreement(one: Comparison, finding: Finding) -> tuple[Status, str, str]:
     if finding.trust in ("as people", "below people") and within is not None:
         share = one.judges[finding.judge].votes.share
         status = settled(share, within)
-    remedy = "Read where they differ ('ragleague calibrate --disagreements 20'), change the prompt or the judge."
+    read = "Read where they differ ('ragleague calibrate --disagreements 20')"
+    remedy = f"{read}; decide by the ratings that people correct (--estimates), or change the prompt or the judge."
     return status, said, remedy
 
 
