@@ -15,9 +15,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from arena.ratings.games import Floats
 from retrieval_eval.stats.agreement import cohen_kappas
-from retrieval_eval.stats.bootstrap import jackknife_estimate, share_estimate
+from retrieval_eval.stats.bootstrap import jackknife_estimates, share_estimate
 from retrieval_eval.stats.estimate import Estimate
 
 Level: TypeAlias = Literal["verdicts", "labels", "criteria", "nuggets", "support"]
@@ -213,14 +212,16 @@ def annotators(opinions: Sequence[Opinion], *, mirrored: bool = False) -> tuple[
     votes, shared = np.bincount(rater, minlength=len(raters)), np.bincount(rater[with_others], minlength=len(raters))
     if mirrored:
         tables = (tables + tables[..., ::-1, ::-1]) / 2
+    whose = np.repeat(np.arange(len(raters)), len(queries))
+    by_query = tables.reshape(-1, len(labels), len(labels))
+    kappas = jackknife_estimates(cohen_kappas, by_query, whose, len(raters), (-1.0, 1.0))
     found = [
-        _annotator(rater, int(votes[at]), int(shared[at]), tables[at][tables[at].any(axis=(1, 2))])
-        for at, rater in enumerate(raters)
+        _annotator(name, int(votes[at]), int(shared[at]), kappa)
+        for at, (name, kappa) in enumerate(zip(raters, kappas, strict=True))
     ]
-    return tuple(sorted(found, key=lambda one: (one.kappa.value is None, one.kappa.value or 0.0, one.rater)))
+    return tuple(sorted(found, key=lambda one: (one.kappa.value is None, round(one.kappa.value or 0.0, 9), one.rater)))
 
 
-def _annotator(rater: str, votes: int, shared: int, tables: Floats) -> Annotator:
-    kappa = jackknife_estimate(cohen_kappas, tables, (-1.0, 1.0))
+def _annotator(rater: str, votes: int, shared: int, kappa: Estimate) -> Annotator:
     above = None if kappa.low is None else kappa.low > 0
     return Annotator(rater, votes, shared, kappa, above if above or shared >= _FEWEST else None)

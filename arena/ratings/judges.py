@@ -8,23 +8,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
-from itertools import combinations
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from arena.ratings.games import Floats, GameVerdict, Ints, VerdictTable, fold_pairs, tabulate
+from arena.ratings.games import Floats, GameVerdict, Ints, VerdictTable, distinct, fold_pairs, tabulate
 from arena.ratings.results import JudgeAgreement, JudgePair
-from retrieval_eval.stats.bootstrap import jackknife_estimate
+from retrieval_eval.stats.bootstrap import jackknife_estimate, jackknife_estimates
 from retrieval_eval.stats.estimate import Estimate
 
 if TYPE_CHECKING:
-    from retrieval_eval.stats.agreement import Level
+    from retrieval_eval.stats.agreement import Level, Weights
 
 _OUTCOMES = np.array([-1.0, 0.0, 1.0])
 """Loss, tie and win of the lower-numbered agent; the mirror image of a table runs backwards through them."""
+_ENDS: Final = (-1.0, 1.0)
+"""Of every coefficient."""
+_WEIGHTS: Final[Sequence[Weights]] = ("none", "linear")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,44 +102,46 @@ def judge_agreement(verdicts: Iterable[GameVerdict] | VerdictTable) -> JudgeAgre
 
 def _judge_pairs(judges: Sequence[str], ratings: Floats, query: Ints) -> Iterator[JudgePair]:
     """Every two judges; of hundreds of people most share no game, and those are all alike."""
-    given = ~np.isnan(ratings)
-    shared = (given.astype(np.float32) @ given.T.astype(np.float32) > 0).tolist()
-    apart = _judge_pair("", "", ratings[0, :0], ratings[0, :0], query[:0])
-    nothing = [getattr(apart, one.name) for one in fields(apart)[2:]]
-    for i, j in combinations(range(len(judges)), 2):
-        if shared[i][j]:
-            both = np.flatnonzero(given[i] & given[j])
-            yield _judge_pair(judges[i], judges[j], ratings[i, both], ratings[j, both], query[both])
-        else:
-            yield JudgePair(judges[i], judges[j], *nothing)
-
-
-def _judge_pair(first: str, second: str, one: Floats, other: Floats, query: Ints) -> JudgePair:
     from retrieval_eval.stats.agreement import cohen_kappas
 
-    tables = (one[:, np.newaxis] == _OUTCOMES)[:, :, np.newaxis] & (other[:, np.newaxis] == _OUTCOMES)[:, np.newaxis]
-    totals = _mirrored(_per_query(tables.astype(np.float64), query))
-    counts = tables.sum(axis=0)
-    games = int(counts.sum())
+    given, places = ~np.isnan(ratings), np.nan_to_num(ratings + 1).astype(np.int64)
+    queries = int(query.max(initial=-1)) + 1
+    for number, first in enumerate(judges):
+        others, own = judges[number + 1 :], np.flatnonzero(given[number])
+        other, column = np.nonzero(given[number + 1 :, own])
+        game = own[column]
+        cells, cell = distinct(other * queries + query[game], len(others) * queries)
+        said = 3 * places[number, game] + places[number + 1 + other, game]
+        totals = np.bincount(9 * cell + said, minlength=9 * cells.size).reshape(-1, 3, 3).astype(np.float64)
+        counts = np.bincount(9 * other + said, minlength=9 * len(others)).reshape(-1, 3, 3)
+        of = _mirrored(totals), cells // queries, len(others), _ENDS
+        plain, linear = (jackknife_estimates(partial(cohen_kappas, weights=how), *of) for how in _WEIGHTS)
+        for second, table, *kappas in zip(others, counts.tolist(), plain, linear, strict=True):
+            yield _judge_pair(first, second, table, *kappas)
+
+
+def _judge_pair(first: str, second: str, counts: list[list[int]], kappa: Estimate, linear: Estimate) -> JudgePair:
+    (lost, first_lost_tie, opposite), (first_tie, both_tie, tie_won), (opposed, won_tie, won) = counts
+    games = sum(map(sum, counts))
     return JudgePair(
         first=first,
         second=second,
         games=games,
-        same_winner=int(counts[0, 0] + counts[2, 2]),
-        both_tie=int(counts[1, 1]),
-        opposite=int(counts[0, 2] + counts[2, 0]),
-        first_tie=int(counts[1, 0] + counts[1, 2]),
-        second_tie=int(counts[0, 1] + counts[2, 1]),
-        agreement=int(np.trace(counts)) / games if games else None,
-        kappa=jackknife_estimate(cohen_kappas, totals, (-1.0, 1.0)),
-        kappa_linear=jackknife_estimate(lambda stack: cohen_kappas(stack, "linear"), totals, (-1.0, 1.0)),
+        same_winner=lost + won,
+        both_tie=both_tie,
+        opposite=opposite + opposed,
+        first_tie=first_tie + tie_won,
+        second_tie=first_lost_tie + won_tie,
+        agreement=(lost + both_tie + won) / games if games else None,
+        kappa=kappa,
+        kappa_linear=linear,
     )
 
 
 def _alpha(totals: Floats, level: Level) -> Estimate:
     from retrieval_eval.stats.agreement import krippendorff_alphas
 
-    return jackknife_estimate(lambda stack: krippendorff_alphas(stack, _OUTCOMES, level), totals, (-1.0, 1.0))
+    return jackknife_estimate(lambda stack: krippendorff_alphas(stack, _OUTCOMES, level), totals, _ENDS)
 
 
 def _mirrored(tables: Floats) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from operator import attrgetter
 
@@ -130,14 +131,16 @@ def rate_games(
     settings = replace(settings, ties=settings.tie_model)
     parts, _, by_query = counted(games, by_query=settings.cluster)
     fitted = bradley_terry(parts, settings.bradley_terry)
-    by_elo = elo(games, settings.elo) if games.are_whole and settings.tournaments else None
     samples = settings.bootstrap if settings.intervals == "bootstrap" else 0
     unit: Unit = by if settings.cluster and games.cluster is not None else "game"
     units = round(float(games.weights.sum())) if unit == "game" else _clusters(games)
-    resampled = bootstrap(parts, fitted, samples, settings.seed, by_query=by_query)
-    if resampled is not None:
-        resampled = replace(resampled, by=unit)
-    compared = compare(parts, fitted, resampled, by_query=by_query, level=settings.level, seed=settings.seed)
+    with ThreadPoolExecutor(1) as beside:  # the other works in Python while one is in compiled code
+        replayed = beside.submit(elo, games, settings.elo) if games.are_whole and settings.tournaments else None
+        resampled = bootstrap(parts, fitted, samples, settings.seed, by_query=by_query)
+        if resampled is not None:
+            resampled = replace(resampled, by=unit)
+        compared = compare(parts, fitted, resampled, by_query=by_query, level=settings.level, seed=settings.seed)
+        by_elo = None if replayed is None else replayed.result()
     agents = _rows(parts, fitted, by_elo, resampled, compared, settings=settings)
     first = fitted_position(parts, fitted, by_query=by_query, level=settings.level)
     asked = compared is None if settings.intervals == "sandwich" else samples > 0

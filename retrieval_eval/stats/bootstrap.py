@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import scipy
@@ -225,19 +225,37 @@ def jackknife_estimate(
         narrowest: no interval is given below this width: where no cluster differs from another, nothing shows how the
             figure varies, which is no claim of exactness.
     """
-    seen = totals[totals.any(axis=tuple(range(1, totals.ndim)))]
-    units = len(seen)
-    if not units:
-        return Estimate(None)
-    whole = seen.sum(axis=0, keepdims=True)
-    value, *left = statistic(np.concatenate((whole, whole - seen))).tolist()
-    if math.isnan(value):
-        return Estimate(None)
-    without = np.asarray(left)
-    if units < 2 or np.isnan(without).any():
-        return Estimate(value)
-    sd = float(np.sqrt((units - 1) / units * ((without - without.mean()) ** 2).sum()))
-    half = student(0.95, units) * sd
-    if narrowest and 2 * half <= narrowest:
-        return Estimate(value)
-    return Estimate(value, max(ends[0], value - half), min(ends[1], value + half))
+    (found,) = jackknife_estimates(statistic, totals, np.zeros(len(totals), np.int64), 1, ends, narrowest=narrowest)
+    return found
+
+
+def jackknife_estimates(
+    statistic: Callable[[Floats], Floats],
+    totals: Floats,
+    figure: NDArray[np.integer[Any]],
+    figures: int,
+    ends: Interval = (-math.inf, math.inf),
+    *,
+    narrowest: float = 0.0,
+) -> tuple[Estimate, ...]:
+    """The same of many figures at once: each row of ``totals`` is a cluster of the one that ``figure`` numbers."""
+    seen = totals.any(axis=tuple(range(1, totals.ndim)))
+    order = np.argsort(figure[seen], kind="stable")
+    rows, own = totals[seen][order], figure[seen][order]
+    known, first, units = np.unique(own, return_index=True, return_counts=True)
+    found = [Estimate(None)] * figures
+    if not known.size:
+        return tuple(found)
+    whole = np.add.reduceat(rows, first, axis=0)
+    place = np.repeat(np.arange(known.size), units)
+    values, left = statistic(whole), statistic(whole[place] - rows)
+    means = np.add.reduceat(left, first) / units
+    sd = np.sqrt((units - 1) / units * np.add.reduceat((left - means[place]) ** 2, first))
+    for at, value, number, spread in zip(known.tolist(), values.tolist(), units.tolist(), sd.tolist(), strict=True):
+        if math.isnan(value):
+            continue
+        found[at] = Estimate(value)
+        half = student(0.95, number) * spread if number > 1 else math.nan
+        if not (math.isnan(half) or (narrowest and 2 * half <= narrowest)):
+            found[at] = Estimate(value, max(ends[0], value - half), min(ends[1], value + half))
+    return tuple(found)
