@@ -213,7 +213,7 @@ def annotators(opinions: Sequence[Opinion], *, mirrored: bool = False) -> tuple[
     if mirrored:
         tables = (tables + tables[..., ::-1, ::-1]) / 2
     whose = np.repeat(np.arange(len(raters)), len(queries))
-    by_query = tables.reshape(-1, len(labels), len(labels))
+    by_query = tables.reshape(len(raters) * len(queries), len(labels), len(labels))
     kappas = jackknife_estimates(cohen_kappas, by_query, whose, len(raters), (-1.0, 1.0))
     found = [
         _annotator(name, int(votes[at]), int(shared[at]), kappa)

@@ -210,8 +210,8 @@ class Deck:
         of_kinds = self._influence(ahead, behind)
         gap = float(self.fitted.x[ahead] - self.fitted.x[behind])
         if self.cluster is None:
-            order = np.argsort(of_kinds, kind="stable")
-            order = order[(of_kinds[order] < 0) & (self.counts[order] > 0)]
+            able = np.flatnonzero((of_kinds < 0) & (self.counts > 0))
+            order = able[np.argsort(of_kinds[able], kind="stable")]
             return _Queue(self, order, of_kinds[order], self.counts[order].astype(np.int64), gap)
         of_clusters = np.asarray(self.by_cluster @ of_kinds, np.float64)
         order = np.argsort(of_clusters, kind="stable")

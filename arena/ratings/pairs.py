@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from arena.ratings.counts import pair_counts
 from arena.ratings.games import Floats, Games, distinct
-from retrieval_eval.stats.bootstrap import share_interval, wilson
+from retrieval_eval.stats.bootstrap import share_intervals, wilson
 from retrieval_eval.stats.significance import holm
 
 ROUNDING: Final = 0.101
@@ -178,11 +178,7 @@ def direct_games(games: Games, level: float, *, by_query: bool) -> tuple[DirectG
         queries = int(games.cluster.max()) + 1
         cells, cell = distinct(pair * queries + games.cluster, pairs.size * queries)
         parts, wholes = (np.bincount(cell, own, cells.size).astype(np.float64) for own in (weight * score, weight))
-        ends = np.searchsorted(cells, np.arange(1, pairs.size) * queries)
-        bounds = [
-            share_interval(part, whole, alone)
-            for part, whole in zip(np.split(parts, ends), np.split(wholes, ends), strict=True)
-        ]
+        bounds = share_intervals(parts, wholes, cells // queries, pairs.size, alone)
     else:
         squares = np.bincount(pair, weight * (score - (points / played)[pair]) ** 2, pairs.size)
         bounds = [

@@ -78,7 +78,8 @@ def rate(
     in_both_orders = games.tally is not None and games.tally.both_orders == len(games)
     beyond = None
     if not (chosen.position or in_both_orders):
-        beyond = _beyond_place(as_games(table), rated.by_rank[0].agent, chosen)
+        first = rated.by_rank[0]  # one that others may equal is surely above none of them
+        beyond = first.rank_high in (1, None) and _beyond_place(as_games(table), first.agent, chosen)
         if not beyond and any(pair.separable for pair in rated.pairs):
             rated = replace(rated, notes=(*rated.notes, _ONE_ORDER))
     return replace(rated, judges=judge_agreement(table), beyond_place=beyond)

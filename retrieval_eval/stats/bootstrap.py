@@ -156,6 +156,8 @@ def estimates(
 
 
 Interval: TypeAlias = tuple[float, float]
+_NEVER: Final = 1e-300
+"""In place of a whole of nothing."""
 
 
 @lru_cache(maxsize=4096)  # asked for every pair of agents
@@ -175,14 +177,31 @@ def share_interval(parts: Floats, wholes: Floats, level: float = 0.95, *, means:
     Returns:
         ``None`` where fewer than two clusters have anything to count.
     """
-    seen = wholes > 0
-    units, size = int(seen.sum()), float(wholes.sum())
-    if units < 2:
-        return None
-    share = float(parts.sum()) / size
-    excess = (parts - share * wholes)[seen]
-    variance = float((excess**2).sum()) / size**2 * units / (units - 1)
-    return wilson(share, variance, math.inf if means else size, units, level)
+    (found,) = share_intervals(parts, wholes, np.zeros(wholes.size, np.int64), 1, level, means=means)
+    return found
+
+
+def share_intervals(
+    parts: Floats,
+    wholes: Floats,
+    share: NDArray[np.integer[Any]],
+    shares: int,
+    level: float = 0.95,
+    *,
+    means: bool = False,
+) -> list[Interval | None]:
+    """The same of many shares at once: each cluster is of the one that ``share`` numbers."""
+    units = np.bincount(share[wholes > 0], minlength=shares)
+    part, whole = (np.bincount(share, own, shares) for own in (parts, wholes))
+    values = part / np.maximum(whole, _NEVER)
+    squares = np.bincount(share, (parts - values[share] * wholes) ** 2 * (wholes > 0), shares)
+    variances = squares / np.maximum(whole, _NEVER) ** 2 * units / np.maximum(units - 1, 1)
+    return [
+        wilson(value, variance, math.inf if means else size, number, level) if number > 1 else None
+        for value, variance, size, number in zip(
+            values.tolist(), variances.tolist(), whole.tolist(), units.tolist(), strict=True
+        )
+    ]
 
 
 def share_estimate(parts: ArrayLike, wholes: ArrayLike) -> Estimate:
@@ -203,7 +222,7 @@ def wilson(share: float, variance: float, size: float, units: float, level: floa
     effective = min(size, spread / variance) if variance > 1e-12 * spread and spread > 0 else units
     square = student(level, units) ** 2
     middle = (share + square / (2 * effective)) / (1 + square / effective)
-    half = np.sqrt(square * (spread / effective + square / (4 * effective**2))) / (1 + square / effective)
+    half = math.sqrt(square * (spread / effective + square / (4 * effective**2))) / (1 + square / effective)
     return max(0.0, float(middle - half)), min(1.0, float(middle + half))
 
 
