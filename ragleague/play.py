@@ -133,19 +133,31 @@ def _tables(rows: Any, name: str) -> Any:
             raise InputError(f"{name}: column {str(repeated)!r} stands twice; rename one")
         return Table(name, rows.to_dict("records"))
     if isinstance(rows, Mapping):
-        if not rows:
-            raise InputError(f"{name}: the table has no rows; add at least one")
-        tables = [_tables(table, str(agent)) for agent, table in rows.items()]
-        if any(not isinstance(table, Table) for table in tables):
-            raise InputError(f"{name}: for each agent a table in memory is asked for, such as a frame or a list")
-        return tables
-    listed = list(rows) if isinstance(rows, Iterable) and _row(rows) is None else [rows]
+        return _by_agent(rows, name)
+    is_row = _row(rows) is not None or not isinstance(rows, Iterable) or not getattr(rows, "shape", True)
+    listed = [rows] if is_row else list(rows)
     read = [_row(one) for one in listed]
     if None not in read:
         return Table(name, [row for row in read if row is not None])
-    if wrong := [one for one in listed if isinstance(one, bytes) or not isinstance(one, str | Path | Iterable)]:
+    wrong = [one for one in listed if is_row or isinstance(one, bytes) or not isinstance(one, str | Path | Iterable)]
+    if wrong:
         raise InputError(f"{name}: give files, frames, dictionaries or samples, and not {type(wrong[0]).__name__}")
-    return [_tables(one, f"{name} {number}") for number, one in enumerate(listed, start=1)]
+    tables = [_tables(one, f"{name} {number}") for number, one in enumerate(listed, start=1)]
+    if any(isinstance(table, list) for table in tables):
+        raise InputError(f"{name}: give a list of files, frames, dictionaries or samples, and no list of lists")
+    return tables
+
+
+def _by_agent(rows: Mapping[Any, Any], name: str) -> list[Any]:
+    """A table for each agent, by its name."""
+    if not rows:
+        raise InputError(f"{name}: the table has no rows; add at least one")
+    if not all(str(agent).strip() for agent in rows):
+        raise InputError(f"{name}: a table stands under an empty name; name its agent")
+    tables = [_tables(table, str(agent)) for agent, table in rows.items()]
+    if any(isinstance(table, str | Path | list) for table in tables):
+        raise InputError(f"{name}: for each agent a table in memory is asked for, such as a frame or a list")
+    return tables
 
 
 def _limit(given: Any) -> int | None:

@@ -110,7 +110,8 @@ def rate(
         try:
             return Rated(rate_table(path, chosen, how))
         except InputError as error:
-            raise InputError(str(error).replace(f"{path} ", "").replace(f"{path}: ", "")) from error
+            said = str(error).replace(f"{path} ", "").replace(f"{path}: ", "")
+            raise InputError(said.replace("say --skip-faulty", "give skip_empty=True")) from error
 
 
 def _written(rows: pd.DataFrame | Iterable[Mapping[str, Any]], path: Path) -> None:
@@ -123,7 +124,17 @@ def _written(rows: pd.DataFrame | Iterable[Mapping[str, Any]], path: Path) -> No
     table = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows))
     if not all(isinstance(name, str) for name in table):
         raise InputError("verdicts: give a frame, dictionaries or a file: the columns have no names")
+    if table.empty:
+        raise InputError("verdicts: the table has no rows; add at least one")
     try:
-        table.to_parquet(path, index=False)
+        table.assign(**{name: _alike(table[name]) for name in table.columns}).to_parquet(path, index=False)
     except (pa.ArrowException, ValueError, TypeError) as error:
         raise InputError(f"verdicts: cannot be read as a table: {str(error).splitlines()[0]}") from error
+
+
+def _alike(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Values of several kinds as text, and fractions that are whole as such: pandas makes them of numbers with gaps."""
+    if column.dtype.kind == "f" and (column.dropna() % 1 == 0).all():
+        return column.astype("Int64")
+    several = column.dtype == object and len(set(map(type, column.dropna()))) > 1
+    return column.map(str, na_action="ignore") if several else column

@@ -147,13 +147,17 @@ def _values(answers: Iterable[Answer], name: str) -> list[float]:
     return [value for answer in answers if (value := _number(answer.metadata.get(name))) is not None]
 
 
+_MOST: Final = 1e15
+"""Of seconds, dollars or tokens: more is none of these."""
+
+
 def _number(text: str | None) -> float | None:
     """The figure; ``None`` for what is none, which a column of that name may hold by chance."""
     try:
         value = math.nan if text is None else float(text)
     except ValueError:
         return None
-    return value if math.isfinite(value) and value >= 0 else None
+    return value if 0 <= value <= _MOST else None
 
 
 @dataclass(frozen=True, slots=True)

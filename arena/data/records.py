@@ -246,7 +246,7 @@ def _passages(row: Row) -> Iterator[Document]:
     entries: Any = given
     if isinstance(given, str):
         entries = list_in(given) or ([given] if given.strip() and list_in(given) is None else [])
-    if entries is None or entries in ("", []):
+    if not entries or not (isinstance(entries, list) or cell_text(entries)):  # pandas has NaN where there is none
         return
     seen = set()
     for number, entry in enumerate(entries if isinstance(entries, list) else [entries], start=1):

@@ -67,11 +67,24 @@ def elo(games: Games, settings: EloSettings | None = None, *, threads: int | Non
     Raises:
         ValueError: a setting is out of range, or a weight is no whole number of games.
     """
-    how, played = settings or EloSettings(), _packed(games)
-    played.codes.sort()  # an order that depends on nothing but the games
+    return elo_of(games.agents, sorted_games(games), settings, threads=threads)
+
+
+def sorted_games(games: Games) -> Packed:
+    """The games in an order that depends on nothing but them."""
+    played = _packed(games)
+    played.codes.sort()
+    return played
+
+
+def elo_of(
+    agents: tuple[str, ...], played: Packed, settings: EloSettings | None = None, *, threads: int | None = None
+) -> EloRatings:
+    """What ``elo`` makes of ``sorted_games``, which take far less memory than the games."""
+    how = settings or EloSettings()
     finals = replay([played], how, starts(how.seed, how.tournaments), threads=threads)[0]
-    spread = finals.std(axis=0, ddof=1) if how.tournaments > 1 else np.full(len(games.agents), np.nan)
-    return EloRatings(games.agents, finals.mean(axis=0), spread)
+    spread = finals.std(axis=0, ddof=1) if how.tournaments > 1 else np.full(len(agents), np.nan)
+    return EloRatings(agents, finals.mean(axis=0), spread)
 
 
 def resampled_elo(games: Games, weights: Floats, settings: EloSettings) -> Floats:

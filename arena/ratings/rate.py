@@ -12,7 +12,7 @@ import numpy as np
 from arena.present.numbers import SIGNED
 from arena.ratings.bootstrap import Bootstrap, bootstrap
 from arena.ratings.bradley_terry import BradleyTerry, bradley_terry
-from arena.ratings.elo import EloRatings, elo
+from arena.ratings.elo import EloRatings, elo_of, sorted_games
 from arena.ratings.fragility import fragilities
 from arena.ratings.games import (
     Games,
@@ -135,8 +135,9 @@ def rate_games(
     samples = settings.bootstrap if settings.intervals == "bootstrap" else 0
     unit: Unit = by if settings.cluster and games.cluster is not None else "game"
     units = round(float(games.weights.sum())) if unit == "game" else _clusters(games)
+    order = sorted_games(games) if games.are_whole and settings.tournaments else None
     with ThreadPoolExecutor(1) as beside:  # the other works in Python while one is in compiled code
-        replayed = beside.submit(elo, games, settings.elo) if games.are_whole and settings.tournaments else None
+        replayed = None if order is None else beside.submit(elo_of, games.agents, order, settings.elo)
         resampled = bootstrap(parts, fitted, samples, settings.seed, by_query=by_query)
         if resampled is not None:
             resampled = replace(resampled, by=unit)

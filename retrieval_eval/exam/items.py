@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 ItemType: TypeAlias = Literal["question", "nugget"]
 Kind: TypeAlias = Literal["free", "multiple_choice", "true_false"]
@@ -22,6 +21,10 @@ FALSE_WORDS = frozenset({"false", "no", "incorrect", "wrong"})
 SECRET_TEXT = "(secret)"  # noqa: S105 - what is shown and kept in place of a secret item's text
 
 _HASHED_ID = re.compile(r"(?:.*/)?[0-9a-f]{32}", re.DOTALL)
+
+
+_LARGEST_WEIGHT: Final = 1e6
+"""Sums of larger ones say nothing of the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +64,8 @@ class Item:
     def __post_init__(self) -> None:
         if not self.text.strip():
             raise ValueError("an item without text")
-        if not (math.isfinite(self.weight) and self.weight > 0):
-            raise ValueError(f"a weight must be a number above 0, not {self.weight}")
+        if not 0 < self.weight <= _LARGEST_WEIGHT:
+            raise ValueError(f"a weight must be a number above 0 and at most {_LARGEST_WEIGHT:,.0f}, not {self.weight}")
         if not self.item_id:
             object.__setattr__(self, "item_id", item_id_of(self.query_id, self.text, self.facet_id))
         _require_fitting_answers(self)

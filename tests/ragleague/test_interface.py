@@ -290,3 +290,15 @@ def test_categories_are_read_as_texts() -> None:
     rows = [(f"q{number}", "x", "y", "AB"[number % 3 == 0]) for number in range(9)]
     table = pd.DataFrame(rows, columns=["qid", "agent_a", "agent_b", "verdict"])
     assert rl.rate(table.astype("category")).json() == rl.rate(table).json()
+
+
+def test_columns_of_several_kinds_are_names_and_gaps_make_no_fractions() -> None:
+    plain = [{**own, "qid": str(at % 7), "verdict": "12"[at % 3 > 0]} for at, own in enumerate(VERDICTS * 9)]
+    mixed = [{**own, "qid": at % 7 if at % 2 else str(at % 7)} for at, own in enumerate(plain)]
+    assert rl.rate(mixed).json() == rl.rate(plain).json()
+    gaps = pd.DataFrame([*plain, {**plain[0], "verdict": None}]).astype({"verdict": float})
+    assert rl.rate(gaps, skip_empty=True).to_frame().equals(rl.rate(plain).to_frame())
+    with pytest.raises(rl.InputError, match="skip_empty=True"):
+        rl.rate(gaps)
+    with pytest.raises(rl.InputError, match="has no rows"):
+        rl.rate(gaps[:0])

@@ -8,6 +8,7 @@ from importlib.metadata import version
 from types import SimpleNamespace
 from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 import pytest
 from pydantic import BaseModel
@@ -140,8 +141,19 @@ def test_several_tables_are_read_as_one() -> None:
         ("a" * 300 + ".csv", "is not the name of a file"),
         (pd.DataFrame([["why?", "a", "b"]], columns=["question", "answer", "answer"]), "column 'answer' stands twice"),
         (pd.DataFrame({"id": [pd.NaT], "question": ["why?"], "answer": ["a"]}), "'qid' is empty"),
+        (np.array(5), "give files, frames, dictionaries or samples, and not ndarray"),
+        (np.array([["a", "b"]]), "and no list of lists"),
+        ([[[[RECORD]]]], "and no list of lists"),
+        ({" ": [RECORD]}, "a table stands under an empty name"),
     ],
 )
 def test_what_is_no_table_of_answers_is_refused(table: Any, message: str) -> None:
     with pytest.raises(rl.InputError, match=message):
         rl.load(table)
+
+
+def test_a_frame_whose_contexts_are_missing_in_a_row_loads() -> None:
+    rows = [{"question": "why?", "agent": "one", "answer": "a", "contexts": ["p"]}]
+    rows.append({"question": "why?", "agent": "two", "answer": "b"})
+    found = rl.load(pd.DataFrame(rows)).retrieved
+    assert [own.agent for of_query in found.values() for own in of_query] == ["one"]

@@ -132,6 +132,13 @@ def test_where_quality_ties_the_cheaper_and_the_faster_are_named() -> None:
     assert lowest_prices(("one", "two"), prices) == "one is the fastest (2.00 s) and the cheapest ($2.00 a query)"
 
 
+def test_a_column_of_costs_that_holds_no_costs_is_none() -> None:
+    written = {"q0": "1e308", "q1": "1e308", "q2": "-1", "q3": "dear", "q4": "0.5"}
+    answers = {(query, "one"): Answer(query, "one", "so", {"cost_usd": cost}) for query, cost in written.items()}
+    (found,) = cost_board(Dataset({query: Query(query, "why?") for query in written}, {}, answers), (), {}).agents
+    assert (found.cost_usd.mean, found.cost_usd.known) == (0.5, 1)
+
+
 A, B, TIE = Verdict.A, Verdict.B, Verdict.TIE
 
 

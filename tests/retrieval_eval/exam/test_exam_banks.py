@@ -121,6 +121,11 @@ def test_banks_made_by_hand_say_as_little_as_possible(tmp_path: Path) -> None:
         ("a.csv", "qid,question\nq1,One?\nq1, One?\n", r"a\.csv:3: an item with this id stands earlier"),
         ("a.csv", "qid,question,weight\nq1,One?,heavy\n", r"a\.csv:2: the weight is not a number \('heavy'\)"),
         ("a.csv", "qid,question,weight\nq1,One?,-1\n", r"a\.csv:2: a weight must be a number above 0"),
+        (
+            "a.csv",
+            "qid,question,weight\nq1,One?,1e308\n",
+            r"a\.csv:2: a weight must be .* at most 1,000,000, not 1e\+308",
+        ),
         ("a.csv", "qid,question,secret\nq1,One?,maybe\n", r"a\.csv:2: 'secret' is true or false \('maybe'\)"),
         ("a.csv", "qid,question,answers,choices\nq1,One?,x,a|b\n", r"a\.csv:2: the answer 'x' is none of the choices"),
         ("a.csv", "qid,question,kind\nq1,One?,essay\n", r"a\.csv:2: the kind of an item .* \('essay'\)"),
@@ -303,7 +308,7 @@ def test_every_edited_bank_survives_its_file(
     [
         ({"none": ItemEdit(weight=2)}, (), "the bank has no item 'none'"),
         ({KEYS["a"]: ItemEdit("  ")}, (), "an item without text"),
-        ({KEYS["a"]: ItemEdit(weight=0)}, (), "a weight must be a number above 0, not 0"),
+        ({KEYS["a"]: ItemEdit(weight=0)}, (), "a weight must be a number above 0 and at most 1,000,000, not 0"),
         ({KEYS["a"]: ItemEdit(weight=float("nan"))}, (), "a weight must be a number above 0"),
         ({KEYS["a"]: ItemEdit("b?")}, (), "another item of the query has this text"),
         ({KEYS["f"]: ItemEdit("x?")}, (), "a retired item keeps its text"),
