@@ -190,7 +190,7 @@ def people(level: Level, opinions: Sequence[Opinion], settings: Settings = Setti
         alpha=rater_agreement(labels, mirrored=mirrored, samples=settings.samples, seed=settings.seed)
         if comparable
         else None,
-        annotators=annotators(opinions, mirrored=mirrored),
+        annotators=annotators(opinions, mirrored=mirrored, graded=level != "verdicts"),
         consensus=consensus(opinions, settings.consensus, mirrored=level == "verdicts"),
     )
 

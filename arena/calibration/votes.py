@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from functools import partial
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
-from retrieval_eval.stats.agreement import cohen_kappas
+from retrieval_eval.stats.agreement import Weights, cohen_kappas
 from retrieval_eval.stats.bootstrap import jackknife_estimates, share_estimate
 from retrieval_eval.stats.estimate import Estimate
 
@@ -161,6 +162,7 @@ def _agreement(equal: Mapping[str, int], pairs: Mapping[str, int]) -> VoteAgreem
     return VoteAgreement(sum(pairs.values()), share_estimate([equal.get(name, 0) for name in pairs], [*pairs.values()]))
 
 
+_WEIGHTS: Final[Sequence[Weights]] = ("none", "linear")
 _FEWEST = 10
 """Things shared with others below which nobody is said not to be above chance."""
 
@@ -173,8 +175,8 @@ class Annotator:
         votes: that it gave.
         shared: those on things that others judged too.
         kappa: Cohen's with the others' votes, each thing counting once; interval clustered by query.
-        above_chance: whether the interval lies above 0; ``None`` where there is none, or it does not and fewer than
-            ten things are shared.
+        above_chance: whether the interval lies above 0, of labels and grades that of kappa with linear weights: who is
+            always one grade off agrees. ``None`` where there is none, or it does not and fewer than ten are shared.
     """
 
     rater: str
@@ -184,10 +186,11 @@ class Annotator:
     above_chance: bool | None
 
 
-def annotators(opinions: Sequence[Opinion], *, mirrored: bool = False) -> tuple[Annotator, ...]:
+def annotators(opinions: Sequence[Opinion], *, mirrored: bool = False, graded: bool = False) -> tuple[Annotator, ...]:
     """Everybody, whoever agrees least with the others first and those that cannot be compared last.
 
-    Where they are ``mirrored``, values are verdicts; both sides count alike.
+    Where they are ``mirrored``, values are verdicts; both sides count alike. ``graded`` ones are labels or grades, some
+    of which are nearer to each other than others.
     """
     given = {one.value for one in opinions}
     labels = sorted(given | {-value for value in given}) if mirrored else sorted(given)
@@ -214,14 +217,17 @@ def annotators(opinions: Sequence[Opinion], *, mirrored: bool = False) -> tuple[
         tables = (tables + tables[..., ::-1, ::-1]) / 2
     whose = np.repeat(np.arange(len(raters)), len(queries))
     by_query = tables.reshape(len(raters) * len(queries), len(labels), len(labels))
-    kappas = jackknife_estimates(cohen_kappas, by_query, whose, len(raters), (-1.0, 1.0))
+    plain, linear = (
+        jackknife_estimates(partial(cohen_kappas, weights=how), by_query, whose, len(raters), (-1.0, 1.0))
+        for how in _WEIGHTS
+    )
     found = [
-        _annotator(name, int(votes[at]), int(shared[at]), kappa)
-        for at, (name, kappa) in enumerate(zip(raters, kappas, strict=True))
+        _annotator(name, int(votes[at]), int(shared[at]), plain[at], (linear if graded else plain)[at])
+        for at, name in enumerate(raters)
     ]
     return tuple(sorted(found, key=lambda one: (one.kappa.value is None, round(one.kappa.value or 0.0, 9), one.rater)))
 
 
-def _annotator(rater: str, votes: int, shared: int, kappa: Estimate) -> Annotator:
-    above = None if kappa.low is None else kappa.low > 0
+def _annotator(rater: str, votes: int, shared: int, kappa: Estimate, chance: Estimate) -> Annotator:
+    above = None if chance.low is None else chance.low > 0
     return Annotator(rater, votes, shared, kappa, above if above or shared >= _FEWEST else None)

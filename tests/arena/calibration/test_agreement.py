@@ -129,6 +129,17 @@ def test_people_who_throw_dice_are_told_from_those_who_look() -> None:
     assert all(one.above_chance is not False for one in annotators(few))
 
 
+def test_who_is_always_one_grade_off_is_above_chance() -> None:
+    grades = [(at * 7) % 20 for at in range(40)]
+    said = [
+        Opinion(f"q{at}", ("x",), rater, float(grade + off))
+        for at, grade in enumerate(grades)
+        for rater, off in (("one", 0), ("two", 1))
+    ]
+    assert [one.above_chance for one in annotators(said, graded=True)] == [True, True]
+    assert [one.above_chance for one in annotators(said)] == [False, False]
+
+
 def test_a_panel_of_judges_has_one_vote_each() -> None:
     said = [Opinion(f"q{at}", ("d",), "ann", float(at % 2)) for at in range(10)]
     off = {"x": 0, "y": 1, "z": 2}
