@@ -11,8 +11,10 @@ import streamlit as st
 
 from arena.boards.games import documents_on, lost_table, opponents_table, verdicts_table
 from arena.boards.queries import GAMES, QueryBoard, heading_of, queries_meant, query_board
+from arena.data.dataset import Dataset
 from arena.present.files import html_block
 from arena.present.table import first
+from judges.types import Query
 from ui import data, text
 from ui.address import link, links, switch
 from ui.show import draw, show_table
@@ -107,7 +109,8 @@ def _heat_map(
 def _show_query(source: data.Source, board: QueryBoard, agents: Sequence[str], query_id: str, first_agent: str) -> None:
     """One query: its answers side by side, what they hold, the documents, and every verdict."""
     query, to = board.queries[query_id], links("queries", source)
-    facts = [query_id, *(f"{column}: {query.metadata[column]}" for column in board.columns if column in query.metadata)]
+    facts = [f"{column}: {query.metadata[column]}" for column in board.columns if column in query.metadata]
+    facts = facts if query.text == query_id else [query_id, *facts]
     text.thread(query)
     text.lines(Line("lead", query.text), Line("quiet", " · ".join(facts)))
 
@@ -119,24 +122,34 @@ def _show_query(source: data.Source, board: QueryBoard, agents: Sequence[str], q
     ordered = sorted((row["agent"] for row in ranking.rows), key=lambda agent: agent != first_agent)
     answering = [agent for agent in ordered if (query_id, agent) in dataset.answers]
     st.subheader("Answers", anchor=False)
-    with st.container(horizontal=True, gap="medium"):
-        raw = text.raw_switch()
-        if len(answering) > _ANSWERS and not st.toggle(f"All {len(answering)}", key="answers", bind="query-params"):
-            answering = answering[:_ANSWERS]
-    text.reference(query, raw=raw)
-    for at in range(0, len(answering), _BESIDE):
-        for column, agent in zip(st.columns(min(_BESIDE, len(answering))), answering[at : at + _BESIDE], strict=False):
-            with column:
-                text.lines(
-                    Line("strong", agent, link=to(agent=agent)),
-                    Line("quiet", board.said_of(query_id, agent)),
-                )
-                text.answer(dataset.answers[query_id, agent], f"answer-{answering.index(agent)}", raw=raw)
+    if answering and not any(dataset.answers[query_id, agent].has_text for agent in answering):
+        st.caption(text.NO_TEXTS)
+    else:
+        answering = _show_answers(source, board, dataset, query, answering)
     show_bank(source, query_id, answering)
     show_documents(source, documents_on(query_id, dataset, data.labels_of_query(source, query_id)), query_id)
     if records := games_on_query(source, query_id):
         st.subheader("Verdicts", anchor=False)
         show_table(verdicts_table(records, partial(to_game, source)))
+
+
+def _show_answers(
+    source: data.Source, board: QueryBoard, dataset: Dataset, query: Query, agents: list[str]
+) -> list[str]:
+    """Answers to a query side by side; returns whose, as there may be too many."""
+    with st.container(horizontal=True, gap="medium"):
+        raw = text.raw_switch()
+        if len(agents) > _ANSWERS and not st.toggle(f"All {len(agents)}", key="answers", bind="query-params"):
+            agents = agents[:_ANSWERS]
+    text.reference(query, raw=raw)
+    to = links("queries", source)
+    for at in range(0, len(agents), _BESIDE):
+        for column, agent in zip(st.columns(min(_BESIDE, len(agents))), agents[at : at + _BESIDE], strict=False):
+            with column:
+                said = Line("quiet", board.said_of(query.query_id, agent))
+                text.lines(Line("strong", agent, link=to(agent=agent)), said)
+                text.answer(dataset.answers[query.query_id, agent], f"answer-{agents.index(agent)}", raw=raw)
+    return agents
 
 
 def _show_agent(source: data.Source, board: QueryBoard, agent: str) -> None:
