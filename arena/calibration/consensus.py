@@ -18,10 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arena.calibration.votes import Item, Opinion, Values, by_item, by_rater
-from arena.ratings.games import Floats, Games, GameVerdict, Ints, VerdictTable, tabulate
+from arena.ratings.games import Floats, Games, Ints, VerdictTable, codes_of
 from arena.ratings.health import both_orders
 from arena.ratings.judges import JudgedGames, judged_games
-from judges.types import Verdict
 from retrieval_eval.stats.bootstrap import share_estimate
 from retrieval_eval.stats.estimate import Estimate
 
@@ -167,9 +166,6 @@ def _fit(votes: Votes, shape: tuple[int, int, int], prior_votes: float, *, mirro
         change, truth, iterations = float(np.abs(updated - truth).max()), updated, iterations + 1
 
 
-_VERDICT = {1.0: Verdict.A, 0.0: Verdict.TIE, -1.0: Verdict.B}
-
-
 @dataclass(frozen=True, slots=True)
 class OrderHealth:
     """What one rater's verdicts say about places.
@@ -259,10 +255,10 @@ def values_of(settled_opinions: Sequence[Opinion]) -> Values:
 
 def order_health(said: Sequence[Opinion]) -> OrderHealth | None:
     """Places in these verdicts, whoever's; ``None`` where none is known of whose answer was shown first."""
-    placed = [_verdict(one, "") for one in said if one.placed]
+    placed = [one for one in said if one.placed]
     if not placed:
         return None
-    table = tabulate(placed)
+    table = _table(placed, [""] * len(placed))
     _, unit = np.unique([query_id for query_id, _ in _things(table)], return_inverse=True)
     return table_health(table, unit.astype(np.int32))
 
@@ -295,7 +291,7 @@ def _games(
     said: Sequence[Opinion],
 ) -> tuple[JudgedGames, list[tuple[str, tuple[str, ...]]], tuple[str, ...], tuple[str, ...]]:
     """Reconciled games, with the query and further columns, the rater and the agent behind each number."""
-    table = tabulate(_verdict(one, one.rater) for one in said)
+    table = _table(said, [one.rater for one in said])
     return judged_games(table), _things(table), table.judges, table.agents
 
 
@@ -304,12 +300,14 @@ def _things(table: VerdictTable) -> list[tuple[str, tuple[str, ...]]]:
     return [(query_id, tuple(further)) for query_id, *further in named]
 
 
-def _verdict(one: Opinion, rater: str) -> GameVerdict:
-    a, b = one.item[-2:]
-    game = _game(one.query_id, one.item[:-2])
-    if one.swapped:
-        return GameVerdict(game, b, a, _VERDICT[-one.value], rater)
-    return GameVerdict(game, a, b, _VERDICT[one.value], rater)
+def _table(said: Sequence[Opinion], raters: Sequence[str]) -> VerdictTable:
+    """Verdicts as shown, whose query stands for the further columns too."""
+    pairs = [one.item[-2:][:: -1 if one.swapped else 1] for one in said]
+    agents, codes = codes_of([name for pair in pairs for name in pair])
+    queries, query = codes_of([_game(one.query_id, one.item[:-2]) for one in said])
+    judges, judge = codes_of(raters)
+    outcome = np.array([-one.value if one.swapped else one.value for one in said]).astype(np.int8)
+    return VerdictTable(agents, codes[::2], codes[1::2], outcome, queries, query, judges, judge)
 
 
 @lru_cache(maxsize=1 << 16)

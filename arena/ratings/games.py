@@ -100,7 +100,7 @@ class VerdictTable:
     def units(self) -> tuple[tuple[str, ...], Ints]:
         """Names of the clusters, and the number of each query's, shape (queries,)."""
         queries = self.queries or ()
-        return (queries, np.arange(len(queries), dtype=np.int32)) if self.clusters is None else _numbered(self.clusters)
+        return (queries, np.arange(len(queries), dtype=np.int32)) if self.clusters is None else codes_of(self.clusters)
 
     @cached_property
     def cluster(self) -> Ints | None:
@@ -284,8 +284,8 @@ def tabulate(verdicts: Iterable[GameVerdict] | VerdictTable) -> VerdictTable:
     if not _sound(rows):
         for number, row in enumerate(rows, start=1):
             _check(row, number)
-    agents, codes = _numbered([row.agent_a for row in rows] + [row.agent_b for row in rows])
-    judges, judge = _numbered([row.judge for row in rows])
+    agents, codes = codes_of([row.agent_a for row in rows] + [row.agent_b for row in rows])
+    judges, judge = codes_of([row.judge for row in rows])
     queries, query = _query_column(rows)
     outcome = np.fromiter((OUTCOME[row.verdict] for row in rows), np.int8, len(rows))
     preference = None
@@ -468,7 +468,7 @@ def _query_column(rows: Sequence[GameVerdict]) -> tuple[tuple[str, ...] | None, 
         return None, None
     if len(names) < len(rows):
         raise InputError(f"{len(rows) - len(names)} of {len(rows)} verdicts have no query_id: give all or none")
-    return _numbered(names)
+    return codes_of(names)
 
 
 def _given(name: object) -> bool:
@@ -476,7 +476,8 @@ def _given(name: object) -> bool:
     return isinstance(name, str) and bool(name.strip())
 
 
-def _numbered(names: Sequence[str]) -> tuple[tuple[str, ...], Ints]:
+def codes_of(names: Sequence[str]) -> tuple[tuple[str, ...], Ints]:
+    """The names that occur, sorted, and each one's place among them."""
     distinct = tuple(sorted(set(names)))
     number = {name: code for code, name in enumerate(distinct)}
     return distinct, np.fromiter((number[name] for name in names), np.int32, len(names))
