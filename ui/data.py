@@ -46,7 +46,7 @@ _KEPT = 4
 """Versions of one read that are kept: a few tournaments side by side, not the history of a growing store."""
 _ONE_BY_ONE: Final = 32
 """The same for reads of one query, game or filter."""
-_DISAGREEMENTS: Final = 50
+DISAGREEMENTS: Final = 50
 """Of each judge and people that are kept for the list."""
 _AT_ONCE_S: Final = 0.3
 """What takes no longer is drawn without a bar."""
@@ -185,7 +185,7 @@ def people(source: Source, *, boards: bool = False) -> tuple[tuple[Comparison, .
             store,
             source.tournament,
             group=source.group,
-            most=_DISAGREEMENTS,
+            most=DISAGREEMENTS,
             boards=boards,
         )
 

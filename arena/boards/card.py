@@ -61,7 +61,7 @@ _NEEDED: Final = (_STAND_IN, PEOPLE, _IN_ORDERS, _FAILURES, _BOUND)
 """Beginnings of the names of checks that must pass; what else is not known is named, and stays so."""
 _TASTES: Final = (PLACE, LENGTH, TIES)
 """Checks that a judge may fail: people may like longer answers too, and the test has held it against people."""
-_LONGER: Final = "In rating points, by however many words; Style tells what a standard deviation of them is worth."
+_LONGER: Final = "In rating points, for being longer by however little; Style tells what many more words are worth."
 _SAID: Final[Mapping[May, tuple[str, str]]] = {
     "yes": ("decided", "Yes"),
     "no": ("care", "No"),

@@ -260,7 +260,9 @@ def retest_check(judge: str, task: Task, own: Consistency | None) -> Check:
         Estimate(share, *ends),
         _SAME_AGAIN,
         f"{{}} of two samples agree ({task.value}, {counted(number, 'thing')})",
-        "Lower the judge's temperature, or raise its samples so that a majority decides.",
+        "Lower the judge's temperature, or raise its samples so that a majority decides."
+        if number
+        else "Ask for several samples of each judgment ('samples' of the judge), if it may say something else again.",
         unknown="It was not asked anything twice.",
     )
 

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 from arena.calibration.consensus import games_of
 from arena.calibration.votes import Opinion
+from arena.present.numbers import counted
 from arena.ratings import covariates
 from arena.ratings.covariates import controlled_ratings, standardised_difference
 from arena.ratings.games import Floats, Games, VerdictTable
-from retrieval_eval.stats.bootstrap import student
+from retrieval_eval.stats.bootstrap import FEW_QUERIES, student
 from retrieval_eval.stats.estimate import Estimate
 
 QUALITIES: Final[Mapping[str, Callable[[str], float]]] = {
@@ -130,6 +131,11 @@ def _games(verdicts: VerdictTable, rows: NDArray[np.bool_]) -> Games:
 
 
 def _effect(judge: str, name: str, games: Games, difference: Floats) -> StyleEffect:
+    assert games.cluster is not None
+    apart = np.unique(games.cluster[difference != 0]).size  # all others say nothing of it, nor of how it varies
+    if apart < FEW_QUERIES:
+        why_not = f"games differ in it on {counted(apart, 'query', 'queries')} only; it takes {FEW_QUERIES}"
+        return StyleEffect(judge, name, Estimate(None), len(games), why_not)
     try:
         fitted = controlled_ratings(games, {name: difference})
     except ValueError as error:
@@ -137,6 +143,6 @@ def _effect(judge: str, name: str, games: Games, difference: Floats) -> StyleEff
     (effect,) = fitted.effects
     if effect.sd is None or not fitted.converged:
         return StyleEffect(judge, name, Estimate(effect.points), len(games))
-    half = student(0.95, fitted.clusters) * effect.sd
+    half = student(0.95, apart) * effect.sd
     points = Estimate(effect.points, effect.points - half, effect.points + half)
     return StyleEffect(judge, name, points, len(games))

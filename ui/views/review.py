@@ -94,6 +94,8 @@ def show(form: Form, source: data.Source) -> None:
         nothing(text.NO_TEXTS)
     elif not plan:
         lacking(form.missing, form.section, data.settings(source))
+    elif who == "":
+        st.info("Enter your name or initials to begin.")
     elif who:
         Review(form, source, who).show(plan, top)
 
@@ -347,7 +349,10 @@ _NAMED: Final = "annotator-named"
 
 
 def _annotator() -> str | None:
-    """Who is at work: whoever signed in, else who they say they are; ``None``, said on the page, where nobody may."""
+    """Who is at work: whoever signed in, else who they say they are, empty until they do.
+
+    ``None``, said on the page, where nobody may.
+    """
     if not allowed("vote"):
         st.info("You can read here. To judge, ask whoever runs these pages to make you a voter.")
         return None
@@ -370,8 +375,7 @@ def _annotator() -> str | None:
         if st.session_state.pop(_NAMED, False):
             st.rerun()  # the whole page, whose links carry the name
     if not given or not given.strip():
-        st.info("Enter your name or initials to begin.")
-        return None
+        return ""
     try:
         return annotator_name(given)
     except InputError as error:

@@ -66,7 +66,7 @@ def corrected_figures(judge: JudgeAgainstPeople, width: float | None = None) -> 
     if found is None:
         return
     kind = ("win rate", "win rates") if rates else ("mean", "means")
-    yield Remarks([_furthest_off(found, judge.judge, kind)])
+    yield Remarks([_furthest_off(found, judge.judge, kind), *_readings(found.ratings)])
     if rows := figure_rows(found, width):
         title = "Win rates, a tie being half a win" if rates else f"Means of {THINGS[judge.level]}"
         needed = f"Labels needed: for an interval {width} wide; where none are named, not even all labels would do."
@@ -111,10 +111,19 @@ def figure_rows(found: Estimates, width: float | None) -> list[dict[str, Any]]:
     return rows
 
 
+def _readings(found: CorrectedRatings | None) -> Iterator[str]:
+    """What to know before corrected ratings are held against others."""
+    if found is None:
+        return
+    yield "These ratings count a tie as half a win: a leaderboard that models ties rates otherwise."
+    if not found.weight:
+        yield "The judge has no weight in them: it adds nothing to what people said."
+
+
 def _ratings(name: str, found: CorrectedRatings) -> Iterator[Block]:
     notes = [
         f"{found.labelled:,} of {found.games:,} games labelled, on {counted(found.queries, 'query', 'queries')}; "
-        f"weight {FIGURE.write(found.weight)}. Ties count a half: a leaderboard that models them rates otherwise."
+        f"weight {FIGURE.write(found.weight)}."
         + ("" if found.converged else " The fit has not converged: do not use these.")
     ]
     columns = (Column("agent", "Agent"), *(replace(column, form=POINTS) for column in _THREE_WAYS))
