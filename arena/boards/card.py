@@ -12,7 +12,7 @@ from arena.boards.calibration.methods import Spending
 from arena.boards.calibration.people import alternative_json, alternative_table, in_words, people_checks, slug
 from arena.boards.findings import THINGS
 from arena.boards.results import Leaderboard
-from arena.boards.trust import LENGTH, NOT_FOOLED, PEOPLE, PLACE, TIES, habit_checks, retest_check
+from arena.boards.trust import LENGTH, NOT_FOOLED, PEOPLE, PLACE, TIES, habit_checks, orders_asked, retest_check
 from arena.calibration.comparison import PANEL, Comparison, JudgeAgainstPeople, judge_against_people, people
 from arena.calibration.votes import Level
 from arena.config.card import bound_to, seal
@@ -239,7 +239,7 @@ class _Known:
 
     def _of_itself(self) -> Iterator[Check]:
         if self.health is not None:
-            yield from habit_checks(self.health[1], self.health[0], both_orders=self.board.settings.both_orders)
+            yield from habit_checks(self.health[1], self.health[0], both_orders=orders_asked(self.board.settings))
             finding = "No agent is known to be of its family."
             if self.kin.value is not None:
                 finding = f"It gives its own family {with_interval(self.kin, SIGNED)} points more than other raters do."
@@ -247,7 +247,9 @@ class _Known:
                 "No favour for its own family",
                 "unknown" if self.kin.low is None else passed(self.kin.low <= 0),
                 finding,
-                "Declare 'family' of judges and 'families' of agents, and take a judge of another family.",
+                "Let a run judge, whose file declares 'family' of judges and 'families' of agents."
+                if self.board.settings.imported
+                else "Declare 'family' of judges and 'families' of agents, and take a judge of another family.",
             )
         yield retest_check(self.judge.judge, _TASKS[self.judge.level], self.again)
         if self.judge.level == "verdicts":

@@ -22,6 +22,7 @@ from retrieval_eval.stats.estimate import Estimate
 if TYPE_CHECKING:
     from arena.boards.results import Leaderboard
     from arena.calibration.votes import Level
+    from arena.config.stored import StoredSettings
     from arena.ratings.panel import PanelRatings
     from arena.ratings.results import JudgeAgreement, JudgeHealth, Ratings
     from arena.stages.samples import Consistency
@@ -58,15 +59,20 @@ def trust_checks(board: Leaderboard, conclusion: Conclusion, of_people: Sequence
     """
     found = [*_enough(board)]
     if board.ratings is not None:
-        found += rating_checks(board.ratings, conclusion, both_orders=board.settings.both_orders)
+        found += rating_checks(board.ratings, conclusion, both_orders=orders_asked(board.settings))
     found += [*_samples(board), *_cards(board), *(check for own in board.further.values() for check in own.checks())]
     found += of_people or [no_people()]
     found += _language_models(board)
     return tuple(check for status in _ORDER for check in found if check.status == status)
 
 
-def rating_checks(ratings: Ratings, conclusion: Conclusion, *, both_orders: bool = False) -> Iterator[Check]:
-    """Those that apply to ratings alone; ``both_orders`` says whether every game was to be judged in both."""
+def orders_asked(settings: StoredSettings) -> bool | None:
+    """Whether every game is to be judged in both orders; ``None`` where no run judges them."""
+    return None if settings.imported else settings.both_orders
+
+
+def rating_checks(ratings: Ratings, conclusion: Conclusion, *, both_orders: bool | None = None) -> Iterator[Check]:
+    """Those that apply to ratings alone; ``both_orders`` as ``orders_asked`` says."""
     yield from _of_ratings(ratings, conclusion)
     if ratings.judge_health is not None:
         yield from habit_checks(ratings.judge_health, ratings, both_orders=both_orders)
@@ -158,23 +164,30 @@ def _of_ratings(ratings: Ratings, conclusion: Conclusion) -> Iterator[Check]:
     )
 
 
-def habit_checks(health: JudgeHealth, ratings: Ratings, *, both_orders: bool) -> Iterator[Check]:
-    """That place, length and ties do not decide; ``ratings`` are by the same judges."""
+def habit_checks(health: JudgeHealth, ratings: Ratings, *, both_orders: bool | None) -> Iterator[Check]:
+    """That place, length and ties do not decide; ``ratings`` are by the same judges, ``both_orders`` is as above."""
     tally = ratings.tally
     whole = tally is not None and tally.both_orders == tally.games
-    stronger = "Take a stronger judge or another prompt: games that contradict themselves tell little."
+    bring = "Bring verdicts on both orders of every game, so that"
+    unseen = "Set pairwise.both_orders, so that contradictions are seen."
+    if both_orders is None:
+        unseen = f"{bring} contradictions are seen."
+    if health.both_orders:
+        unseen = "Take a stronger judge or another prompt: games that contradict themselves tell little."
     yield _share_check(
         "Both orders agree",
         health.order_agreement,
         _SAME_IN_BOTH_ORDERS,
         f"{{}} of {counted(health.both_orders, 'game')} judged in both orders",
-        stronger if health.both_orders else "Set pairwise.both_orders, so that contradictions are seen.",
+        unseen,
         unknown="No game is known to be judged in both orders.",
     )
     remedy = (
         "Judge every game in both orders (pairwise.both_orders), so that the favour falls on both sides alike, or take "
         "it off the ratings (ratings.bradley_terry.position)."
     )
+    if both_orders is None:
+        remedy = f"{bring} the favour falls on both sides alike."
     if both_orders:
         remedy = "Run again, with --retry-failed: a game without one of its orders keeps the favour."
     if whole:
@@ -192,8 +205,7 @@ def habit_checks(health: JudgeHealth, ratings: Ratings, *, both_orders: bool) ->
         _between_equals(health.longer_effect, ratings.settings.scale),
         _LONGER,
         "Between equal agents {} of verdicts with a winner would go to the longer answer",
-        "Longer answers may be better: read some games, and see the ratings controlled for length "
-        "(ratings.bradley_terry.covariates: [log_length]).",
+        f"Longer answers may be better: read some games{_CONTROLLED if both_orders is not None else '.'}",
         unknown="No verdict with a winner is on two answers of known and different length.",
     )
     yield _share_check(
@@ -203,6 +215,9 @@ def habit_checks(health: JudgeHealth, ratings: Ratings, *, both_orders: bool) ->
         f"{{}} of {counted(health.n, 'verdict')} are ties",
         "Ties leave little to tell agents apart by: add queries, or ask the judge for what matters to you (factors).",
     )
+
+
+_CONTROLLED: Final = ", and see the ratings controlled for length (ratings.bradley_terry.covariates: [log_length])."
 
 
 def _between_equals(advantage: Estimate, scale: float) -> Estimate:

@@ -147,8 +147,10 @@ def test_verdicts_without_texts_are_shown_as_such_and_nobody_votes_on_them(here:
         assert "the same, word for word" not in shown(run)
     assert "no answer's text is known" in unescape(sent(page("style")))
     assert "May judge stand in for people on games? Not known" in sent(page("card"))
-    for name in ("label", "bank", "nuggets", "card", "people"):
-        assert not page(name, annotator="ann").code, f"{name}: imported verdicts have no YAML file"
+    for name in ("label", "bank", "nuggets", "card", "people", "checks"):
+        run = page(name, annotator="ann")
+        assert not run.code, f"{name}: imported verdicts have no YAML file"
+        assert "pairwise." not in sent(run)
 
 
 def test_every_flag_of_a_rating_and_every_task_of_a_judge_has_words() -> None:
