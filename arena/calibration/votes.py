@@ -12,11 +12,11 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
-from retrieval_eval.stats.agreement import Weights, cohen_kappas
+from retrieval_eval.stats.agreement import cohen_kappas
 from retrieval_eval.stats.bootstrap import jackknife_estimates, share_estimate
 from retrieval_eval.stats.estimate import Estimate
 
@@ -162,7 +162,6 @@ def _agreement(equal: Mapping[str, int], pairs: Mapping[str, int]) -> VoteAgreem
     return VoteAgreement(sum(pairs.values()), share_estimate([equal.get(name, 0) for name in pairs], [*pairs.values()]))
 
 
-_WEIGHTS: Final[Sequence[Weights]] = ("none", "linear")
 _FEWEST = 10
 """Things shared with others below which nobody is said not to be above chance."""
 
@@ -217,13 +216,11 @@ def annotators(opinions: Sequence[Opinion], *, mirrored: bool = False, graded: b
         tables = (tables + tables[..., ::-1, ::-1]) / 2
     whose = np.repeat(np.arange(len(raters)), len(queries))
     by_query = tables.reshape(len(raters) * len(queries), len(labels), len(labels))
-    plain, linear = (
-        jackknife_estimates(partial(cohen_kappas, weights=how), by_query, whose, len(raters), (-1.0, 1.0))
-        for how in _WEIGHTS
-    )
+    of = by_query, whose, len(raters), (-1.0, 1.0)
+    kappas = jackknife_estimates(cohen_kappas, *of)
+    chance = jackknife_estimates(partial(cohen_kappas, weights="linear"), *of) if graded else kappas
     found = [
-        _annotator(name, int(votes[at]), int(shared[at]), plain[at], (linear if graded else plain)[at])
-        for at, name in enumerate(raters)
+        _annotator(name, int(votes[at]), int(shared[at]), kappas[at], chance[at]) for at, name in enumerate(raters)
     ]
     return tuple(sorted(found, key=lambda one: (one.kappa.value is None, round(one.kappa.value or 0.0, 9), one.rater)))
 

@@ -185,7 +185,7 @@ def _agreement(one: Comparison, finding: Finding) -> tuple[Status, str, str]:
         share = one.judges[finding.judge].votes.share
         status = settled(share, within)
     read = "Read where they differ ('ragleague calibrate --disagreements 20')"
-    remedy = f"{read}; decide by the ratings that people correct (--estimates), or change the prompt or the judge."
+    remedy = f"{read}; decide by the figures that people correct (--estimates), or change the prompt or the judge."
     return status, said, remedy
 
 
