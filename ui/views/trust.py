@@ -134,8 +134,8 @@ def disagreements(source: data.Source) -> None:
         text.lead("Nowhere: on everything that both judged, they say the same.")
         return
     judge = _choose("list", known)
-    which = "Those furthest apart; `ragleague calibrate --disagreements 1000` lists all. "
-    shown = which if len(judge.disagreements) == data.DISAGREEMENTS else ""
+    most = "The furthest apart; `ragleague calibrate --disagreements` lists as many as you ask for. "
+    shown = most if len(judge.disagreements) == data.DISAGREEMENTS else ""
     st.caption(f"{shown}Read them before you blame the judge: some are people's errors.")
     queries = {query_id: own.text for query_id, own in data.queries(source).items()}
     leads = [_address(source, one, judge) for one in judge.disagreements]
