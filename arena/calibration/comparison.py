@@ -429,7 +429,7 @@ def regrouped(said: Sequence[Opinion], clusters: Clusters) -> Sequence[Opinion]:
     if not clusters:
         return said
     return [
-        replace(one, query_id=clusters.get(one.query_id, one.query_id), item=(one.query_id, *one.item)) for one in said
+        one._replace(query_id=clusters.get(one.query_id, one.query_id), item=(one.query_id, *one.item)) for one in said
     ]
 
 

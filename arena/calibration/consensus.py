@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
@@ -222,7 +222,7 @@ def settled(said: Sequence[Opinion], *, verdicts: bool, ordered: bool = False) -
 def as_shown(said: Sequence[Opinion]) -> list[Opinion]:
     """Verdicts on games in the order shown, or written where nobody knows it: ``item`` names them so."""
     return [
-        replace(one, item=(*one.item[:-2], one.item[-1], one.item[-2]), value=-one.value or 0.0, swapped=False)
+        one._replace(item=(*one.item[:-2], one.item[-1], one.item[-2]), value=-one.value or 0.0, swapped=False)
         if one.swapped
         else one
         for one in said

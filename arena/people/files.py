@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -132,23 +133,32 @@ def _verdicts(path: Path, how: Reading) -> OpinionTable:
     for column in _further(how):
         if column not in read.extras:
             raise missing_column(path, column, read.extras)
-    further = zip(*(read.extras[column] for column in how.item), strict=True) if how.item else None
-    groups = read.extras[how.by] if how.by else [""] * len(read.verdicts)
-    found: dict[str, list[Opinion]] = {}
-    placed, order_known = _places_known(path, read, how), read.order_known.tolist()
-    for place, (verdict, group) in enumerate(zip(read.verdicts, groups, strict=True)):
-        if verdict.query_id is None:
-            raise missing_column(path, "qid", read_columns(path))
-        a, b = sorted((verdict.agent_a, verdict.agent_b))
-        swapped = verdict.agent_a != a
-        value = OUTCOME[verdict.verdict]
-        item: Item = (*(next(further) if further is not None else ()), a, b)
-        rater = verdict.judge.strip() or rater_of_file(path)
-        if how.by and not group.strip():
-            raise read.error(place, f"{how.by!r} is empty")
-        found.setdefault(group, []).append(
-            Opinion(verdict.query_id, item, rater, -value if swapped else value, swapped, placed and order_known[place])
-        )
+    table = read.table
+    if table.query is None and len(table):
+        raise missing_column(path, "qid", read_columns(path))
+    groups = read.extras[how.by] if how.by else [""] * len(table)
+    if how.by and (empty := next((place for place, group in enumerate(groups) if not group.strip()), None)) is not None:
+        raise read.error(empty, f"{how.by!r} is empty")
+    placed, swapped = _places_known(path, read, how), table.a > table.b
+    sides = (map(table.agents.__getitem__, side(table.a, table.b).tolist()) for side in (np.minimum, np.maximum))
+    items: Iterator[Item] = zip(*sides, strict=True)
+    if how.item:
+        further = zip(*(read.extras[column] for column in how.item), strict=True)
+        items = (own + two for own, two in zip(further, items, strict=True))
+    raters = [judge.strip() or rater_of_file(path) for judge in table.judges]
+    found: defaultdict[str, list[Opinion]] = defaultdict(list)
+    rows = zip(
+        groups,
+        map((table.queries or ()).__getitem__, [] if table.query is None else table.query.tolist()),
+        items,
+        map(raters.__getitem__, table.judge.tolist()),
+        np.where(swapped, -table.outcome, table.outcome).astype(np.float64).tolist(),
+        swapped.tolist(),
+        (read.order_known & placed).tolist(),
+        strict=True,
+    )
+    for group, *said in rows:
+        found[group].append(Opinion._make(said))
     notes = {
         "without a verdict left out": read.skipped,
         "repeated": read.duplicates,
@@ -158,7 +168,7 @@ def _verdicts(path: Path, how: Reading) -> OpinionTable:
     if not placed:
         told.append("no column 'order' says which answer was shown first, so nothing is said of places")
     named = CONVERSATION in read.further and CONVERSATION not in _further(how)
-    return OpinionTable("verdicts", found, tuple(told), read.of_queries(CONVERSATION) if named else {})
+    return OpinionTable("verdicts", dict(found), tuple(told), read.of_queries(CONVERSATION) if named else {})
 
 
 def _places_known(path: Path, read: ImportedVerdicts, how: Reading) -> bool:

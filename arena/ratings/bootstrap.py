@@ -7,7 +7,6 @@ counts, and every sample's maximum is found from the point estimate.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,14 +16,12 @@ from arena.ratings.bradley_terry import BradleyTerry
 from arena.ratings.counts import PairCounts, cluster_counts, weighted
 from arena.ratings.existence import unsettled
 from arena.ratings.games import Floats, Games, Unit
-from arena.ratings.likelihood import Sums, gradient, maximise, sums
+from arena.ratings.likelihood import Sums, gradient_on, maximise, sums
 
 _CELLS_IN_MEMORY = 2_000_000
 """Numbers in the largest array of a chunk of samples (weighted counts, or weights of queries)."""
-_CELLS_IN_CACHE = 50_000
+_CELLS_IN_CACHE = 100_000
 """Numbers in each array of a chunk of samples that is iterated together; small enough to stay near the processor."""
-_AT_ONCE = 2
-"""Chunks that are iterated at once: between two steps each holds Python's lock, so that more would wait."""
 _CHORD_STEPS = 30
 _SLOWEST_CONTRACTION = 0.5
 """Samples whose steps shrink by less than this are far from the point estimate: Newton's own method is better."""
@@ -169,11 +166,9 @@ def _refit(
     alike = (prior == fitted.prior).all(axis=1) & (form.tie_parameter(counts) == form.tie_parameter(fitted.counts))
     near, adding = np.flatnonzero(alike), sums(counts)
     chunk = max(1, _CELLS_IN_CACHE // counts.a.size)
-    parts = [near[start : start + chunk] for start in range(0, near.size, chunk)]
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        found = pool.map(lambda part: _chord(fitted, counts.sample(part), inverse, adding), parts)
-        for part, (maximum, reached) in zip(parts, found, strict=True):
-            x[part], converged[part] = maximum, reached
+    for start in range(0, near.size, chunk):
+        part = near[start : start + chunk]
+        x[part], converged[part] = _chord(fitted, counts.sample(part), inverse, adding)
     far = np.flatnonzero(~converged)
     chunk = max(1, _CELLS_IN_MEMORY // form.size**2)  # of matrices of second derivatives that fit into memory
     for start in range(0, far.size, chunk):
@@ -199,8 +194,9 @@ def _chord(fitted: BradleyTerry, counts: PairCounts, inverse: Floats, adding: Su
     x = np.tile(fitted.x, (samples, 1))
     prior = np.tile(fitted.prior, (samples, 1))
     size, left = np.full(samples, np.inf), np.full(samples, np.inf)
+    slope = gradient_on(fitted.form, counts, prior, adding)
     for number in range(_CHORD_STEPS):
-        step = gradient(fitted.form, counts, x, prior, adding) @ inverse
+        step = slope(x) @ inverse
         x += step
         last, size = size, np.abs(step).max(axis=1)
         if number == 0:

@@ -18,6 +18,7 @@ All are concave in (d, h). Arrays of gaps and outcomes have one shape; h broadca
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -217,6 +218,47 @@ def gradient(form: Form, counts: PairCounts, x: Floats, prior: Floats, adding: S
         columns.append((slope.tie.sum(axis=1) * form.tie_parameter(counts))[:, np.newaxis])
     result: Floats = np.hstack(columns)
     return result - prior_pull(form, x, prior) if prior.any() else result
+
+
+def gradient_on(form: Form, counts: PairCounts, prior: Floats, adding: Sums) -> Callable[[Floats], Floats]:
+    """``gradient`` of the parameters alone, for many steps on the same counts.
+
+    Davidson's ties and half-win ties make an exponential family: what was seen is added up once, and each step takes
+    from it what is expected. Where one side nearly always wins the two cancel, but for 1e-16 of the games.
+    """
+    if form.ties == "rao-kupper":
+        return lambda x: gradient(form, counts, x, prior, adding)
+    games, estimated = np.ascontiguousarray(counts.games.T), form.tie_parameter(counts)
+    won = np.ascontiguousarray((counts.wins_a - counts.wins_b).T) / 2
+    seen, tied = _rows(form, won, adding), counts.ties.sum(axis=1)
+    ones = np.ones(len(games))
+
+    def at(x: Floats) -> Floats:
+        half = x.T / 2
+        gap = np.take(half, counts.a, axis=0)
+        gap -= np.take(half, counts.b, axis=0)
+        if form.position:
+            gap += half[form.agents]
+        up = np.exp(np.clip(gap, -_FAR / 2, _FAR / 2, out=gap), out=gap)
+        down, nu = 1 / up, np.exp(tie_values(form, counts, x)[:, 0])
+        total = up + down
+        total += nu
+        each = np.divide(games, total, out=total)
+        up -= down
+        up *= each
+        rows = seen - _rows(form, up, adding) / 2
+        if form.has_tie_parameter:
+            rows = np.vstack([rows, (tied - nu * (ones @ each)) * estimated])
+        slope: Floats = rows.T
+        return slope - prior_pull(form, x, prior) if prior.any() else slope
+
+    return at
+
+
+def _rows(form: Form, of_pairs: Floats, adding: Sums) -> Floats:
+    """Values of pairs, shape (pairs, samples), added up for each agent and for the order effect, if there is one."""
+    of_agents: Floats = adding.signed @ of_pairs
+    return np.vstack([of_agents, of_pairs.sum(axis=0)]) if form.position else of_agents
 
 
 def information(form: Form, counts: PairCounts, x: Floats, prior: Floats, adding: Sums | None = None) -> Floats:

@@ -233,7 +233,7 @@ def test_a_judge_that_agrees_with_people_no_more_than_chance_names_no_leader() -
     judged = [Opinion(f"q{q}", ("x", "y"), "j", 1.0 if q % 4 else -1.0) for q in range(40)]
 
     def compared(share: float) -> Comparison:
-        said = [replace(one, rater="ann", value=one.value if noise.random() < share else -one.value) for one in judged]
+        said = [one._replace(rater="ann", value=one.value if noise.random() < share else -one.value) for one in judged]
         return compare("verdicts", {"j": judged}, said, Settings(samples=50))
 
     assert conclude(ratings, comparisons=[compared(0.95)]).kind == "leader"

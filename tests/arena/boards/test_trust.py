@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -185,7 +184,7 @@ def test_a_judge_beyond_chance_in_values_without_kappa_is_neither_passed_nor_fai
     noise = random.Random(1)
     grades = {(f"q{query}", agent): noise.uniform(0, 2) for query in range(40) for agent in STRENGTH}
     said = [Opinion(query, (agent, "clear"), "ann", grade) for (query, agent), grade in grades.items()]
-    judge = [replace(one, rater="j", value=one.value + noise.gauss(0, 0.1)) for one in said]
+    judge = [one._replace(rater="j", value=one.value + noise.gauss(0, 0.1)) for one in said]
     comparisons = compare_opinions({("criteria", ""): judge}, {("criteria", ""): said}, Settings(samples=50))
     leaderboard = board(league(careful))
     checks = trust_checks(leaderboard, conclude_board(leaderboard, comparisons), people_checks(comparisons))

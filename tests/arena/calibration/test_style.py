@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -67,7 +65,7 @@ def test_a_judge_that_favours_its_family_is_found_out_by_the_others() -> None:
 
 def test_effects_of_turns_that_repeat_each_other_are_no_surer_than_of_one() -> None:
     said = [*verdicts("gpt", liking=1.0, family="openai", seed=1)[0], *verdicts("claude", seed=2)[0]]
-    again = [replace(one, query_id=f"{one.query_id}-{turn}") for one in said for turn in range(4)]
+    again = [one._replace(query_id=f"{one.query_id}-{turn}") for one in said for turn in range(4)]
     clusters = {one.query_id: one.query_id.split("-")[0] for one in again}
     once, turns, whole = (
         family_effects(own, {"gpt": "openai"}, FAMILIES)[0].points for own in (said, again, regrouped(again, clusters))
