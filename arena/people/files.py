@@ -136,9 +136,6 @@ def _verdicts(path: Path, how: Reading) -> OpinionTable:
     table = read.table
     if table.query is None and len(table):
         raise missing_column(path, "qid", read_columns(path))
-    groups = read.extras[how.by] if how.by else [""] * len(table)
-    if how.by and (empty := next((place for place, group in enumerate(groups) if not group.strip()), None)) is not None:
-        raise read.error(empty, f"{how.by!r} is empty")
     placed, swapped = _places_known(path, read, how), table.a > table.b
     sides = (map(table.agents.__getitem__, side(table.a, table.b).tolist()) for side in (np.minimum, np.maximum))
     items: Iterator[Item] = zip(*sides, strict=True)
@@ -148,7 +145,7 @@ def _verdicts(path: Path, how: Reading) -> OpinionTable:
     raters = [judge.strip() or rater_of_file(path) for judge in table.judges]
     found: defaultdict[str, list[Opinion]] = defaultdict(list)
     rows = zip(
-        groups,
+        read.extras[how.by] if how.by else [""] * len(table),
         map((table.queries or ()).__getitem__, [] if table.query is None else table.query.tolist()),
         items,
         map(raters.__getitem__, table.judge.tolist()),
@@ -157,7 +154,9 @@ def _verdicts(path: Path, how: Reading) -> OpinionTable:
         (read.order_known & placed).tolist(),
         strict=True,
     )
-    for group, *said in rows:
+    for place, (group, *said) in enumerate(rows):
+        if how.by and not group.strip():
+            raise read.error(place, f"{how.by!r} is empty")
         found[group].append(Opinion._make(said))
     notes = {
         "without a verdict left out": read.skipped,

@@ -106,6 +106,8 @@ def leader_flip(deck: Deck, single: Deck, largest_share: float = _LARGEST_SHARE)
     """
     ratings = deck.fitted.ratings
     leader = int(ratings.argmax())
+    others = [agent for agent in range(ratings.size) if agent != leader]
+    nearest = sorted(others, key=lambda agent: (single.queue(leader, agent).guess(largest_share), -ratings[agent]))
 
     def overtaken(left: Floats) -> int | None:
         best = int(np.where(np.isnan(left), -np.inf, left).argmax())
@@ -113,30 +115,13 @@ def leader_flip(deck: Deck, single: Deck, largest_share: float = _LARGEST_SHARE)
 
     best = None
     share = largest_share
-    for challenger in _nearest(single, leader, largest_share):
+    for challenger in nearest[:_CHALLENGERS]:
         found = _flip(deck, leader, challenger, overtaken, share)
         if best is None or (found.count is not None and (best.count is None or found.count < best.count)):
             best = found
         if best.count is not None:
             share = (best.count - 1) / deck.units
     return best
-
-
-def _nearest(single: Deck, leader: int, largest_share: float) -> list[int]:
-    """The agents from which the fewest single games, by the influence function, seem to keep the leader's place.
-
-    No agent needs fewer games than its gap divided by the strongest one's influence. Agents are looked at in the order
-    of that bound, and those that it puts behind enough others are not.
-    """
-    ratings = single.fitted.ratings
-    least = {agent: single.fewest(leader, agent) for agent in range(ratings.size) if agent != leader}
-    found: list[tuple[int, float, int]] = []
-    for agent in sorted(least, key=least.__getitem__):
-        if len(found) == _CHALLENGERS and min(least[agent], largest_share * single.units) > found[-1][0]:
-            break
-        guess = single.queue(leader, agent).guess(largest_share)
-        found = sorted([*found, (guess, -float(ratings[agent]), agent)])[:_CHALLENGERS]
-    return [agent for *_, agent in found]
 
 
 def pair_flip(deck: Deck, one: str, other: str, largest_share: float = _LARGEST_SHARE) -> Flip:
@@ -220,14 +205,6 @@ class Deck:
         if (ahead, behind) not in self._queues:
             self._queues[ahead, behind] = self._ordered(ahead, behind)
         return self._queues[ahead, behind]
-
-    def fewest(self, ahead: int, behind: int) -> int:
-        """Units that close the gap of two agents, by the influence function, if each weighs what the strongest does."""
-        gap = float(self.fitted.x[ahead] - self.fitted.x[behind])
-        if gap <= 0:
-            return 0
-        strongest = -float(self._influence(ahead, behind)[self.counts > 0].min(initial=0.0))
-        return int(min(gap / strongest, self.units)) if strongest > 0 else self.units
 
     def _ordered(self, ahead: int, behind: int) -> _Queue:
         of_kinds = self._influence(ahead, behind)

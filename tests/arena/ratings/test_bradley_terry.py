@@ -11,7 +11,7 @@ from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
 from arena.ratings.counts import pair_counts
 from arena.ratings.existence import problems, unsettled
 from arena.ratings.games import Games
-from arena.ratings.likelihood import Form, TieModel, gradient, information, log_posterior, maximise
+from arena.ratings.likelihood import Form, TieModel, gradient, gradient_on, information, log_posterior, maximise, sums
 from arena.ratings.pairs import win_matrix
 
 POINTS = 400 / np.log(10)
@@ -119,6 +119,8 @@ def test_gradient_and_curvature_are_derivatives_of_the_likelihood(position: bool
         return gradient(form, counts, point[np.newaxis], prior_games)[0]
 
     np.testing.assert_allclose(slope(x), approx_fprime(x, at, 1e-6), rtol=1e-3, atol=1e-2)
+    again = gradient_on(form, counts, prior_games, sums(counts))(x[np.newaxis])[0]
+    np.testing.assert_allclose(again, slope(x), rtol=1e-12, atol=1e-11)
     curvature = information(form, counts, x[np.newaxis], prior_games)[0]
     numeric = -np.array([approx_fprime(x, lambda point, i=i: slope(point)[i], 1e-6) for i in range(form.size)])
     # Without a prior the common level is pinned, which differences of agents do not see.

@@ -128,17 +128,6 @@ def test_no_fewer_games_would_do_where_all_sets_can_be_tried(seed: int) -> None:
         assert not any(turns(rows) for rows in kinds.values())
 
 
-@pytest.mark.parametrize("share", [0.02, 0.25])
-@pytest.mark.parametrize("seed", range(8))
-def test_challengers_are_those_that_the_fewest_games_keep_away_of_all(seed: int, share: float) -> None:
-    games = random_games(seed, 160, 8, shown=seed % 2 == 0)
-    fitted = bradley_terry(games)
-    single, leader = fragility.Deck(games, fitted, None), int(fitted.ratings.argmax())
-    others = [agent for agent in range(8) if agent != leader]
-    of_all = sorted((single.queue(leader, agent).guess(share), -fitted.ratings[agent], agent) for agent in others)
-    assert fragility._nearest(single, leader, share) == [agent for *_, agent in of_all[:3]]
-
-
 def test_a_clear_lead_takes_more_than_was_tried() -> None:
     rows = [(0, 1, float(i % 10 > 0), i) for i in range(100)]
     games = games_of(rows, 2)
