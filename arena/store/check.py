@@ -36,7 +36,19 @@ from arena.store.rows import (
     tournament_number,
     wanted_of,
 )
-from arena.store.scan import ADDED, Block, Idents, damaged_rows, fingerprints, or_none, places, scan, with_checksum
+from arena.store.scan import (
+    ADDED,
+    Block,
+    Idents,
+    damaged_rows,
+    fingerprints,
+    in_arrow,
+    or_none,
+    places,
+    scalar,
+    scan,
+    with_checksum,
+)
 from judges.types import Task
 from retrieval_eval.data.columns import Texts
 
@@ -122,17 +134,18 @@ def _as_shown(block: Block) -> Mapping[str, pa.Array]:
     """Who was to judge which games."""
     from pyarrow import compute
 
-    turned, item, other = compute.equal(block("order"), b"ba"), block("item"), block("other")
+    turned, item, other = compute.equal(block("order"), scalar("ba")), block("item"), block("other")
     shown = {"first": compute.if_else(turned, other, item), "second": compute.if_else(turned, item, other)}
     return _of_games(block, {"judge": block("judge"), "query": block("query_id"), **shown})
 
 
 def _of_games(block: Block, columns: Mapping[str, pa.Array]) -> Mapping[str, pa.Array]:
     """The same, and null where a row is of no game."""
+    import pyarrow as pa
     from pyarrow import compute
 
-    games = compute.equal(block("task"), Task.PAIRWISE.encode())
-    return {name: compute.if_else(games, column, None) for name, column in columns.items()}
+    games = compute.equal(block("task"), scalar(Task.PAIRWISE))
+    return {name: compute.if_else(games, column, pa.NA) for name, column in columns.items()}
 
 
 def _joined(wants: Columns, sought: Idents, judgments: Columns, known: Idents) -> Columns:
@@ -140,15 +153,13 @@ def _joined(wants: Columns, sought: Idents, judgments: Columns, known: Idents) -
 
     Not by the database: it would look for each judgment by itself, which takes longer than to read all.
     """
-    import pyarrow as pa
-
     at = places(sought, known)
     said = {  # -1 takes the last row, which stands for none
         key: Texts([*own.names, None], np.append(own.codes, np.int32(len(own.names)))[at])
         for key, own in judgments.texts.items()
     }
     failed = np.array([outcome is None for outcome in said["outcome"].names], np.bool_)[said["outcome"].codes]
-    identical = (sought == fingerprints(pa.array([IDENTICAL.encode()], pa.binary()))) & ~failed
+    identical = (sought == fingerprints(in_arrow([IDENTICAL.encode()]))) & ~failed
     rows = Columns({**wants.texts, **said}, {**wants.numbers, "identical": identical.astype(np.int32)})
     if None not in rows.texts["judge"].names:
         return rows

@@ -8,14 +8,15 @@ written are its rows read one by one.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from functools import cache
+from itertools import accumulate, chain
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import ColumnElement, Connection, Float, Select, Table, case, func, literal_column, select
+from sqlalchemy import ColumnElement, Connection, Float, Select, Table, and_, case, func, literal_column, select, true
 from sqlalchemy.exc import DBAPIError
 
 from arena.store.bulk import Columns, stream
@@ -33,12 +34,13 @@ _MOST: Final = 10_000
 """Rows of a block."""
 _NEXT: Final = "\x1e"
 """Between the rows of a long text. Where a text holds it, rows are read one by one."""
-_BETWEEN: Final = b"\x1f"
+_BETWEEN: Final = "\x1f"
 """Between the values of a row, as ``checksum`` has it."""
 NONE: Final = "None"
 """In place of null, as ``checksum`` has it."""
 
 Item = TypeVar("Item")
+Number = TypeVar("Number", bound=np.integer[Any])
 Idents: TypeAlias = NDArray[np.void]
 Block: TypeAlias = "Callable[[str], pa.Array]"
 """Rows, by the names of their columns: each value as the bytes of its text."""
@@ -111,7 +113,7 @@ def scan(
         for name, column in texts(block).items():
             coded, numbering = column.dictionary_encode("encode"), numbered.setdefault(name, _Numbering())
             codes = np.array([numbering[value] for value in coded.dictionary.to_pylist()], np.int32)
-            parts.setdefault(name, _Column(codes.dtype)).add(codes[coded.indices])
+            parts.setdefault(name, _Column(codes.dtype)).add(codes[_in_numpy(coded.indices, np.int32)])
         for name in numbers:
             parts.setdefault(name, _Column(np.dtype(np.int32))).add(_whole_numbers(block(name)))
     return Columns(
@@ -120,11 +122,26 @@ def scan(
     ), idents.whole()
 
 
+def in_arrow(values: Sequence[bytes]) -> pa.Array:
+    """The same as a column; Arrow's own way loads pandas."""
+    import pyarrow as pa
+
+    limits = np.array([*accumulate(map(len, values), initial=0)], np.int32)
+    buffers = [None, pa.py_buffer(limits), pa.py_buffer(b"".join(values))]
+    return pa.Array.from_buffers(pa.binary(), len(values), buffers)
+
+
+def scalar(text: str) -> pa.Scalar[Any]:
+    """A text as one value, made as a column is."""
+    return in_arrow([text.encode("utf-8", "surrogatepass")])[0]
+
+
 def or_none(column: pa.Array) -> pa.Array:
     """A column that may be null, with null where it is."""
+    import pyarrow as pa
     from pyarrow import compute
 
-    return compute.if_else(compute.equal(column, NONE.encode()), None, column)
+    return compute.if_else(compute.equal(column, scalar(NONE)), pa.NA, column)
 
 
 def damaged_rows(connection: Connection, kind: Table, *where: ColumnElement[bool]) -> list[Sequence[Any]]:
@@ -154,10 +171,10 @@ def _blocks(
             yield _looked_through(kind, rows, damaged)
         return
     unsure = []
-    for packed, limits in _ahead(_packed(connection, kind, where)):
+    for packed in _ahead(_packed(connection, kind, where)):
         block = _sound(kind, packed)
         if block is None:
-            unsure.append(limits)
+            unsure.append(packed.limits)
         else:
             yield block
     rowid: ColumnElement[int] = literal_column(f"{kind.name}.rowid")
@@ -184,10 +201,9 @@ def _looked_through(kind: Table, rows: Sequence[Any], damaged: list[Sequence[Any
 
 def _block_of(columns: Mapping[str, Sequence[Any]]) -> Block:
     """Rows that were read one by one."""
-    import pyarrow as pa
 
     def column(name: str) -> pa.Array:
-        return pa.array([str(value).encode("utf-8", "surrogatepass") for value in columns.get(name, ())], pa.binary())
+        return in_arrow([str(value).encode("utf-8", "surrogatepass") for value in columns.get(name, ())])
 
     return column
 
@@ -201,32 +217,72 @@ def _ahead(items: Iterator[Item]) -> Iterator[Item]:
             yield item
 
 
-def _packed(
-    connection: Connection, kind: Table, where: Sequence[ColumnElement[bool]]
-) -> Iterator[tuple[Sequence[Any], tuple[int, int]]]:
-    """By block a long text for each of ``_names``, and the limits of its rowids.
+class _Packed(NamedTuple):
+    """The rows between two rowids, as the database puts them together.
 
-    There is no text where the database cannot put as much together.
+    Attributes:
+        limits: these.
+        texts: a long one for each of ``_names`` that is not shared; none where that is more than it can do.
+        shared: what all rows have in common, which the database has only compared.
     """
+
+    limits: tuple[int, int]
+    texts: Mapping[str, str | None]
+    shared: Mapping[str, Any]
+
+
+def _packed(connection: Connection, kind: Table, where: Sequence[ColumnElement[bool]]) -> Iterator[_Packed]:
+    covered = COVERED[kind.name]
     rowid: ColumnElement[int] = literal_column(f"{kind.name}.rowid")
-    long = [*map(_told, COVERED[kind.name]), _summed(kind), *_added(kind)]
-    chosen = select(*(func.group_concat(column, _NEXT) for column in long)).where(*where)
-    of_block = _written(connection, chosen.where(rowid > literal_column("?"), rowid <= literal_column("?")))
-    of_block = of_block.replace(f"FROM {kind.name}", f"FROM {kind.name} NOT INDEXED", 1)  # the rowids tell more
-    following = select(rowid).select_from(kind).where(rowid > literal_column("?")).order_by(rowid)
-    limit = _written(connection, following.offset(literal_column("?")).limit(1))
+    open_ended = rowid > literal_column("?")
+    within = (*where, open_ended, rowid <= literal_column("?"))
+
+    def written(chosen: Select[Any]) -> str:
+        text = str(chosen.compile(dialect=connection.dialect, compile_kwargs={"literal_binds": True}))
+        return text.replace(f"FROM {kind.name}", f"FROM {kind.name} NOT INDEXED", 1)  # the rowids tell more
+
+    last = written(
+        select(rowid).select_from(kind).where(open_ended).order_by(rowid).offset(literal_column("?")).limit(1)
+    )
+    first = written(select(*covered).where(*within).limit(1))
+
+    @cache
+    def together(shared: tuple[str, ...]) -> str:
+        long = [*(_told(each) for each in covered if each.name not in shared), _summed(kind), *_added(kind)]
+        same = [kind.c[name].is_(literal_column("?")) for name in shared]
+        numbers = func.count(), func.count().filter(and_(true(), *same))
+        return written(select(*numbers, *(func.group_concat(each, _NEXT) for each in long)).where(*within))
+
+    def between(limits: tuple[int, int], names: Collection[str]) -> _Packed | None:
+        """What is there; nothing if these columns are not the same in all rows."""
+        row = connection.exec_driver_sql(first, limits).first() if names else None
+        values = zip((each.name for each in covered), row or (), strict=False)
+        shared = {name: value for name, value in values if name in names}
+        rows, alike, *texts = connection.exec_driver_sql(together((*shared,)), (*shared.values(), *limits)).one()
+        others = [name for name in _names(kind) if name not in shared]
+        return _Packed(limits, dict(zip(others, texts, strict=True)), shared) if rows == alike else None
+
+    names = {each.name for each in covered if each.name != "judgment_id"}  # which nearly always differs
     after, end, size = -(2**63), 2**63 - 1, _BLOCK
     while after != end:
-        found = connection.exec_driver_sql(limit, (after, size - 1)).scalar()
-        last = end if found is None else int(found)
+        found = connection.exec_driver_sql(last, (after, size - 1)).scalar()
+        limits = after, end if found is None else int(found)
         try:
-            packed: Sequence[Any] = connection.exec_driver_sql(of_block, (after, last)).one()
+            packed = between(limits, names)
+            if packed is None and (packed := between(limits, ())):
+                names = {name for name in names if _is_shared(packed.texts[name])}  # for good
         except DBAPIError:
-            packed = ()
-        yield packed, (after, last)
-        after = last
-        if length := sum(len(text or "") for text in packed):
+            packed = None
+        yield packed or _Packed(limits, {}, {})
+        after = limits[1]
+        if packed and (length := sum(len(text or "") for text in packed.texts.values())):
             size = min(_MOST, max(1, size * _LONG // length))
+
+
+def _is_shared(text: str | None) -> bool:
+    """Whether all values of a long text are the same."""
+    values = (text or "").split(_NEXT)
+    return values.count(values[0]) == len(values)
 
 
 def _told(column: ColumnElement[Any]) -> ColumnElement[Any]:
@@ -236,59 +292,57 @@ def _told(column: ColumnElement[Any]) -> ColumnElement[Any]:
     return func.coalesce(column, NONE)
 
 
-def _written(connection: Connection, chosen: Select[Any]) -> str:
-    return str(chosen.compile(dialect=connection.dialect, compile_kwargs={"literal_binds": True}))
-
-
-def _sound(kind: Table, packed: Sequence[Any]) -> Block | None:
+def _sound(kind: Table, packed: _Packed) -> Block | None:
     """The rows of a block; ``None`` if they are not surely what was written."""
-    if not packed or None in packed:
+    texts = {name: text for name, text in packed.texts.items() if text is not None}
+    if not texts or len(texts) < len(packed.texts):
         return None
+    import pyarrow as pa
     from pyarrow import compute
 
-    columns = dict(zip(_names(kind), map(_split, packed), strict=True))
+    columns = {name: _split(text) for name, text in texts.items()}
+    shared = {name: scalar(str(value)) for name, value in packed.shared.items()}
     size = len(columns["summed"])
     if any(len(column) != size for column in columns.values()):
         return None
-    covered = COVERED[kind.name]
+    covered = [each for each in COVERED[kind.name] if each.name in columns and isinstance(each.type, Float)]
     try:
         stored = _whole_numbers(columns["summed"])
-        values = [
-            _as_python_has(columns[each.name]) if isinstance(each.type, Float) else columns[each.name]
-            for each in covered
-        ]
+        numbers = {each.name: _as_python_has(columns[each.name]) for each in covered}
     except ValueError:  # no number
         return None
-    rows = compute.binary_join_element_wise(*values, _BETWEEN)
-    ended = compute.binary_join_element_wise(rows, b"", _NEXT.encode())
+    values = {**shared, **columns, **numbers}
+    rows = compute.binary_join_element_wise(*(values[each.name] for each in COVERED[kind.name]), scalar(_BETWEEN))
+    ended = compute.binary_join_element_wise(rows, scalar(""), scalar(_NEXT))
     made = map(zlib.crc32, ended.buffers()[2].to_pybytes().split(_NEXT.encode())[:-1])
-    return columns.__getitem__ if np.array_equal(np.fromiter(made, np.int64), stored) else None
+    if not np.array_equal(np.fromiter(made, np.int64), stored):
+        return None
+    return lambda name: columns[name] if name in columns else pa.repeat(shared[name], size)
 
 
 def _split(text: str) -> pa.Array:
     """The values of a long text."""
-    import pyarrow as pa
     from pyarrow import compute
 
-    data = text.encode("utf-8", "surrogatepass")
-    limits = np.array([0, len(data)], np.int32)
-    one = pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(limits), pa.py_buffer(data)])
-    return compute.split_pattern(one, _NEXT.encode()).flatten()
+    whole = in_arrow([text.encode("utf-8", "surrogatepass")])
+    return compute.split_pattern(whole, _NEXT.encode()).flatten()
 
 
 def _whole_numbers(column: pa.Array) -> NDArray[np.int64]:
-    found: NDArray[np.int64] = column.cast("string").cast("int64").to_numpy()
-    return found
+    return _in_numpy(column.cast("string").cast("int64"), np.int64)
+
+
+def _in_numpy(whole: pa.Array, kind: type[Number]) -> NDArray[Number]:
+    """Numbers of which none is null; Arrow's own way loads pandas."""
+    return np.frombuffer(whole.buffers()[1], kind, len(whole))
 
 
 def _as_python_has(column: pa.Array) -> pa.Array:
     """Numbers that the database has written with all their digits, as ``checksum`` has them."""
-    import pyarrow as pa
-
     coded = column.dictionary_encode()
     none = NONE.encode()
     texts = [each if each == none else repr(float(each)).encode() for each in coded.dictionary.to_pylist()]
-    return pa.array(texts, pa.binary()).take(coded.indices)
+    return in_arrow(texts).take(coded.indices)
 
 
 def _decoded(text: bytes | None) -> str | None:
