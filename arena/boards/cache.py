@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
-from arena.boards.results import Group, Leaderboard, leaderboard, rating_settings, read_verified
+from arena.boards.results import Group, Leaderboard, leaderboard, leaderboard_of, rating_settings, verified
 from arena.data.games import GameTable
 from arena.store import Store
 from arena.store.figures import Figures
@@ -93,16 +93,17 @@ def _as_rated(store: Store, tournament: str, group: Group | None) -> Leaderboard
         return cache.made(f"{_BOARD} of {'='.join(group)}", lambda: leaderboard(store, tournament, group=group))
     board = cache.get(_BOARD)
     if not isinstance(board, Leaderboard):
-        read_now = read_verified(store, tournament)
-        board = leaderboard(store, tournament, read=read_now)
-        cache.keep({_BOARD: board, _GAMES: read_now[1].table})
+        board, games = verified(
+            store, tournament, lambda data, wanted: (leaderboard_of(store, tournament, data, wanted), wanted.table)
+        )
+        cache.keep({_BOARD: board, _GAMES: games})
     return board
 
 
 def cached_games(store: Store, tournament: str) -> GameTable:
     """All games of a tournament, from what is kept with its leaderboard if that is fresh."""
     games = Cache(store, tournament).get(_GAMES)
-    return games if isinstance(games, GameTable) else read_verified(store, tournament)[1].table
+    return games if isinstance(games, GameTable) else verified(store, tournament, lambda _, wanted: wanted.table)
 
 
 def rating_draws(store: Store, tournament: str) -> Drawn | None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from arena.boards.costs import CostBoard, cost_board
 from arena.boards.coverage import Coverage, Shortfall, coverage, shortfall
@@ -36,6 +37,7 @@ from arena.store import Result, Store, Wanted
 from arena.store.part import Part
 from arena.store.subjects import AnswerSubject, GameSubject, GradedSubject
 
+Made = TypeVar("Made")
 Group: TypeAlias = tuple[str, str]
 """Queries whose metadata have this value in this column."""
 
@@ -127,14 +129,14 @@ def of_group(store: Store, tournament: str, group: Group) -> Part:
     return Part(store, chosen)
 
 
-def read_verified(store: Store, tournament: str) -> tuple[Dataset, WantedGames]:
-    """A tournament's data and games, once all that it is made of has been seen to be what was written.
+def verified(store: Store, tournament: str, make: Callable[[Dataset, WantedGames], Made]) -> Made:
+    """What is made of a tournament's data and games, once all of these have been seen to be what was written.
 
     Raises:
         StoreError: something is damaged.
     """
     data = store.dataset(tournament)
-    return data, read_games(store, tournament, data)
+    return read_games(store, tournament, partial(make, data), data)
 
 
 def leaderboard(
@@ -142,7 +144,6 @@ def leaderboard(
     tournament: str | None = None,
     *,
     below_coverage: bool = False,
-    read: tuple[Dataset, WantedGames] | None = None,
     group: Group | None = None,
 ) -> Leaderboard:
     """Rate what a tournament has judged so far; equal stores give equal results.
@@ -151,22 +152,27 @@ def leaderboard(
         store: where the judgments are.
         tournament: its name; may be left out where the store has just one.
         below_coverage: rate also where less is judged than ``ratings.min_coverage`` asks for.
-        read: what ``read_verified`` has read of it.
         group: count these queries alone, in everything.
 
     Raises:
         InputError: no such tournament, several and none named, one that only has synthetic queries, or no such query.
     """
     name = tournament or store.only_tournament()
-    settings = store.settings(name)
-    if name not in store.rated_tournaments():
-        raise InputError(f"{name!r} keeps how synthetic queries were made; there is nothing to rate in it")
-    how = rating_settings(settings)
     if group is not None:
         part = of_group(store, name, group)
         board = leaderboard(part, name, below_coverage=below_coverage)
         return replace(board, group=group, adaptive=None)
-    data, wanted = read or read_verified(store, name)
+    return verified(store, name, partial(leaderboard_of, store, name, below_coverage=below_coverage))
+
+
+def leaderboard_of(
+    store: Store, name: str, data: Dataset, wanted: WantedGames, *, below_coverage: bool = False
+) -> Leaderboard:
+    """The same, of a tournament whose data and games have been read."""
+    settings = store.settings(name)
+    if name not in store.rated_tournaments():
+        raise InputError(f"{name!r} keeps how synthetic queries were made; there is nothing to rate in it")
+    how = rating_settings(settings)
     lengths = {key: len(answer.text.split()) for key, answer in data.answers.items()}
     board, verdicts = _of_games(name, settings, wanted, how, lengths, below_coverage=below_coverage)
     others: list[Task] = [task for task in TASKS if task is not Task.PAIRWISE]

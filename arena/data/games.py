@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from arena.stages.samples import Consistency
 
 
+Made = TypeVar("Made")
 Bools: TypeAlias = NDArray[np.bool_]
 
 FIRST, TIE, SECOND = 1, 0, -1
@@ -283,30 +284,35 @@ class WantedGames:
     consistency: Mapping[str, Consistency]
 
 
-def read_games(store: Store, tournament: str, data: Dataset | None = None) -> WantedGames:
-    """All games of a tournament, samples combined as its settings say; with preferences where games are scored by them.
+def read_games(store: Store, tournament: str, make: Callable[[WantedGames], Made], data: Dataset | None = None) -> Made:
+    """What is made of all games of a tournament, once these have been seen to be what was written.
 
     Args:
         store: where they are.
         tournament: its name.
-        data: its own, where they were read.
+        make: takes the games, samples combined as the settings say; with preferences where games are scored by them.
+        data: the tournament's own, where they were read.
 
     Raises:
         InputError: no such tournament.
         StoreError: something that it is made of is not what was written.
     """
     settings = store.settings(tournament)
-    soft = settings.ratings.preferences == "soft"
-    columns = store.game_columns(tournament, data, reasons=soft)
     queries = store.queries(tournament) if data is None else data.queries
-    return games_of(columns, settings, conversations(queries.values()))
+
+    def made(columns: Columns) -> Made:
+        games = games_of(columns, settings, conversations(queries.values()))
+        del columns  # as there
+        return make(games)
+
+    return store.of_games(tournament, made, data, reasons=settings.ratings.preferences == "soft")
 
 
 def games_of(rows: Columns, settings: StoredSettings, clusters: Mapping[str, str] | None = None) -> WantedGames:
     """Wanted verdicts, a row for each sample of each order of a game, as games in the order of their plan.
 
     Args:
-        rows: as ``Store.game_columns`` has them; with ``reason`` where games are scored by preferences.
+        rows: as ``Store.of_games`` has them; with ``reason`` where games are scored by preferences.
         settings: of the tournament.
         clusters: as of ``GameTable``.
     """

@@ -344,12 +344,19 @@ class Store:
         with self._read() as connection:
             yield from wishes.each_outcome(connection, tournament_number(connection, name), task)
 
-    @patient
-    def game_columns(self, name: str, data: Dataset | None = None, *, reasons: bool = False) -> Columns:
-        """All verdicts wanted, as ``check.verify`` says, which looks for damage in the same pass.
+    def of_games(
+        self,
+        name: str,
+        make: Callable[[Columns], Value],
+        data: Dataset | None = None,
+        *,
+        reasons: bool = False,
+    ) -> Value:
+        """What is made of all verdicts wanted, if nothing is damaged: that is looked for in the same pass.
 
         Args:
             name: of the tournament.
+            make: takes the verdicts as ``check.verify`` has them.
             data: its own, where they were read.
             reasons: whether to read what the judges said too.
 
@@ -358,18 +365,25 @@ class Store:
         """
         from concurrent.futures import ThreadPoolExecutor
 
-        # What SQLite says of its pages and indexes takes a third of the time; it works without Python's lock.
-        with ThreadPoolExecutor(1) as beside, self._read() as connection:
-            looking = beside.submit(self._found_by_database, name)
+        columns = [self._verified(name, data, reasons=reasons)]
+        # What SQLite says of its pages and indexes takes as long as a third of the reading, without Python's lock.
+        with ThreadPoolExecutor(1) as beside:
+            looking = beside.submit(self._require_sound, name, columns[0].numbers["position"].size)
             try:
-                return check.verify(connection, name, data, reasons=reasons)
+                return make(columns.pop())  # of millions each column counts: nobody else holds them
             finally:
-                for problem in looking.result():
-                    raise Damage(f"the database ({problem})")
+                looking.result()
 
-    def _found_by_database(self, name: str) -> list[str]:
+    @patient
+    def _verified(self, name: str, data: Dataset | None, *, reasons: bool) -> Columns:
         with self._read() as connection:
-            return check.found_by_database(connection, name)
+            return check.verify(connection, name, data, reasons=reasons)
+
+    @patient
+    def _require_sound(self, name: str, games: int) -> None:
+        with self._read() as connection:
+            for problem in check.found_by_database(connection, name, games):
+                raise Damage(f"the database ({problem})")
 
     @patient
     def tournaments(self) -> list[str]:
@@ -427,12 +441,12 @@ class Store:
         return self._ask(name, datasets.answered)
 
     def verify(self, name: str, data: Dataset | None = None) -> None:
-        """See that all that a tournament is made of is what was written, as ``game_columns`` does.
+        """See that all that a tournament is made of is what was written, as ``of_games`` does.
 
         Raises:
             StoreError: something is damaged.
         """
-        self.game_columns(name, data)
+        self.of_games(name, lambda _: None, data)
 
     def changes(self) -> int:
         """A number that grows with every change, so that readers know when to look again."""

@@ -284,18 +284,19 @@ def _data(data: Dataset) -> tuple[int]:
     return (found,)
 
 
-def found_by_database(connection: Connection, name: str | None = None) -> list[str]:
+def found_by_database(connection: Connection, name: str | None = None, games: int = 0) -> list[str]:
     """What SQLite says of its own pages and indexes; a server looks after its own.
 
     Args:
         connection: to read.
-        name: of the tournament that is read, if it is only one. Where it has games alone, all wants and judgments are
-            read and none is looked up: then their indexes, which take longest, are passed over.
+        name: of the tournament that is read, if it is only one.
+        games: how many wants of games it was seen to have. Where it has no others, all wants and judgments have been
+            read and none was looked up: then their indexes, which take longest, are passed over.
     """
     if connection.dialect.name != "sqlite":
         return []
     looks = ["integrity_check"]
-    if name is not None and _has_games_alone(connection, tournament_number(connection, name)):
+    if name is not None and _wanted_by_index(connection, name) == games:
         tables = set(connection.exec_driver_sql("SELECT name FROM sqlite_schema WHERE type = 'table'").scalars())
         looks = ["quick_check", *(f"integrity_check({each})" for each in sorted(tables - _READ_WHOLE))]
     found = (row for look in looks for row in connection.exec_driver_sql(f"PRAGMA {look}"))
@@ -305,12 +306,9 @@ def found_by_database(connection: Connection, name: str | None = None) -> list[s
 _READ_WHOLE: Final = {JUDGMENT_ROWS.name, WANTED_ROWS.name}
 
 
-def _has_games_alone(connection: Connection, number: int) -> bool:
-    """Whether each of its wants is of a game; no, where its index counts another number of them than the table."""
-    rows = "SELECT count(*), sum(task = ?) FROM wanted NOT INDEXED WHERE tournament_id = ?"
+def _wanted_by_index(connection: Connection, name: str) -> int:
     known = "SELECT count(*) FROM wanted WHERE tournament_id = ?"
-    there, games = connection.exec_driver_sql(rows, (Task.PAIRWISE.value, number)).one()
-    return bool(there == games == connection.exec_driver_sql(known, (number,)).scalar())
+    return int(connection.exec_driver_sql(known, (tournament_number(connection, name),)).scalar_one())
 
 
 def _wrong_in_tournament(connection: Connection, number: int, name: str, data: Dataset | None = None) -> Iterator[str]:

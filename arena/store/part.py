@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TypeVar
 
 from arena.data.dataset import Dataset
@@ -33,14 +33,19 @@ class Part(Store):
     def each_outcome(self, name: str, task: Task) -> Iterator[tuple[Wanted, Result | None]]:  # noqa: D102
         return (own for own in super().each_outcome(name, task) if own[0].query_id in self.only)
 
-    def game_columns(  # noqa: D102
+    def of_games(  # noqa: D102
         self,
         name: str,
+        make: Callable[[Columns], Value],
         data: Dataset | None = None,  # noqa: ARG002 - a part of them
         *,
         reasons: bool = False,
-    ) -> Columns:
-        return super().game_columns(name, reasons=reasons).among("query", self.only)
+    ) -> Value:
+        def made(columns: Columns) -> Value:
+            columns = columns.among("query", self.only)
+            return make(columns)
+
+        return super().of_games(name, made, reasons=reasons)
 
     def dataset(self, name: str, *queries: str) -> Dataset:  # noqa: D102
         whole = super().dataset(name, *queries)

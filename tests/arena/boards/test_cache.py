@@ -9,6 +9,7 @@ import sqlite3
 import zlib
 from collections.abc import Iterator
 from contextlib import closing
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -18,7 +19,7 @@ import pytest
 
 from arena.boards import cache as kept
 from arena.boards.cache import cached_games, cached_leaderboard, read, written
-from arena.boards.results import Leaderboard, leaderboard
+from arena.boards.results import Leaderboard, leaderboard, leaderboard_of
 from arena.calibration.comparison import Settings
 from arena.config.whole import load_config
 from arena.data.games import read_games
@@ -49,9 +50,9 @@ def test_what_is_kept_says_what_a_fresh_one_says_to_the_last_digit(
 ) -> None:
     fresh = leaderboard(store, "sample")
     assert repr(cached_leaderboard(store, "sample")) == repr(fresh)
-    monkeypatch.setattr(kept, "leaderboard", refuse)
+    monkeypatch.setattr(kept, "leaderboard_of", refuse)
     assert repr(cached_leaderboard(store, "sample")) == repr(fresh)
-    games = read_games(store, "sample").table
+    games = read_games(store, "sample", attrgetter("table"))
     for name in ("agents", "queries", "judges", "a", "b", "query", "judge", "said", "identical"):
         np.testing.assert_array_equal(getattr(cached_games(store, "sample"), name), getattr(games, name))
 
@@ -62,7 +63,7 @@ def test_a_new_judgment_takes_it_away_and_a_vote_does_not(store: Store, monkeypa
     failed = [(want, result) for want, result in store.outcomes("sample", Task.PAIRWISE) if result is not None]
     want, failure = next((want, result) for want, result in failed if isinstance(result, JudgeFailure))
     with monkeypatch.context() as patch:
-        patch.setattr(kept, "leaderboard", refuse)
+        patch.setattr(kept, "leaderboard_of", refuse)
         assert repr(cached_leaderboard(store, "sample")) == repr(before)
     judgment = next(result for _, result in failed if not isinstance(result, JudgeFailure))
     store.save([(Task.PAIRWISE, "by-hand@1", type(judgment)(failure.judgment_id, "A", "", "", "judge-1"))])
@@ -73,13 +74,13 @@ def test_a_new_judgment_takes_it_away_and_a_vote_does_not(store: Store, monkeypa
 
 def test_what_was_read_before_a_change_is_not_kept(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     def meanwhile(*given: Any, **options: Any) -> Leaderboard:
-        made = leaderboard(*given, **options)
+        made = leaderboard_of(*given, **options)
         store.save([(Task.PAIRWISE, "by-hand@1", JudgeFailure("new", "empty", "nothing"))])
         return made
 
-    monkeypatch.setattr(kept, "leaderboard", meanwhile)
+    monkeypatch.setattr(kept, "leaderboard_of", meanwhile)
     cached_leaderboard(store, "sample")
-    monkeypatch.setattr(kept, "leaderboard", refuse)
+    monkeypatch.setattr(kept, "leaderboard_of", refuse)
     with pytest.raises(AssertionError, match="rated again"):
         cached_leaderboard(store, "sample")
 
@@ -104,7 +105,7 @@ def test_beginning_again_with_nothing_new_leaves_it(store: Store, monkeypatch: p
     store.begin("sample", settings, data, wants)
     store.extend("sample", wants[:3])
     store.save([(task, prompt, own) for task, prompt, own in judged if not isinstance(own, JudgeFailure)])
-    monkeypatch.setattr(kept, "leaderboard", refuse)
+    monkeypatch.setattr(kept, "leaderboard_of", refuse)
     assert repr(cached_leaderboard(store, "sample")) == fresh
     store.begin("sample", settings, data, wants[1:])
     with pytest.raises(AssertionError, match="rated again"):
@@ -142,7 +143,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_board_is_kept(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with closing(Store.create(str(whole))) as store:
         fresh = cached_leaderboard(store, "whole")
-        monkeypatch.setattr(kept, "leaderboard", refuse)
+        monkeypatch.setattr(kept, "leaderboard_of", refuse)
         again = cached_leaderboard(store, "whole")
     assert fresh.exam is not None
     assert fresh.nuggets is not None

@@ -71,14 +71,14 @@ def test_a_changed_byte_takes_no_game_away_without_a_word(tmp_path: Path) -> Non
         save(made, verdict, task=Task.PAIRWISE)
         made.assign("t", [(GAME, verdict.judgment_id)])
     with closing(Store.open(str(path))) as store:
-        right = repr(store.game_columns("t"))
+        right = store.of_games("t", repr)
     content, ended = path.read_bytes(), Counter[str]()
     headers = [match.start() for match in re.finditer(b"\x09\x1d", content)]  # of rows that begin with 1, "pairwise"
     for at in headers + [match.start() for match in re.finditer(verdict.judgment_id.encode(), content)]:
         path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
         with closing(Store.open(str(path))) as store:
             try:
-                assert repr(store.game_columns("t")) == right
+                assert store.of_games("t", repr) == right
                 ended["same"] += 1
             except StoreError:
                 ended["said"] += 1
