@@ -30,6 +30,7 @@ from arena.calibration.prediction_powered import (
     tuned,
 )
 from arena.calibration.votes import Item, Level, Values
+from arena.ratings.counts import reachable
 from arena.ratings.games import Floats
 from judges.errors import InputError
 from retrieval_eval.stats.bootstrap import numbered
@@ -161,8 +162,7 @@ class _Data:
         """Whether a maximum exists: from every agent a chain of wins or ties leads to every other (Ford 1957)."""
         a, b, own = self.a[rows], self.b[rows], scores[rows]
         beats = self.by_pair(a, b, own > 0) + self.by_pair(b, a, own < 1)
-        parts, _ = scipy.sparse.csgraph.connected_components(beats, directed=True, connection="strong")
-        return bool(parts == 1)
+        return bool(reachable((beats > 0) | np.eye(len(beats), dtype=np.bool_)).all())
 
     def fit(self, weight: float, *, judge_alone: bool = False) -> tuple[Floats, bool]:
         """Strengths that sum to 0 where the loss is least, and whether Newton's method got there."""

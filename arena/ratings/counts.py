@@ -67,6 +67,20 @@ def pair_counts(games: Games, *, ordered: bool) -> PairCounts:
     return PairCounts(size, (codes // size).astype(np.int32), (codes % size).astype(np.int32), *counts)
 
 
+def reachable(edges: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """To which nodes a path of one edge or more leads from each, both shapes (nodes, nodes).
+
+    scipy knows it too, and takes longer to import than this to compute.
+    """
+    reach = edges
+    while True:
+        steps = reach.astype(np.float32)
+        farther = reach | (steps @ steps > 0)
+        if (farther == reach).all():
+            return reach
+        reach = farther
+
+
 def game_cells(games: Games, counts: PairCounts, *, ordered: bool) -> NDArray[np.int64]:
     """Outcome and pair of each game as one number: 0.. for a win of a, from ``pairs`` on of b, then ties, shape (n,).
 

@@ -18,11 +18,11 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from arena.ratings.counts import PairCounts
+from arena.ratings.counts import PairCounts, reachable
 from arena.ratings.likelihood import Form, incidence
 
 Cause: TypeAlias = Literal["disconnected", "undefeated", "winless", "separated", "ties", "position", "covariates"]
-Labels: TypeAlias = NDArray[np.int32]
+Labels: TypeAlias = NDArray[np.intp]
 
 _CELLS = 4_000_000
 """Numbers in the largest array of a chunk of samples."""
@@ -122,10 +122,9 @@ def _reaches_all(edges: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 def _unsettled_agents(counts: PairCounts) -> NDArray[np.bool_]:
     beats = _beats(counts)
-    number, labels = scipy.sparse.csgraph.connected_components(beats, connection="strong")
-    if number == 1:
+    labels, linked = _settled_sets(beats), _linked_sets(beats)
+    if not labels.any():
         return np.zeros(counts.agents, np.bool_)
-    _, linked = scipy.sparse.csgraph.connected_components(beats, directed=False)
     found = _outside_largest(linked) if linked.any() else np.zeros(counts.agents, np.bool_)
     for component in np.unique(linked):
         inside = linked == component
@@ -212,23 +211,35 @@ def _any_winner(counts: PairCounts) -> bool:
     return bool(counts.wins_a[0].any() or counts.wins_b[0].any())
 
 
-def _beats(counts: PairCounts) -> scipy.sparse.csr_array:
-    """The graph with an edge from each agent to those it beat or tied with."""
+def _beats(counts: PairCounts) -> NDArray[np.bool_]:
+    """Whom each agent beat or tied with, shape (agents, agents)."""
     tied = counts.ties[0] > 0
-    forward, backward = tied | (counts.wins_a[0] > 0), tied | (counts.wins_b[0] > 0)
-    tail = np.concatenate([counts.a[forward], counts.b[backward]])
-    head = np.concatenate([counts.b[forward], counts.a[backward]])
-    return scipy.sparse.csr_array((np.ones(tail.size), (tail, head)), shape=(counts.agents, counts.agents))
+    beats = np.zeros((counts.agents, counts.agents), np.bool_)
+    beats[counts.a, counts.b] |= tied | (counts.wins_a[0] > 0)
+    beats[counts.b, counts.a] |= tied | (counts.wins_b[0] > 0)
+    return beats
+
+
+def _settled_sets(beats: NDArray[np.bool_]) -> Labels:
+    """Of each agent the first one that wins and ties lead to and back from."""
+    reach = reachable(beats)
+    first: Labels = np.argmax((reach & reach.T) | np.eye(len(beats), dtype=np.bool_), axis=1)
+    return first
+
+
+def _linked_sets(beats: NDArray[np.bool_]) -> Labels:
+    """Of each agent the first one that games link it with."""
+    return _settled_sets(beats | beats.T)
 
 
 def _between_components(counts: PairCounts, names: Sequence[str]) -> list[Problem]:
     """The agents that no chain of games links to the largest component."""
-    number, labels = scipy.sparse.csgraph.connected_components(_beats(counts), directed=False)
-    if number == 1:
+    labels = _linked_sets(_beats(counts))
+    if not labels.any():
         return []
-    sets = [_named(names, labels == label) for label in range(number)]
+    sets = [_named(names, labels == label) for label in np.unique(labels)]
     outside = _outside_largest(labels)
-    listing = "; ".join(_listed(members) for members in sets[:5]) + ("; ..." if number > 5 else "")
+    listing = "; ".join(_listed(members) for members in sets[:5]) + ("; ..." if len(sets) > 5 else "")
     message = f"no games link these sets of agents, so ratings compare within a set only: {listing}"
     return [Problem("disconnected", _named(names, outside), message)]
 
@@ -236,8 +247,7 @@ def _between_components(counts: PairCounts, names: Sequence[str]) -> list[Proble
 def _within_components(counts: PairCounts, names: Sequence[str]) -> list[Problem]:
     """Agents whose games against the others all went one way, in each set of agents that games link."""
     beats = _beats(counts)
-    _, linked = scipy.sparse.csgraph.connected_components(beats, directed=False)
-    _, labels = scipy.sparse.csgraph.connected_components(beats, connection="strong")
+    labels, linked = _settled_sets(beats), _linked_sets(beats)
     tail, head = beats.nonzero()
     across = labels[tail] != labels[head]
     ahead, behind = set(labels[tail[across]].tolist()), set(labels[head[across]].tolist())

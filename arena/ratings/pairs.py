@@ -16,7 +16,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from arena.ratings.counts import pair_counts
+from arena.ratings.counts import pair_counts, reachable
 from arena.ratings.games import Floats, Games, distinct
 from retrieval_eval.stats.bootstrap import share_intervals, wilson
 from retrieval_eval.stats.significance import holm
@@ -205,11 +205,8 @@ def contradicted(
     number = {agent: at for at, agent in enumerate(agents)}
     for better, worse in above:
         beats[number[better], number[worse]] = True
-    reach = beats  # over ever more steps; scipy knows it too, and takes longer to import than this to compute
-    for _ in range(len(agents).bit_length()):
-        steps = reach.astype(np.float32)
-        reach = reach | (steps @ steps > 0)
-    return tuple(agent for agent, around in zip(agents, reach.diagonal(), strict=True) if around)
+    circular = reachable(beats).diagonal()
+    return tuple(agent for agent, around in zip(agents, circular, strict=True) if around)
 
 
 def circles(agents: Sequence[str], direct: Collection[DirectGames]) -> Circles:
