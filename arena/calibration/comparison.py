@@ -243,10 +243,11 @@ def judge_against_people(
 
 def _alternative(values: Values, against: People, settings: Settings) -> AlternativeTest:
     """The judge in place of each person; verdicts are labels without an order, all else are numbers."""
-    votes = {
-        rater: {(query_id, item): value for query_id, things in own.items() for item, value in things.items()}
-        for rater, own in by_rater(against.opinions).items()
+    votes: dict[str, dict[tuple[str, Item], float]] = {
+        name: {} for name in sorted({one.rater for one in against.opinions})
     }
+    for one in against.opinions:
+        votes[one.rater][one.query_id, one.item] = one.value
     judge = {(query_id, item): value for query_id, things in values.items() for item, value in things.items()}
     score: Score = "accuracy" if against.level == "verdicts" else "neg_rmse"
     return alternative_test(votes, judge, epsilon=settings.epsilon, score=score, cluster=itemgetter(0))
