@@ -451,4 +451,6 @@ def _read_of_query(source: str) -> set[str]:
 
 @cache
 def _compiled(source: str) -> Template:
-    return _environment().from_string(source)
+    made = _environment().from_string(source)
+    made.globals = dict(made.globals)  # copied for each rendering, which took a third of it while they were a ChainMap
+    return made

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+from pydantic_core import to_json
+
 from judges.errors import InputError, NoServiceError, ProviderError, RejectedError, TransientError
 from judges.masking import keep_secret, one_line, storable
 from judges.providers.http_answers import allowance_of, error_in_body, error_of_answer, shown
@@ -126,7 +128,7 @@ class Endpoint:
         Raises:
             ProviderError: nothing came, or more than any reply has.
         """
-        content = json.dumps(body, separators=(",", ":")).encode("ascii")
+        content = _written(body)
         failure: ProviderError
         try:
             # A redirect is not followed: the key is for the server that was named.
@@ -207,6 +209,13 @@ class Endpoint:
         """Close the connections."""
         if self._session is not None:
             await self._session.close()
+
+
+def _written(body: Mapping[str, Any]) -> bytes:
+    try:
+        return to_json(body)
+    except ValueError:  # half of a pair of surrogates, which only an escape can say
+        return json.dumps(body, separators=(",", ":")).encode("ascii")
 
 
 async def _read(response: ClientResponse) -> bytes | None:
