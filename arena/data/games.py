@@ -302,7 +302,7 @@ def read_games(store: Store, tournament: str, make: Callable[[WantedGames], Made
 
     def made(columns: Columns) -> Made:
         games = games_of(columns, settings, conversations(queries.values()))
-        del columns  # as there
+        del columns  # nobody else holds them, and of millions each column counts
         return make(games)
 
     return store.of_games(tournament, made, data, reasons=settings.ratings.preferences == "soft")

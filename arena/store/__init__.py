@@ -370,7 +370,7 @@ class Store:
         with ThreadPoolExecutor(1) as beside:
             looking = beside.submit(self._require_sound, name, columns[0].numbers["position"].size)
             try:
-                return make(columns.pop())  # of millions each column counts: nobody else holds them
+                return make(columns.pop())  # whoever makes something of them may let go of them
             finally:
                 looking.result()
 

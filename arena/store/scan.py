@@ -32,6 +32,8 @@ _LONG: Final = 8_000_000
 """Characters of a block: two threads that take turns should not do so too often, nor hold too much."""
 _MOST: Final = 10_000
 """Rows of a block."""
+_SHORT: Final = 100
+"""Characters of a value that all rows of a block may share: it is written out for each of them later."""
 _NEXT: Final = "\x1e"
 """Between the rows of a long text. Where a text holds it, rows are read one by one."""
 _BETWEEN: Final = "\x1f"
@@ -257,7 +259,7 @@ def _packed(connection: Connection, kind: Table, where: Sequence[ColumnElement[b
         """What is there; nothing if these columns are not the same in all rows."""
         row = connection.exec_driver_sql(first, limits).first() if names else None
         values = zip((each.name for each in covered), row or (), strict=False)
-        shared = {name: value for name, value in values if name in names}
+        shared = {name: value for name, value in values if name in names and len(str(value)) <= _SHORT}
         rows, alike, *texts = connection.exec_driver_sql(together((*shared,)), (*shared.values(), *limits)).one()
         others = [name for name in _names(kind) if name not in shared]
         return _Packed(limits, dict(zip(others, texts, strict=True)), shared) if rows == alike else None
@@ -305,14 +307,15 @@ def _sound(kind: Table, packed: _Packed) -> Block | None:
     size = len(columns["summed"])
     if any(len(column) != size for column in columns.values()):
         return None
-    covered = [each for each in COVERED[kind.name] if each.name in columns and isinstance(each.type, Float)]
+    covered = COVERED[kind.name]
+    fractions = [each.name for each in covered if each.name in columns and isinstance(each.type, Float)]
     try:
         stored = _whole_numbers(columns["summed"])
-        numbers = {each.name: _as_python_has(columns[each.name]) for each in covered}
+        numbers = {name: _as_python_has(columns[name]) for name in fractions}
     except ValueError:  # no number
         return None
     values = {**shared, **columns, **numbers}
-    rows = compute.binary_join_element_wise(*(values[each.name] for each in COVERED[kind.name]), scalar(_BETWEEN))
+    rows = compute.binary_join_element_wise(*(values[each.name] for each in covered), scalar(_BETWEEN))
     ended = compute.binary_join_element_wise(rows, scalar(""), scalar(_NEXT))
     made = map(zlib.crc32, ended.buffers()[2].to_pybytes().split(_NEXT.encode())[:-1])
     if not np.array_equal(np.fromiter(made, np.int64), stored):

@@ -78,6 +78,15 @@ def test_usual_rows_are_not_read_one_by_one(store: Store, monkeypatch: pytest.Mo
     assert (len(rows), damaged) == (18, [])
 
 
+def test_what_rows_share_may_end_within_a_block(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Given] = [('"A"', "because", 1, 0.5, None)] * 8 + [('"B"', "because", 1, 0.5, 2.0)] * 3
+    given += [(None, "x" * 2 * scan._SHORT, 3, 0.25, None)] * 8
+    write(store, given)
+    monkeypatch.setattr(scan, "_BLOCK", 4)
+    monkeypatch.setattr(scan, "_MOST", 4)
+    assert read(store) == ([(outcome, reason, calls) for outcome, reason, calls, _, _ in given], [])
+
+
 def test_a_damaged_row_is_named_among_sound_blocks(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     write(store, [('"A"', "because", 1, 0.5, None)] * 10)
     monkeypatch.setattr(scan, "_BLOCK", 4)
