@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from judges.contracts import number_asked
 from judges.errors import ReplyError
@@ -216,7 +216,6 @@ class _JsonObject:
 
 
 def _objects(text: str) -> Iterator[_JsonObject]:
-    decoder = json.JSONDecoder(object_pairs_hook=_without_repeated_keys, strict=False)  # lines may break within texts
     tried = 0
     start = _OBJECT_START.search(text)
     while start:
@@ -224,7 +223,7 @@ def _objects(text: str) -> Iterator[_JsonObject]:
         if tried > _MOST_TRIED:  # each may take as long as the text
             raise ReplyError("the reply holds too many JSON objects or pieces of them; reply with exactly one")
         try:
-            value, end = decoder.raw_decode(text, start.start())
+            value, end = _DECODER.raw_decode(text, start.start())
             yield _JsonObject(value, text[start.start() : end], start.start(), end)
         except (ValueError, RecursionError):
             end = start.start() + 1
@@ -238,6 +237,10 @@ def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         counts = Counter(name for name, _ in pairs)
         value.update({name: None for name, count in counts.items() if count > 1})
     return value
+
+
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_without_repeated_keys, strict=False)
+"""Lines may break within texts."""
 
 
 def _repeats(entry: _JsonObject, judged: str) -> bool:
