@@ -167,7 +167,7 @@ def _refit(
     near, adding = np.flatnonzero(alike), sums(counts)
     chunk = max(1, _CELLS_IN_CACHE // counts.a.size)
     for start in range(0, near.size, chunk):
-        part = near[start : start + chunk]
+        part = slice(start, start + chunk) if near.size == alike.size else near[start : start + chunk]
         x[part], converged[part] = _chord(fitted, counts.sample(part), inverse, adding)
     far = np.flatnonzero(~converged)
     chunk = max(1, _CELLS_IN_MEMORY // form.size**2)  # of matrices of second derivatives that fit into memory

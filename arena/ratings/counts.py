@@ -42,8 +42,8 @@ class PairCounts:
         """Games of each pair, shape (samples, pairs)."""
         return self.wins_a + self.wins_b + self.ties
 
-    def sample(self, chosen: NDArray[np.intp] | NDArray[np.bool_]) -> PairCounts:
-        """The counts of some samples only, which stay last in memory."""
+    def sample(self, chosen: NDArray[np.intp] | NDArray[np.bool_] | slice) -> PairCounts:
+        """The counts of some samples only, which stay last in memory; of a slice no copies."""
         return self.replaced(*(seen.T[:, chosen].T for seen in (self.wins_a, self.wins_b, self.ties)))
 
     def replaced(self, wins_a: Floats, wins_b: Floats, ties: Floats) -> PairCounts:

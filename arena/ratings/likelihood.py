@@ -229,6 +229,7 @@ def gradient_on(form: Form, counts: PairCounts, prior: Floats, adding: Sums) -> 
     if form.ties == "rao-kupper":
         return lambda x: gradient(form, counts, x, prior, adding)
     games, estimated = np.ascontiguousarray(counts.games.T), form.tie_parameter(counts)
+    none = NO_TIES[form.ties]
     won = np.ascontiguousarray((counts.wins_a - counts.wins_b).T) / 2
     seen, tied = _rows(form, won, adding), counts.ties.sum(axis=1)
     ones = np.ones(len(games))
@@ -240,7 +241,7 @@ def gradient_on(form: Form, counts: PairCounts, prior: Floats, adding: Sums) -> 
         if form.position:
             gap += half[form.agents]
         up = np.exp(np.clip(gap, -_FAR / 2, _FAR / 2, out=gap), out=gap)
-        down, nu = 1 / up, np.exp(tie_values(form, counts, x)[:, 0])
+        down, nu = 1 / up, np.exp(np.where(estimated, x[:, -1], none))
         total = up + down
         total += nu
         each = np.divide(games, total, out=total)
