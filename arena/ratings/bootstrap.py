@@ -147,7 +147,7 @@ def _prior(fitted: BradleyTerry, counts: PairCounts) -> Floats:
     lost = np.zeros(len(prior), np.bool_)
     for drawn, seen in ((counts.wins_a, point.wins_a), (counts.wins_b, point.wins_b), (counts.ties, point.ties)):
         lost |= ((drawn > 0) != (seen > 0)).any(axis=1)
-    own = fitted.settings.prior_games * unsettled(fitted.form, counts.sample(lost))
+    own = fitted.settings.prior_games * unsettled(fitted.form, counts.sample(slice(None) if lost.all() else lost))
     prior[lost] = np.maximum(prior[lost], own)
     return prior
 

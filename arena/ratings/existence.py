@@ -101,22 +101,22 @@ def _strongly_connected(counts: PairCounts) -> NDArray[np.bool_]:
     part = max(1, _CELLS // counts.agents**2)
     for start in range(0, found.size, part):
         own = slice(start, start + part)
-        tied = counts.ties[own] > 0
-        beats = np.zeros((len(tied), counts.agents, counts.agents), np.bool_)
-        beats[:, counts.a, counts.b] |= tied | (counts.wins_a[own] > 0)
-        beats[:, counts.b, counts.a] |= tied | (counts.wins_b[own] > 0)
-        found[own] = _reaches_all(beats) & _reaches_all(beats.swapaxes(1, 2))
+        tied = counts.ties[own].T > 0
+        beats = np.zeros((counts.agents, counts.agents, tied.shape[1]), np.bool_)
+        beats[counts.a, counts.b] |= tied | (counts.wins_a[own].T > 0)
+        beats[counts.b, counts.a] |= tied | (counts.wins_b[own].T > 0)
+        found[own] = _reaches_all(beats) & _reaches_all(beats.swapaxes(0, 1))
     return found
 
 
 def _reaches_all(edges: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Whether paths lead from the first node to all others, of each graph: shape (graphs, nodes, nodes)."""
-    reached = np.zeros(edges.shape[:2], np.bool_)
-    reached[:, 0] = True
+    """Whether paths lead from the first node to all others, of each graph: shape (nodes, nodes, graphs)."""
+    reached = np.zeros(edges.shape[1:], np.bool_)
+    reached[0] = True
     while True:
-        farther = reached | (reached[:, :, None] & edges).any(axis=1)
+        farther = reached | (reached[:, None] & edges).any(axis=0)
         if (farther == reached).all():
-            return np.asarray(reached.all(axis=1))
+            return np.asarray(reached.all(axis=0))
         reached = farther
 
 
