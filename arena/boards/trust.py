@@ -410,6 +410,6 @@ def _agreement(own: JudgeAgreement) -> Table:
         *(flat(two) | {"judges": f"{two.first} and {two.second}"} for two in common),
     ]
     notes = ["Both orders of a game are reconciled first."]
-    if left := sum(two.games > 0 for two in own.pairs) - len(common):
+    if left := len(own.pairs) - len(common):
         notes.append(f"{counted(left, 'more pair')} of judges, with few games in common: in --format json.")
     return Table("judges-agree", "Do the judges agree with each other?", _AGREEMENT, rows, notes)

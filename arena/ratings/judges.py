@@ -101,23 +101,24 @@ def judge_agreement(verdicts: Iterable[GameVerdict] | VerdictTable) -> JudgeAgre
 
 
 def _judge_pairs(judges: Sequence[str], ratings: Floats, query: Ints) -> Iterator[JudgePair]:
-    """Every two judges; of hundreds of people most share no game, and those are all alike."""
+    """Every two judges that share a game; of hundreds of people most do not."""
     from retrieval_eval.stats.agreement import cohen_kappas
 
     given, places = ~np.isnan(ratings), np.nan_to_num(ratings + 1).astype(np.int64)
     queries = int(query.max(initial=-1)) + 1
     for number, first in enumerate(judges):
-        others, own = judges[number + 1 :], np.flatnonzero(given[number])
-        other, column = np.nonzero(given[number + 1 :, own])
+        own = np.flatnonzero(given[number])
+        second, column = np.nonzero(given[number + 1 :, own])
+        others, other = np.unique(second + number + 1, return_inverse=True)
         game = own[column]
-        cells, cell = distinct(other * queries + query[game], len(others) * queries)
-        said = 3 * places[number, game] + places[number + 1 + other, game]
+        cells, cell = distinct(other * queries + query[game], others.size * queries)
+        said = 3 * places[number, game] + places[others[other], game]
         totals = np.bincount(9 * cell + said, minlength=9 * cells.size).reshape(-1, 3, 3).astype(np.float64)
-        counts = np.bincount(9 * other + said, minlength=9 * len(others)).reshape(-1, 3, 3)
-        of = _mirrored(totals), cells // queries, len(others), _ENDS
+        counts = np.bincount(9 * other + said, minlength=9 * others.size).reshape(-1, 3, 3)
+        of = _mirrored(totals), cells // queries, others.size, _ENDS
         plain, linear = (jackknife_estimates(partial(cohen_kappas, weights=how), *of) for how in _WEIGHTS)
-        for second, table, *kappas in zip(others, counts.tolist(), plain, linear, strict=True):
-            yield _judge_pair(first, second, table, *kappas)
+        for at, table, *kappas in zip(others.tolist(), counts.tolist(), plain, linear, strict=True):
+            yield _judge_pair(first, judges[at], table, *kappas)
 
 
 def _judge_pair(first: str, second: str, counts: list[list[int]], kappa: Estimate, linear: Estimate) -> JudgePair:
@@ -132,7 +133,7 @@ def _judge_pair(first: str, second: str, counts: list[list[int]], kappa: Estimat
         opposite=opposite + opposed,
         first_tie=first_tie + tie_won,
         second_tie=first_lost_tie + won_tie,
-        agreement=(lost + both_tie + won) / games if games else None,
+        agreement=(lost + both_tie + won) / games,
         kappa=kappa,
         kappa_linear=linear,
     )

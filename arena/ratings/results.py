@@ -327,7 +327,7 @@ class JudgePair:
     opposite: int
     first_tie: int
     second_tie: int
-    agreement: float | None
+    agreement: float
     kappa: Estimate
     kappa_linear: Estimate
 
@@ -340,7 +340,7 @@ class JudgeAgreement:
         games: games with the verdicts of at least two judges.
         alpha: Krippendorff's, nominal: win, tie and loss are three names.
         alpha_ordinal: win, tie and loss are an order.
-        pairs: every two judges.
+        pairs: every two judges that share a game.
     """
 
     judges: tuple[str, ...]
