@@ -7,7 +7,9 @@ counts, and every sample's maximum is found from the point estimate.
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +24,8 @@ _CELLS_IN_MEMORY = 2_000_000
 """Numbers in the largest array of a chunk of samples (weighted counts, or weights of queries)."""
 _CELLS_IN_CACHE = 100_000
 """Numbers in each array of a chunk of samples that is iterated together; small enough to stay near the processor."""
+_DRAWS_KEPT = 100_000_000
+"""Up to so many draws are kept for the next ratings of as many queries, a byte each."""
 _CHORD_STEPS = 30
 _SLOWEST_CONTRACTION = 0.5
 """Samples whose steps shrink by less than this are far from the point estimate: Newton's own method is better."""
@@ -81,13 +85,15 @@ def bootstrap(
     Returns:
         ``None`` where there are fewer than two queries (games): one unit says nothing about variation.
     """
-    rng = np.random.default_rng(seed)
     clusters = None
     if by_query and games.cluster is not None:
         clusters = cluster_counts(games, fitted.counts, ordered=fitted.form.position)
     units = clusters.shape[1] if clusters is not None else round(float(fitted.counts.games.sum()))
     if units < 2 or samples < 1:
         return None
+    kept, rng = None, np.random.default_rng(seed)
+    if clusters is not None and units * samples <= _DRAWS_KEPT:
+        kept, rng = _queries_drawn(units, samples, seed)
     drawn = np.empty((samples, fitted.form.size))
     without = failed = 0
     inverse = np.asarray(np.linalg.inv(fitted.curvature()), np.float64)
@@ -95,8 +101,8 @@ def bootstrap(
     for start in range(0, samples, chunk):
         size = min(chunk, samples - start)
         if clusters is not None:
-            weights = rng.multinomial(units, np.full(units, 1 / units), size=size).astype(np.float64)
-            counts = fitted.counts.replaced(*weighted(clusters, weights))
+            weights = _multinomial(rng, units, size) if kept is None else kept[start : start + size]
+            counts = fitted.counts.replaced(*weighted(clusters, weights.astype(np.float64)))
         else:
             counts = _by_game(fitted, units, size, rng)
         prior = _prior(fitted, counts)
@@ -105,8 +111,25 @@ def bootstrap(
     ratings = fitted.to_points(drawn)
     blind = bool(fitted.problems) or bool((ratings.std(axis=0) < 1e-6).all())
     by: Unit = "query" if clusters is not None else "game"
-    of_model = _model_draws(fitted, samples, rng) if blind else None
+    of_model = _model_draws(fitted, samples, deepcopy(rng)) if blind else None
     return Bootstrap(ratings, by, units, without, failed, of_model)
+
+
+@lru_cache(maxsize=1)
+def _queries_drawn(units: int, samples: int, seed: int) -> tuple[NDArray[np.uint8], np.random.Generator]:
+    """How often each query is in each sample, and the generator behind these draws.
+
+    Each judge's own ratings, and people's beside a judge's, draw the same again. More than 255 times is never.
+    """
+    rng, draws = np.random.default_rng(seed), np.empty((samples, units), np.uint8)
+    chunk = max(1, _CELLS_IN_MEMORY // units)
+    for start in range(0, samples, chunk):
+        draws[start : start + chunk] = _multinomial(rng, units, min(chunk, samples - start))
+    return draws, rng
+
+
+def _multinomial(rng: np.random.Generator, units: int, size: int) -> NDArray[np.int64]:
+    return rng.multinomial(units, np.full(units, 1 / units), size=size)
 
 
 def refitted(games: Games, fitted: BradleyTerry, weights: Floats) -> Floats:
