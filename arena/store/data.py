@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from operator import attrgetter
+from operator import itemgetter
 from typing import Any, Final
 
 from sqlalchemy import Connection, Table, delete, select
@@ -28,27 +28,31 @@ DATA: Final = (QUERY_ROWS, DOCUMENT_ROWS, RETRIEVED_ROWS, ANSWER_ROWS, LABEL_ROW
 def dataset(connection: Connection, number: int, *queries: str) -> Dataset:
     """The data that a tournament was last begun with; or of some queries, with the documents found for them."""
 
-    def rows(kind: Table, *order: str) -> list[Any]:
-        here = kind.c
-        chosen = select(kind).where(here.tournament_id == number)
+    def rows(kind: Table, order: Sequence[str], *others: str) -> list[Any]:
+        chosen = select(*(kind.c[name] for name in (*order, *others))).where(kind.c.tournament_id == number)
         if queries:
             chosen = chosen.where(_of(queries, kind, number))
-        return sorted(connection.execute(chosen), key=attrgetter(*order))  # databases differ in how they order text
+        # Databases differ in how they order text.
+        return sorted(connection.execute(chosen), key=itemgetter(*range(len(order))))
 
     retrieved: dict[str, list[Retrieved]] = {}
-    for row in rows(RETRIEVED_ROWS, "query_id", "agent", "rank"):
-        entry = Retrieved(row.query_id, row.doc_id, row.agent, row.rank, row.score)
-        retrieved.setdefault(row.query_id, []).append(entry)
+    for query_id, agent, rank, doc_id, score in rows(RETRIEVED_ROWS, ("query_id", "agent", "rank"), "doc_id", "score"):
+        retrieved.setdefault(query_id, []).append(Retrieved(query_id, doc_id, agent, rank, score))
     labels: dict[str, dict[str, int]] = {}
-    for row in rows(LABEL_ROWS, "query_id", "doc_id"):
-        labels.setdefault(row.query_id, {})[row.doc_id] = row.label
+    for query_id, doc_id, label in rows(LABEL_ROWS, ("query_id", "doc_id"), "label"):
+        labels.setdefault(query_id, {})[doc_id] = label
+    asked, found, answered = (
+        rows(kind, order, "text", "extra")
+        for kind, order in (
+            (QUERY_ROWS, ("position", "query_id")),
+            (DOCUMENT_ROWS, ("doc_id",)),
+            (ANSWER_ROWS, ("query_id", "agent")),
+        )
+    )
     return Dataset(
-        {row.query_id: Query.of(row.query_id, row.text, decoded(row.extra)) for row in rows(QUERY_ROWS, "position")},
-        {row.doc_id: Document(row.doc_id, row.text, decoded(row.extra)) for row in rows(DOCUMENT_ROWS, "doc_id")},
-        {
-            (row.query_id, row.agent): Answer(row.query_id, row.agent, row.text, decoded(row.extra))
-            for row in rows(ANSWER_ROWS, "query_id", "agent")
-        },
+        {query_id: Query.of(query_id, text, decoded(extra)) for _, query_id, text, extra in asked},
+        {doc_id: Document(doc_id, text, decoded(extra)) for doc_id, text, extra in found},
+        {(query_id, agent): Answer(query_id, agent, text, decoded(extra)) for query_id, agent, text, extra in answered},
         {query_id: tuple(entries) for query_id, entries in retrieved.items()},
         labels,
     )
@@ -56,9 +60,10 @@ def dataset(connection: Connection, number: int, *queries: str) -> Dataset:
 
 def queries(connection: Connection, number: int) -> dict[str, Query]:
     """The queries alone, in their order."""
-    here = QUERY_ROWS
-    rows = connection.execute(select(here).where(here.c.tournament_id == number).order_by(here.c.position))
-    return {row.query_id: Query.of(row.query_id, row.text, decoded(row.extra)) for row in rows}
+    here = QUERY_ROWS.c
+    chosen = select(here.query_id, here.text, here.extra).where(here.tournament_id == number)
+    rows = connection.execute(chosen.order_by(here.position))
+    return {query_id: Query.of(query_id, text, decoded(extra)) for query_id, text, extra in rows}
 
 
 def answered(connection: Connection, number: int) -> tuple[frozenset[tuple[str, str]], tuple[str, ...]]:
