@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import json
 import resource
 import statistics
@@ -198,6 +199,7 @@ def main() -> None:
     parser.add_argument("--known", type=int, default=0, help="wants of a tournament of which all is known")
     parser.add_argument("--profile", action="store_true", help="where our CPU goes, at the last of --at")
     given = parser.parse_args()
+    gc.set_threshold(200_000, 50, 50)  # as the command does
     print(f"{'way':12} {'at once':>8} {'delay':>7}  {'share of the bound':>22}  {'CPU ms a call':>22}")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
