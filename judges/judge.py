@@ -419,7 +419,9 @@ class Judge:
         return characters // _CHARACTERS_PER_TOKEN + int(self._usual_output)
 
     def _expected_usd(self, tokens: int) -> float:
-        """What so many tokens are expected to cost, as many of them written as usual."""
+        """What so many tokens are expected to cost, as many of them written as usual; 0 where no money is counted."""
+        if self.spec.max_cost_usd is None:
+            return 0.0
         written = int(self._usual_output)
         return cost_usd(Usage(tokens - written, None, written), self.price) or 0.0
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
@@ -137,6 +137,7 @@ class ReplySection(Section):
     typical_tokens: Annotated[int, Field(ge=1)] = 150
     """Length of a usual reply; only used to estimate cost before anything is sent."""
 
+    @cached_property
     def contract(self) -> ReplyContract:
         """The contract that replies are held to."""
         if self.listed is not None:
@@ -148,6 +149,11 @@ class ReplySection(Section):
         several = len(self.choices) > 1 or bool(self.texts)
         label = (self.label or next(iter(self.choices))) if several else None
         return ReplyContract(self.reason, self.choices, self.form, tuple(self.texts), label)
+
+    @cached_property
+    def rule(self) -> str:
+        """The same in words."""
+        return reply_rule(self.contract)
 
     def label_words(self) -> dict[int, str | int]:
         """The labels of a relevance prompt, lowest first, with the first word for each."""
@@ -296,7 +302,7 @@ class PromptTemplate(Section):
         Raises:
             PromptError: a template asks for what is not there, or fails otherwise.
         """
-        held_to = contract or self.reply.contract()
+        held_to = contract or self.reply.contract
         names: dict[str, Any] = {
             "query": inputs.query,
             "documents": inputs.documents,
@@ -305,7 +311,7 @@ class PromptTemplate(Section):
             "answer": inputs.answers[0] if inputs.answers else None,
             "items": inputs.items,
             "quoting_rule": QUOTING_RULE,
-            "reply_rule": reply_rule(held_to),
+            "reply_rule": self.reply.rule if contract is None else reply_rule(contract),
             **options,
         }
         system, user = (self._filled(key, names) for key in ("system", "user"))

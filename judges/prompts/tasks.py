@@ -327,10 +327,10 @@ def answerable_prompt(template: PromptTemplate, query: Query, passage: Document)
 def _list_contract(
     template: PromptTemplate, *, fewest: int, most: int, leeway: Literal["", "fewer", "more"] = ""
 ) -> ReplyContract:
-    contract = template.reply.contract()
+    contract = template.reply.contract
     assert contract.listed is not None
     return replace(contract, listed=ListRule(contract.listed.name, fewest, most, leeway))
 
 
 def _labels_prompt(template: PromptTemplate, inputs: Inputs) -> Prompt:
-    return template.render(inputs, contract=replace(template.reply.contract(), length=len(inputs.items)))
+    return template.render(inputs, contract=replace(template.reply.contract, length=len(inputs.items)))

@@ -116,7 +116,7 @@ def offline(pick: Callable[[str, Sequence[Document]], Written]) -> Generator:
 
 def rewritten_by_model(judge: Judge, template: PromptTemplate, number: int) -> Rewriter:
     """A judge's model with a rewriting prompt, for ``number`` further queries (Rackauckas et al. 2024, section 3)."""
-    contract = template.reply.contract()
+    contract = template.reply.contract
     assert contract.listed is not None  # of every rewriting prompt
     exactly = replace(contract, listed=ListRule(contract.listed.name, number, number))
 

@@ -223,7 +223,7 @@ def test_a_users_prompt_file_is_read(tmp_path: Path) -> None:
 )
 def test_choices_are_words_or_a_scale(tmp_path: Path, choices: str, expected: object) -> None:
     path = mine(tmp_path, MINE.replace("{label: {min: 0, max: 3}}", choices))
-    assert load_prompt(path, Task.RELEVANCE).reply.contract().choices == {"label": expected}
+    assert load_prompt(path, Task.RELEVANCE).reply.contract.choices == {"label": expected}
 
 
 def test_a_prompt_in_brackets_says_how_to_end(tmp_path: Path) -> None:
