@@ -9,7 +9,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, Table, delete, select
 
 from arena.data.dataset import SHARED, Dataset
-from arena.store.bulk import CHUNK, chunks, insert_rows
+from arena.store.bulk import load
 from arena.store.rows import (
     ANSWER_ROWS,
     DOCUMENT_ROWS,
@@ -86,33 +86,26 @@ def replace(connection: Connection, number: int, data: Dataset) -> None:
     """Put these data in place of those that are there."""
     for kind in DATA:
         connection.execute(delete(kind).where(kind.c.tournament_id == number))
-    here = {"tournament_id": number}
-    rows: dict[Table, Iterable[dict[str, Any]]] = {
+    rows: dict[Table, Iterable[tuple[Any, ...]]] = {
         QUERY_ROWS: (
-            {**here, "position": position, "query_id": q.query_id, "text": q.text, "extra": encoded(q.columns)}
+            (number, position, q.query_id, q.text, encoded(q.columns))
             for position, q in enumerate(data.queries.values())
         ),
-        DOCUMENT_ROWS: (
-            {**here, "doc_id": d.doc_id, "text": d.text, "extra": encoded(d.metadata)} for d in data.documents.values()
-        ),
+        DOCUMENT_ROWS: ((number, d.doc_id, d.text, encoded(d.metadata)) for d in data.documents.values()),
         RETRIEVED_ROWS: (
-            {**here, "query_id": r.query_id, "agent": r.agent, "rank": r.rank, "doc_id": r.doc_id, "score": r.score}
+            (number, r.query_id, r.agent, r.rank, r.doc_id, r.score)
             for entries in data.retrieved.values()
             for r in entries
         ),
-        ANSWER_ROWS: (
-            {**here, "query_id": a.query_id, "agent": a.agent, "text": a.text, "extra": encoded(a.metadata)}
-            for a in data.answers.values()
-        ),
+        ANSWER_ROWS: ((number, a.query_id, a.agent, a.text, encoded(a.metadata)) for a in data.answers.values()),
         LABEL_ROWS: (
-            {**here, "query_id": query_id, "doc_id": doc_id, "label": label}
+            (number, query_id, doc_id, label)
             for query_id, labels in data.qrels.items()
             for doc_id, label in labels.items()
         ),
     }
-    for of_kind, values in rows.items():
-        for chunk in chunks(values, CHUNK):
-            insert_rows(connection, of_kind, chunk)
+    for kind, values in rows.items():
+        load(connection, kind, values)
 
 
 def is_labelled(connection: Connection, number: int) -> bool:
