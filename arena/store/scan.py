@@ -1,8 +1,8 @@
 """All rows of a table that keeps a checksum of each, as columns, seen to be what was written.
 
 A file of SQLite puts the values of many rows together itself, in a long text for each column, and Arrow takes these
-apart: that makes no object for a value and needs no lock of Python's. Only where such a block is not surely what was
-written are its rows read one by one.
+apart: that makes no object for a value and needs no lock of Python's. Where all rows of such a block have one value in
+a column, SQLite only compares it. Only where a block is not surely what was written are its rows read one by one.
 """
 
 from __future__ import annotations
