@@ -101,10 +101,7 @@ def _strongly_connected(counts: PairCounts) -> NDArray[np.bool_]:
     part = max(1, _CELLS // counts.agents**2)
     for start in range(0, found.size, part):
         own = slice(start, start + part)
-        tied = counts.ties[own].T > 0
-        beats = np.zeros((counts.agents, counts.agents, tied.shape[1]), np.bool_)
-        beats[counts.a, counts.b] |= tied | (counts.wins_a[own].T > 0)
-        beats[counts.b, counts.a] |= tied | (counts.wins_b[own].T > 0)
+        beats = _beats(counts.sample(own))
         found[own] = _reaches_all(beats) & _reaches_all(beats.swapaxes(0, 1))
     return found
 
@@ -121,7 +118,7 @@ def _reaches_all(edges: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def _unsettled_agents(counts: PairCounts) -> NDArray[np.bool_]:
-    beats = _beats(counts)
+    beats = _beats(counts)[..., 0]
     labels, linked = _settled_sets(beats), _linked_sets(beats)
     if not labels.any():
         return np.zeros(counts.agents, np.bool_)
@@ -212,11 +209,11 @@ def _any_winner(counts: PairCounts) -> bool:
 
 
 def _beats(counts: PairCounts) -> NDArray[np.bool_]:
-    """Whom each agent beat or tied with, shape (agents, agents)."""
-    tied = counts.ties[0] > 0
-    beats = np.zeros((counts.agents, counts.agents), np.bool_)
-    beats[counts.a, counts.b] |= tied | (counts.wins_a[0] > 0)
-    beats[counts.b, counts.a] |= tied | (counts.wins_b[0] > 0)
+    """Whom each agent beat or tied with, shape (agents, agents, samples)."""
+    tied = counts.ties.T > 0
+    beats = np.zeros((counts.agents, counts.agents, tied.shape[1]), np.bool_)
+    beats[counts.a, counts.b] |= tied | (counts.wins_a.T > 0)
+    beats[counts.b, counts.a] |= tied | (counts.wins_b.T > 0)
     return beats
 
 
@@ -234,7 +231,7 @@ def _linked_sets(beats: NDArray[np.bool_]) -> Labels:
 
 def _between_components(counts: PairCounts, names: Sequence[str]) -> list[Problem]:
     """The agents that no chain of games links to the largest component."""
-    labels = _linked_sets(_beats(counts))
+    labels = _linked_sets(_beats(counts)[..., 0])
     if not labels.any():
         return []
     sets = [_named(names, labels == label) for label in np.unique(labels)]
@@ -246,7 +243,7 @@ def _between_components(counts: PairCounts, names: Sequence[str]) -> list[Proble
 
 def _within_components(counts: PairCounts, names: Sequence[str]) -> list[Problem]:
     """Agents whose games against the others all went one way, in each set of agents that games link."""
-    beats = _beats(counts)
+    beats = _beats(counts)[..., 0]
     labels, linked = _settled_sets(beats), _linked_sets(beats)
     tail, head = beats.nonzero()
     across = labels[tail] != labels[head]
