@@ -60,13 +60,15 @@
 // Links between pages. Streamlit draws the page that the address names when the browser goes back or forward. So a link is
 // followed by changing the address and saying that it changed: all of it counts, and nothing is loaded anew. The choice of
 // a tournament or group is a link too. The server names the tournament a moment after an address without it is opened;
-// the browser is not to go back to that address.
+// the browser is not to go back to that address. Streamlit itself changes the page of the address for no reason but an
+// answer that comes late, after the reader has gone on to another page.
 (() => {
   const push = history.pushState;
   history.pushState = function (state, title, url) {
     const from = new URL(location.href), to = new URL(url ?? "", from);
+    if (from.pathname !== to.pathname) return;
     const completed = [...from.searchParams].every(([name, value]) => to.searchParams.get(name) === value)
-      && from.pathname === to.pathname && !from.searchParams.has("tournament");
+      && !from.searchParams.has("tournament");
     (completed ? history.replaceState : push).apply(this, arguments);
   };
   const isPage = (url) => new URL(".", url).href === new URL(".", location.href).href && /\/[a-z]*$/.test(url.pathname);

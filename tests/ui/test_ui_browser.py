@@ -357,11 +357,15 @@ def test_a_double_click_and_a_key_held_down_count_once(page: Page, address: str,
 
 
 def shows(page: Page, title: str, tournament: str = "plain", **fields: str) -> None:
-    """Wait until a page of the menu shows a tournament, and its address says so beside these fields."""
+    """Wait until the part of a page that its address names shows a tournament, and it says so beside these fields."""
     page.wait_for_function(
         """([title, said]) => {
           const address = new URLSearchParams(location.search);
+          const [first, ...parts] = document.querySelectorAll("nav[aria-label='Parts of this page'] a");
+          const isNamed = (part) => new URL(part.href).searchParams.get("view") === address.get("view");
+          const named = parts.find(isNamed) ?? first;
           return document.querySelector("h1")?.textContent === title
+            && (!named || named.ariaCurrent === "page")
             && document.title === `${title} · ${said.tournament} · ragleague`
             && Object.entries(said).every(([name, value]) => address.get(name) === value);
         }""",
@@ -419,6 +423,24 @@ def test_tournament_and_filters_survive_links_back_reload_and_a_new_tab_on_every
     shows(page, "Leaderboard", "sample")
     page.go_forward()
     shows(page, "Leaderboard")
+
+
+@pytest.mark.parametrize("apart", [0, 5, 10])
+def test_back_twice_at_once_leads_to_the_page_before_the_last_and_forward_again(
+    page: Page, address: str, apart: int
+) -> None:
+    page.goto(f"{address}/review?view=check&tournament=plain")
+    shows(page, "Review")
+    page.get_by_role("navigation", name="Pages").get_by_role("link", name="Workbench").click()
+    shows(page, "Workbench")
+    page.get_by_role("navigation", name="Parts").get_by_role("link", name="Bank").click()
+    shows(page, "Workbench", view="bank")
+    page.evaluate("apart => { history.back(); setTimeout(() => history.back(), apart) }", apart)
+    shows(page, "Review", view="check")
+    page.go_forward()
+    shows(page, "Workbench")
+    page.go_forward()
+    shows(page, "Workbench", view="bank")
 
 
 def test_a_server_that_is_away_is_said_at_once_and_refuses_a_press_until_it_is_back(
