@@ -41,6 +41,7 @@ HEIGHT: Final = 320
 NO_TEXTS: Final = (
     "The answers' texts were not imported: `ragleague import` takes them with `--queries` and `--answers`."
 )
+IMPORTED: Final = "These verdicts were imported: a run brings the rest, of a YAML file that `ragleague init` writes."
 
 ALIKE: Final = 0.5
 """Share of words that two texts have in the same order, from which their differences are marked.
@@ -283,9 +284,7 @@ def lacking(words: str, yaml: str, settings: StoredSettings) -> None:
         settings: the tournament's; where it has the section a run is missing, and imported verdicts have no file.
     """
     if settings.imported:
-        nothing(
-            f"{words} These verdicts were imported: a run brings the rest, of a YAML file that `ragleague init` writes."
-        )
+        nothing(f"{words} {IMPORTED}")
         return
     if yaml.partition(":")[0] in settings.raw:
         nothing(f"{words} Judges come first: `ragleague run` asks them.")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _VOTES, _VERDICTS = "What people said", "Verdicts"
 _NAMED = 3
-"""People named after an import; more are counted."""
+"""People that a line names; more are counted."""
 
 What = Literal["verdicts", "labels", "query-labels", "criteria", "qrels", "data", "votes"]
 _GO_WITH: Final = {
@@ -143,8 +143,7 @@ def _import_votes(
     people = sorted({one.annotator for one in imported.annotations})
     shape: dict[str, Any] = {"annotators": people, "votes": count, "new": new}
     shape["left_out"] = sum(imported.left_out.values())
-    named = ", ".join(people[:_NAMED])
-    line = f"{count} by {named if len(people) <= _NAMED else f'{len(people)} people ({named}, ...)'}, {new} of them new"
+    line = f"{count:,} by {_named(people)}, {new:,} of them new"
     if is_nuggets:
         answers = len({(one.query_id, one.item) for one in imported.annotations})
         shape = {"annotator": who, "labels": count, "answers": answers, "new": new, "left_out": imported.left_out}
@@ -270,7 +269,7 @@ def _export_table(
         said = [one for one in said if one.annotator == who]
     write_table(out, _table_kind(kind), said)
     people = sorted({one.annotator for one in said})
-    lines = [f"wrote {out}: {len(said)} by {', '.join(people)}"]
+    lines = [f"wrote {out}: {len(said):,} by {_named(people)}"]
     lines += [f"- of texts that have changed since, left out: {outdated}"] if outdated else []
     return {"file": str(out), "annotators": people, "votes": len(said), "outdated": outdated}, lines
 
@@ -300,6 +299,11 @@ def _export_nuggets(
     return shape | {"not_assessed": left_out}, lines
 
 
+def _named(people: Sequence[str]) -> str:
+    first = ", ".join(people[:_NAMED])
+    return first if len(people) <= _NAMED else f"{len(people)} people ({first}, ...)"
+
+
 def _the_annotator(said: Sequence[Annotation], named: str | None, tournament: str) -> str:
     """The one who is named, or the only one there is.
 
@@ -314,7 +318,7 @@ def _the_annotator(said: Sequence[Annotation], named: str | None, tournament: st
     if named is None and len(names) == 1:
         return names[0]
     nobody = "" if named is None else f"there is no {named!r}; "
-    raise InputError(f"{tournament}: {nobody}name one of the annotators with --annotator: {', '.join(names)}")
+    raise InputError(f"{tournament}: {nobody}name one of the annotators with --annotator: {_named(names)}")
 
 
 def _nuggets(store: Store, name: str) -> NuggetResults:

@@ -147,7 +147,9 @@ def test_verdicts_without_texts_are_shown_as_such_and_nobody_votes_on_them(here:
         assert "the same, word for word" not in shown(run)
     assert "no answer's text is known" in unescape(sent(page("style")))
     assert "May judge stand in for people on games? Not known" in sent(page("card"))
-    for name in ("label", "bank", "nuggets", "card", "people", "checks"):
+    for name in ("runs", "history"):
+        assert "These verdicts were imported: a run brings the rest" in shown(page(name)), name
+    for name in ("label", "bank", "nuggets", "card", "people", "checks", "runs", "history"):
         run = page(name, annotator="ann")
         assert not run.code, f"{name}: imported verdicts have no YAML file"
         assert "pairwise." not in sent(run)

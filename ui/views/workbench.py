@@ -51,6 +51,9 @@ def show_runs(source: data.Source | None) -> None:
         return
     found = runs.latest(data.location(), name)
     own = session if session is not None and session.config.name == name else None
+    if own is None and not found and source is not None and data.settings(source).imported:
+        nothing(f"No run of this tournament has been recorded yet. {text.IMPORTED}")
+        return
     _show_now(own, name, found)
     if own is not None:
         _show_next(own)
@@ -69,7 +72,8 @@ def show_history(source: data.Source) -> None:
     """Draw the ratings over runs and versions."""
     board = _history(source)
     if len(board.moments) < 2 or not board.agents:
-        nothing("There is no history yet: once two runs have given ratings, both stand here.")
+        imported = text.IMPORTED if data.settings(source).imported else ""
+        nothing(f"There is no history yet: once two runs have given ratings, both stand here. {imported}")
         return
     agents = [board.drawn, *(agent for agent in board.agents if agent != board.drawn)]
     agent = pick("Agent", agents, "agent", width=320)

@@ -68,6 +68,13 @@ def test_verdicts_go_out_as_they_were_shown_and_come_back_the_same(cli: Any) -> 
     assert before[1] == 0
 
 
+def test_of_many_people_a_line_names_the_first_and_counts_all(cli: Any) -> None:
+    for name in "abcd":
+        said_by(name, Kind.VERDICT, "A", 1)
+    out = cli("export", "s.db", "votes.csv", "--what", "votes").out
+    assert out == "wrote votes.csv: 4 by 4 people (a, b, c, ...)\n"
+
+
 def test_the_side_that_a_person_saw_first_survives_a_table(cli: Any) -> None:
     Path("v.csv").write_text("qid,agent_a,agent_b,verdict,order\nq01,bm25,dense,B,ab\nq01,bm25,hybrid,A,ba\n")
     assert cli("import", "v.csv", "--store", "s.db", "--kind", "verdict", "--annotator", "ann").status == 0
