@@ -357,15 +357,21 @@ def test_a_double_click_and_a_key_held_down_count_once(page: Page, address: str,
 
 
 def shows(page: Page, title: str, tournament: str = "plain", **fields: str) -> None:
-    """Wait until the part of a page that its address names shows a tournament, and it says so beside these fields."""
+    """Wait until the part of a page that its address names shows a tournament, and it says so beside these fields.
+
+    A name typed stands in the address before the server has drawn the links that carry it.
+    """
     page.wait_for_function(
         """([title, said]) => {
           const address = new URLSearchParams(location.search);
+          const link = document.querySelector("nav[aria-label='Pages'] a[aria-current]");
+          const carries = (name) => new URL(link.href).searchParams.get(name) === address.get(name);
           const [first, ...parts] = document.querySelectorAll("nav[aria-label='Parts of this page'] a");
           const isNamed = (part) => new URL(part.href).searchParams.get("view") === address.get("view");
           const named = parts.find(isNamed) ?? first;
           return document.querySelector("h1")?.textContent === title
             && (!named || named.ariaCurrent === "page")
+            && ["tournament", "group", "annotator"].every(carries)
             && document.title === `${title} · ${said.tournament} · ragleague`
             && Object.entries(said).every(([name, value]) => address.get(name) === value);
         }""",
