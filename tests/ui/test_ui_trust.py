@@ -18,7 +18,7 @@ from arena.boards.calibration.people import against_people, among_table, coeffic
 from arena.boards.calibration.people import in_short as shortened
 from arena.people.calibrate import calibrate_tournament, resampling_of
 from arena.present.files import html_table
-from arena.present.numbers import FIGURE
+from arena.present.numbers import PERCENT
 from arena.present.table import Table
 from arena.present.table import shown as columns_of
 from arena.store import Store
@@ -82,7 +82,7 @@ def test_corrected_figures_are_those_of_the_command(judged: Path) -> None:
     assert all(own in sent(run) for own in drawn)
     figures = next(iter(judge.estimates.figures.values())) if judge.estimates else None
     assert figures is not None
-    assert FIGURE.write(figures.corrected.value) in sent(run)
+    assert PERCENT.write(figures.corrected.value) in sent(run)
 
 
 def test_the_reading_list_leads_to_games(judged: Path) -> None:

@@ -37,7 +37,7 @@ from arena.calibration.prediction_powered import labels_needed
 from arena.calibration.style import StyleEffect
 from arena.calibration.votes import Level
 from arena.present.blocks import Block, Board, Remarks, Section
-from arena.present.numbers import COUNT, FIGURE, POINTS, counted
+from arena.present.numbers import COUNT, FIGURE, PERCENT, POINTS, Number, counted
 from arena.present.picture import Look, of_table
 from arena.present.table import Column, Table, flat, plain
 from retrieval_eval.stats.estimate import Estimate
@@ -47,9 +47,7 @@ _THREE_WAYS: Final = (
     Column("people", "People alone", FIGURE, "The labels without the judge.", WIDE),
     Column("judge", "Judge alone", FIGURE, "Its interval knows nothing of its bias.", WIDE),
 )
-_FIGURES: Final = (
-    Column("name", "Figure"),
-    *_THREE_WAYS,
+_LABELS: Final = (
     Column("weight", "Weight", FIGURE, "How far the judge is listened to: 0 is not at all."),
     Column("n", "Things", COUNT),
     Column("labelled", "Labelled", COUNT, "Things that people labelled, of those that the judge judged."),
@@ -65,13 +63,13 @@ def corrected_figures(judge: JudgeAgainstPeople, width: float | None = None) -> 
     found, name, rates = judge.estimates, judge.named, judge.level == "verdicts"
     if found is None:
         return
-    kind = ("win rate", "win rates") if rates else ("mean", "means")
-    yield Remarks([_furthest_off(found, judge.judge, kind), *_readings(found.ratings)])
+    kind, form = (("win rate", "win rates"), PERCENT) if rates else (("mean", "means"), FIGURE)
+    yield Remarks([_furthest_off(found, judge.judge, kind, form), *_readings(found.ratings)])
     if rows := figure_rows(found, width):
         title = "Win rates, a tie being half a win" if rates else f"Means of {THINGS[judge.level]}"
-        needed = f"Labels needed: for an interval {width} wide; where none are named, not even all labels would do."
-        notes = [] if width is None else [needed]
-        table = Table(slug("corrected", name), f"{title}, corrected by people: {name}", _FIGURES, rows, notes)
+        notes = [] if width is None else [_needed(f"{form.factor * width:g}{form.unit}")]
+        columns = (Column("name", "Figure"), *_three_ways(form), *_LABELS)
+        table = Table(slug("corrected", name), f"{title}, corrected by people: {name}", columns, rows, notes)
         yield from of_table(table, _LOOKS, kind[0], _THREE)
         yield table
     if found.ratings is not None:
@@ -111,6 +109,14 @@ def figure_rows(found: Estimates, width: float | None) -> list[dict[str, Any]]:
     return rows
 
 
+def _needed(width: str) -> str:
+    return f"Labels needed: for an interval {width} wide; where none are named, not even all labels would do."
+
+
+def _three_ways(form: Number) -> Iterator[Column]:
+    return (replace(column, form=form) for column in _THREE_WAYS)
+
+
 def _readings(found: CorrectedRatings | None) -> Iterator[str]:
     """What to know before corrected ratings are held against others."""
     if found is None:
@@ -126,7 +132,7 @@ def _ratings(name: str, found: CorrectedRatings) -> Iterator[Block]:
         f"weight {FIGURE.write(found.weight)}."
         + ("" if found.converged else " The fit has not converged: do not use these.")
     ]
-    columns = (Column("agent", "Agent"), *(replace(column, form=POINTS) for column in _THREE_WAYS))
+    columns = (Column("agent", "Agent"), *_three_ways(POINTS))
     best_first = sorted(_by_agent(found), key=lambda row: -(row["corrected"].value or 0))
     title = f"Bradley-Terry ratings corrected by people: {name}"
     table = Table(slug("corrected-ratings", name), title, columns, best_first, notes)
@@ -140,7 +146,7 @@ def _by_agent(found: CorrectedRatings) -> list[dict[str, Any]]:
     return [dict(zip(("agent", "corrected", "people", "judge"), row, strict=True)) for row in ways]
 
 
-def _furthest_off(found: Estimates, judge: str, kind: tuple[str, str]) -> str:
+def _furthest_off(found: Estimates, judge: str, kind: tuple[str, str], form: Number) -> str:
     gaps: dict[str, tuple[float, float]] = {}
     outside = 0
     for name, figure in found.figures.items():
@@ -152,9 +158,7 @@ def _furthest_off(found: Estimates, judge: str, kind: tuple[str, str]) -> str:
     if not gaps:
         return "No figure can be corrected yet."
     worst, (alone, right) = max(gaps.items(), key=lambda own: abs(own[1][0] - own[1][1]))
-    said = (
-        f"{judge} is furthest off for the {kind[0]} of {worst}: {FIGURE.write(alone)}, corrected {FIGURE.write(right)}."
-    )
+    said = f"{judge} is furthest off for the {kind[0]} of {worst}: {form.write(alone)}, corrected {form.write(right)}."
     return f"{said} Outside the corrected interval: {outside or 'none'} of {len(gaps):,} {kind[1]}."
 
 
