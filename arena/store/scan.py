@@ -68,7 +68,7 @@ class _Numbering(dict[bytes | None, int]):
 
 
 class _Column:
-    """Values that come in blocks, in one array that doubles when it is full: what small ones take is not given back."""
+    """Values that come in blocks, in one array that grows where it stands: what small ones take is not given back."""
 
     def __init__(self, kind: np.dtype[Any]) -> None:
         self._held, self._size = np.empty(_BLOCK, kind), 0
@@ -76,9 +76,7 @@ class _Column:
     def add(self, values: NDArray[Any]) -> None:
         size = self._size + values.size
         if size > self._held.size:
-            held = np.empty(2 * size, self._held.dtype)
-            held[: self._size] = self._held[: self._size]
-            self._held = held
+            self._held.resize(size + size // 8, refcheck=False)
         self._held[self._size : size] = values
         self._size = size
 
