@@ -142,6 +142,8 @@ def _postgres(location: str) -> Engine:
 def _sqlite(location: str, path: Path, to_make: bool, write_ahead: bool) -> Engine:
     if not path.parent.is_dir():
         raise InputError(f"{location}: the folder {path.parent} does not exist")
+    if path.is_dir():
+        raise InputError(f"{location}: a folder stands there; name a file")
     if to_make and not path.exists():
         with suppress(OSError):  # what is wrong shows when it is opened
             path.touch()
