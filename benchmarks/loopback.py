@@ -6,6 +6,7 @@ It speaks what the tests' server speaks, and of OpenAI's responses endpoint what
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import subprocess
 import sys
@@ -83,6 +84,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--delay-ms", type=float, default=0.0)
     delay_s = parser.parse_args().delay_ms / 1000
+    gc.disable()  # no reply is to wait for it
     LLMServer(lambda call: replied(call, delay_s)).run()
 
 

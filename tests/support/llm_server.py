@@ -224,10 +224,11 @@ class _Connection(asyncio.Protocol):
             return
         self.server.calls.append(call)
         reply = self.server.script(call)
+        content = b"<html>not JSON</html>" if reply.fault == "garbage" else (reply.raw or _encoded)(_body(call, reply))
         if reply.delay_s:  # from the request's last byte on
-            asyncio.get_running_loop().call_at(call.at + reply.delay_s, self.send, call, reply)
+            asyncio.get_running_loop().call_at(call.at + reply.delay_s, self.send, reply, content)
         else:
-            self.send(call, reply)
+            self.send(reply, content)
 
     def executed(self, path: str, body: Mapping[str, Any]) -> tuple[int, Mapping[str, Any]]:
         """One request of a batch."""
@@ -236,7 +237,7 @@ class _Connection(asyncio.Protocol):
         reply = self.server.script(call)
         return reply.status, _body(call, reply)
 
-    def send(self, call: Call, reply: Reply) -> None:
+    def send(self, reply: Reply, content: bytes) -> None:
         if reply.fault == "stall" or self.transport.is_closing():
             return
         if reply.fault == "reset":
@@ -245,7 +246,6 @@ class _Connection(asyncio.Protocol):
             self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
             self.transport.abort()
             return
-        content = b"<html>not JSON</html>" if reply.fault == "garbage" else (reply.raw or _encoded)(_body(call, reply))
         response = _response(reply.status, reply.headers, content, reply.kind)
         if reply.fault == "half":
             self.break_off(response, content)
