@@ -224,7 +224,7 @@ class _Connection(asyncio.Protocol):
             return
         self.server.calls.append(call)
         reply = self.server.script(call)
-        content = b"<html>not JSON</html>" if reply.fault == "garbage" else (reply.raw or _encoded)(_body(call, reply))
+        content = _content(call, reply)
         if reply.delay_s:  # from the request's last byte on
             asyncio.get_running_loop().call_at(call.at + reply.delay_s, self.send, reply, content)
         else:
@@ -255,6 +255,12 @@ class _Connection(asyncio.Protocol):
     def break_off(self, response: bytes, content: bytes) -> None:
         self.transport.write(response[: -len(content) // 2])
         self.transport.close()
+
+
+def _content(call: Call, reply: Reply) -> bytes:
+    if reply.fault in {"stall", "reset"}:
+        return b""
+    return b"<html>not JSON</html>" if reply.fault == "garbage" else (reply.raw or _encoded)(_body(call, reply))
 
 
 def _encoded(body: Mapping[str, Any]) -> bytes:
@@ -292,7 +298,7 @@ def _openai_body(call: Call, reply: Reply) -> dict[str, Any]:
         "id": "chatcmpl-1",
         "object": "chat.completion",
         "created": 1,
-        "model": f"{call.body['model']}-2026-11",
+        "model": f"{call.body.get('model')}-2026-11",
         "choices": [{"index": 0, "message": message, "finish_reason": finish, "logprobs": None}],
     }
     if reply.usage:
