@@ -89,7 +89,7 @@ def letters(text: str) -> str:
 
 def may_hold_object(text: str) -> bool:
     """Whether there may be a JSON object in ``text`` once it is folded; cheap, since most texts hold none."""
-    if text.isascii() and not any(sign in text for sign in ("{", "&", "\\u0")):
+    if text.isascii() and "{" not in text and "&" not in text and "\\u0" not in text:
         return False
     return _MAY_HOLD_OBJECT.search(text) is not None
 
@@ -186,10 +186,9 @@ def value_alone(text: str) -> str:
 
 def _without_ends(text: str) -> str:
     for _ in range(_MOST_ENDS):
-        mark = next((mark for mark in _ENDS if text.endswith(mark)), None)
-        if mark is None:
+        if not text.endswith(_ENDS):
             break
-        text = text.removesuffix(mark).rstrip(_SPACE)
+        text = text.removesuffix(next(filter(text.endswith, _ENDS))).rstrip(_SPACE)
     return text
 
 
