@@ -83,7 +83,8 @@ def open_engine(location: str, *, to_make: bool = False, write_ahead: bool = Fal
             committed transaction.
 
     Raises:
-        InputError: the location names no folder that exists, or a kind of database that is not supported.
+        InputError: the location is in no folder that exists, is a folder itself, or names a kind of database that is
+            not supported.
     """
     path = sqlite_path(location)
     return _postgres(location) if path is None else _sqlite(location, path, to_make, write_ahead)

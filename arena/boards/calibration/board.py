@@ -42,11 +42,6 @@ from arena.present.picture import Look, of_table
 from arena.present.table import Column, Table, flat, plain
 from retrieval_eval.stats.estimate import Estimate
 
-_THREE_WAYS: Final = (
-    Column("corrected", "Corrected", FIGURE, "Judge and people together.", WIDE),
-    Column("people", "People alone", FIGURE, "The labels without the judge.", WIDE),
-    Column("judge", "Judge alone", FIGURE, "Its interval knows nothing of its bias.", WIDE),
-)
 _LABELS: Final = (
     Column("weight", "Weight", FIGURE, "How far the judge is listened to: 0 is not at all."),
     Column("n", "Things", COUNT),
@@ -67,7 +62,9 @@ def corrected_figures(judge: JudgeAgainstPeople, width: float | None = None) -> 
     yield Remarks([_furthest_off(found, judge.judge, kind, form), *_readings(found.ratings)])
     if rows := figure_rows(found, width):
         title = "Win rates, a tie being half a win" if rates else f"Means of {THINGS[judge.level]}"
-        notes = [] if width is None else [_needed(f"{form.factor * width:g}{form.unit}")]
+        wide = "" if width is None else f"{form.factor * width:g}{form.unit}"
+        needed = f"Labels needed: for an interval {wide} wide; where none are named, not even all labels would do."
+        notes = [needed] if wide else []
         columns = (Column("name", "Figure"), *_three_ways(form), *_LABELS)
         table = Table(slug("corrected", name), f"{title}, corrected by people: {name}", columns, rows, notes)
         yield from of_table(table, _LOOKS, kind[0], _THREE)
@@ -109,12 +106,12 @@ def figure_rows(found: Estimates, width: float | None) -> list[dict[str, Any]]:
     return rows
 
 
-def _needed(width: str) -> str:
-    return f"Labels needed: for an interval {width} wide; where none are named, not even all labels would do."
-
-
-def _three_ways(form: Number) -> Iterator[Column]:
-    return (replace(column, form=form) for column in _THREE_WAYS)
+def _three_ways(form: Number) -> tuple[Column, ...]:
+    return (
+        Column("corrected", "Corrected", form, "Judge and people together.", WIDE),
+        Column("people", "People alone", form, "The labels without the judge.", WIDE),
+        Column("judge", "Judge alone", form, "Its interval knows nothing of its bias.", WIDE),
+    )
 
 
 def _readings(found: CorrectedRatings | None) -> Iterator[str]:
