@@ -13,7 +13,7 @@ from contextlib import closing
 from pathlib import Path
 
 from arena.boards.results import game_verdicts
-from arena.cli.trace import Bars
+from arena.cli.trace import watching
 from arena.config.whole import Config, load_config
 from arena.run import tournament
 from arena.store import Store
@@ -38,7 +38,7 @@ def play(folder: Path, games: int, samples: int = 200) -> AgainstRatings:
         path = Path(place) / "tournament.yaml"
         path.write_text(CONFIG.format(folder=folder.resolve(), games=games), encoding="utf-8")
         config: Config = load_config(path)
-        with Bars(shown=False) as bars:
+        with watching(shown=False) as bars:
             tournament.run(config, bars)
         with closing(Store.open(config.store)) as store:
             verdicts = list(game_verdicts(store.outcomes(config.name, Task.PAIRWISE)))

@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from judges.errors import (
     PROGRESS,
@@ -23,11 +23,13 @@ from judges.errors import (
     TransientError,
 )
 from judges.pace import Pace
-from judges.parse import ParsedReply, parse_reply
 from judges.providers import Provider, open_provider
 from judges.providers.replay import ReadRecords
 from judges.spec import VENDORS, JudgeSpec, Price, cost_usd, price_of
 from judges.types import CallTrace, Completion, Finish, JudgeFailure, Judgment, Prompt, Turn, Usage
+
+if TYPE_CHECKING:
+    from judges.parse import ParsedReply
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,8 @@ def read(completion: Completion, prompt: Prompt) -> ParsedReply:
     Raises:
         ReplyError: it is outside the contract, cut off, or empty.
     """
+    from judges.parse import parse_reply  # late, as a run that knows all replies reads none
+
     if not completion.text.strip():
         raise ReplyError("the reply was empty")
     if completion.finish is Finish.LENGTH:

@@ -257,9 +257,8 @@ def _may_be_asked(agent: tuple[Any, Any]) -> bool:
 
 
 def _play(config: Config, data: Dataset | None, *, progress: bool, retry_failed: bool) -> None:
-    from arena.cli.console import errors
     from arena.cli.parts import print_part
-    from arena.cli.trace import Bars
+    from arena.cli.trace import watching
     from arena.run.play import Part, play
     from arena.stages.answers.asking import AgentsRun
 
@@ -274,7 +273,7 @@ def _play(config: Config, data: Dataset | None, *, progress: bool, retry_failed:
     def told() -> AbstractContextManager[Progress]:
         if progress and _in_notebook():
             return _Line()
-        return Bars(shown=progress and errors.is_terminal)
+        return watching(shown=progress)
 
     # A notebook paints what comes by standard error red, as if something had gone wrong.
     with redirect_stderr(sys.stdout) if _in_notebook() else nullcontext():

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from arena.calibration.comparison import Comparison
     from arena.present.blocks import Check
     from arena.ratings.results import PairDifference, Ratings
-    from arena.stages.schedule import AdaptiveState
+    from arena.stages.adaptive import AdaptiveState
 
 Kind: TypeAlias = Literal["leader", "tie", "unclear", "empty"]
 

@@ -9,15 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from arena.data.dataset import COST, LATENCY, TOKENS_IN, TOKENS_OUT, TRIED, Causes, Dataset
 from arena.present.blocks import Board, Remarks, Section
 from arena.present.numbers import COUNT, MONEY, POINTS, SECONDS, counted, listed
-from arena.present.picture import Chart, Dot
 from arena.present.table import Column, Table, plain, records
 from arena.ratings.results import AgentRating
 from judges.types import Answer
+
+if TYPE_CHECKING:
+    from arena.present.picture import Chart
 
 _NAMED: Final = 5
 """Agents named in a sentence; the others are counted."""
@@ -368,6 +370,8 @@ def front_chart(front: Front, link: Callable[[str], str] | None = None) -> Chart
 
     ``link`` gives the address of an agent.
     """
+    from arena.present.picture import Chart, Dot
+
     fast = front.price == LATENCY
     title, form = ("Rating against latency", SECONDS) if fast else ("Rating against cost", MONEY)
     dots = [

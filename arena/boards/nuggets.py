@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from arena.boards.metrics import citations, citations_table
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, MISSING, PERCENT, POINTS, WORDS, counted, listed
-from arena.present.picture import Cell
 from arena.present.table import Column, Exact, Table
 from retrieval_eval.nuggets.editing import Change, Kind, changes, is_reordered
 from retrieval_eval.nuggets.scores import NUGGETIZER, RunScores, ScoreTable
@@ -240,11 +239,11 @@ def exact(value: Any) -> Any:
     return [exact(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
-_SUPPORT: Final[Mapping[Support | None, tuple[str, Cell]]] = {
-    Support.FULL: ("support", Cell("●", 1)),
-    Support.PARTIAL: ("partial support", Cell("◐", 0.4)),
-    Support.NONE: ("no support", Cell("○")),
-    None: ("not known", Cell("?", -0.4)),
+_SUPPORT: Final[Mapping[Support | None, str]] = {
+    Support.FULL: "support",
+    Support.PARTIAL: "partial support",
+    Support.NONE: "no support",
+    None: "not known",
 }
 _EDITS: Final = (
     Column("kind", "Change"),
@@ -259,11 +258,6 @@ _EDITS: Final = (
 
 def support_words(label: Support | None) -> str:
     """A label in words."""
-    return _SUPPORT[label][0]
-
-
-def support_sign(label: Support | None) -> tuple[str, Cell]:
-    """A label in words, and its cell of a picture."""
     return _SUPPORT[label]
 
 

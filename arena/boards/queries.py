@@ -13,7 +13,7 @@ import numpy as np
 
 from arena.boards.cache import Cache, cached_games
 from arena.boards.documents import QueryLabels, query_labels
-from arena.boards.nuggets import support_sign
+from arena.boards.nuggets import support_words
 from arena.boards.results import grades
 from arena.data.dataset import groupings
 from arena.present.blocks import Board, Figure, Figures, Remarks, Section
@@ -30,7 +30,7 @@ from arena.stages.nuggets.results import nugget_results
 from arena.store import Store
 from judges.types import Judgment, Query, Task
 from retrieval_eval.nuggets.scores import query_scores
-from retrieval_eval.nuggets.types import Assignment
+from retrieval_eval.nuggets.types import Assignment, Support
 from retrieval_eval.stats.estimate import Estimate
 
 _LONGEST = 80
@@ -51,6 +51,12 @@ _NAMES: Final[Mapping[str, tuple[str, str]]] = {
     EXAM: ("EXAM", "Share of the exam's items that the answer covers."),
     NUGGETS: ("Vital nuggets", "Share of the vital nuggets that the answer states whole."),
     GRADE: ("Mean grade", "Mean over the criteria."),
+}
+_STATED: Final[Mapping[Support | None, Cell]] = {
+    Support.FULL: Cell("●", 1),
+    Support.PARTIAL: Cell("◐", 0.4),
+    Support.NONE: Cell("○"),
+    None: Cell("?", -0.4),
 }
 Link = Callable[[str, str], str]
 """The address of a query, of an agent, or of an agent on a query; the other name is empty."""
@@ -509,8 +515,7 @@ def nugget_matrix(assignments: Iterable[Assignment], query_id: str, agents: Sequ
     for number, (nugget, labels) in enumerate(rows, start=1):
         name = f"{number}. {nugget.text}" + " (vital)" * (nugget.importance == "vital")
         for agent, label in labels.items():
-            words, sign = support_sign(label)
-            cells[name, agent] = replace(sign, told=f"{agent}: {words}")
+            cells[name, agent] = replace(_STATED[label], told=f"{agent}: {support_words(label)}")
     caption = "● stated, ◐ in part, ○ not stated, ? not known. Nuggets that tell the answers apart stand first."
     names = list(dict.fromkeys(name for name, _ in cells))
     return Matrix("nuggets", "", "Nuggets by agents", caption, names, columns, cells, "Nugget")

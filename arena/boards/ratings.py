@@ -10,13 +10,13 @@ from arena.boards.conclusion import BY_PLACE, Conclusion, conclude, expectation,
 from arena.boards.trust import judge_section, rating_checks
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, P_VALUE, POINTS, SIGNED, counted, listed
-from arena.present.picture import Line, Mark, Whiskers
 from arena.present.table import Column, Table, flat, plain, records
 from retrieval_eval.stats.estimate import Estimate
 
 if TYPE_CHECKING:
     from arena.boards.rated_tables import RatedTable
     from arena.calibration.comparison import Comparison
+    from arena.present.picture import Whiskers
     from arena.ratings.covariates import Controlled
     from arena.ratings.results import Fragility, Ratings
 
@@ -227,6 +227,8 @@ def few_alike(notes: Sequence[str]) -> list[str]:
 
 
 def _whiskers(ratings: Ratings, top: Sequence[str], name: str) -> Whiskers:
+    from arena.present.picture import Line, Mark, Whiskers
+
     worth = "100 points more is 64% of the games with a winner, 400 more is 10 to 1. "
     tag = "leads" if len(top) == 1 else "tied for first"
     return Whiskers(

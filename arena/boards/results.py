@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from arena.ratings.health import Lengths
     from arena.ratings.panel import PanelRatings
     from arena.ratings.results import Ratings
+    from arena.stages.adaptive import AdaptiveState
     from arena.stages.exam.study import ExamScores
     from arena.stages.nuggets.results import NuggetBoard
     from arena.stages.samples import Consistency
-    from arena.stages.schedule import AdaptiveState
 from arena.stages import TASKS, further_boards
 from arena.store import Result, Store, Wanted
 from arena.store.part import Part
@@ -323,7 +323,7 @@ def _adaptive(settings: StoredSettings, data: Dataset, table: GameTable) -> Adap
     if not settings.adaptive or settings.pairwise is None:
         return None
     from arena.ratings.adaptive import Meeting
-    from arena.stages.schedule import AdaptiveGames
+    from arena.stages.adaptive import AdaptiveGames
 
     asked = dict.fromkeys(Meeting(*table.key(row)[:3]) for row in range(len(table)))
     games = AdaptiveGames(settings.pairwise, data, list(asked))

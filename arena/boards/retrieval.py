@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from arena.boards.agreement import COEFFICIENTS, agreement_json, coefficients, confusion, share_labelled
 from arena.boards.documents import LabelScores, RetrievalBoard, Source
@@ -12,7 +12,9 @@ from arena.boards.metrics import WHOSE, measures, rankings
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, PERCENT, counted
 from arena.present.table import Column, Table, flat, plain
-from retrieval_eval.stats.agreement import LabelAgreement
+
+if TYPE_CHECKING:
+    from retrieval_eval.stats.agreement import LabelAgreement
 
 Row: TypeAlias = dict[str, Any]
 

@@ -93,9 +93,8 @@ def gate(
 def _decided(
     config: Path, new: str, old: str, on: list[str], margin: float, retry_failed: bool, log_json: Path | None
 ) -> Comparison:
-    from arena.cli.console import errors
     from arena.cli.parts import print_part
-    from arena.cli.trace import Bars, traced_to
+    from arena.cli.trace import traced_to, watching
     from arena.config.whole import load_config
     from arena.run.gate import decide
 
@@ -105,7 +104,7 @@ def _decided(
             loaded,
             new,
             old,
-            lambda: Bars(shown=errors.is_terminal),
+            watching,
             print_part,
             on=on,
             margin=margin,

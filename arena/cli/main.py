@@ -28,6 +28,8 @@ def main() -> None:
     # Imports make many objects that stay: looking through them for garbage took a sixth of a short command's time.
     gc.set_threshold(200_000, 50, 50)
     atexit.register(gc.freeze)  # nor need they be looked through once more at the end
+    # Pydantic would look for plugins of its own in every package that is installed.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     guard_streams()
     if os.getpid() == 1:  # of a container: the system ends process 1 only at signals that it handles
         for number in (signal.SIGTERM, signal.SIGHUP):

@@ -142,9 +142,9 @@ def _queries(config: Path, reviewed: Path | None, retry_failed: bool, log_json: 
 
 
 def _answers(config: Path, out: Path | None, retry_failed: bool, form: str) -> None:
-    from arena.cli.console import errors, print_json, say
+    from arena.cli.console import print_json, say
     from arena.cli.parts import print_part
-    from arena.cli.trace import Bars
+    from arena.cli.trace import watching
     from arena.config.whole import load_config
     from arena.data.files import save_dataset
     from arena.present.table import plain
@@ -152,7 +152,7 @@ def _answers(config: Path, out: Path | None, retry_failed: bool, form: str) -> N
     from arena.stages.answers.asking import run_agents
 
     loaded = load_config(config)
-    with Bars(shown=errors.is_terminal) as bars:
+    with watching() as bars:
         answering = run_agents(loaded, bars, retry_failed=retry_failed)
     print_part(answering)
     if out is not None:

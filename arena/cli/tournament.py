@@ -111,11 +111,10 @@ def run(
     Ctrl-C finishes what is in flight, or leaves batches to the server; a second one stops at once. Run again to go on.
     Exit status 3: something is missing or failed, and the output says what.
     """
-    from arena.cli.console import errors
     from arena.cli.parts import print_part
     from arena.cli.show import print_leaderboard
     from arena.cli.sources import open_tournament
-    from arena.cli.trace import Bars, traced_to
+    from arena.cli.trace import traced_to, watching
     from arena.run.play import play
 
     found = given(sources, judge, limit, column, save)
@@ -123,7 +122,7 @@ def run(
     with traced_to(log_json) as trace:
         played = play(
             loaded,
-            lambda: Bars(shown=errors.is_terminal),
+            watching,
             print_part,
             stages=[own.value for own in stage or ()],
             retry_failed=retry_failed,

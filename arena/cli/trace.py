@@ -1,4 +1,4 @@
-"""While judges and agents are asked: progress bars, and ``run --log-json``, one line per call without what was said."""
+"""While judges and agents are asked: progress, and ``run --log-json``, one line per call without what was said."""
 
 from __future__ import annotations
 
@@ -6,31 +6,18 @@ import io
 import json
 import logging
 import os
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TextColumn,
-    TimeRemainingColumn,
-)
-from rich.text import Text
-
 from arena.cli.console import errors, printable
-from arena.present.numbers import MONEY
-from judges.errors import DataError, reason
+from judges.errors import PROGRESS, DataError, reason
 from judges.types import CallTrace
 
 if TYPE_CHECKING:
-    from arena.run.ledger import Kind
+    from arena.run.ledger import Kind, Progress
 
 Trace = Callable[[CallTrace], None]
 
@@ -42,85 +29,35 @@ class _Lines(logging.Handler):
         errors.print(printable(record.getMessage()))
 
 
-class _Rate(ProgressColumn):
-    """Wants settled a second. It is computed when it is drawn, since that goes through the last thousand."""
-
-    def render(self, task: Task) -> Text:
-        """The rate as text."""
-        return Text("-/s" if task.speed is None else f"{task.speed:.1f}/s")
-
-
-_DRAWN_S = 0.05
-"""How often bars move: a hundred thousand wants that are known are counted in less than a second."""
-
-
-class _Cost(ProgressColumn):
-    """Dollars so far, written when they are drawn."""
-
-    def render(self, task: Task) -> Text:
-        """The dollars as text."""
-        return Text(MONEY.write(task.fields["cost"]))
-
-
-class Bars:
-    """Progress bars of a run on standard error: done, failed, rate, cost, time left; above them what it waits for."""
-
-    def __init__(self, *, shown: bool) -> None:
-        self._progress = Progress(
-            TextColumn("{task.description:<10}"),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[failed]} failed"),
-            _Rate(),
-            _Cost(),
-            TimeRemainingColumn(),
-            console=errors,
-            disable=not shown,
-        )
-        self._lines = _Lines()
-        self._bars: dict[str, Task] = {}
-        self._counted: dict[str, int] = {}
-        self._drawn = 0.0
-
-    def __enter__(self) -> Bars:
-        from judges.errors import PROGRESS
-
-        self._progress.start()
-        PROGRESS.addHandler(self._lines)
-        PROGRESS.setLevel(logging.INFO)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        from judges.errors import PROGRESS
-
-        PROGRESS.removeHandler(self._lines)
-        self._draw()
-        self._progress.stop()
+class _Unseen:
+    """Progress that nobody watches."""
 
     def begin(self, task: str, wanted: int) -> None:
         """A stage, or an agent's turn, begins."""
-        self._progress.add_task(printable(str(task)), total=wanted, failed=0, cost=0.0)
-        self._bars[task] = self._progress.tasks[-1]
 
     def more(self, task: str, wanted: int) -> None:
         """More wants than were known when it began."""
-        bar = self._bars[task]
-        self._progress.update(bar.id, total=(bar.total or 0) + wanted)
 
     def count(self, task: str, kind: Kind, cost_usd: float | None) -> None:
         """One more want is settled."""
-        bar = self._bars[task]
-        bar.fields["failed"] += kind == "failed"
-        bar.fields["cost"] += cost_usd or 0.0
-        self._counted[task] = self._counted.get(task, 0) + 1
-        if time.monotonic() > self._drawn + _DRAWN_S:
-            self._draw()
 
-    def _draw(self) -> None:
-        for task, number in self._counted.items():
-            self._progress.advance(self._bars[task].id, number)
-        self._counted.clear()
-        self._drawn = time.monotonic()
+
+@contextmanager
+def watching(*, shown: bool = True) -> Iterator[Progress]:
+    """Progress on standard error: bars where it is a terminal, and a line for what a run waits for."""
+    lines = _Lines()
+    PROGRESS.addHandler(lines)
+    PROGRESS.setLevel(logging.INFO)
+    try:
+        if shown and errors.is_terminal:
+            from arena.cli.bars import Bars
+
+            with Bars() as bars:
+                yield bars
+        else:
+            yield _Unseen()
+    finally:
+        PROGRESS.removeHandler(lines)
 
 
 @contextmanager
@@ -150,10 +87,10 @@ def traced_to(path: Path | None) -> Iterator[Trace | None]:
 
 
 @contextmanager
-def asking(log: Path | None = None) -> Iterator[tuple[Bars, Trace | None]]:
+def asking(log: Path | None = None) -> Iterator[tuple[Progress, Trace | None]]:
     """Bars on a terminal, and the trace, while judges or agents are asked."""
-    with traced_to(log) as trace, Bars(shown=errors.is_terminal) as bars:
-        yield bars, trace
+    with traced_to(log) as trace, watching() as told:
+        yield told, trace
 
 
 def _at_once(path: Path) -> int:

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from arena.config.whole import Config
 from arena.data.dataset import SHARED, Dataset
@@ -41,8 +41,10 @@ from retrieval_eval.data.rows import (
     names_of,
     spelling_problem,
 )
-from retrieval_eval.data.runs import Run, read_runs
 from retrieval_eval.data.tables import write_rows
+
+if TYPE_CHECKING:
+    from retrieval_eval.data.runs import Run
 
 
 def load_dataset(
@@ -544,6 +546,8 @@ def with_runs(data: Dataset, paths: Sequence[Path], corpora: Sequence[Path], dep
         DataError: a file cannot be read, a run has nothing for any query, its agent answered nothing or has retrieved
             documents in ``data`` already, or a document is in no corpus.
     """
+    from retrieval_eval.data.runs import read_runs
+
     runs = dict(zip(paths, read_runs(paths), strict=True))
     agents = {path: _agent_of(data, path, run, alone=len(runs) == 1) for path, run in runs.items()}
     new = [entry for path, run in runs.items() for entry in _entries(data, run, agents[path], depth)]

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from arena.present.numbers import MISSING, Form, deserved
-from arena.present.picture import Picture
 from arena.present.table import Table, plain
 from judges.types import Message
 from retrieval_eval.stats.estimate import Estimate
+
+if TYPE_CHECKING:
+    from arena.present.picture import Picture
 
 Status: TypeAlias = Literal["passed", "failed", "unknown"]
 
@@ -154,7 +156,7 @@ class Thread:
     title: str = "Said before it"
 
 
-Block: TypeAlias = Table | Figures | Checks | Verdict | Remarks | Commands | Thread | Picture
+Block: TypeAlias = "Table | Figures | Checks | Verdict | Remarks | Commands | Thread | Picture"
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +191,8 @@ class Board:
 
     def pictures(self) -> list[Picture]:
         """All pictures."""
+        from arena.present.picture import Picture
+
         return [block for section in self.sections() for block in section.blocks if isinstance(block, Picture)]
 
     def checks(self) -> Sequence[Check]:

@@ -14,7 +14,7 @@ from arena.data.dataset import SHARED, Dataset
 from arena.run.play import Part, play
 from arena.run.tournament import load_data, run
 from arena.stages import STAGES
-from arena.stages.schedule import AdaptiveGames, adaptive_settings
+from arena.stages.adaptive import AdaptiveGames, adaptive_settings
 from arena.store import Store
 from judges.errors import InputError
 from judges.sections import nearest

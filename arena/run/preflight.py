@@ -12,7 +12,6 @@ from arena.data.dataset import Dataset
 from arena.run.executors import runs_on_workers
 from arena.run.tournament import declared_agents, load_data
 from arena.stages import STAGES
-from arena.stages.queries.config import of_tournament
 from arena.stages.tournament import TournamentStages
 from arena.store import Store, missing, sqlite_path
 from judges.errors import ConfigError, InputError, PromptError, RagleagueError
@@ -127,6 +126,8 @@ def _check_data(config: Config, found: Preflight) -> None:
 
 
 def _check_synth(config: Config) -> None:
+    from arena.stages.queries.config import of_tournament
+
     section = of_tournament(config).synth
     load_prompt(section.prompt, Task.QUERIES)
     if section.filters.answerable is not None:

@@ -19,7 +19,6 @@ from arena.store.runners import Runner
 from judges.errors import RETRIED_NEXT_RUN, ReplyError
 from judges.identity import judgment_id
 from judges.judge import Asked, Judge, Request, judge_all
-from judges.parse import parse_reply
 from judges.types import JudgeFailure, Judgment, Prompt, Task
 
 _FEWEST, _USUAL, _MOST = 16, 64, 256
@@ -183,6 +182,8 @@ class Lookup:
         """A stored reply that the present parser accepts is a judgment, without a new call."""
         if not isinstance(known, JudgeFailure) or known.cause != "contract" or entry.request is None:
             return known
+        from judges.parse import parse_reply
+
         try:
             parsed = parse_reply(known.reply or "", entry.request.prompt.contract, entry.request.prompt.inputs)
         except ReplyError:

@@ -14,7 +14,7 @@ from arena.data.dataset import Dataset
 from arena.stages.base import Release, TournamentStage
 from arena.stages.labels import Labels
 from arena.stages.samples import combined
-from arena.stages.schedule import AdaptiveGames, Game, Schedule, answering, games
+from arena.stages.schedule import Game, Schedule, answering, games
 from arena.store import IDENTICAL, Result, Wanted
 from arena.store.subjects import GameSubject
 from judges.prompts import load_prompt
@@ -100,6 +100,8 @@ class AdaptiveStage(PairwiseStage):
     """
 
     def __init__(self, section: PairwiseSection, config: Config, data: Dataset, labels: Labels) -> None:
+        from arena.stages.adaptive import AdaptiveGames  # late, as few schedules are
+
         super().__init__(section, config, data, labels)
         self.leading = () if labels.assume else (Task.PAIRWISE,)
         self._schedule = AdaptiveGames(section, data)

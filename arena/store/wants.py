@@ -222,8 +222,9 @@ def judged_ids(connection: Connection, number: int, wants: Sequence[Wanted]) -> 
     columns = [here[key] for key in _THING]
     chosen = select(*columns, here.judgment_id).where(here.judgment_id == judged.judgment_id)
     found: dict[Wanted, str] = {}
+    thing_of = attrgetter(*_THING)
     for task, judge in dict.fromkeys((want.task, want.judge) for want in wants):
-        alike = {attrgetter(*_THING)(want): want for want in wants if want.task is task and want.judge == judge}
+        alike = {thing_of(want): want for want in wants if want.task is task and want.judge == judge}
         near = (among(connection, own, list({key[at] for key in alike})) for at, own in enumerate(columns[:2]))
         mine = here.tournament_id == number, here.task == task.value, here.judge == judge
         rows = connection.execute(chosen.where(*mine, *near, judged.outcome.is_not(None))).fetchall()

@@ -104,8 +104,9 @@ class ExamStage(TournamentStage):
 
     def resume(self, store: Store, tournament: str) -> None:
         """Put items together as the last run of the tournament did, where it put together as many."""
-        before = store.settings(tournament).exam
-        if before is not None and before.section.items_per_call == self.section.items_per_call:
+        size = self.section.items_per_call
+        before = store.settings(tournament).exam if size > 1 else None
+        if before is not None and before.section.items_per_call == size:
             for want, _ in store.wanted(tournament, Task.GRADING):
                 self._earlier.setdefault(want.query_id, {})[PassageSubject.of(want).item_ids] = None
 

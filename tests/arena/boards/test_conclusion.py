@@ -22,7 +22,7 @@ from arena.present.blocks import Check
 from arena.ratings.games import GameVerdict, reconcile
 from arena.ratings.rate import rate, rate_games
 from arena.ratings.results import FEWEST_QUERIES, RatingSettings
-from arena.stages.schedule import AdaptiveState
+from arena.stages.adaptive import AdaptiveState
 from judges.types import Answer, Query, Verdict
 
 

@@ -18,7 +18,7 @@ from arena.config.whole import Config
 from arena.run import tournament
 from arena.run.ledger import RunSummary
 from arena.run.plan import plan
-from arena.stages.schedule import AdaptiveState
+from arena.stages.adaptive import AdaptiveState
 from arena.store import Store, Wanted
 from judges.types import Task
 from tests.support.llm_server import Call, LLMServer, Reply, by_name, steady_judge

@@ -18,7 +18,7 @@ from arena.run import assigned, tournament
 from arena.run.plan import plan
 from arena.run.queue import Claimed, Lookup
 from arena.run.writer import Writer
-from arena.stages.schedule import AdaptiveGames
+from arena.stages.adaptive import AdaptiveGames
 from arena.stages.tournament import TournamentStages
 from arena.store import Store, Wanted
 from arena.store.runners import Runner

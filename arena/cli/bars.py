@@ -1,0 +1,94 @@
+"""Progress bars of a run on standard error: done, failed, rate, cost, time left."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+from arena.cli.console import errors, printable
+from arena.present.numbers import MONEY
+
+if TYPE_CHECKING:
+    from arena.run.ledger import Kind
+
+_DRAWN_S = 0.05
+"""How often bars move: a hundred thousand wants that are known are counted in less than a second."""
+
+
+class _Rate(ProgressColumn):
+    """Wants settled a second. It is computed when it is drawn, since that goes through the last thousand."""
+
+    def render(self, task: Task) -> Text:
+        """The rate as text."""
+        return Text("-/s" if task.speed is None else f"{task.speed:.1f}/s")
+
+
+class _Cost(ProgressColumn):
+    """Dollars so far, written when they are drawn."""
+
+    def render(self, task: Task) -> Text:
+        """The dollars as text."""
+        return Text(MONEY.write(task.fields["cost"]))
+
+
+class Bars:
+    """A bar for each stage."""
+
+    def __init__(self) -> None:
+        self._progress = Progress(
+            TextColumn("{task.description:<10}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[failed]} failed"),
+            _Rate(),
+            _Cost(),
+            TimeRemainingColumn(),
+            console=errors,
+        )
+        self._bars: dict[str, Task] = {}
+        self._counted: dict[str, int] = {}
+        self._drawn = 0.0
+
+    def __enter__(self) -> Bars:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._draw()
+        self._progress.stop()
+
+    def begin(self, task: str, wanted: int) -> None:
+        """A stage, or an agent's turn, begins."""
+        self._progress.add_task(printable(str(task)), total=wanted, failed=0, cost=0.0)
+        self._bars[task] = self._progress.tasks[-1]
+
+    def more(self, task: str, wanted: int) -> None:
+        """More wants than were known when it began."""
+        bar = self._bars[task]
+        self._progress.update(bar.id, total=(bar.total or 0) + wanted)
+
+    def count(self, task: str, kind: Kind, cost_usd: float | None) -> None:
+        """One more want is settled."""
+        bar = self._bars[task]
+        bar.fields["failed"] += kind == "failed"
+        bar.fields["cost"] += cost_usd or 0.0
+        self._counted[task] = self._counted.get(task, 0) + 1
+        if time.monotonic() > self._drawn + _DRAWN_S:
+            self._draw()
+
+    def _draw(self) -> None:
+        for task, number in self._counted.items():
+            self._progress.advance(self._bars[task].id, number)
+        self._counted.clear()
+        self._drawn = time.monotonic()
