@@ -8,6 +8,8 @@ from collections.abc import Mapping
 
 from judges.types import Prompt, ReplyContract
 
+_ENCODE = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":")).encode
+
 
 def judgment_id(prompt: Prompt, identity: Mapping[str, str | int | float | None], *, by_name: bool = False) -> str:
     """Thirty-two hexadecimal digits over texts, prompt name and version, judge model and parameters.
@@ -29,8 +31,7 @@ def judgment_id(prompt: Prompt, identity: Mapping[str, str | int | float | None]
         "sample": prompt.sample,
         "names": _names(prompt) if by_name else None,
     }
-    encoded = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-    return hashlib.sha256(encoded.encode("ascii")).hexdigest()[:32]
+    return hashlib.sha256(_ENCODE(content).encode("ascii")).hexdigest()[:32]
 
 
 def request_id(judgment: str, prompt: Prompt) -> str:

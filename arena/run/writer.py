@@ -90,7 +90,8 @@ class Writer(Generic[Entry]):
         return self._unkept - sum(self._calls(entry) > 0 for entry in rest)
 
     async def finish(self) -> None:
-        """Wait until everything that has arrived is committed."""
+        """Wait until everything that has arrived is committed; nothing more comes."""
+        self._enough.set()
         await self._arrived.join()
 
 

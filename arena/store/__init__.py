@@ -562,5 +562,7 @@ def _changed(connection: Connection) -> None:
     from arena.store.figures import forget
 
     forget(connection)
-    state = STATE_ROWS
-    connection.execute(update(state).values(changes=state.c.changes + 1))
+    connection.execute(_ONE_MORE)
+
+
+_ONE_MORE: Final = update(STATE_ROWS).values(changes=STATE_ROWS.c.changes + 1)

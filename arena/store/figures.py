@@ -100,4 +100,7 @@ def _digest(content: bytes) -> bytes:
 
 def forget(connection: Connection) -> None:
     """Take all figures away, in the transaction that makes them old."""
-    connection.execute(delete(FIGURES_ROWS))
+    connection.execute(_ALL)
+
+
+_ALL: Final = delete(FIGURES_ROWS)
