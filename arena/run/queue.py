@@ -21,14 +21,14 @@ from judges.identity import judgment_id
 from judges.judge import Asked, Judge, Request, judge_all
 from judges.types import JudgeFailure, Judgment, Prompt, Task
 
-_FEWEST, _USUAL, _MOST = 16, 64, 256
+_FEWEST, _USUAL = 16, 64
 """Wants looked up together: at least as many as are asked at once, up to ``_USUAL``."""
-_SHARE = 32
-"""Of what is left this part is looked up together, up to ``_MOST``: many, which spares the store, as long as there is
-much to do, and few at the end, which other processes share. Polychronopoulos and Kuck (1987) call it guided
-self-scheduling."""
-_SHARE_KNOWN = 4
-"""The same where nothing of the last lookup had to be asked: what is known keeps nobody from anything."""
+_ASKED = (32, _USUAL)
+"""Of what is left this part is looked up together, and so many at most: each lookup takes Python's lock from the calls
+in flight. Few at the end, which other processes share: Polychronopoulos and Kuck (1987) call it guided self-scheduling.
+"""
+_KNOWN = (4, 256)
+"""The same where nothing of the last lookup had to be asked: then no call is held up, and many spare the store."""
 _JUDGED_AT_ONCE = 1024
 """Wants among which those that are judged already are looked for together, as long as nothing had to be asked."""
 _POLL_S = 0.5
@@ -242,7 +242,7 @@ class _JudgeQueue:
         self._lookup, self._ledger, self._ended, self._left_out = lookup, ledger, ended, left_out
         self._least = min(_USUAL, max(_FEWEST, concurrency))
         self._concurrency = concurrency
-        self._share, self._all_known = _SHARE, True
+        self._portion, self._all_known = _ASKED, True
         self._wants: deque[Wanted] = deque()
         self._elsewhere: list[Wanted] = []
         self._awaited: set[str] = set()
@@ -315,7 +315,8 @@ class _JudgeQueue:
             self._filling.result()
 
     def _chunk(self) -> int:
-        return max(self._least, min(_MOST, len(self._wants) // self._share))
+        share, most = self._portion
+        return max(self._least, min(most, len(self._wants) // share))
 
     def _is_short(self) -> bool:
         """Whether what is ready may soon be asked."""
@@ -343,7 +344,7 @@ class _JudgeQueue:
                 self._ready.append(entry.request)
         self._awaited.update(entry.judgment_id for entry in elsewhere)
         self._all_known = not elsewhere and all(known is not None for _, known in here)
-        self._share = _SHARE_KNOWN if self._all_known else _SHARE
+        self._portion = _KNOWN if self._all_known else _ASKED
         if len(here) + len(elsewhere) + len(later) < len(wants):
             found = [*elsewhere, *(entry for entry, _ in here)]
             self._left_out(set(wants).difference(later, (entry.want for entry in found)))
