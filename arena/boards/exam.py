@@ -55,7 +55,7 @@ class ExamBoard(Board):
 
     def columns(self, agent: str) -> dict[str, Estimate | None]:
         """An agent's mean cover at the grade that counts, beside its rating."""
-        return {"exam_cover": self.exam.covers.get(agent)}
+        return {"exam_cover": self.exam.means[self.exam.level]["cover"].get(agent)}
 
     def _scores(self) -> Table:
         k, cover = self.exam.cover.k, self.exam.cover
@@ -107,7 +107,7 @@ class ExamBoard(Board):
             yield f"{counted(exam.grids.unknown, 'grade')} of items that the bank does not have, or retired, left out."
 
     def _levels(self) -> Table:
-        means = {level: self.exam.means("cover", level) for level in self.exam.cover.levels}
+        means = {level: own["cover"] for level, own in self.exam.means.items()}
         rows = [
             {"agent": agent, **{str(level): own[agent].value for level, own in means.items()}}
             for agent in self.exam.places(self.level)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -227,8 +227,7 @@ class ExamScores:
         study: what is scored.
         grids: the grades that count.
         cover: of each agent, query and level.
-        covers: by agent, the first one first, the mean cover at the usual level.
-        alpha: of alpha-nDCG.
+        means: by level and measure, each agent's mean over queries.
         workbench: whether means are over the queries to which an agent has a response, as the workbench's code counts.
         official: places of the agents on another leaderboard, to compare with.
     """
@@ -236,8 +235,7 @@ class ExamScores:
     study: Study
     grids: Grids
     cover: CoverScores
-    covers: Mapping[str, Mean]
-    alpha: float = DEFAULT_ALPHA
+    means: Mapping[int, Mapping[Measure, Mapping[str, Mean]]]
     workbench: bool = False
     official: Mapping[str, float] | None = None
 
@@ -246,18 +244,19 @@ class ExamScores:
         """The grade from which an item usually counts as covered."""
         return self.study.usual_level
 
-    def means(self, measure: Measure, level: int) -> dict[str, Mean]:
-        """Each agent's mean over queries."""
-        of = self.alpha_ndcg if measure == "alpha_ndcg" else getattr(self.cover, measure)
-        return cover_means(self.cover, of, level, own_queries=self.workbench)
+    @property
+    def covers(self) -> dict[str, Mean]:
+        """By agent, the first one first, the mean cover at the usual level."""
+        found = self.means[self.level]["cover"]
+        return {agent: found[agent] for agent in self.places(self.level)}
 
     def places(self, level: int, measure: Measure = "cover") -> dict[str, float]:
         """Each agent's place, the first one first, then by name; ties share the average."""
-        return _places(self.means(measure, level))
+        found = places({agent: mean.value for agent, mean in self.means[level][measure].items()})
+        return dict(sorted(found.items(), key=lambda own: (own[1], own[0])))
 
     def agents(self, level: int) -> dict[str, dict[str, Any]]:
         """By agent, the first one first: ``place``, the mean of each measure, and how much that rests on."""
-        means = {measure: self.means(measure, level) for measure in get_args(Measure)}
         counts = {
             "queries": self.cover.present.sum(axis=1).tolist(),
             "pairs": self.cover.pairs.sum(axis=1).tolist(),
@@ -266,23 +265,11 @@ class ExamScores:
         return {
             agent: {
                 "place": place,
-                **{measure: own[agent] for measure, own in means.items()},
+                **{measure: own[agent] for measure, own in self.means[level].items()},
                 **{name: own[self.cover.agents.index(agent)] for name, own in counts.items()},
             }
             for agent, place in self.places(level).items()
         }
-
-    @cached_property
-    def alpha_ndcg(self) -> Floats:
-        """Of every response, shape (agents, queries, levels); 0 where an agent has none."""
-        found = np.zeros(self.cover.cover.shape)
-        for at, query_id in enumerate(self.cover.queries):
-            responses = [self.study.rankings.get((query_id, agent), ()) for agent in self.cover.agents]
-            for place, level in enumerate(self.cover.levels):
-                found[:, at, place] = alpha_ndcg(
-                    self.grids.grids[query_id], responses, level=level, k=self.cover.k, alpha=self.alpha
-                )
-        return found
 
 
 def exam_scores(
@@ -305,12 +292,24 @@ def exam_scores(
     """
     grids = make_grids(study.grades, None, study.rankings) if workbench else study.grids
     cover = cover_scores(grids, study.rankings, levels=study.levels, k=k, clusters=study.clusters)
-    means = cover_means(cover, cover.cover, study.usual_level, own_queries=workbench)
-    return ExamScores(
-        study, grids, cover, {agent: means[agent] for agent in _places(means)}, alpha, workbench, official
-    )
+    scores: dict[Measure, Floats] = {
+        "cover": cover.cover,
+        "possible": cover.possible,
+        "normalised": cover.normalised,
+        "alpha_ndcg": _alpha_ndcg(study, grids, cover, alpha),
+    }
+    means = {
+        level: {measure: cover_means(cover, of, level, own_queries=workbench) for measure, of in scores.items()}
+        for level in cover.levels
+    }
+    return ExamScores(study, grids, cover, means, workbench, official)
 
 
-def _places(means: Mapping[str, Mean]) -> dict[str, float]:
-    found = places({agent: mean.value for agent, mean in means.items()})
-    return dict(sorted(found.items(), key=lambda own: (own[1], own[0])))
+def _alpha_ndcg(study: Study, grids: Grids, cover: CoverScores, alpha: float) -> Floats:
+    """Of every response, shape (agents, queries, levels); 0 where an agent has none."""
+    found = np.zeros(cover.cover.shape)
+    for at, query_id in enumerate(cover.queries):
+        responses = [study.rankings.get((query_id, agent), ()) for agent in cover.agents]
+        for place, level in enumerate(cover.levels):
+            found[:, at, place] = alpha_ndcg(grids.grids[query_id], responses, level=level, k=cover.k, alpha=alpha)
+    return found

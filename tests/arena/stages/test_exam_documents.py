@@ -64,7 +64,7 @@ def test_a_document_of_several_agents_is_graded_once_and_scored_in_each_ranking(
     assert {entry.passage_id for entry in source} == {"layers", "organ", "long#1of2", "long#2of2", "elvis"}
     assert grades(config)["long", LAYERS] == 5, "a document answers if one of its passages does"
     assert ended.scores is not None
-    covers, diverse = (ended.scores.means(measure, 5) for measure in ("cover", "alpha_ndcg"))
+    covers, diverse = (ended.scores.means[5][measure] for measure in ("cover", "alpha_ndcg"))
     assert covers["one"].value == 0.25, "one of skin's two items, and nothing was retrieved for rock"
     assert covers["two"].value == 1.0
     skin = (1 + 1 / log2(3)) / (1 + 1 / log2(3) + 0.5 / 2)  # the best order of all three has a second passage on layers

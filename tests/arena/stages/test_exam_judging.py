@@ -72,7 +72,7 @@ def test_cover_is_made_of_the_grades(tmp_path: Path) -> None:
     with LLMServer(judge) as server:
         scores = graded(exam_config(tmp_path, server.openai_url)).scores
     assert scores is not None
-    covers = {level: scores.means("cover", level) for level in (3, 4)}
+    covers = {level: scores.means[level]["cover"] for level in (3, 4)}
     assert scores.places(4) == {"one": 1, "two": 2}
     assert [covers[4][agent].value for agent in ("one", "two")] == [0.75, 0.0]
     assert [covers[3][agent].value for agent in ("one", "two")] == [1.0, 0.5]
@@ -159,7 +159,7 @@ def test_a_reply_that_may_be_a_rating_is_asked_again_and_a_text_is_read_by_the_r
     assert ended.scores is not None
     cover = ended.scores.cover
     assert (cover.pairs[0].sum(), cover.graded[0].sum()) == (5, 4), "a failure is an ungraded pair, not a grade of 0"
-    possible, covered = (ended.scores.means(measure, 4)["one"].value for measure in ("possible", "cover"))
+    possible, covered = (ended.scores.means[4][measure]["one"].value for measure in ("possible", "cover"))
     assert possible > covered == 0
 
 
