@@ -95,6 +95,20 @@ async def test_a_kill_costs_no_more_replies_than_are_allowed_on_their_way_into_t
     working.cancel()
 
 
+async def test_the_last_results_are_kept_without_waiting_for_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("arena.run.writer._GATHERED_S", 3600)
+    stored = list[int]()
+    writer: Writer[int] = Writer(lambda _: None, stored.append, lambda _: 1)
+    working = asyncio.create_task(writer.work())
+    for number in range(3):
+        await writer.put(number)
+    await asyncio.sleep(0.05)
+    assert not stored
+    await asyncio.wait_for(writer.finish(), 60)
+    assert stored == [0, 1, 2]
+    working.cancel()
+
+
 def test_nothing_that_takes_long_holds_up_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C is heard while a run looks up what is known, at its begin, in the middle, and after all has been asked."""
     called: set[str] = set()
