@@ -8,6 +8,7 @@ from pathlib import Path
 from judges.providers.replay import VERDICT_WORDS
 from retrieval_eval.data.rows import Row, known_format
 from retrieval_eval.data.tables import read_rows
+from retrieval_eval.data.trec import QRELS_FIELDS, read_trec_lines
 
 ALIASES = {
     "qid": ("query_id", "question_id"),
@@ -34,8 +35,6 @@ def read_recordings(path: Path) -> Iterator[Row]:
 def _rows(path: Path) -> Iterator[Row]:
     if known_format(path) is not None:
         return read_rows(path, aliases=ALIASES)
-    from retrieval_eval.data.trec import QRELS_FIELDS, read_trec_lines  # late, as few judges replay
-
     lines = read_trec_lines(path, QRELS_FIELDS)
     return (Row(path, number, {"qid": query, "did": doc, "label": label}) for number, (query, _, doc, label) in lines)
 

@@ -103,7 +103,7 @@ class ExamStage(TournamentStage):
         return [*writes, self._grading, *checks]
 
     def resume(self, store: Store, tournament: str) -> None:
-        """Put items together as the last run of the tournament did, where it put together as many."""
+        """Put several items together as the last run of the tournament did, where it put together as many."""
         size = self.section.items_per_call
         before = store.settings(tournament).exam if size > 1 else None
         if before is not None and before.section.items_per_call == size:
