@@ -10,11 +10,11 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 from typing import get_args
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from arena.ratings.adaptive import Fixtures, Meeting, belief, next_games
@@ -27,8 +27,7 @@ POINTS = 400 / np.log(10)
 UNEQUAL = -np.cumsum([0.0, 150, 60, 250, 90, 200, 70, 120, 300, 80, 180, 100])
 
 
-@dataclass(frozen=True, slots=True)
-class World:
+class World(Struct, frozen=True):
     """A tournament whose every verdict is drawn beforehand, so that schedules meet the same ones.
 
     Attributes:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from arena.ratings.bradley_terry import bradley_terry
 from arena.ratings.games import Floats, Games, GameVerdict, reconcile, tabulate
@@ -15,8 +16,7 @@ from retrieval_eval.stats.bootstrap import weighted_means
 from retrieval_eval.stats.rank import RankCorrelation, rank_correlations
 
 
-@dataclass(frozen=True, slots=True)
-class AgainstRatings:
+class AgainstRatings(Struct, frozen=True):
     """Two scores of each run.
 
     Attributes:

@@ -22,7 +22,6 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -30,6 +29,7 @@ from typing import Final
 
 import numpy as np
 import pandas as pd
+from msgspec import Struct
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit
@@ -93,8 +93,7 @@ def _read(file: Path) -> pd.DataFrame:
     return read.rename(columns={"qid": "query_id"})
 
 
-@dataclass(frozen=True)
-class Rows:
+class Rows(Struct, frozen=True):
     """How often each command runs, and which: those whose line holds these words."""
 
     times: int

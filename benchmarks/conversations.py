@@ -12,11 +12,11 @@ import gzip
 import os
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct
 
 from arena.ratings.games import Floats, GameVerdict, VerdictTable, tabulate
 from arena.ratings.rate import rate
@@ -31,8 +31,7 @@ _TURN = "<::>"
 """Between the conversation and the turn in a query's id."""
 
 
-@dataclass(frozen=True)
-class Grades:
+class Grades(Struct, frozen=True):
     """People's grades.
 
     Attributes:
@@ -112,8 +111,7 @@ SD = 1.5
 CENTRE = RatingSettings().centre
 
 
-@dataclass(frozen=True)
-class Held:
+class Held(Struct, frozen=True):
     """Share of intervals of a rating that hold the truth, and their mean width in points."""
 
     covered: float

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from scipy import optimize
 
 from arena.calibration.corrected_ratings import ScoredGame, corrected_ratings
@@ -27,8 +27,7 @@ LIKING = np.array([-0.4, 0.0, 0.0, 0.4])
 """What a biased judge adds to each agent: it likes the worst."""
 
 
-@dataclass(frozen=True)
-class Tally:
+class Tally(Struct, frozen=True):
     """Share of intervals that hold the truth, their mean width, and that of labels alone."""
 
     corrected: float
@@ -42,8 +41,7 @@ class Tally:
         return self.width / self.width_people
 
 
-@dataclass(frozen=True)
-class Study:
+class Study(Struct, frozen=True):
     """What is simulated: things on each query, and the share that people label."""
 
     queries: int = 80

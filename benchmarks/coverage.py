@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
 import numpy as np
+from msgspec import Struct
 
 from arena.ratings.bootstrap import Bootstrap, bootstrap
 from arena.ratings.bradley_terry import BradleyTerry, bradley_terry, sandwich
@@ -34,8 +34,7 @@ TIE = 0.5
 LEVEL = 0.95
 
 
-@dataclass(frozen=True)
-class Coverage:
+class Coverage(Struct, frozen=True):
     """Of one kind of interval: share that hold the truth, over agents and simulations, and mean width in points."""
 
     covered: float

@@ -9,9 +9,9 @@ told apart.
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from arena.ratings.bootstrap import bootstrap
 from arena.ratings.bradley_terry import bradley_terry
@@ -20,8 +20,7 @@ from arena.ratings.ranks import competition_ranks, joint_differences, rank_inter
 from arena.ratings.results import fewest_queries
 
 
-@dataclass(frozen=True)
-class World:
+class World(Struct, frozen=True):
     """Agents who play every pair on every query.
 
     Attributes:

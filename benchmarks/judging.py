@@ -18,12 +18,12 @@ import statistics
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import openai
+from msgspec import Struct
 
 from arena.config.whole import Config
 from arena.run.tournament import load_data, run
@@ -80,8 +80,7 @@ def write_tournament(folder: Path, judgments: int) -> int:
     return queries * per_query
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(Struct, frozen=True):
     """One run on a fresh store: calls, seconds in all, of CPU, and of judging alone once data and store are there."""
 
     calls: int
@@ -126,8 +125,7 @@ def measure(folder: Path, base_url: str, concurrency: int, **sections: Any) -> M
     return Measured(calls, wall, cpu_s, summary.judges["judge"].seconds)
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
+class Spread(Struct, frozen=True):
     """Several runs of one kind: median, least and largest share of the bound, and CPU of a call in milliseconds."""
 
     shares: tuple[float, float, float]

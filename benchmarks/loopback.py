@@ -13,8 +13,9 @@ import sys
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
 

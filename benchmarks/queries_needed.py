@@ -10,9 +10,10 @@ from __future__ import annotations
 import argparse
 import bisect
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from arena.ratings.games import Games
 from arena.ratings.rate import rate_games
@@ -22,8 +23,7 @@ from benchmarks.few_queries import World, simulated
 SETTINGS = RatingSettings(tournaments=0, fragility="none")
 
 
-@dataclass(frozen=True)
-class State:
+class State(Struct, frozen=True):
     """A tournament whose agents cannot be told apart yet."""
 
     name: str

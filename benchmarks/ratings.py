@@ -11,7 +11,6 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,8 @@ import choix
 import evalica
 import numpy as np
 import pandas as pd
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from arena.ratings import elo as replay
@@ -38,8 +39,7 @@ HALF = BradleyTerrySettings(ties="half")
 Job = Callable[[], object]
 
 
-@dataclass(frozen=True)
-class Measured:
+class Measured(Struct, frozen=True):
     """Medians in seconds, and the largest memory above that in use before, in MB."""
 
     wall: float

@@ -21,8 +21,9 @@ import time
 import urllib.request
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from arena.store import Store, missing
 from benchmarks.loopback import server
@@ -41,8 +42,7 @@ assert run(load_config(Path(sys.argv[1])), Silent()).complete
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """How many processes judge how many queries, how many of them are killed, how often the store's server restarts,
     and how fast the judge lets them."""
 
@@ -54,8 +54,7 @@ class Plan:
     delay_ms: float
 
 
-@dataclass(frozen=True, slots=True)
-class Shared:
+class Shared(Struct, frozen=True):
     """What several runners did.
 
     Attributes:

@@ -9,11 +9,11 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 import psycopg
+from msgspec import Struct
 from sqlalchemy import make_url
 
 from arena.store import sqlite_path
@@ -21,8 +21,7 @@ from arena.store import sqlite_path
 _EVERY_S = 0.2
 
 
-@dataclass
-class Used:
+class Used(Struct):
     """Seconds on the clock, seconds of CPU, the largest memory in MB, and what was printed."""
 
     seconds: float = 0.0

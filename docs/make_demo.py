@@ -10,11 +10,11 @@ import asyncio
 import csv
 import math
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from arena import demo
@@ -43,8 +43,7 @@ DEPTH, PASSAGES, FURTHER_QUERIES = 3, 2, 3
 """Passages that an agent finds, of these what it answers from, and searches of RAG-Fusion besides the question's."""
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """A demo question.
 
     Attributes:

@@ -11,11 +11,11 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, Literal
 
+from msgspec import Struct
 from PIL import Image
 from playwright.sync_api import Browser
 
@@ -34,8 +34,7 @@ _SCALE: Final = 0.5
 _COLOURS: Final = 224
 
 
-@dataclass(frozen=True)
-class Sheet:
+class Sheet(Struct, frozen=True):
     """How one state is looked at."""
 
     name: str

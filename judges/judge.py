@@ -8,8 +8,10 @@ import time
 from array import array
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from judges.errors import (
     PROGRESS,
@@ -32,16 +34,14 @@ if TYPE_CHECKING:
     from judges.parse import ParsedReply
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """One judgment that is wanted."""
 
     judgment_id: str
     prompt: Prompt
 
 
-@dataclass(slots=True)
-class Account:
+class Account(Struct):
     """What one judgment has used so far, over all its calls.
 
     Attributes:

@@ -15,9 +15,10 @@ import string
 import unicodedata
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import AnyStr, Final
+
+from msgspec import Struct
 
 _MASK: Final = "***"
 _SHORTEST: Final = 8
@@ -42,8 +43,7 @@ _ESCAPE = re.compile(
 """A row of backslashes counts from its first one on, since looking at each would take the square of its length."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Key:
+class _Key(Struct, frozen=True):
     """How one key can stand in a text.
 
     Attributes:

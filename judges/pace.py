@@ -12,15 +12,15 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from judges.types import Allowance
 
 MINUTE_S = 60.0
 
 
-@dataclass(slots=True)
-class _Spent:
+class _Spent(Struct):
     """What one call took of a limit, and when."""
 
     at: float
@@ -61,8 +61,7 @@ class MinuteWindow:
         entry.amount = amount
 
 
-@dataclass(frozen=True, slots=True)
-class Ticket:
+class Ticket(Struct, frozen=True):
     """One call that may be made now; handed back when it has ended."""
 
     entered: float

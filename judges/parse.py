@@ -10,8 +10,9 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from judges.contracts import number_asked
 from judges.errors import ReplyError
@@ -38,8 +39,7 @@ _SPACE = re.compile(r"\s+")
 _MOST_TRIED = 50
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedReply:
+class ParsedReply(Struct, frozen=True):
     """The part of a reply that counts, and the explanation that came with it; of a list, what was left out."""
 
     outcome: Outcome
@@ -205,8 +205,7 @@ def _judges_own_object(body: str, contract: ReplyContract, inputs: Inputs) -> Ma
     return reply.value
 
 
-@dataclass(frozen=True, slots=True)
-class _JsonObject:
+class _JsonObject(Struct, frozen=True):
     """A JSON object within a text: what it says, as it is spelled, where it begins, and the offset just behind it."""
 
     value: Mapping[str, Any]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Literal, TypeAlias, get_args
+
+from msgspec import Struct, field
 
 Outcome: TypeAlias = int | str | Mapping[str, float | str] | tuple[str, ...]
 """What counts in a reply: a label, a verdict, one value per criterion (a fraction as the mean of several samples), or a
@@ -24,16 +25,14 @@ Role: TypeAlias = Literal["user", "assistant"]
 ROLES: tuple[Role, ...] = get_args(Role)
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(Struct, frozen=True):
     """What was said in a conversation before a question."""
 
     role: Role
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(Struct, frozen=True):
     """A question put to the agents.
 
     Attributes:
@@ -97,8 +96,7 @@ def _messages(column: str) -> tuple[Message, ...]:
     return said if all(each.role in ROLES and isinstance(each.text, str) for each in said) else ()
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """A retrieved text. ``title``, ``website`` and ``publish_time`` are in ``metadata`` where known."""
 
     doc_id: str
@@ -110,8 +108,7 @@ WITHOUT_TEXT: Final = {"note": "imported without texts"}
 """Metadata of a query or an answer of which nothing but the name is known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """What one agent, the system under evaluation, answered to one query."""
 
     query_id: str
@@ -125,8 +122,7 @@ class Answer:
         return bool(self.text) or dict(self.metadata) != WITHOUT_TEXT
 
 
-@dataclass(frozen=True, slots=True)
-class Retrieved:
+class Retrieved(Struct, frozen=True):
     """One agent's (or run's) retrieval of one document; ``rank`` counts from 1."""
 
     query_id: str
@@ -185,8 +181,7 @@ NUGGET_TASKS = (Task.NUGGETS, Task.IMPORTANCE, Task.ASSIGNMENT, Task.PASSAGE_ASS
 """What judges do with nuggets, in this order for each query."""
 
 
-@dataclass(frozen=True, slots=True)
-class ListRule:
+class ListRule(Struct, frozen=True):
     """The list of a reply of the form ``list``.
 
     Attributes:
@@ -203,8 +198,7 @@ class ListRule:
     leeway: Literal["", "fewer", "more"] = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ReplyContract:
+class ReplyContract(Struct, frozen=True):
     """What a reply must consist of.
 
     Attributes:
@@ -258,8 +252,7 @@ def word_per_value(words: Mapping[str | int, int | str]) -> list[str | int]:
     return list(first.values())
 
 
-@dataclass(frozen=True, slots=True)
-class AnnotatedDocument:
+class AnnotatedDocument(Struct, frozen=True):
     """A document with the relevance judge's label and reason, as an answer judge sees it."""
 
     document: Document
@@ -267,8 +260,7 @@ class AnnotatedDocument:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Inputs:
+class Inputs(Struct, frozen=True):
     """What a prompt was rendered from. Offline judges read it; it is never sent anywhere.
 
     ``documents`` holds the one document of a relevance prompt or the reference documents of an answer
@@ -282,16 +274,14 @@ class Inputs:
     items: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(Struct, frozen=True):
     """A later message of a conversation, used to ask again after a reply outside the contract."""
 
     role: Literal["user", "assistant"]
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(Struct, frozen=True):
     """One request to a judge. ``system`` and ``user`` are all that a model sees, besides the schema."""
 
     task: Task
@@ -306,8 +296,7 @@ class Prompt:
     """Which of several repetitions this is, where a judge is asked more than once; a provider adds it to the seed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Struct, frozen=True):
     """Tokens of one call, or summed over the calls of a judgment. ``None`` where the server did not say.
 
     ``input_tokens`` are all that were sent, among them those that came from the server's prompt cache
@@ -345,8 +334,7 @@ class Finish(StrEnum):
     OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True)
-class Allowance:
+class Allowance(Struct, frozen=True):
     """What a server says is left of its rate limits: requests and tokens, and seconds until there are more."""
 
     requests: int | None = None
@@ -355,8 +343,7 @@ class Allowance:
     tokens_reset_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Completion:
+class Completion(Struct, frozen=True):
     """One reply, whole.
 
     ``model`` is the name the server gave, which may be more exact than the one asked; ``probability`` is the reply's by
@@ -371,8 +358,7 @@ class Completion:
     probability: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Judgment:
+class Judgment(Struct, frozen=True):
     """A reply that fulfils its contract.
 
     Attributes:
@@ -397,12 +383,11 @@ class Judgment:
     latency_s: float = 0.0
     cost_usd: float | None = None
     rejected: tuple[str, ...] = ()
-    replied_s: float | None = field(default=None, compare=False)
-    called_s: float | None = field(default=None, compare=False)
+    replied_s: float | None = None
+    called_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeFailure:
+class JudgeFailure(Struct, frozen=True):
     """A judgment that did not come about. It is stored, counted and shown, and never becomes a label.
 
     Attributes:
@@ -423,8 +408,7 @@ class JudgeFailure:
     rejected: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CallTrace:
+class CallTrace(Struct, frozen=True):
     """One call to a judge, without what was said.
 
     Attributes:

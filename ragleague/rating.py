@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+from msgspec import Struct
 
 from arena.boards.rated_tables import RatedTable, TableOptions, rate_table
 from arena.boards.ratings import RatedBoard
@@ -27,8 +28,7 @@ _SHOWN = 2
 """Sections that appear by themselves: what may be concluded, and the ratings."""
 
 
-@dataclass(frozen=True)
-class Rated:
+class Rated(Struct, frozen=True):
     """Ratings of a table of verdicts. At the end of a notebook's cell, or printed, it shows them.
 
     Attributes:
@@ -93,10 +93,11 @@ def rate(
     Raises:
         InputError: the table, a column or a setting cannot be used; says which and why.
     """
-    known = [one.name for one in fields(RatingSettings)]
+    known = get_type_hints(RatingSettings)
     if unknown := [name for name in settings if name not in known]:
         raise InputError(f"rate: unknown setting {unknown[0]!r}{nearest(unknown[0], known)}")
-    chosen = argument("rate", RatingSettings, {"cluster": cluster is not None, **settings})
+    given = {"cluster": cluster is not None, **settings}
+    chosen = RatingSettings(**{name: argument(f"rate.{name}", known[name], own) for name, own in given.items()})
     mapped = argument("columns", dict[str, str], columns or {})
     names = tuple(f"{ours}={theirs}" for ours, theirs in mapped.items())
     numeric = tuple(argument("covariates", list[str], covariates))

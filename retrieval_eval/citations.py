@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from judges.types import Answer
@@ -49,8 +49,7 @@ _BIBLIOGRAPHY = re.compile(
 """A list at the end that says what the numbers stand for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cited:
+class Cited(Struct, frozen=True):
     """What one answer cites.
 
     Attributes:
@@ -62,8 +61,7 @@ class Cited:
     unresolved: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class CitationScores:
+class CitationScores(Struct, frozen=True):
     """One agent's citations.
 
     Attributes:
@@ -125,8 +123,7 @@ def cited_documents(
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class CitedSentence:
+class CitedSentence(Struct, frozen=True):
     """A sentence of an answer.
 
     Attributes:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import contextlib
 import difflib
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from subprocess import CalledProcessError
 from typing import Any, TypeAlias
 
 import numpy as np
+from msgspec import Struct
 
 from judges.errors import InputError
 from retrieval_eval.stats.bootstrap import (
@@ -34,8 +34,7 @@ Scores: TypeAlias = Mapping[str, Mapping[str, float]]
 """Scores of retrieved documents by query_id and doc_id."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunCoverage:
+class RunCoverage(Struct, frozen=True):
     """What of a run could be scored.
 
     Attributes:
@@ -51,8 +50,7 @@ class RunCoverage:
     unasked: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Metrics:
+class Metrics(Struct, frozen=True, eq=False):
     """Scores of runs by one set of qrels.
 
     Attributes:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from judges.types import JudgeFailure, Judgment, Retrieved, label_of
 
@@ -17,8 +18,7 @@ Result: TypeAlias = Judgment | JudgeFailure | None
 """A relevance judgment, a failure, or ``None`` where the judge has not been asked yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class MeanLabel:
+class MeanLabel(Struct, frozen=True):
     """The mean of the labels there are.
 
     Attributes:
@@ -37,8 +37,7 @@ class MeanLabel:
         return self.judged / self.of if self.of else 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class LabelDistribution:
+class LabelDistribution(Struct, frozen=True):
     """How often each label was given.
 
     Attributes:

@@ -8,11 +8,11 @@ pairs, so a query is its ids and one array of ranks.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from judges.errors import InputError
@@ -30,8 +30,7 @@ _DIGITS = 12
 """Means that differ beyond this many decimals differ by rounding alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class RankingAgreement:
+class RankingAgreement(Struct, frozen=True):
     """Two rankings of the same runs by one measure.
 
     Attributes:
@@ -83,8 +82,7 @@ def _above(scores: Floats, better: int, worse: int) -> bool:
     return bool(np.round(scores[better], _DIGITS) > np.round(scores[worse], _DIGITS))
 
 
-@dataclass(frozen=True, slots=True)
-class QrelsScores:
+class QrelsScores(Struct, frozen=True):
     """Runs by one set of labels.
 
     Attributes:
@@ -158,8 +156,7 @@ Pair = tuple[str, str]
 """(query_id, doc_id)."""
 
 
-@dataclass(frozen=True, slots=True)
-class PooledQuery:
+class PooledQuery(Struct, frozen=True):
     """The documents of one query.
 
     Attributes:
@@ -171,8 +168,7 @@ class PooledQuery:
     ranks: NDArray[np.int32]
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(Struct, frozen=True):
     """What one run gave to the pool.
 
     Attributes:
@@ -188,8 +184,7 @@ class Share:
     labelled: int | None = None
 
 
-@dataclass(frozen=True)
-class Pool:
+class Pool(Struct, frozen=True):
     """Who contributed what.
 
     Attributes:

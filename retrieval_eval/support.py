@@ -9,10 +9,10 @@ that one of them gives it. An agent has the mean over its answers.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 import numpy as np
+from msgspec import Struct
 
 from retrieval_eval.citations import CitedSentence
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, mean_estimates, units_of
@@ -25,8 +25,7 @@ WEIGHTS: Final = (0.0, 0.5, 1.0)
 """Of no, partial and full support."""
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerSupport:
+class AnswerSupport(Struct, frozen=True):
     """How far the documents that one answer cites say what it claims.
 
     Attributes:
@@ -84,8 +83,7 @@ def answer_support(
     return AnswerSupport(precision, recall, len(sentences), cites, (none, partial, full), invented, unjudged)
 
 
-@dataclass(frozen=True, slots=True)
-class SupportScores:
+class SupportScores(Struct, frozen=True):
     """All agents' support.
 
     Attributes:

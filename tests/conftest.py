@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -18,6 +17,7 @@ import pytest
 import typer
 from filelock import FileLock
 from hypothesis import settings
+from msgspec import Struct
 
 # Of small models and tables a second thread waits busily for the first.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -35,8 +35,7 @@ settings.load_profile("untimed")
 ROOT = Path(__file__).resolve().parents[1]
 
 
-@dataclass(frozen=True)
-class Ended:
+class Ended(Struct, frozen=True):
     """How a command ended."""
 
     status: int

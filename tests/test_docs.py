@@ -22,13 +22,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import chdir, nullcontext, redirect_stderr, redirect_stdout
-from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from unittest.mock import patch
 
 import pytest
 import yaml
+from msgspec import Struct
 
 from arena.cli.main import main
 from arena.config.whole import load_config
@@ -53,15 +53,13 @@ _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(Struct, frozen=True):
     language: str
     file: str | None
     text: str
 
 
-@dataclass(frozen=True)
-class Shown:
+class Shown(Struct, frozen=True):
     """A command as a page shows it."""
 
     command: str

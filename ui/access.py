@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 import streamlit as st
+from msgspec import Struct
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from judges.errors import ConfigError, InputError
@@ -89,8 +89,7 @@ class Access(Section):
         return next((role for role, people in lists.items() if named.intersection(people)), self.default)
 
 
-@dataclass(frozen=True, slots=True)
-class Person:
+class Person(Struct, frozen=True):
     """Somebody who has signed in.
 
     Attributes:
@@ -102,7 +101,7 @@ class Person:
 
     name: str
     email: str | None
-    issued: float = field(compare=False)
+    issued: float
 
 
 def person_of(claims: Mapping[str, Any], access: Access) -> Person | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from html import escape
 from typing import Final
 from urllib.parse import urlencode
 
 import streamlit as st
+from msgspec import Struct
+from msgspec.structs import replace
 
 from judges.errors import RagleagueError, StoreError
 from ui import address, data, sign_in, text
@@ -25,8 +26,7 @@ def main() -> None:
     _draw(PAGES[pages.index(asked)])
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """An entry of the menu.
 
     Attributes:

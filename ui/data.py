@@ -9,12 +9,13 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
 from functools import partial, wraps
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 import numpy as np
 import streamlit as st
+from msgspec import Struct
+from msgspec.structs import replace
 
 from arena.boards.cache import WORTH_KEEPING, cached_games, cached_leaderboard
 from arena.boards.documents import Source as Whose
@@ -58,8 +59,7 @@ _SEEN: Final[dict[str, tuple[int, tuple[int, int], int]]] = {}
 """By place, a store as it was last: its file, its version, when it was written."""
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """One tournament as of one version of its store; equal sources hold equal data.
 
     Attributes:

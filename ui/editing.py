@@ -12,11 +12,12 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 import streamlit as st
+from msgspec import Struct, field
+from msgspec.structs import asdict, replace
 
 from arena.boards import cache
 from arena.boards.bank import history_table
@@ -37,8 +38,7 @@ _REFUSED: Final = "refused"
 _SAVED: Final = "saved"
 
 
-@dataclass(frozen=True)
-class Session:
+class Session(Struct, frozen=True):
     """The configuration that the pages were started with, as it is now.
 
     Attributes:
@@ -97,8 +97,7 @@ def why_not() -> str:
     return "To read only: these pages were started on a store. `ragleague ui CONFIG` opens them for edits."
 
 
-@dataclass(frozen=True)
-class Opened:
+class Opened(Struct, frozen=True):
     """What of a section of the configuration can be edited.
 
     Attributes:
@@ -128,8 +127,7 @@ def opened(source: data.Source, name: str) -> Opened:
 Content = TypeVar("Content")
 
 
-@dataclass
-class Draft(Generic[Content]):
+class Draft(Struct, Generic[Content]):
     """What one person has made of a file and not saved.
 
     Attributes:
@@ -144,7 +142,7 @@ class Draft(Generic[Content]):
     digest: str | None
     before: Content
     after: Content
-    fields: dict[str, Any] = field(default_factory=dict, kw_only=True)
+    fields: dict[str, Any] = field(default_factory=dict)
 
     @property
     def is_changed(self) -> bool:
@@ -204,7 +202,9 @@ def _resume(key: str, known: Draft[Any]) -> None:
     """Give a new draft what was kept of it before the page was loaded anew, or the server started anew."""
     if (file := _kept(key, known)) is not None and file.is_file():
         with suppress(OSError, ValueError):
-            vars(known).update(cache.read(file.read_bytes()))
+            kept = cache.read(file.read_bytes())
+            for name in kept.keys() & set(known.__struct_fields__):
+                setattr(known, name, kept[name])
 
 
 def _keep(key: str, known: Draft[Any], *, dropped: bool = False) -> None:
@@ -215,7 +215,7 @@ def _keep(key: str, known: Draft[Any], *, dropped: bool = False) -> None:
         if (known.is_changed or known.fields) and not dropped:
             file.parent.mkdir(exist_ok=True)
             file.touch(mode=0o600)
-            file.write_bytes(cache.written({name: own for name, own in vars(known).items() if name != "path"}))
+            file.write_bytes(cache.written({name: own for name, own in asdict(known).items() if name != "path"}))
         else:
             file.unlink(missing_ok=True)
 

@@ -14,11 +14,11 @@ import sys
 import threading
 import time
 from contextlib import closing
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 import streamlit as st
+from msgspec import Struct, field
 
 from arena.store import Store
 from arena.store.runs import Run, Runs
@@ -32,8 +32,7 @@ _SELDOM: Final = 10
 """So many times as long as a count takes it holds."""
 
 
-@dataclass
-class _Started:
+class _Started(Struct):
     """What all sessions share.
 
     Attributes:

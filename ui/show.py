@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
 
 import streamlit as st
+from msgspec.structs import replace
 
 from arena.present.blocks import Block, Commands, Section, Verdict
 from arena.present.files import html_block, html_table, spreadsheet

@@ -10,13 +10,13 @@ import ipaddress
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import streamlit as st
+from msgspec import Struct
 
 from judges.errors import ConfigError, InputError, MissingExtraError
 from ui import text
@@ -29,8 +29,7 @@ _SECRET_LENGTH: Final = 32
 """Characters of a cookie secret at least: whoever guesses it signs in as anybody."""
 
 
-@dataclass(frozen=True)
-class ServerAccess:
+class ServerAccess(Struct, frozen=True):
     """What the server is started with.
 
     Attributes:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import streamlit as st
+from msgspec import Struct
 
 from arena.present.blocks import Thread
 from arena.present.files import html_block
@@ -63,8 +63,7 @@ Kind: TypeAlias = Literal["good", "bad", ""]
 """Colours a sign."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """A line of words from outside.
 
     Attributes:

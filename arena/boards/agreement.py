@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import field
+from msgspec.structs import replace
 
 from arena.present.blocks import Block, Board, Figure, Figures, Remarks, Section
 from arena.present.numbers import ALIGNED, COUNT, FIGURE, P_VALUE, PERCENT, counted
@@ -97,8 +99,7 @@ def remarks_on(name: str, notes: Iterable[Note], faulty: Sequence[FaultyLine]) -
             yield f"  ... and {len(faulty) - MOST_NAMED:,} more (--format json: all)"
 
 
-@dataclass(frozen=True, slots=True)
-class QrelsAgreement(Board):
+class QrelsAgreement(Board, frozen=True):
     """How sets of labels agree with the first of ``qrels``, by name."""
 
     agreements: Mapping[str, LabelAgreement]

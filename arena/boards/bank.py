@@ -6,11 +6,11 @@ Secret texts stay out.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from arena.data.safe_files import Saved
 from arena.present.blocks import Block, Board, Figure, Figures, Section
@@ -48,8 +48,7 @@ _LABELS: Final = (
 )
 
 
-@dataclass(frozen=True)
-class BankBoard(Board):
+class BankBoard(Board, frozen=True):
     """Items of a bank.
 
     Attributes:
@@ -90,8 +89,7 @@ class BankBoard(Board):
         return row
 
 
-@dataclass(frozen=True)
-class BankEditBoard(Board):
+class BankEditBoard(Board, frozen=True):
     """What lies between two versions of a bank.
 
     Attributes:
@@ -172,8 +170,7 @@ _NAMED: Final = 4
 """Agents that a cell names."""
 
 
-@dataclass(frozen=True, slots=True)
-class Effect:
+class Effect(Struct, frozen=True):
     """What one item does to the scores.
 
     Attributes:
@@ -187,8 +184,7 @@ class Effect:
     influence: Influence | None
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """An item as it is shown.
 
     Attributes:

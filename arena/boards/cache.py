@@ -9,12 +9,13 @@ import re
 import zlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import fields, is_dataclass
 from enum import Enum
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from arena.boards.results import Group, Leaderboard, leaderboard, leaderboard_of, rating_settings, verified
 from arena.data.games import GameTable
@@ -176,9 +177,9 @@ class _Writer:
             return ["array", value.dtype.str, list(value.shape), isinstance(value, np.generic), data]
         if isinstance(value, Enum):
             return [self._number(type(value), []), value.value]
-        if is_dataclass(value):
-            names = [one.name for one in fields(value)]
-            return [self._number(type(value), names), *(self.value(getattr(value, name)) for name in names)]
+        if isinstance(value, Struct):
+            own = asdict(value)
+            return [self._number(type(value), list(own)), *map(self.value, own.values())]
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             return [self._number(type(value), list(value._fields)), *map(self.value, value)]
         if isinstance(value, Mapping):
@@ -203,7 +204,7 @@ def _type(module: str, name: str, names: list[str]) -> Any:
         TypeError: it is not frozen, not of this project, or has other fields.
     """
     found: Any = getattr(import_module(module), name) if _MODULE.fullmatch(module) else None
-    frozen = is_dataclass(found) and vars(found)["__dataclass_params__"].frozen
+    frozen = isinstance(found, type) and issubclass(found, Struct) and found.__struct_config__.frozen
     if not isinstance(found, type) or not (frozen or issubclass(found, tuple | Enum)):
         raise TypeError(f"{module}.{name} is no frozen type")
     if found.__module__ != module or names != _names(found):
@@ -212,7 +213,7 @@ def _type(module: str, name: str, names: list[str]) -> Any:
 
 
 def _names(kind: type) -> list[str]:
-    return [one.name for one in fields(kind)] if is_dataclass(kind) else list(getattr(kind, "_fields", ()))
+    return list(getattr(kind, "__struct_fields__", ()) or getattr(kind, "_fields", ()))
 
 
 class _Reader:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any, Final, Literal, TypeAlias
+
+from msgspec import Struct
 
 from arena.boards.calibration.board import Calibration
 from arena.boards.calibration.methods import Spending
@@ -69,8 +70,7 @@ _SAID: Final[Mapping[May, tuple[str, str]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeCard:
+class JudgeCard(Struct, frozen=True):
     """One judge on one task.
 
     Attributes:
@@ -134,8 +134,7 @@ class JudgeCard:
         return " ".join(said) or "Every check passed."
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeCards(Board):
+class JudgeCards(Board, frozen=True):
     """The cards of a tournament's judges: one for each of them and each task on which people said something too."""
 
     tournament: str
@@ -189,8 +188,7 @@ def judge_cards(board: Leaderboard, known: Calibration, made: date, expires: dat
     return JudgeCards(board.tournament, made, tuple(cards))
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(Struct, frozen=True):
     """What is known of one judge on one task; ``kin`` is what being of its family is worth to it, in points."""
 
     board: Leaderboard

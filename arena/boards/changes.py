@@ -7,8 +7,10 @@ places are compared among the agents that both states have.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from arena.config.ratings import RatingsSection
 from arena.present.blocks import Block, Board, Remarks, Section
@@ -34,8 +36,7 @@ _BOTH = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class State:
+class State(Struct, frozen=True):
     """What a leaderboard was at one time.
 
     Attributes:
@@ -47,8 +48,7 @@ class State:
     standings: Sequence[Mapping[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(Struct, frozen=True):
     """One agent in both states.
 
     Attributes:
@@ -71,8 +71,7 @@ class Move:
         return float(self.after["bt"] - self.before["bt"])
 
 
-@dataclass(frozen=True, slots=True)
-class SettingChange:
+class SettingChange(Struct, frozen=True):
     """One setting by its path, such as ``judges.strict.model``; ``None`` where it was not there."""
 
     path: str
@@ -80,8 +79,7 @@ class SettingChange:
     after: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """Names that only the second state has, that only the first has, and that both have with something else."""
 
     added: tuple[str, ...]
@@ -92,8 +90,7 @@ class Difference:
         return bool(self.added or self.removed or self.changed)
 
 
-@dataclass(frozen=True, slots=True)
-class Changes(Board):
+class Changes(Board, frozen=True):
     """What is different in the second of two states.
 
     Attributes:

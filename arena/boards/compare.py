@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import compress
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from arena.boards.cache import DRAWN, Cache, cached_games, cached_leaderboard
 from arena.boards.calibration.methods import method_chart, method_pairs, tau_matrix, way_of
@@ -57,8 +58,7 @@ _ALONE: Final = (
 _LEAD: Final = "Every score of every agent, with 95% intervals from the same draws of the queries."
 
 
-@dataclass(frozen=True, slots=True)
-class Way:
+class Way(Struct, frozen=True):
     """One way of scoring.
 
     Attributes:
@@ -99,8 +99,7 @@ class Finding(NamedTuple):
     above: bool | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CompareBoard(Board):
+class CompareBoard(Board, frozen=True, eq=False):
     """Every way of scoring the same agents.
 
     Attributes:

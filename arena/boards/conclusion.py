@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from arena.boards.costs import Front, lowest_prices
 from arena.present.numbers import COUNT, counted, listed
@@ -52,8 +53,7 @@ _EQUAL = 1e-6
 """Ratings closer than this many points are equal."""
 
 
-@dataclass(frozen=True, slots=True)
-class Conclusion:
+class Conclusion(Struct, frozen=True):
     """What may be concluded.
 
     Attributes:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field
 
 from arena.data.dataset import COST, LATENCY, TOKENS_IN, TOKENS_OUT, TRIED, Causes, Dataset
 from arena.present.blocks import Board, Remarks, Section
@@ -45,31 +46,27 @@ _COLUMNS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Mean:
+class Mean(Struct, frozen=True):
     """Over those of an agent's answers that have a figure, and how many they are."""
 
     mean: float | None = None
     known: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Median:
+class Median(Struct, frozen=True):
     """The same for seconds."""
 
     median: float | None = None
     known: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Latency(Median):
+class Latency(Median, frozen=True):
     """The same, and the 95th percentile."""
 
     p95: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AgentCosts:
+class AgentCosts(Struct, frozen=True):
     """What one agent's answers took. A figure that an answer does not have is left out and counted, never 0.
 
     Attributes:
@@ -162,8 +159,7 @@ def _number(text: str | None) -> float | None:
     return value if 0 <= value <= _MOST else None
 
 
-@dataclass(frozen=True, slots=True)
-class Front:
+class Front(Struct, frozen=True):
     """The Pareto front of rating and one price.
 
     Attributes:
@@ -177,8 +173,7 @@ class Front:
     agents: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CostBoard(Board):
+class CostBoard(Board, frozen=True):
     """All agents that answered or were to answer; nothing is shown where nothing is known and no answer is missing.
 
     Attributes:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from arena.stages import FURTHER
 from arena.store import IDENTICAL, Result, Wanted
@@ -33,8 +34,7 @@ AGENTS_ASKED: Final = "Agents asked"
 """The stage before these."""
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
+class Coverage(Struct, frozen=True):
     """How much of what was wanted is judged. ``identical`` games are among the judged ones."""
 
     wanted: int
@@ -49,8 +49,7 @@ class Coverage:
         return self.judged / self.wanted if self.wanted else 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Shortfall:
+class Shortfall(Struct, frozen=True):
     """Whose verdicts are too few to rate on.
 
     Attributes:

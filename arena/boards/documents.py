@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from msgspec import Struct
 
 from arena.config.stored import StoredSettings
 from arena.data.dataset import SHARED, Dataset
@@ -38,8 +39,7 @@ Results: TypeAlias = Mapping[tuple[str, str], Result | None]
 """By (query_id, doc_id): a relevance judgment, a failure, or ``None`` where nothing is known yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class LabelScores:
+class LabelScores(Struct, frozen=True):
     """All agents that retrieved documents by one set of labels.
 
     Attributes:
@@ -53,16 +53,14 @@ class LabelScores:
     measures: Mapping[str, Mapping[str, Estimate]]
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeLabels:
+class JudgeLabels(Struct, frozen=True):
     """One relevance judge's labels: how they are distributed, and how far they agree with people's where known."""
 
     distribution: LabelDistribution
     agreement: LabelAgreement | None
 
 
-@dataclass(frozen=True, slots=True)
-class RetrievalBoard:
+class RetrievalBoard(Struct, frozen=True):
     """Retrieval in a tournament.
 
     Attributes:
@@ -223,8 +221,7 @@ RELEVANT = 1
 """The lowest label that counts as relevant where no nuggets say from which label on documents are read."""
 
 
-@dataclass(frozen=True, slots=True)
-class CitationBoard:
+class CitationBoard(Struct, frozen=True):
     """Citations of a tournament's agents.
 
     Attributes:
@@ -276,8 +273,7 @@ def _is_of_an_answer(data: Dataset, doc_id: str) -> bool:
     return origin is not None and origin[:2] in data.answers and doc_id not in data.documents
 
 
-@dataclass(frozen=True, slots=True)
-class QueryLabels:
+class QueryLabels(Struct, frozen=True):
     """One query's documents, judged one by one.
 
     Attributes:

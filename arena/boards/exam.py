@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import asdict
 
 from arena.present.blocks import Board, Section
 from arena.present.numbers import COUNT, FIGURE, PERCENT, counted, listed
@@ -23,8 +24,7 @@ _NAMED: Final = 3
 """Queries that a note names."""
 
 
-@dataclass(frozen=True)
-class ExamBoard(Board):
+class ExamBoard(Board, frozen=True):
     """The leaderboard of an exam.
 
     Attributes:

@@ -6,8 +6,10 @@ Of a secret item neither text nor id is shown.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
 from typing import Any, Final
+
+from msgspec import field
+from msgspec.structs import asdict
 
 from arena.boards.agreement import coefficients
 from arena.present.blocks import Block, Board, Remarks, Section
@@ -42,8 +44,7 @@ _MOVED: Final = Column("moved", "Agents moved", COUNT, "Agents whose place is an
 _LEADER: Final = Column("new_leader", "Other leader", meaning="Whether another agent leads without the item.")
 
 
-@dataclass(frozen=True)
-class OversightBoard(Board):
+class OversightBoard(Board, frozen=True):
     """Where grades and bank may go wrong.
 
     Attributes:
@@ -191,8 +192,7 @@ def influence_table(study: Study, found: Sequence[Influence]) -> Table:
     return Table("influence", title, [_QUERY, _ITEM, _LEADER, tau, _MOVED, largest], rows, [note])
 
 
-@dataclass(frozen=True)
-class ExamAgreementBoard(Board):
+class ExamAgreementBoard(Board, frozen=True):
     """What ``exam --show agreement`` says.
 
     Attributes:

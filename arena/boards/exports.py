@@ -8,9 +8,10 @@ import tempfile
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from arena.boards.documents import query_labels
 from arena.boards.results import game_verdicts, grades
@@ -202,8 +203,7 @@ def export_data(store: Store, tournament: str, out: Path) -> int:
     return len(data.answers)
 
 
-@dataclass(frozen=True, slots=True)
-class ExportedQrels:
+class ExportedQrels(Struct, frozen=True):
     """What was written, and what is missing in it.
 
     Attributes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from arena.present.blocks import Board, Remarks, Section
@@ -34,8 +33,7 @@ _COLUMNS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class FailuresBoard(Board):
+class FailuresBoard(Board, frozen=True):
     """All failures of some tournaments.
 
     Attributes:

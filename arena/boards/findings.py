@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from msgspec import Struct
 
 from arena.present.numbers import PERCENT, SIGNED_2, counted, with_interval
 from arena.ratings.results import UNITS
@@ -30,8 +31,7 @@ OUTCOMES: Final = {1: "first wins", 0: "tie", -1: "second wins"}
 """Values of a verdict; the first of two agents is the one whose name comes first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """Whether a judge can be trusted on one level.
 
     Attributes:

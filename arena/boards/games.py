@@ -6,10 +6,11 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from arena.config.stored import StoredSettings
@@ -67,8 +68,7 @@ _OPPONENTS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class GameFilter:
+class GameFilter(Struct, frozen=True):
     """Which games to list; ``None`` is any.
 
     Attributes:
@@ -176,8 +176,7 @@ def _orders(games: GameTable, row: int) -> str:
     return "disagree" if games.orders_disagree[row] else "agree"
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(Struct, frozen=True):
     """One order of a game: ``first`` is the judge's answer A, ``second`` its B; ``result`` is ``None`` if not asked."""
 
     first: str
@@ -199,8 +198,7 @@ class Shown:
         return "not judged yet" if self.preferred is None else self.preferred or "a tie"
 
 
-@dataclass(frozen=True, slots=True)
-class GameRecord:
+class GameRecord(Struct, frozen=True):
     """One query, two agents, one judge.
 
     Attributes:
@@ -371,8 +369,7 @@ def flags_of(store: Store, tournament: str) -> Flags:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class RetrievedDocument:
+class RetrievedDocument(Struct, frozen=True):
     """A document that agents retrieved for a query.
 
     Attributes:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, partial
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from arena.boards.cache import cached_games
 from arena.boards.calibration.methods import way_of
@@ -57,8 +58,7 @@ _FARTHEST: Final = 0.5
 """How far a share of games won can lie from even."""
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(Struct, frozen=True):
     """Two agents by one score.
 
     Attributes:
@@ -128,8 +128,7 @@ class Compared:
         return f"undecided. About {more} like these would decide it with a probability of 80%."
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Comparison(Board):
+class Comparison(Board, frozen=True):
     """Two agents by one score or several. A gate passes where every score does.
 
     As each must pass, several need no correction (Berger 1982, Technometrics 24, intersection-union tests).

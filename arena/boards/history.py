@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from arena.boards.changes import State, compare
 from arena.boards.results import Leaderboard
@@ -39,8 +39,7 @@ _NAMED: Final = 6
 """Agents that a remark names."""
 
 
-@dataclass(frozen=True, slots=True)
-class Moment(State):
+class Moment(State, frozen=True):
     """A state with what is needed to hold it beside now.
 
     Attributes:
@@ -103,8 +102,7 @@ def moment(state: State, name: str, unchanged: frozenset[str], differs: tuple[st
     return Moment(state.subject, state.standings, name, unchanged, differs, variances, drawn)
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(Struct, frozen=True):
     """An agent as long as it gave the same answers.
 
     Attributes:
@@ -125,8 +123,7 @@ class Version:
     paired: bool
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryBoard(Board):
+class HistoryBoard(Board, frozen=True):
     """Ratings of a tournament over its runs.
 
     Attributes:

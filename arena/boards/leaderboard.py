@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import field
+from msgspec.structs import replace
 
 from arena.boards.conclusion import STANDINGS, Conclusion, adaptive_line, conclude_board, to_tell_apart
 from arena.boards.costs import front_chart
@@ -86,8 +88,7 @@ _FAILURES: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class TournamentBoard(Board):
+class TournamentBoard(Board, frozen=True):
     """A leaderboard, and what it takes to say whether to believe it.
 
     Attributes:
@@ -405,8 +406,7 @@ def _panel_json(panel: PanelRatings) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Criteria(Board):
+class Criteria(Board, frozen=True):
     """Mean grades of answers by agent and criterion; ``order`` is that of the ratings."""
 
     given: Mapping[str, Mapping[str, CriterionMean]]

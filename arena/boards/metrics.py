@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from msgspec import field
+from msgspec.structs import asdict, replace
 
 from arena.boards.agreement import MOST_NAMED, WIDE, as_read, remarks_on
 from arena.present.blocks import Block, Board, Remarks, Section
@@ -54,8 +56,7 @@ _MEASURES: Final = {
 """What measures mean, by their names in ir-measures."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunMetrics(Board):
+class RunMetrics(Board, frozen=True):
     """Scores of runs; ``per_query`` also those of each query."""
 
     scores: Mapping[str, QrelsScores]
@@ -271,8 +272,7 @@ _POOLED_QUERIES: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PoolBoard(Board):
+class PoolBoard(Board, frozen=True):
     """A pool of runs, read from ``sources``, and the labels it is held against."""
 
     pooled: Pool
@@ -345,8 +345,7 @@ WHOSE: Final[Mapping[Source, str]] = {"judge": "the judge", "people": "people"}
 _KEYS: Final[Mapping[Source, str]] = {"judge": "citation_precision", "people": "citation_precision_people"}
 
 
-@dataclass(frozen=True, slots=True)
-class Citations(Board):
+class Citations(Board, frozen=True):
     """Citations of a tournament's agents; ``order`` is that of their ratings, others follow, most precise first."""
 
     cited: CitationBoard

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from typing import Any, Final, TypeAlias
+
+from msgspec.structs import asdict
 
 from arena.boards.agreement import COEFFICIENTS, confusion
 from arena.boards.nuggets import MOST_NAMED, exact
@@ -28,8 +29,7 @@ _ORDERS: Final = (
 _LABELS: Final = (Column("labels", "Labels"), Column("n", "Labels in both", COUNT), *COEFFICIENTS[:2])
 
 
-@dataclass(frozen=True, slots=True)
-class NuggetComparison(Board):
+class NuggetComparison(Board, frozen=True):
     """Two conditions by their names, and the score of them that is compared."""
 
     comparison: Comparison

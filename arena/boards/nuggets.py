@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from msgspec import field
+from msgspec.structs import replace
 
 from arena.boards.metrics import citations, citations_table
 from arena.present.blocks import Block, Board, Remarks, Section
@@ -39,8 +41,7 @@ MOST_NAMED: Final = 5
 """Runs or queries that a note names."""
 
 
-@dataclass(frozen=True, slots=True)
-class Nuggets(Board):
+class Nuggets(Board, frozen=True):
     """Nugget scores of a tournament's agents; ``order`` is that of their ratings, others follow by score."""
 
     scores: NuggetBoard
@@ -90,8 +91,7 @@ class Nuggets(Board):
         return row
 
 
-@dataclass(frozen=True, slots=True)
-class NuggetScores(Board):
+class NuggetScores(Board, frozen=True):
     """Scores of runs read from files, beside what they cite."""
 
     scores: Scored
@@ -261,8 +261,7 @@ def support_words(label: Support | None) -> str:
     return _SUPPORT[label]
 
 
-@dataclass(frozen=True, slots=True)
-class NuggetEdits(Board):
+class NuggetEdits(Board, frozen=True):
     """What people made of lists of nuggets.
 
     Attributes:

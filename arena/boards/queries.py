@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from statistics import fmean
 from typing import Any, Final
 
 import numpy as np
+from msgspec import field
+from msgspec.structs import asdict, replace
 
 from arena.boards.cache import Cache, cached_games
 from arena.boards.documents import QueryLabels, query_labels
@@ -62,8 +63,7 @@ Link = Callable[[str, str], str]
 """The address of a query, of an agent, or of an agent on a query; the other name is empty."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class QueryBoard(Board):
+class QueryBoard(Board, frozen=True, eq=False):
     """What the queries of a tournament show.
 
     Attributes:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from arena.data.verdicts import CONVERSATION, ImportedVerdicts, read_verdicts
 from arena.data.win_matrix import read_win_matrix
@@ -36,8 +37,7 @@ _OF_ORDER = {
 """What judge health says about places where nobody knows who was shown first."""
 
 
-@dataclass(frozen=True, slots=True)
-class TableOptions:
+class TableOptions(Struct, frozen=True):
     """How a table of verdicts is read.
 
     Attributes:
@@ -65,8 +65,7 @@ class TableOptions:
         return None if self.cluster in {BY_QUERY, NO_CLUSTER} else self.cluster
 
 
-@dataclass(frozen=True, slots=True)
-class RatedTable:
+class RatedTable(Struct, frozen=True):
     """Ratings of a file.
 
     Attributes:

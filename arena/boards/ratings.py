@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import asdict, replace
 
 from arena.boards.conclusion import BY_PLACE, Conclusion, conclude, expectation, more_needed
 from arena.boards.trust import judge_section, rating_checks
@@ -48,8 +49,7 @@ _ROWS: Final = {
 """What may be noticed about the rows of a table of verdicts."""
 
 
-@dataclass(frozen=True, slots=True)
-class RatedBoard(Board):
+class RatedBoard(Board, frozen=True):
     """Ratings of a table of verdicts."""
 
     rated: RatedTable

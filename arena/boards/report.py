@@ -8,11 +8,12 @@ import platform
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Final, TypeAlias
+
+from msgspec.structs import asdict, replace
 
 from arena.boards.cache import cached_leaderboard
 from arena.boards.card import judge_cards
@@ -52,8 +53,7 @@ _EFFORT: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class TournamentReport(Board):
+class TournamentReport(Board, frozen=True):
     """All that a report shows.
 
     Attributes:
@@ -93,7 +93,8 @@ class TournamentReport(Board):
                 if (last := longest.get(name)) is not None and last.messages
             ]
             found["leaderboard"] = replace(found["leaderboard"], blocks=[*blocks, *threads, said])
-        for ident, drawn in {"leaderboard": Whiskers, "costs": Chart}.items():  # which stand on top
+        on_top: dict[str, type] = {"leaderboard": Whiskers, "costs": Chart}
+        for ident, drawn in on_top.items():
             if ident in found:
                 blocks = [block for block in found[ident].blocks if not isinstance(block, drawn)]
                 found[ident] = replace(found[ident], blocks=blocks)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from arena.boards.costs import CostBoard, cost_board
 from arena.boards.coverage import Coverage, Shortfall, coverage, shortfall
@@ -42,8 +44,7 @@ Group: TypeAlias = tuple[str, str]
 """Queries whose metadata have this value in this column."""
 
 
-@dataclass(frozen=True, slots=True)
-class CriterionMean:
+class CriterionMean(Struct, frozen=True):
     """Mean grade over the answers that were graded, and how many those are."""
 
     mean: float
@@ -51,8 +52,7 @@ class CriterionMean:
     wanted: int
 
 
-@dataclass(frozen=True, slots=True)
-class Leaderboard:
+class Leaderboard(Struct, frozen=True):
     """What a tournament has shown so far.
 
     Attributes:

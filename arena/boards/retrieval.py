@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from arena.boards.agreement import COEFFICIENTS, agreement_json, coefficients, confusion, share_labelled
@@ -26,8 +25,7 @@ _JUDGES: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Retrieval(Board):
+class Retrieval(Board, frozen=True):
     """Retrieval in a tournament; ``order`` is that of the ratings, other agents follow, best first."""
 
     board: RetrievalBoard

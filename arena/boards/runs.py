@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import asdict
 
 from arena.boards.coverage import AGENTS_ASKED, STAGES
 from arena.present.blocks import Block, Board, Figure, Figures, Remarks, Section
@@ -57,8 +58,7 @@ _STAGES: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PlanBoard(Board):
+class PlanBoard(Board, frozen=True):
     """What a run would ask."""
 
     plan: Plan

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from arena.boards.cache import cached_games
 from arena.boards.games import documents_on, games_on, opponents_table, verdicts_table
@@ -49,8 +51,7 @@ _DOCUMENTS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Site:
+class _Site(Struct, frozen=True):
     """What the pages are made of.
 
     Attributes:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec.structs import asdict
 
 from arena.config.synth import SynthSection
 from arena.present.blocks import Block, Board, Remarks, Section
@@ -23,8 +24,7 @@ _SPREADS: Final[Mapping[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class SynthBoard(Board):
+class SynthBoard(Board, frozen=True):
     """A report, and the section of the configuration that asked for it."""
 
     report: SynthReport
@@ -45,7 +45,7 @@ class SynthBoard(Board):
         """All but the calls, which a run's summary has."""
         own = self.report
         short = {model: {"kept": kept, "quota": quota} for model, (kept, quota) in own.short.items()}
-        shape = {name: value for name, value in vars(own).items() if name != "summary"}
+        shape = {name: value for name, value in asdict(own).items() if name != "summary"}
         return plain({**shape, "short": short, "complete": own.complete})
 
     def _models(self) -> Table:

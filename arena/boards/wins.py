@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
@@ -35,8 +34,7 @@ _PAIRS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Wins(Board):
+class Wins(Board, frozen=True, eq=False):
     """The results of each two agents.
 
     Attributes:

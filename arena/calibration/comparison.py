@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from operator import itemgetter
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from arena.calibration import EPSILON
 from arena.calibration.consensus import (
@@ -51,8 +52,7 @@ Against: TypeAlias = Literal["consensus", "votes"]
 OrdersOfGames: TypeAlias = Literal["reconciled", "ordered"]
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """How people become one, what is compared, and how intervals are drawn.
 
     Attributes:
@@ -76,8 +76,10 @@ class Settings:
         return level == "verdicts" and self.games == "reconciled"
 
 
-@dataclass(frozen=True, slots=True)
-class People:
+USUAL: Final = Settings()
+
+
+class People(Struct, frozen=True):
     """What people say, before any judge is looked at.
 
     Attributes:
@@ -101,8 +103,7 @@ class People:
     consensus: Consensus
 
 
-@dataclass(frozen=True, slots=True)
-class Disagreement:
+class Disagreement(Struct, frozen=True):
     """A thing that judge and people see differently; ``votes`` are the people's, by name."""
 
     query_id: str
@@ -112,8 +113,7 @@ class Disagreement:
     votes: Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeAgainstPeople:
+class JudgeAgainstPeople(Struct, frozen=True):
     """A judge and people on the things that both judged.
 
     Attributes:
@@ -168,7 +168,7 @@ class JudgeAgainstPeople:
         return self.n / (self.n + self.people_only or 1)
 
 
-def people(level: Level, opinions: Sequence[Opinion], settings: Settings = Settings()) -> People:
+def people(level: Level, opinions: Sequence[Opinion], settings: Settings = USUAL) -> People:
     """Look at people alone.
 
     ``opinions`` hold one vote of each person on each thing.
@@ -196,7 +196,7 @@ def people(level: Level, opinions: Sequence[Opinion], settings: Settings = Setti
 
 
 def judge_against_people(
-    judge: str, values: Values, said: Sequence[Opinion], against: People, settings: Settings = Settings()
+    judge: str, values: Values, said: Sequence[Opinion], against: People, settings: Settings = USUAL
 ) -> JudgeAgainstPeople:
     """Hold a judge against people.
 
@@ -271,8 +271,7 @@ def _clarity(one: Disagreement) -> tuple[float, int, str, Item]:
     return -abs(one.judge - one.people), -sharing, one.query_id, one.item
 
 
-@dataclass(frozen=True, slots=True)
-class PanelGain:
+class PanelGain(Struct, frozen=True):
     """A panel against its best member.
 
     Attributes:
@@ -326,8 +325,7 @@ PANEL = "panel (majority)"
 """The name of all judges together, each with one vote."""
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """All judges of one kind of things.
 
     Attributes:
@@ -354,7 +352,7 @@ def compare(
     level: Level,
     judges: Mapping[str, Sequence[Opinion]],
     said_by_people: Sequence[Opinion],
-    settings: Settings = Settings(),
+    settings: Settings = USUAL,
     *,
     group: str = "",
     most: int = 0,

@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from arena.calibration.votes import Item, Opinion, Values, by_item, by_rater
@@ -31,8 +31,7 @@ _TOLERANCE = 1e-6
 _PRIOR_VOTES = 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class Reliability:
+class Reliability(Struct, frozen=True):
     """One rater in the model: the chance that it gives a thing's true label, and how many votes say so."""
 
     rater: str
@@ -40,8 +39,7 @@ class Reliability:
     accuracy: float
 
 
-@dataclass(frozen=True, slots=True)
-class Consensus:
+class Consensus(Struct, frozen=True):
     """One value for each thing.
 
     Attributes:
@@ -130,8 +128,7 @@ def _numbered(
     return columns[:, 0], columns[:, 1], columns[:, 2]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Fit:
+class _Fit(Struct, frozen=True, eq=False):
     """``truth`` (things, labels), ``confusion`` (raters, true, given), ``shares`` (labels)."""
 
     truth: Floats
@@ -166,8 +163,7 @@ def _fit(votes: Votes, shape: tuple[int, int, int], prior_votes: float, *, mirro
         change, truth, iterations = float(np.abs(updated - truth).max()), updated, iterations + 1
 
 
-@dataclass(frozen=True, slots=True)
-class OrderHealth:
+class OrderHealth(Struct, frozen=True):
     """What one rater's verdicts say about places.
 
     Attributes:

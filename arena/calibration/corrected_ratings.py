@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import numpy as np
 import scipy
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from arena.calibration.prediction_powered import (
@@ -49,8 +49,7 @@ _TUNED = 3
 """Rounds of fitting strengths and lambda in turn."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScoredGame:
+class ScoredGame(Struct, frozen=True):
     """One game: what the judge makes of it, and people where they judged it; 1 if ``a`` wins, 0.5, or 0."""
 
     query_id: str
@@ -60,8 +59,7 @@ class ScoredGame:
     people: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class CorrectedRatings:
+class CorrectedRatings(Struct, frozen=True):
     """Ratings three ways.
 
     Attributes:
@@ -128,8 +126,7 @@ def corrected_ratings(games: Sequence[ScoredGame]) -> CorrectedRatings:
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Data:
+class _Data(Struct, frozen=True, eq=False):
     """Games as arrays, one row each; ``a`` and ``b`` number agents, ``f`` and ``y`` are scores of ``a``."""
 
     agents: tuple[str, ...]
@@ -257,8 +254,7 @@ _ENDS: Final[Mapping[Level, tuple[float, float]]] = {
 """Of the scale, where it is one for all tournaments."""
 
 
-@dataclass(frozen=True, slots=True)
-class Estimates:
+class Estimates(Struct, frozen=True):
     """A judge corrected by people.
 
     Attributes:

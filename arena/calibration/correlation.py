@@ -13,10 +13,10 @@ in order and be one grade too kind.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import scipy
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from arena.ratings.games import Floats
@@ -29,8 +29,7 @@ _CERTAIN = 1 - 1e-12
 _NO_SPREAD = 1e-12
 
 
-@dataclass(frozen=True, slots=True)
-class Correlations:
+class Correlations(Struct, frozen=True):
     """Correlation of two values of the same things.
 
     Attributes:
@@ -121,8 +120,7 @@ _NO_WIDTH = 1e-9
 """Where no query differs from another, nothing shows how the figure varies: no interval is no claim of exactness."""
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """One thing of the plot, or as many as ``times`` says: the mean of both values, and judge less people."""
 
     mean: float
@@ -130,8 +128,7 @@ class Difference:
     times: int
 
 
-@dataclass(frozen=True, slots=True)
-class BlandAltman:
+class BlandAltman(Struct, frozen=True):
     """Differences of judge and people.
 
     Attributes:

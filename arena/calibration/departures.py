@@ -9,9 +9,9 @@ that are told are true at once with a probability of 95 %: for one to be false, 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from arena.ratings.games import Floats
@@ -28,8 +28,7 @@ _LEAST_DRAWN = 0.5
 """Share of samples that have to score all agents."""
 
 
-@dataclass(frozen=True, slots=True)
-class Departure:
+class Departure(Struct, frozen=True):
     """Two agents that a way of scoring orders the other way round.
 
     Attributes:
@@ -42,8 +41,7 @@ class Departure:
     lowered: str
 
 
-@dataclass(frozen=True, slots=True)
-class Departures:
+class Departures(Struct, frozen=True):
     """All departures from one way of scoring.
 
     Attributes:

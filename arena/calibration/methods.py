@@ -12,12 +12,13 @@ win, means over queries of grades and of nuggets.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
 from typing import TypeAlias
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from arena.calibration.votes import Item, Level, Opinion, Values, paired
@@ -40,8 +41,7 @@ _CELLS_IN_MEMORY = 4_000_000
 """Weights of games, over samples, that are held at once."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Means:
+class Means(Struct, frozen=True, eq=False):
     """A method that averages over queries.
 
     Attributes:
@@ -73,8 +73,7 @@ class Means:
         return replace(self, queries=tuple(self.queries[place] for place in chosen), values=self.values[:, chosen])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Played:
+class Played(Struct, frozen=True, eq=False):
     """A method that rates games, Elo or Bradley-Terry as its settings say; the games' clusters are ``queries``."""
 
     name: str
@@ -131,8 +130,7 @@ Method: TypeAlias = Means | Played
 """A way of scoring agents."""
 
 
-@dataclass(frozen=True, slots=True)
-class MethodScores:
+class MethodScores(Struct, frozen=True):
     """One method's scores and places (1 is best, equals share a place), by agent."""
 
     method: str
@@ -140,8 +138,7 @@ class MethodScores:
     ranks: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class MethodPair:
+class MethodPair(Struct, frozen=True):
     """How alike two methods order the agents that both score."""
 
     first: str
@@ -151,8 +148,7 @@ class MethodPair:
     spearman: Coefficient
 
 
-@dataclass(frozen=True, slots=True)
-class PlaceGap:
+class PlaceGap(Struct, frozen=True):
     """An agent's best and worst place over methods."""
 
     agent: str
@@ -162,8 +158,7 @@ class PlaceGap:
     worst_by: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class MethodComparison:
+class MethodComparison(Struct, frozen=True):
     """All methods.
 
     Attributes:

@@ -23,9 +23,9 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from arena.ratings.games import Floats
 from retrieval_eval.stats.bootstrap import numbered, student
@@ -35,8 +35,7 @@ _LEVEL = 0.95
 """Of all intervals."""
 
 
-@dataclass(frozen=True, slots=True)
-class Corrected:
+class Corrected(Struct, frozen=True):
     """One figure three ways, each with its interval.
 
     Attributes:
@@ -64,8 +63,7 @@ class Corrected:
     fixed_variance: float
 
 
-@dataclass(frozen=True, slots=True)
-class LabelsNeeded:
+class LabelsNeeded(Struct, frozen=True):
     """Labels for an interval of a given width; ``None`` where not even labels of all things would do.
 
     Attributes:

@@ -9,10 +9,11 @@ much better the judge finds its family than the others do, people among them whe
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from arena.calibration.consensus import games_of
@@ -38,8 +39,7 @@ AnswerQualities: TypeAlias = Mapping[tuple[str, str], Sequence[float]]
 """Each quality of each answer, in the order of ``QUALITIES``, by query and agent."""
 
 
-@dataclass(frozen=True, slots=True)
-class StyleEffect:
+class StyleEffect(Struct, frozen=True):
     """What a judge makes of one quality, or of its own family.
 
     Attributes:

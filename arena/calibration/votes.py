@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
+from msgspec import Struct
 
 from retrieval_eval.stats.agreement import cohen_kappas
 from retrieval_eval.stats.bootstrap import jackknife_estimates, share_estimate
@@ -90,8 +90,7 @@ def whole_numbers(values: Values) -> dict[str, dict[Item, int]] | None:
     return {query_id: {item: int(value) for item, value in things.items()} for query_id, things in values.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class VoteAgreement:
+class VoteAgreement(Struct, frozen=True):
     """Share of pairs of votes on one thing that are equal, with its interval clustered by query.
 
     Attributes:
@@ -165,8 +164,7 @@ _FEWEST = 10
 """Things shared with others below which nobody is said not to be above chance."""
 
 
-@dataclass(frozen=True, slots=True)
-class Annotator:
+class Annotator(Struct, frozen=True):
     """One rater against all others on the things that both judged.
 
     Attributes:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
+from msgspec.structs import replace
 from pydantic import Field
 
 from arena.cli.console import INCOMPLETE

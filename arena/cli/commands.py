@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 ABOUT: Final = "Decide which of your RAG systems is better, and whether the judge that says so can be trusted."
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(Struct, frozen=True):
     """A command as ``--help`` lists it.
 
     Attributes:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
+from msgspec.structs import replace
 
 from arena.cli.options import Form, GradesFile, K, Llm, MinGrade, OfQueries, PromptName, Runs, given_options
 from arena.present.numbers import counted

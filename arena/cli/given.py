@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
+from msgspec import Struct
 
 from arena.cli.options import require_unused
 from judges.errors import InputError
@@ -40,8 +40,7 @@ Save = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(Struct, frozen=True):
     """A tournament, and where it comes from.
 
     Attributes:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec import Struct, field
 
-@dataclass(frozen=True, slots=True)
-class Old:
+
+class Old(Struct, frozen=True):
     """What became of a command.
 
     Attributes:

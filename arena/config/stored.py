@@ -7,9 +7,10 @@ asked for. What older versions did not write has the value that it had then.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from msgspec import Struct, field
 
 from arena.config.ratings import RatingsSection
 
@@ -23,8 +24,7 @@ _SCORING: Final = "transformers"
 """The provider whose judges give probabilities; nobody else's explanation is taken for them."""
 
 
-@dataclass(frozen=True, slots=True)
-class StoredJudge:
+class StoredJudge(Struct, frozen=True):
     """What of a judge's declaration decides its replies.
 
     Attributes:
@@ -43,8 +43,7 @@ class StoredJudge:
         return self.provider == _SCORING
 
 
-@dataclass(frozen=True, slots=True)
-class StoredAgent:
+class StoredAgent(Struct, frozen=True):
     """An agent that the tournament asks itself; the attributes are those of ``Declared``."""
 
     name: str
@@ -53,8 +52,7 @@ class StoredAgent:
     told_id: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRetrieval:
+class StoredRetrieval(Struct, frozen=True):
     """How retrieval is judged and scored.
 
     Attributes:
@@ -70,8 +68,7 @@ class StoredRetrieval:
     scale: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class StoredExam:
+class StoredExam(Struct, frozen=True):
     """An exam.
 
     Attributes:
@@ -87,8 +84,7 @@ class StoredExam:
     prompts: Mapping[str, str]
 
 
-@dataclass(frozen=True)
-class StoredSettings:
+class StoredSettings(Struct, frozen=True, dict=True):
     """A tournament's settings.
 
     Attributes:
@@ -234,4 +230,4 @@ class StoredSettings:
 
 def _of(kind: Any, section: Mapping[str, Any]) -> Any:
     """The fields that a type has of a section, whatever else is written there."""
-    return kind(**{name: section[name] for name in kind.__dataclass_fields__ if name in section})
+    return kind(**{name: section[name] for name in kind.__struct_fields__ if name in section})

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from arena.config.whole import DataSection
 from judges.errors import DataError
@@ -16,8 +17,7 @@ from retrieval_eval.documents.read import KINDS, files_of, read_documents
 from retrieval_eval.documents.types import FileNote, Limits
 
 
-@dataclass
-class Reading:
+class Reading(Struct):
     """What documents came to, counted while their passages are taken.
 
     Attributes:
@@ -61,8 +61,7 @@ def read_passages(paths: Sequence[Path], how: PassagesSection, limits: Limits, r
             yield passage
 
 
-@dataclass(frozen=True, slots=True)
-class ReadCorpus:
+class ReadCorpus(Struct, frozen=True):
     """What agents search.
 
     Attributes:

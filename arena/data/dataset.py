@@ -8,10 +8,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from textwrap import shorten
 from typing import Final, TypeAlias
+
+from msgspec import Struct, field
 
 from judges.types import Answer, Document, Query, Retrieved
 from retrieval_eval.data.rows import id_of_text
@@ -31,8 +32,7 @@ Causes: TypeAlias = Mapping[str, int]
 """How often an agent had no answer for which cause."""
 
 
-@dataclass(frozen=True)
-class Dataset:
+class Dataset(Struct, frozen=True, dict=True):
     """What is judged. Every id is unique, every answer and document belongs to a query.
 
     Attributes:
@@ -49,7 +49,7 @@ class Dataset:
     answers: Mapping[tuple[str, str], Answer] = field(default_factory=dict)
     retrieved: Mapping[str, Sequence[Retrieved]] = field(default_factory=dict)
     qrels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    notes: Sequence[str] = field(default=(), compare=False)
+    notes: Sequence[str] = ()
 
     @cached_property
     def agents(self) -> tuple[str, ...]:

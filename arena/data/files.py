@@ -7,9 +7,10 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
+
+from msgspec.structs import replace
 
 from arena.config.whole import Config
 from arena.data.dataset import SHARED, Dataset

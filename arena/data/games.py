@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from arena.boards.coverage import Coverage
@@ -62,8 +62,7 @@ class GameKey(NamedTuple):
     judge: str
 
 
-@dataclass(frozen=True, eq=False)
-class GameTable:
+class GameTable(Struct, frozen=True, eq=False, dict=True):
     """All games wanted of a tournament, in the order of its plan.
 
     Attributes:
@@ -269,8 +268,7 @@ _STORED: Final = {json.dumps(verdict): said for verdict, said in zip(Verdict, (F
 """By the outcome as it is stored, seen from the answer shown first."""
 
 
-@dataclass(frozen=True)
-class WantedGames:
+class WantedGames(Struct, frozen=True):
     """The games of a tournament with what was said of them.
 
     Attributes:

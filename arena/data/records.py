@@ -11,10 +11,12 @@ import glob
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from arena.data.traces import is_traces, trace_rows
 from judges.errors import DataError
@@ -45,8 +47,7 @@ _LOOKED_AT: Final = 100
 """Rows that are looked at for the names of columns."""
 
 
-@dataclass(frozen=True)
-class Rows:
+class Rows(Struct, frozen=True):
     """Records that are in memory, as a table called ``name``."""
 
     name: str
@@ -58,8 +59,7 @@ Sources: TypeAlias = "Source | Sequence[Source]"
 """One table, or several that are read as one; a path may be a pattern such as ``answers/*.jsonl``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """One answer.
 
     Attributes:

@@ -17,10 +17,12 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from judges.errors import DataError, InputError, reason
 
@@ -29,8 +31,7 @@ LOG: Final = "log.jsonl"
 _NUMBERED = re.compile(r"(\d+)-")
 
 
-@dataclass(frozen=True, slots=True)
-class Saved:
+class Saved(Struct, frozen=True):
     """One line of the log.
 
     Attributes:

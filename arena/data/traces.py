@@ -13,11 +13,12 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from math import isfinite
 from pathlib import Path
 from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
 
 from judges.errors import DataError
 from retrieval_eval.data.files import read_json, read_lines
@@ -67,8 +68,7 @@ _WHOLE: Final = ("gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.retr
 _NUMBERED: Final = re.compile(r"(.+?)\.(\d+)\.(?:document|message)\.(.+)")
 
 
-@dataclass(frozen=True, slots=True)
-class _Span:
+class _Span(Struct, frozen=True):
     """One step of a trace; times are seconds since 1970, ``attributes`` are flat."""
 
     line: int

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from arena.ratings.games import OUTCOME, Floats, GameVerdict, Ints, VerdictTable
@@ -58,8 +58,7 @@ _NO_VERDICT: Final = {"", "error", "nan"}
 _SHOWN_SWAPPED: Final = {"ab": False, "ba": True, "1": False, "2": True, "first": False, "second": True}
 
 
-@dataclass(frozen=True, eq=False)
-class ImportedVerdicts:
+class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
     """The games of a file, and what was noticed on the way.
 
     Attributes:
@@ -251,8 +250,7 @@ def write_verdicts(path: Path | str, verdicts: Sequence[GameVerdict]) -> None:
     write_rows(path, (*key, *VERDICT_CELLS), rows)
 
 
-@dataclass(frozen=True, slots=True)
-class _Layout:
+class _Layout(Struct, frozen=True):
     """Which column of the file holds what."""
 
     agent_a: str
@@ -461,8 +459,7 @@ class _Said(NamedTuple):
     preference: Floats
 
 
-@dataclass(frozen=True, eq=False)
-class _Cells:
+class _Cells(Struct, frozen=True, eq=False):
     """Rows whose cells say verdicts; ``a`` and ``b`` index ``agents``."""
 
     rows: TextTable

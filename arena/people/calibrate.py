@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, Final, TypeAlias
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from arena.boards.cache import Cache, cached_games
 from arena.boards.calibration.board import Calibration
@@ -45,8 +46,7 @@ Progress: TypeAlias = Callable[[float, str], None]
 """Told how far something is, from 0 to 1, and what is done next."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Said:
+class _Said(Struct, frozen=True):
     """Everything said of a tournament, by judges and by people.
 
     ``outdated`` counts annotations of texts that have changed since, which are left out; ``apart`` is as of

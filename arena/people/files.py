@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 import numpy as np
+from msgspec import Struct, field
 
 from arena.calibration.votes import Item, Level, Opinion
 from arena.data.verdicts import ALIASES as VERDICT_ALIASES
@@ -50,8 +50,7 @@ _VALUE: Final[Mapping[Level, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """How a table is read.
 
     Attributes:
@@ -67,8 +66,7 @@ class Reading:
     skip_empty: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class OpinionTable:
+class OpinionTable(Struct, frozen=True):
     """What a file says.
 
     Attributes:

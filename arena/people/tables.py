@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from arena.boards.calibration.board import Calibration
 from arena.calibration.comparison import Comparison, Settings, compare
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
     from arena.data.dataset import Dataset
 
 
-@dataclass(frozen=True, slots=True)
-class Tables:
+class Tables(Struct, frozen=True):
     """Files, and how they are read."""
 
     paths: Sequence[Path] = ()

@@ -10,10 +10,12 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache, cached_property, partial
 from typing import Any, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from arena.config.stored import StoredSettings
 from arena.data.dataset import Dataset
@@ -38,8 +40,7 @@ class State(Enum):
     SKIPPED = "skipped"
 
 
-@dataclass(frozen=True)
-class AnnotationTask:
+class AnnotationTask(Struct, frozen=True, dict=True):
     """One thing that a person is asked about.
 
     Attributes:
@@ -290,8 +291,7 @@ def judge_saw_reference(kind: Kind, settings: StoredSettings) -> bool:
     return named == f"{packaged.name}@{packaged.version}" and "query.reference" in packaged.user
 
 
-@dataclass(frozen=True, slots=True)
-class Rubric:
+class Rubric(Struct, frozen=True):
     """What answers are graded by: criteria with a description each, or none, and the whole numbers from low to high."""
 
     criteria: Mapping[str, str]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from arena.calibration.votes import Opinion
 from arena.data.dataset import Dataset
@@ -39,8 +41,7 @@ _VERDICT = {value: verdict for verdict, value in OUTCOME.items()}
 _LEVEL = {Kind.VERDICT: "verdicts", Kind.RELEVANCE: "labels", Kind.CRITERIA: "criteria", Kind.SUPPORT: "support"}
 
 
-@dataclass(frozen=True, slots=True)
-class Imported:
+class Imported(Struct, frozen=True):
     """What of a file is about a tournament's texts as they are now.
 
     Attributes:
@@ -207,8 +208,7 @@ _COLUMNS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class VoteCounts(Board):
+class VoteCounts(Board, frozen=True):
     """A line for each annotator and kind of what they said."""
 
     tournament: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from msgspec import Struct
 
 from arena.present.numbers import MISSING, Form, deserved
 from arena.present.table import Table, plain
@@ -20,8 +21,7 @@ Status: TypeAlias = Literal["passed", "failed", "unknown"]
 _SIGNS: Final[dict[Status, str]] = {"passed": "passed", "failed": "FAILED", "unknown": "not known"}
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(Struct, frozen=True):
     """One figure that stands for itself.
 
     Attributes:
@@ -60,15 +60,13 @@ def estimated(name: str, estimate: Estimate, form: Form, meaning: str) -> Figure
     return Figure(name, estimate.value, form, meaning, estimate.low, estimate.high)
 
 
-@dataclass(frozen=True, slots=True)
-class Figures:
+class Figures(Struct, frozen=True):
     """Figures side by side."""
 
     items: Sequence[Figure]
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True):
     """Something that must hold for a conclusion to be believed.
 
     Attributes:
@@ -102,8 +100,7 @@ def settled(figure: Estimate, least: float, most: float = math.inf) -> Status:
     return "failed" if figure.high < least or figure.low > most else "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Checks:
+class Checks(Struct, frozen=True):
     """Checks, one below the other.
 
     Attributes:
@@ -116,8 +113,7 @@ class Checks:
     link: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """What may be concluded, on a card.
 
     Attributes:
@@ -134,22 +130,19 @@ class Verdict:
     facts: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Remarks:
+class Remarks(Struct, frozen=True):
     """Sentences, each for itself."""
 
     items: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Commands:
+class Commands(Struct, frozen=True):
     """Lines for a terminal."""
 
     lines: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Thread:
+class Thread(Struct, frozen=True):
     """What was said before a query in its conversation, folded under a title; for HTML."""
 
     messages: Sequence[Message]
@@ -159,8 +152,7 @@ class Thread:
 Block: TypeAlias = "Table | Figures | Checks | Verdict | Remarks | Commands | Thread | Picture"
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """A part of what is shown.
 
     Attributes:
@@ -176,10 +168,8 @@ class Section:
     blocks: Sequence[Block]
 
 
-class Board:
-    """Base of the boards, frozen dataclasses: says what is shown of one; renderers say how."""
-
-    __slots__ = ()
+class Board(Struct, frozen=True):
+    """Base of the boards, frozen records: says what is shown of one; renderers say how."""
 
     def sections(self) -> Sequence[Section]:
         """All there is for people, the most important first."""

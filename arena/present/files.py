@@ -7,10 +7,11 @@ import html
 import io
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
 from xml.etree import ElementTree
+
+from msgspec import Struct
 
 from arena.present import markup
 from arena.present.blocks import (
@@ -336,8 +337,7 @@ def _titled(meaning: str) -> str:
 Kind: TypeAlias = Literal["", "failure", "error"]
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """A test case.
 
     Attributes:

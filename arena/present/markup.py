@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from html import escape
 from importlib import resources
 from os.path import commonprefix
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from arena.present.numbers import printable
 from arena.present.picture import FLAG, Aligned, Cell, Chart, Grid, Line, Mark, Matrix, Picture, Whiskers, ends_of, safe

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from retrieval_eval.stats.estimate import Estimate
 
@@ -17,8 +19,7 @@ MISSING: Final = "-"
 """In place of a figure that does not exist. In JSON it is ``null``, in CSV nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
+class Words(Struct, frozen=True):
     """Texts; several are joined, a truth is yes or no."""
 
     separator: str = ", "
@@ -41,8 +42,7 @@ class Words:
         return MISSING if low is None or high is None else f"{low} to {high}"
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
+class Number(Struct, frozen=True):
     """A number with so many decimals, thousands set apart.
 
     Attributes:
@@ -77,11 +77,11 @@ class Number:
         return f"{rounded:{'+' if self.signed and rounded else ''},.{self.decimals}f}"
 
 
-class Percent(Number):
+class Percent(Number, frozen=True):
     """A share in percent. Less than all is never written as all, nor anything as nothing."""
 
-    def __init__(self, decimals: int = 0) -> None:
-        super().__init__(decimals, unit="%", factor=100)
+    unit: str = "%"
+    factor: float = 100
 
     def _digits(self, value: float) -> str:
         for decimals in range(self.decimals, self.decimals + 3):
@@ -91,21 +91,21 @@ class Percent(Number):
         return f"{'-' if value < 0 else ''}{'over 99.9' if abs(value) > 0.5 else 'under 0.1'}"
 
 
-class Count(Number):
+class Count(Number, frozen=True):
     """A whole number; one with fractions, as of games judged by probabilities, with one decimal."""
 
     def _digits(self, value: float) -> str:
         return f"{value + 0:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
 
 
-class Money(Number):
+class Money(Number, frozen=True):
     """Dollars, with two digits that count at least."""
 
     def _digits(self, value: float) -> str:
         return f"{'-' if value < 0 else ''}${abs(value):,.{_decimals(abs(value), 2)}f}"
 
 
-class Seconds(Number):
+class Seconds(Number, frozen=True):
     """A time; short ones in milliseconds, with two digits that count."""
 
     def places(self, value: float) -> int:  # noqa: D102
@@ -118,7 +118,7 @@ class Seconds(Number):
         return f"{value:,.2f} s" if value >= 1 else f"{1000 * value:.{_decimals(1000 * value, 0)}f} ms"
 
 
-class Duration(Number):
+class Duration(Number, frozen=True):
     """A time that is waited for, in hours and minutes, or minutes and seconds."""
 
     def _digits(self, value: float) -> str:
@@ -127,7 +127,7 @@ class Duration(Number):
         return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
-class PValue(Number):
+class PValue(Number, frozen=True):
     """The probability of a test; a tiny one is below 0.001."""
 
     def _digits(self, value: float) -> str:

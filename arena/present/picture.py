@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias, cast
+
+from msgspec import Struct, field
 
 from arena.present.numbers import FIGURE, Number
 from arena.present.table import Table
@@ -20,10 +21,8 @@ _SAFE: Final = re.compile(r"https?://|[^:]*$|[^:/?#]*[/?#]")
 """Addresses that run nothing."""
 
 
-class _Drawn:
+class _Drawn(Struct, frozen=True):
     """Base of pictures: notebooks draw them by themselves."""
-
-    __slots__ = ()
 
     def _repr_html_(self) -> str:
         from arena.present.markup import in_notebook  # late, as it imports what is defined here
@@ -31,8 +30,7 @@ class _Drawn:
         return in_notebook(cast(Picture, self))
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """A figure with its interval where it has one.
 
     Attributes:
@@ -52,8 +50,7 @@ class Mark:
     link: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """A name and its figures.
 
     Attributes:
@@ -71,8 +68,7 @@ class Line:
     link: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Whiskers(_Drawn):
+class Whiskers(_Drawn, frozen=True):
     """Figures with their intervals, one line or more for each name.
 
     Attributes:
@@ -100,8 +96,7 @@ class Whiskers(_Drawn):
     zero: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Struct, frozen=True):
     """A cell of a matrix.
 
     Attributes:
@@ -121,8 +116,7 @@ class Cell:
     link: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Matrix(_Drawn):
+class Matrix(_Drawn, frozen=True):
     """Names by names.
 
     Attributes:
@@ -144,8 +138,7 @@ class Matrix(_Drawn):
     links: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Dot:
+class Dot(Struct, frozen=True):
     """A point of a chart.
 
     Attributes:
@@ -168,8 +161,7 @@ class Dot:
     link: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Level:
+class Level(Struct, frozen=True):
     """A line across a chart."""
 
     at: float
@@ -177,8 +169,7 @@ class Level:
     dashed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Chart(_Drawn):
+class Chart(_Drawn, frozen=True):
     """Points by two figures.
 
     Attributes:
@@ -204,8 +195,7 @@ class Chart(_Drawn):
     zero: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Strip:
+class Strip(Struct, frozen=True):
     """A panel of figures with their intervals on one axis.
 
     Attributes:
@@ -221,8 +211,7 @@ class Strip:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(Struct, frozen=True):
     """A panel of cells, a column for each row of the picture, headed by its number.
 
     Attributes:
@@ -234,8 +223,7 @@ class Grid:
     cells: Mapping[tuple[str, str], Cell]
 
 
-@dataclass(frozen=True, slots=True)
-class Aligned(_Drawn):
+class Aligned(_Drawn, frozen=True):
     """Panels side by side on the same numbered rows.
 
     Attributes:

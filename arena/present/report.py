@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from msgspec import Struct
 
 from arena.present.blocks import Block, Section, Verdict
 from arena.present.files import html_block
@@ -22,8 +22,7 @@ MARK: Final = "<!doctype html>\n<!-- ragleague report -->\n"
 """How every report begins, so that a command knows one it may replace."""
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """A page.
 
     Attributes:

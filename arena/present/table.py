@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
 from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from arena.present.numbers import COUNT, MISSING, WORDS, Form, Number, bracketed, deserved
 from retrieval_eval.stats.estimate import PROVENANCE, Coefficient, Estimate
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """A column.
 
     Attributes:
@@ -56,8 +57,7 @@ class Column:
         return row.get(f"{self.key}_low"), row.get(f"{self.key}_high")
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """A table whose first column names its rows.
 
     Attributes:
@@ -248,7 +248,7 @@ class Exact(float):
 
 
 def plain(value: Any, decimals: int = _DECIMALS) -> Any:
-    """A value without our own types: fields of dataclasses by name, arrays as lists, NaN as nothing.
+    """A value without our own types: fields of records by name, arrays as lists, NaN as nothing.
 
     Numbers that shall have more ``decimals`` than others keep them from then on.
     """
@@ -259,11 +259,9 @@ def plain(value: Any, decimals: int = _DECIMALS) -> Any:
         return None if math.isnan(value) else Exact(shown) if decimals > _DECIMALS else shown
     if isinstance(value, Mapping):
         return {str(plain(key)): plain(inner, decimals) for key, inner in value.items()}
-    if is_dataclass(value) and not isinstance(value, type):
+    if isinstance(value, Struct):
         left_out = PROVENANCE if isinstance(value, Estimate) else ()
-        return {
-            own.name: plain(getattr(value, own.name), decimals) for own in fields(value) if own.name not in left_out
-        }
+        return {name: plain(own, decimals) for name, own in asdict(value).items() if name not in left_out}
     values = value.tolist() if hasattr(value, "tolist") else value  # of numpy
     if not isinstance(values, Iterable):
         return plain(values, decimals)
@@ -271,17 +269,12 @@ def plain(value: Any, decimals: int = _DECIMALS) -> Any:
 
 
 def flat(record: Any) -> dict[str, Any]:
-    """The fields of a dataclass or mapping, where an estimate becomes ``KEY``, ``KEY_low`` and ``KEY_high``.
+    """The fields of a record or mapping, where an estimate becomes ``KEY``, ``KEY_low`` and ``KEY_high``.
 
     A correlation has ``KEY_p`` as well.
     """
-    own = (
-        record.items()
-        if isinstance(record, Mapping)
-        else ((at.name, getattr(record, at.name)) for at in fields(record))
-    )
     found: dict[str, Any] = {}
-    for name, value in own:
+    for name, value in (record if isinstance(record, Mapping) else asdict(record)).items():
         if isinstance(value, Estimate):
             found |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high}
             if isinstance(value, Coefficient):

@@ -7,9 +7,9 @@ import re
 import textwrap
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 from rich.cells import cell_len
 from rich.console import Console
 from rich.measure import Measurement
@@ -122,8 +122,7 @@ def _needed(console: Console, columns: Sequence[Shown], how: _How) -> int:
     return Measurement.get(console, console.options.update(width=WIDE), grid).maximum
 
 
-@dataclass(frozen=True, slots=True)
-class _How:
+class _How(Struct, frozen=True):
     """How a table is made to fit.
 
     Attributes:

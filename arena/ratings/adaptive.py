@@ -25,12 +25,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 import scipy
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from arena.ratings.evidence import AdaptiveSettings, Decision, decision
@@ -44,8 +44,7 @@ _DIGITS = 9
 """Gains equal to this many digits are equal, so that rounding errors do not choose."""
 
 
-@dataclass(slots=True)
-class Belief:
+class Belief(Struct):
     """Normal distribution of the agents' strengths in log-odds: shapes (agents,) and (agents, agents)."""
 
     mean: Floats

@@ -8,10 +8,10 @@ counts, and every sample's maximum is found from the point estimate.
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from arena.ratings.bradley_terry import BradleyTerry
@@ -31,8 +31,7 @@ _SLOWEST_CONTRACTION = 0.5
 """Samples whose steps shrink by less than this are far from the point estimate: Newton's own method is better."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Bootstrap:
+class Bootstrap(Struct, frozen=True, eq=False):
     """Ratings of resampled games.
 
     Attributes:

@@ -10,10 +10,10 @@ query's score, times n / (n - 1) for n queries.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import scipy
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from arena.ratings.counts import PairCounts, game_cells, game_clusters, pair_counts
@@ -22,8 +22,7 @@ from arena.ratings.games import Floats, Games
 from arena.ratings.likelihood import Form, Outcomes, TieModel, incidence, information, maximise, slopes, tie_values
 
 
-@dataclass(frozen=True, slots=True)
-class BradleyTerrySettings:
+class BradleyTerrySettings(Struct, frozen=True):
     """How ratings are fitted and shown.
 
     Attributes:
@@ -52,8 +51,7 @@ class BradleyTerrySettings:
         return self.scale / math.log(10)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class BradleyTerry:
+class BradleyTerry(Struct, frozen=True, eq=False):
     """Fitted ratings.
 
     Attributes:
@@ -172,8 +170,7 @@ def _tie_parameter(form: Form, counts: PairCounts, x: Floats) -> float | None:
     return float(np.exp(tie_values(form, counts, x[np.newaxis])[0, 0]))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Sandwich:
+class Sandwich(Struct, frozen=True, eq=False):
     """Covariance of ratings.
 
     Attributes:

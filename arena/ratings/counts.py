@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import scipy
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from arena.ratings.games import Floats, Games, Ints, distinct
@@ -19,8 +18,7 @@ _FULL = 0.25
 """Share of counts that are not 0 above which a product with all of them is quicker than with those alone."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PairCounts:
+class PairCounts(Struct, frozen=True, eq=False):
     """Outcomes of each pair of agents that met, in one or many samples of the same games.
 
     Attributes:

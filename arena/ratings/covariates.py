@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from arena.ratings.bradley_terry import BradleyTerry, BradleyTerrySettings, bradley_terry
@@ -55,8 +56,7 @@ _NOT_HELD = 1e-3
 """Information, in games per squared standard deviation, below which a coefficient runs away."""
 
 
-@dataclass(frozen=True, slots=True)
-class Effect:
+class Effect(Struct, frozen=True):
     """What a covariate is worth.
 
     Attributes:
@@ -69,8 +69,7 @@ class Effect:
     sd: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class ControlledRating:
+class ControlledRating(Struct, frozen=True):
     """One agent's rating controlled for covariates, its standard error (see ``Effect``), and the raw one, in points."""
 
     agent: str
@@ -79,8 +78,7 @@ class ControlledRating:
     raw: float
 
 
-@dataclass(frozen=True, slots=True)
-class Controlled:
+class Controlled(Struct, frozen=True):
     """Raw and controlled ratings side by side.
 
     Attributes:

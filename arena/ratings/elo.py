@@ -19,19 +19,19 @@ import math
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from arena.ratings.games import Floats, Games, Ints
 
 
-@dataclass(frozen=True, slots=True)
-class EloSettings:
+class EloSettings(Struct, frozen=True):
     """K-factor, starting rating, points per factor of ten in odds, number of random orders, and their seed."""
 
     k: float = 32.0
@@ -41,8 +41,7 @@ class EloSettings:
     seed: int = 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class EloRatings:
+class EloRatings(Struct, frozen=True, eq=False):
     """Mean ratings over random orders.
 
     Attributes:

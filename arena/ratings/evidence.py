@@ -40,11 +40,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
 import scipy
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from arena.ratings.games import Floats, Games
@@ -101,8 +101,7 @@ def log_evidence(outcomes: Games) -> Floats:
 Decide: TypeAlias = Literal["order", "top"]
 
 
-@dataclass(frozen=True, slots=True)
-class AdaptiveSettings:
+class AdaptiveSettings(Struct, frozen=True):
     """How games are chosen and when they end.
 
     Attributes:
@@ -120,8 +119,7 @@ class AdaptiveSettings:
     seed: int = 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Decision:
+class Decision(Struct, frozen=True, eq=False):
     """What the games so far decide.
 
     Attributes:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
 import numpy as np
 import scipy
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from arena.ratings.counts import PairCounts, reachable
@@ -28,8 +29,7 @@ _CELLS = 4_000_000
 """Numbers in the largest array of a chunk of samples."""
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """Why there is no maximum: a cause, the agents whose ratings it makes arbitrary, and a sentence."""
 
     cause: Cause

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
 
 import numpy as np
 import scipy
+from msgspec import Struct, field
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from arena.ratings.bradley_terry import BradleyTerry, bradley_terry, single_game_slopes
@@ -34,8 +35,7 @@ _CHALLENGERS = 3
 """Agents tried for the lead: those that the influence function says are nearest to it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Flip:
+class Flip(Struct, frozen=True):
     """What it takes to turn the order of two agents.
 
     Attributes:
@@ -266,8 +266,7 @@ class Deck:
         return np.negative(along)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Queue:
+class _Queue(Struct, frozen=True, eq=False):
     """Units in the order in which they are left out.
 
     Attributes:

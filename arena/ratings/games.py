@@ -15,11 +15,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from judges.errors import InputError
@@ -39,8 +40,7 @@ OUTCOME: dict[Hashable, int] = {Verdict.A: 1, Verdict.TIE: 0, Verdict.B: -1}
 _VERDICTS = {value: verdict for verdict, value in OUTCOME.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class GameVerdict:
+class GameVerdict(Struct, frozen=True):
     """One verdict on one game as it was shown: ``agent_a`` first, ``agent_b`` second.
 
     Attributes:
@@ -59,8 +59,7 @@ class GameVerdict:
     preference: float | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class VerdictTable:
+class VerdictTable(Struct, frozen=True, eq=False, dict=True):
     """Verdicts as columns of equal length; names are sorted, so equal sets of verdicts get equal numbers.
 
     Attributes:
@@ -159,8 +158,7 @@ class VerdictTable:
         return np.where(np.isnan(self.preference), by_verdict, self.preference)
 
 
-@dataclass(frozen=True, slots=True)
-class Tally:
+class Tally(Struct, frozen=True):
     """How verdicts became games.
 
     Attributes:
@@ -185,8 +183,7 @@ class Tally:
     win_and_tie: int = 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Games:
+class Games(Struct, frozen=True, eq=False):
     """Games between numbered agents, one row each.
 
     Attributes:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from arena.ratings.games import Floats, GameVerdict, Ints, VerdictTable, distinct, fold_pairs, tabulate
@@ -30,8 +30,7 @@ _ENDS: Final = (-1.0, 1.0)
 _WEIGHTS: Final[Sequence[Weights]] = ("none", "linear")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class JudgedGames:
+class JudgedGames(Struct, frozen=True, eq=False):
     """Reconciled games that still know their judge, sorted by query, judge and pair.
 
     Attributes:

@@ -19,11 +19,11 @@ All are concave in (d, h). Arrays of gaps and outcomes have one shape; h broadca
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from arena.ratings.counts import PairCounts
@@ -130,8 +130,7 @@ _LARGEST_STEP = 4.0
 """Neither a pair's d, nor g, nor the tie parameter moves farther in a step: the quadratic model ends there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
+class Form(Struct, frozen=True):
     """Which parameters there are: one per agent, the order effect, one per covariate, the tie parameter.
 
     Counts carry no covariates; games do, see ``covariates``.
@@ -159,8 +158,7 @@ class Form:
         return np.asarray(counts.ties.any(axis=1), np.bool_)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Maximum:
+class Maximum(Struct, frozen=True, eq=False):
     """Where Newton's method stopped.
 
     Attributes:

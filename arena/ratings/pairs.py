@@ -9,11 +9,11 @@ line is true, a circle of sure results needs one of them to be wrong, which is n
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import scipy
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from arena.ratings.counts import pair_counts, reachable
@@ -27,8 +27,7 @@ _NOTHING: Final = 1e-9
 """Percent of ties that only the sum of two numbers made."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WinMatrix:
+class WinMatrix(Struct, frozen=True, eq=False):
     """Games won by the row agent against the column agent, ties and games of each pair, shape (agents, agents)."""
 
     agents: tuple[str, ...]
@@ -89,8 +88,7 @@ def from_win_matrix(agents: Sequence[str], percentages: Floats, n_queries: float
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PairResults:
+class PairResults(Struct, frozen=True, eq=False):
     """What each pair of agents did to each other.
 
     Attributes:
@@ -131,8 +129,7 @@ def sign_tests(games: Games) -> Floats:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Circles:
+class Circles(Struct, frozen=True):
     """How many sets of three agents that all met are surely circles, and how many are surely none."""
 
     triples: int
@@ -140,8 +137,7 @@ class Circles:
     surely_not: int
 
 
-@dataclass(frozen=True, slots=True)
-class DirectGames:
+class DirectGames(Struct, frozen=True):
     """What two agents did against each other alone.
 
     Attributes:

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy
+from msgspec import Struct
+from msgspec.structs import replace
 
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
 from arena.ratings.existence import Problem
@@ -127,8 +128,7 @@ class DiscriminationModel:
         return eta
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeWeight:
+class JudgeWeight(Struct, frozen=True):
     """What the panel's ratings make of one judge.
 
     Attributes:
@@ -148,8 +148,7 @@ class JudgeWeight:
     bounded: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PanelRatings:
+class PanelRatings(Struct, frozen=True, eq=False):
     """Ratings of agents and judges fitted together.
 
     Attributes:

@@ -8,10 +8,10 @@ rank interval or a group says that one agent is better than another, so does eve
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import scipy
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from arena.ratings.bootstrap import Bootstrap
@@ -34,8 +34,7 @@ _MOST_QUERIES = 1_000_000
 """Two agents that would need more than this are as good as equal, and the number would be noise."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class JointDifferences:
+class JointDifferences(Struct, frozen=True, eq=False):
     """Intervals of all differences between two agents, of which all hold the truth at once at the given level.
 
     Attributes:
@@ -266,8 +265,7 @@ _FEWEST_SAMPLES = 100
 """Fewer bootstrap samples cannot show how far the largest of many differences strays."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Comparison:
+class Comparison(Struct, frozen=True, eq=False):
     """All pairs of agents: tests of each, as of ``paired_tests``, and intervals that hold for all.
 
     ``covariances`` are of the ratings: the sandwich, and the model's where the sandwich cannot show the uncertainty.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from operator import attrgetter
 
 import numpy as np
+from msgspec.structs import replace
 
 from arena.present.numbers import SIGNED
 from arena.ratings.bootstrap import Bootstrap, bootstrap

@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, Literal, get_args
+
+from msgspec import Struct
 
 from arena.present.numbers import counted
 from arena.ratings.games import Tally, Unit, WinAndTie
@@ -48,8 +49,7 @@ def _one_of(given: str, *known: str) -> tuple[str, bool]:
     return f"{', '.join(known[:-1])} or {known[-1]}", given in known
 
 
-@dataclass(frozen=True, slots=True)
-class RatingSettings:
+class RatingSettings(Struct, frozen=True):
     """All choices behind a leaderboard.
 
     Attributes:
@@ -134,8 +134,7 @@ class RatingSettings:
         return EloSettings(self.k, self.initial, self.scale, self.tournaments, self.seed)
 
 
-@dataclass(frozen=True, slots=True)
-class AgentRating:
+class AgentRating(Struct, frozen=True):
     """One line of the leaderboard.
 
     Attributes:
@@ -170,8 +169,7 @@ class AgentRating:
     flags: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Convergence:
+class Convergence(Struct, frozen=True):
     """How the fits ended.
 
     Attributes:
@@ -195,8 +193,7 @@ class Convergence:
     samples_not_converged: int
 
 
-@dataclass(frozen=True, slots=True)
-class PairDifference:
+class PairDifference(Struct, frozen=True):
     """Two agents compared.
 
     Attributes:
@@ -227,8 +224,7 @@ class PairDifference:
     queries_needed_high: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Fragility:
+class Fragility(Struct, frozen=True):
     """How few games, or queries, carry the order of two agents; found and confirmed as ``fragility`` says.
 
     Attributes:
@@ -264,8 +260,7 @@ class Fragility:
         return f"Without {self.count} of {counted(self.units, *self.noun)} {self.behind} would be rated highest."
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeHealth:
+class JudgeHealth(Struct, frozen=True):
     """What verdicts say about their judge. What is unknown has no value: nothing there to compute it from.
 
     Intervals are at 95 % and clustered by query or conversation where these are known.
@@ -305,8 +300,7 @@ class JudgeHealth:
     coverage: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class JudgePair:
+class JudgePair(Struct, frozen=True):
     """Two judges on the games that both judged.
 
     Attributes:
@@ -332,8 +326,7 @@ class JudgePair:
     kappa_linear: Estimate
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeAgreement:
+class JudgeAgreement(Struct, frozen=True):
     """How far several judges agree.
 
     Attributes:
@@ -350,8 +343,7 @@ class JudgeAgreement:
     pairs: tuple[JudgePair, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Ratings:
+class Ratings(Struct, frozen=True):
     """A leaderboard with all that is needed to judge it.
 
     Attributes:

@@ -8,10 +8,11 @@ scores on all the others (the corrected item-total correlation, Lord and Novick 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from arena.ratings.games import Floats, Games, VerdictTable, WinAndTie, reconcile
@@ -24,8 +25,7 @@ _FEWEST_AGENTS = 3
 _Places: TypeAlias = NDArray[np.intp]
 
 
-@dataclass(frozen=True, slots=True)
-class QueryFigures:
+class QueryFigures(Struct, frozen=True):
     """What one query's games show; a figure is ``None`` where there is nothing to compute it from.
 
     Attributes:
@@ -60,8 +60,7 @@ class QueryFigures:
         return self.spread * self.agreement
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """Games of one agent, on one query or on several.
 
     Attributes:
@@ -89,8 +88,7 @@ class Record:
         return {name: getattr(self, name) for name in ("won", "tied", "lost", "games", "share")}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Standings:
+class Standings(Struct, frozen=True, eq=False):
     """Games of each agent on each query.
 
     Attributes:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, cast
+
+from msgspec import Struct
 
 from arena.store import Store
 from arena.store.batches import OpenBatch, StoredBook, open_batches
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
     from judges.providers.endpoint import HostedProvider
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(Struct, frozen=True):
     """What one judge's batches hold whose judgments are not in the store yet.
 
     Attributes:

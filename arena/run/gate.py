@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from arena.boards.gate import MARGIN, PAIRWISE, Comparison, check_agents, check_margin, compare
 from arena.config.card import lacking_cards

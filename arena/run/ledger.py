@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import numpy as np
+from msgspec import Struct, field
 
 from arena.store import Wanted
 from judges.errors import RETRIED_NEXT_RUN, TO_DO, JudgeStoppedError
@@ -37,8 +37,7 @@ class Progress(Protocol):
         """One more want is ``judged`` by a call, ``known`` without one, or ``failed``."""
 
 
-@dataclass(slots=True)
-class StageSummary:
+class StageSummary(Struct):
     """What became of a stage's wants.
 
     Attributes:
@@ -69,8 +68,7 @@ class StageSummary:
         return self.wanted - self.judged - self.known - self.failed
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeSummary:
+class JudgeSummary(Struct, frozen=True):
     """One judge's calls in a run.
 
     Attributes:
@@ -93,8 +91,7 @@ class JudgeSummary:
         return self.replies / self.seconds if self.seconds else 0.0
 
 
-@dataclass(slots=True)
-class RunSummary:
+class RunSummary(Struct):
     """What a run did.
 
     Attributes:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from arena.config.whole import Config
 from arena.data.dataset import Dataset
@@ -32,8 +33,7 @@ _QUERIES_FIRST = (
 _OF_ANSWERS = frozenset({Task.PAIRWISE, Task.CRITERIA})
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """All stages, and the agents that are asked before them; ``notes`` say what the figures assume."""
 
     rows: list[PlannedCalls]

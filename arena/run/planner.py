@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from arena.run.assigned import Assigned
 from arena.run.queue import to_be_asked
@@ -26,8 +27,7 @@ SECONDS_PER_CALL = 2.0
 _CHUNK = 256
 
 
-@dataclass(slots=True)
-class PlannedCalls:
+class PlannedCalls(Struct):
     """One judge's part in one stage.
 
     Attributes:

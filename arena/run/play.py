@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
+
+from msgspec import Struct
 
 from arena.stages import FURTHER, STAGES
 from judges.errors import InputError
@@ -31,8 +32,7 @@ Part: TypeAlias = "SynthReport | AgentsRun | RunSummary"
 """What one part of a run came to."""
 
 
-@dataclass(frozen=True, slots=True)
-class Played:
+class Played(Struct, frozen=True):
     """What a run came to.
 
     Attributes:

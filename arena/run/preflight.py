@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from arena.config.whole import Config
 from arena.data.dataset import Dataset
@@ -23,8 +24,7 @@ from retrieval_eval.agents.spec import judges_of_agents
 from retrieval_eval.data.recordings import read_recordings
 
 
-@dataclass(slots=True)
-class Preflight:
+class Preflight(Struct):
     """What was found.
 
     Attributes:

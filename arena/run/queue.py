@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from msgspec import Struct
 
 from arena.run.assigned import Assigned
 from arena.run.ledger import Ledger, Progress, failed
@@ -55,8 +56,7 @@ def to_be_asked(known: Result | None) -> bool:
     return known is None or (isinstance(known, JudgeFailure) and known.cause in RETRIED_NEXT_RUN)
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """A want whose result's id is known; ``request`` is ``None`` where no call is needed."""
 
     want: Wanted
@@ -123,8 +123,7 @@ class Source(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Lookup:
+class Lookup(Struct, frozen=True):
     """The source of judgments, for a queue. Works in any thread."""
 
     tournament: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from judges.errors import InputError, JudgeStoppedError, TransientError
 from judges.providers import Provider, open_provider
@@ -19,8 +20,7 @@ _GATHERED_S = 0.005
 Reply: TypeAlias = Completion | Exception
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(Struct, frozen=True):
     """What a worker says of its provider; ``problem`` is why it cannot be used."""
 
     judges_names: bool = False

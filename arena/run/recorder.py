@@ -6,8 +6,9 @@ import hashlib
 import math
 from collections.abc import Container, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import asdict
 
 from arena.store import Store
 from arena.store.runners import Runner

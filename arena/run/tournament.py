@@ -7,8 +7,9 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import asdict, replace
 
 from arena.config.stored import StoredSettings
 from arena.config.whole import Config

@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field
 
 from judges.types import EXAM_TASKS, NUGGET_TASKS, Task
 
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
     from arena.store import Store
 
 
-@dataclass(frozen=True, slots=True)
-class ListedStage:
+class ListedStage(Struct, frozen=True):
     """A stage as the list names it. Its module is imported where a configuration or a store has its section.
 
     Attributes:

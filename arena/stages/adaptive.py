@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 
 import numpy as np
+from msgspec import Struct, field
 
 from arena.config.judging import PairwiseSection
 from arena.data.dataset import Dataset
@@ -18,8 +19,7 @@ from arena.stages.schedule import Game, answering
 from judges.types import conversations
 
 
-@dataclass(frozen=True, slots=True)
-class AdaptiveState:
+class AdaptiveState(Struct, frozen=True):
     """How far an adaptive schedule has come.
 
     Attributes:
@@ -41,8 +41,7 @@ class AdaptiveState:
     ended: bool
 
 
-@dataclass
-class AdaptiveGames:
+class AdaptiveGames(Struct, dict=True):
     """The games of one tournament with an adaptive schedule, chosen batch by batch.
 
     A run begins with none and chooses again from the verdicts in the store, which takes it along the same way.
@@ -58,10 +57,18 @@ class AdaptiveGames:
     asked: list[Meeting] = field(default_factory=list)
     _verdicts: list[GameVerdict] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        self.settings = adaptive_settings(self.section)
-        self._clusters = conversations(self.data.queries.values())
-        self._fixtures = Fixtures(answering(self.data), self.settings.seed, self._clusters)
+    @cached_property
+    def settings(self) -> AdaptiveSettings:
+        """How the games are chosen, and when enough is known."""
+        return adaptive_settings(self.section)
+
+    @cached_property
+    def _clusters(self) -> dict[str, str]:
+        return conversations(self.data.queries.values())
+
+    @cached_property
+    def _fixtures(self) -> Fixtures:
+        return Fixtures(answering(self.data), self.settings.seed, self._clusters)
 
     def learn(self, verdicts: Iterable[GameVerdict]) -> None:
         """Take note of further verdicts."""

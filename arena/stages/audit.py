@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final
 
 import numpy as np
+from msgspec.structs import replace
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from arena.boards.cache import cached_games
@@ -128,8 +128,7 @@ _COLUMNS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class AuditBoard(Board):
+class AuditBoard(Board, frozen=True):
     """What the cheats got; ``rows`` as of the table."""
 
     rows: Sequence[Mapping[str, Any]]

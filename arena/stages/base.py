@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import Struct
 
 from arena.config.whole import Config
 from arena.data.dataset import Dataset
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
     from arena.stages.labels import Labels
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+class Release(Struct, frozen=True):
     """Wants that a stage begins with, or that a result leads to.
 
     Attributes:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from functools import cached_property
+
+from msgspec.structs import replace
 
 from arena.boards.results import game_verdicts
 from arena.config.judging import PairwiseSection

@@ -6,9 +6,11 @@ import math
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from arena.config.stored import Combine
 from arena.store import Result, Store, Wanted
@@ -22,8 +24,7 @@ LabelResults: TypeAlias = dict[tuple[str, str], Result | None]
 _POINTS = {Verdict.A.value: 1, Verdict.TIE.value: 0, Verdict.B.value: -1}
 
 
-@dataclass(frozen=True, slots=True)
-class Consistency:
+class Consistency(Struct, frozen=True):
     """How often two samples of one judgment say the same.
 
     Attributes:

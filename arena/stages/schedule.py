@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Literal
+
+from msgspec import Struct
 
 from arena.data.dataset import Dataset
 from judges.errors import ConfigError
 from judges.sections import nearest
 
 
-@dataclass(frozen=True, slots=True)
-class Game:
+class Game(Struct, frozen=True):
     """Two agents on one query. ``swapped`` says that ``agent_b``'s answer is shown first."""
 
     query_id: str
@@ -23,8 +23,7 @@ class Game:
     swapped: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Schedule:
+class Schedule(Struct, frozen=True):
     """How pairs are chosen.
 
     Attributes:

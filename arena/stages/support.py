@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Self
 
 from arena.boards.results import rating_settings
@@ -167,8 +166,7 @@ _COLUMNS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SupportBoard(Board):
+class SupportBoard(Board, frozen=True, eq=False):
     """Support of a tournament's agents.
 
     Attributes:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import chain, combinations
 from typing import Any
+
+from msgspec.structs import replace
 
 from arena.config.whole import Config
 from arena.data.controlled import check_ratings

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct
+from msgspec.structs import asdict
 from sqlalchemy import Column, Connection, Float, String, Table, select
 
 from arena.store import runners, runs
@@ -39,8 +40,7 @@ _ANSWERED: Final = "(SELECT 1 FROM agent_reply WHERE reply_id = agent_attempts.r
 _IF_TRIED: Final = replacing(ATTEMPTS_ROWS, "reply_id", where=f"NOT EXISTS {_ANSWERED}")
 
 
-@dataclass(frozen=True, slots=True)
-class AgentQuery:
+class AgentQuery(Struct, frozen=True):
     """One query to one agent, whatever both are called.
 
     Attributes:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
 from sqlalchemy import Connection, func, insert, select
 
 from arena.store.bulk import CHUNK, chunks
@@ -40,8 +40,7 @@ class Kind(StrEnum):
     """A remark on a judge's game: ``{"judge": ..., "comment": ...}``. It judges nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Annotation:
+class Annotation(Struct, frozen=True):
     """What one person says of one thing.
 
     Attributes:

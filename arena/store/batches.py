@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct
+from msgspec.structs import asdict
 from sqlalchemy import Column, Connection, Float, Integer, String, Table, delete, func, select, update
 
 from arena.store.bulk import CHUNK, among, chunks, delete_rows, insert_rows
@@ -41,8 +42,7 @@ BATCH_LINE_ROWS: Final = Table(
 """A request in a batch whose judgment is not in the store yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class OpenBatch:
+class OpenBatch(Struct, frozen=True):
     """A batch with requests whose judgments are not in the store yet.
 
     Attributes:
@@ -57,8 +57,7 @@ class OpenBatch:
     open: int
 
 
-@dataclass(frozen=True, slots=True)
-class StoredBook:
+class StoredBook(Struct, frozen=True):
     """The batches of one judge: the ``Book`` of ``judges.batches``."""
 
     store: Store

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import numpy as np
+from msgspec import Struct
 from sqlalchemy import Connection, String, cast, delete, func, select, tuple_, update
 
 from arena.data.dataset import Dataset
@@ -66,8 +66,7 @@ _DAMAGED: Final = "damaged"
 """In place of the digest of a tournament's data: whoever begins it writes all of it anew."""
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(Struct, frozen=True):
     """What a look at all of a store has shown.
 
     Attributes:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from arena.config.ratings import RatingsSection
 from arena.data.dataset import Dataset
@@ -24,8 +26,7 @@ _PART = 10_000
 """Verdicts that are written at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class Imported:
+class Imported(Struct, frozen=True):
     """How many verdicts came in.
 
     Attributes:

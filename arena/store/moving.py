@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
+from msgspec import Struct
 from sqlalchemy import Column, Connection, Table, func, inspect, select, text
 
 from arena.store import Store, shown
@@ -22,8 +22,7 @@ _FETCHED: Final = 2_000
 _DIGITS: Final = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(Struct, frozen=True):
     """What a store or a table holds.
 
     Attributes:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
+from msgspec import Struct
 from sqlalchemy import (
     BigInteger,
     Column,
@@ -47,8 +47,7 @@ class Damage(Exception):  # noqa: N818 - the word for it
     """Something stored is not what was written; the message names it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """One judgment that a tournament needs.
 
     Attributes:

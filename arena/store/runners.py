@@ -7,11 +7,11 @@ import socket
 import time as clock
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 from typing import Any, TypeVar
 
+from msgspec import Struct, field
 from sqlalchemy import ColumnElement, Connection, Table, delete, insert, select, text, update
 
 from arena.store.bulk import CHUNK, among, chunks, delete_rows, insert_rows
@@ -33,8 +33,7 @@ def _host() -> str:
         return socket.gethostname()
 
 
-@dataclass(frozen=True, slots=True)
-class Runner:
+class Runner(Struct, frozen=True):
     """This process, as other ones see it in the store."""
 
     runner_id: str = field(default_factory=lambda: uuid.uuid4().hex)

@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from msgspec import Struct
 from sqlalchemy import (
     Column,
     ColumnElement,
@@ -64,8 +64,7 @@ RUN_ROWS: Final = Table(
     """
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """One run as the store knows it.
 
     Attributes:
@@ -245,8 +244,7 @@ SPENDING_ROWS: Final = Table(
 """One runner's results of one stage, see ``Spent``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
+class Spent(Struct, frozen=True):
     """What came of asking, and what that took.
 
     Attributes:
@@ -290,7 +288,7 @@ class Spent:
 
 ByStage: TypeAlias = Mapping[str, Spent]
 
-_FIGURES: Final = tuple(figure.name for figure in fields(Spent))
+_FIGURES: Final = Spent.__struct_fields__
 _ADDED: Final = ", ".join(f"{name} = spending.{name} + excluded.{name}" for name in _FIGURES)
 
 

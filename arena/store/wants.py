@@ -6,11 +6,11 @@ Judgments and failures are kept once for all tournaments of a store.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct, field
 from sqlalchemy import Connection, Select, TextClause, and_, case, delete, func, select, text, update
 
 from arena.store.bulk import (
@@ -296,8 +296,7 @@ def spent_by_judge(store: Store, tournament: str) -> list[tuple[str, int, int, i
         return [(judge, *map(int, counts), float(cost)) for judge, *counts, cost in rows]
 
 
-@dataclass(frozen=True, slots=True)
-class StageProgress:
+class StageProgress(Struct, frozen=True):
     """One stage's wants, every sample of a judgment one.
 
     Attributes:
@@ -319,8 +318,7 @@ class StageProgress:
         return self.wanted - self.judged - self.failed
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Struct, frozen=True):
     """How far all stages are.
 
     Attributes:

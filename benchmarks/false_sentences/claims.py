@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from arena.boards.conclusion import STANDINGS
 from benchmarks.false_sentences.recount import Recount
@@ -27,8 +28,7 @@ NOUN = r"(?P<unit>query|queries|games?)"
 Check = Callable[["Seen", Mapping[str, str]], "bool | str"]
 
 
-@dataclass
-class Seen:
+class Seen(Struct):
     """One table: its world and recount, what of its output has been read so far, and the leader that was named."""
 
     world: World
@@ -45,8 +45,7 @@ class Seen:
         return len(self.count.queries) if self.count.named else len(self.count.games)
 
 
-@dataclass(frozen=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """A kind of sentence."""
 
     kind: str
@@ -54,8 +53,7 @@ class Claim:
     check: Check
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One sentence that was read: what kind it is, and ``""`` or what is wrong with it."""
 
     kind: str

@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 
 import numpy as np
+from msgspec import Struct
 
 POINTS = 400 / math.log(10)
 STILL = 10.0
@@ -25,8 +25,7 @@ Counts = dict[Key, list[float]]
 """For two agents in the order of their names: games won by the first, by the second, and tied."""
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Struct, frozen=True):
     """One verdict: the agents as they were shown, the winner's name or ``""`` for a tie."""
 
     query: str
@@ -37,8 +36,7 @@ class Row:
     placed: bool = True
 
 
-@dataclass(frozen=True)
-class Game:
+class Game(Struct, frozen=True):
     """A game as it is rated: ``score`` is 1 where the agent whose name comes first wins, 0.5 for a tie."""
 
     query: str
@@ -47,8 +45,7 @@ class Game:
     score: float
 
 
-@dataclass(frozen=True)
-class Fit:
+class Fit(Struct, frozen=True):
     """Ratings in points by agent, and whether the likelihood has a maximum."""
 
     ratings: Mapping[str, float]

@@ -7,9 +7,10 @@ import math
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+
+from msgspec import Struct, field
 
 import benchmarks.false_sentences.terminal  # noqa: F401 - teaches its sentences
 from arena.boards.coverage import Coverage
@@ -31,8 +32,7 @@ from benchmarks.false_sentences.worlds import draw
 from judges.types import Task, Verdict
 
 
-@dataclass
-class Result:
+class Result(Struct):
     """What a search came to.
 
     Attributes:

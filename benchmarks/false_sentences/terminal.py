@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from benchmarks.false_sentences.claims import NAMES, NUMBER, Seen, always, claim, names, whole
 

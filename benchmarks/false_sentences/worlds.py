@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from itertools import combinations
+
+from msgspec import Struct, field
 
 from benchmarks.false_sentences.recount import Row
 
 
-@dataclass(frozen=True)
-class World:
+class World(Struct, frozen=True):
     """How verdicts come about.
 
     Attributes:

@@ -7,7 +7,8 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from judges.batches import Batch, Book, Ending
 from judges.batches.servers import BatchServer, UndecidedError, refused_as_a_whole
@@ -38,8 +39,7 @@ _LEAST_S, _MOST_S, _SHARE = 1.0, 60.0, 0.1
 """A batch is looked at again after a tenth of the time that it has taken so far, within these bounds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """A request that somebody waits for."""
 
     custom_id: str
@@ -53,8 +53,7 @@ class Line:
             self.reply.set_exception(error)
 
 
-@dataclass(slots=True)
-class Followed:
+class Followed(Struct):
     """A batch with the requests of it that are waited for.
 
     Attributes:

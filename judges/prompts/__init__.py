@@ -11,13 +11,13 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
 from datetime import UTC, datetime
 from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
+from msgspec.structs import replace
 from pydantic import Field, PlainValidator, PrivateAttr, model_validator
 
 from judges.contracts import reply_rule
@@ -87,10 +87,7 @@ _VALUES: Mapping[Task, tuple[set[int | str], set[int | str]]] = {
 }
 """The values of a task's one choice: those that it must have, and those that it may have besides."""
 
-_SHOWN = {
-    kind: frozenset(field.name for field in fields(kind))
-    for kind in (Query, Message, Document, Answer, AnnotatedDocument)
-}
+_SHOWN = {kind: frozenset(kind.__struct_fields__) for kind in (Query, Message, Document, Answer, AnnotatedDocument)}
 """What templates read of the values that they are given."""
 _OF_ITEMS = (Task.EXTRACTION, Task.ANSWER_CHECK, Task.QUERIES, Task.ANSWERABLE)
 """Tasks whose prompts show no query of a user, but an item of an exam or a query that is written for a passage."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from judges.errors import PromptError
 from judges.prompts import RATINGS, PromptTemplate, whole_numbers
@@ -17,8 +19,7 @@ Need: TypeAlias = Literal["documents", "reference"]
 """The documents that the agent itself retrieved, or the query's reference."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReferenceOptions:
+class ReferenceOptions(Struct, frozen=True):
     """Which documents an answer judge sees (RAGElo paper, appendix A.2).
 
     Attributes:
@@ -37,8 +38,7 @@ class ReferenceOptions:
 DEFAULT_REFERENCES = ReferenceOptions()
 
 
-@dataclass(frozen=True, slots=True)
-class PairwiseOptions:
+class PairwiseOptions(Struct, frozen=True):
     """The options of the pairwise judge.
 
     Attributes:
@@ -52,8 +52,7 @@ class PairwiseOptions:
     factors: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Criterion:
+class Criterion(Struct, frozen=True):
     """One thing an answer is graded on.
 
     Attributes:

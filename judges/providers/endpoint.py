@@ -14,11 +14,11 @@ import re
 import ssl
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
+from msgspec import Struct
 from pydantic_core import to_json
 
 from judges.errors import InputError, NoServiceError, ProviderError, RejectedError, TransientError
@@ -46,16 +46,14 @@ _MOST_BYTES = 2**25
 """A body beyond this is no reply, and would fill memory."""
 
 
-@dataclass(frozen=True, slots=True)
-class HttpAnswer:
+class HttpAnswer(Struct, frozen=True):
     """The JSON object of an answer with status 200, and what its headers say is left of the rate limits."""
 
     body: dict[str, Any]
     allowance: Allowance | None
 
 
-@dataclass(frozen=True, slots=True)
-class Received:
+class Received(Struct, frozen=True):
     """An answer as it came, its body unpacked."""
 
     status: int
@@ -63,8 +61,7 @@ class Received:
     content: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """Where requests go, and what a call may take.
 
     Attributes:
@@ -77,11 +74,14 @@ class Target:
     """
 
     url: str
-    headers: Mapping[str, str] = field(repr=False)
+    headers: Mapping[str, str]
     name: str
     concurrency: int
     timeout_s: float
     named_by: str = "'model' and 'base_url'"
+
+    def __repr__(self) -> str:  # a key is among the headers
+        return f"Target({self.url!r})"
 
 
 def sdk_target(sdk: AsyncOpenAI | AsyncAnthropic, path: str, spec: JudgeSpec) -> Target:

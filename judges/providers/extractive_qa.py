@@ -11,8 +11,9 @@ probability over the windows (as the question-answering pipeline of transformers
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from judges.errors import JudgeStoppedError, RejectedError
 from judges.masking import one_line, storable
@@ -30,8 +31,7 @@ LONGEST_WINDOW = 512
 OVERLAP = 128
 
 
-@dataclass(frozen=True, slots=True)
-class _Window:
+class _Window(Struct, frozen=True):
     """One window's best span, as characters of the passage."""
 
     probability: float

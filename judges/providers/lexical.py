@@ -16,9 +16,10 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+from msgspec import Struct
 
 from judges.contracts import written_reply
 from judges.errors import RejectedError
@@ -192,8 +193,7 @@ _FUNCTION_WORDS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerScores:
+class AnswerScores(Struct, frozen=True):
     """What the words of an answer say about it, each from 0 to 1.
 
     Attributes:

@@ -8,11 +8,12 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import takewhile
 from pathlib import Path
 from typing import Generic, TypeAlias, TypeVar
+
+from msgspec import Struct
 
 from judges.errors import PROGRESS, InputError, MissingExtraError
 from judges.masking import one_line
@@ -26,8 +27,7 @@ Result = TypeVar("Result")
 Tokens: TypeAlias = list[int]
 
 
-@dataclass(frozen=True, slots=True)
-class LocalSource:
+class LocalSource(Struct, frozen=True):
     """Where a model comes from.
 
     Attributes:

@@ -6,8 +6,9 @@ import copy
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
+
+from msgspec import Struct
 
 from judges.errors import JudgeStoppedError, RejectedError
 from judges.masking import one_line, storable
@@ -26,8 +27,7 @@ Placed: TypeAlias = tuple[int, Result | RejectedError]
 """A prompt's place among those asked together, and what came of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class LaidOut:
+class LaidOut(Struct, frozen=True):
     """One batch of prompts.
 
     Attributes:

@@ -6,8 +6,9 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from judges.contracts import allowed_replies, written_reply
 from judges.errors import RejectedError
@@ -110,8 +111,7 @@ _TAIL = 16
 """Characters of a prompt's end that decide how the beginning of its reply is divided into tokens."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scores:
+class Scores(Struct, frozen=True):
     """How likely each reply is among those allowed, and lengths in tokens."""
 
     probabilities: tuple[float, ...]

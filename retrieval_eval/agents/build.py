@@ -6,10 +6,11 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from judges.errors import ConfigError, DataError, InputError, ProviderError, reason
 from judges.functions import called, load_function, name_of
@@ -265,8 +266,7 @@ class CallableAgent:
         """Nothing is held."""
 
 
-@dataclass(frozen=True)
-class RecordedAgent:
+class RecordedAgent(Struct, frozen=True):
     """Gives what was read; latency and cost are not known."""
 
     name: str

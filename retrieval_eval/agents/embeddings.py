@@ -11,12 +11,13 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from msgspec import Struct
 
 from judges.errors import InputError, JudgeStoppedError, MissingExtraError, ProviderError, reason
 from judges.masking import one_line
@@ -302,8 +303,7 @@ class LocalEmbedder:
         self._loaded = self._thread = None
 
 
-@dataclass(frozen=True, slots=True)
-class CachedVector:
+class CachedVector(Struct, frozen=True):
     """A vector, and of a query's what it took to make: seconds, calls, tokens and dollars."""
 
     vector: NDArray[np.float32]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from judges.errors import ProviderError
 from judges.identity import judgment_id
@@ -26,8 +28,7 @@ from retrieval_eval.agents.types import Meter, Reply, Retrieved
 from retrieval_eval.documents.passages import sentences
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """An answer, and which of the passages it cites, from 1; numbers that no passage has are left out."""
 
     text: str
@@ -40,8 +41,7 @@ Rewriter: TypeAlias = Callable[[Query, Meter], Awaitable[list[str]]]
 """Writes further search queries for a question, without the question itself. Raises ``ProviderError``."""
 
 
-@dataclass(frozen=True, slots=True)
-class RagAgent:
+class RagAgent(Struct, frozen=True):
     """Naive RAG: retrieve once, then generate from the best passages (section 6.2). With a rewriter, RAG-Fusion.
 
     RAG-Fusion retrieves for the question and for each further query, and merges the rankings (section 3). Without a
@@ -161,8 +161,7 @@ async def _ask(judge: Judge, prompt: Prompt, meter: Meter) -> Outcome:
     return result.outcome
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
+class _Candidate(Struct, frozen=True):
     """A sentence, its terms, and how well it fits the question."""
 
     place: tuple[int, int]
@@ -171,8 +170,7 @@ class _Candidate:
     relevance: float
 
 
-@dataclass(frozen=True, slots=True)
-class ExtractiveGenerator:
+class ExtractiveGenerator(Struct, frozen=True):
     """Picks sentences by maximal marginal relevance (Carbonell and Goldstein 1998, equation 1).
 
     A sentence is relevant by the question's terms that it holds, and to a lesser degree by those that its title and

@@ -8,9 +8,10 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from judges.errors import InputError
 from judges.types import Document
@@ -29,8 +30,7 @@ _SCORE_DIGITS = 6
 _WORD = re.compile(r"\w+")
 
 
-@dataclass(frozen=True)
-class Corpus:
+class Corpus(Struct, frozen=True, dict=True):
     """Documents with ids that are unique; those without any text cannot be found and are left out.
 
     Attributes:
@@ -114,8 +114,7 @@ class InverseDocumentFrequency:
         return math.fsum(self(term) for term in set(some_terms))
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(Struct, frozen=True):
     """A passage found for a question; the higher the score, the better."""
 
     document: Document

@@ -11,9 +11,11 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from judges.errors import ProviderError, TransientError
 from judges.masking import storable
@@ -31,8 +33,7 @@ _JSON_LINES = ("ndjson", "jsonl", "json-lines", "stream+json")
 _SCORE = "\0score"
 
 
-@dataclass(frozen=True, slots=True)
-class Mapped:
+class Mapped(Struct, frozen=True):
     """What was found."""
 
     answer: str

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+
+from msgspec import Struct, to_builtins
 
 from judges.types import Query, Usage
 from retrieval_eval.agents.embeddings import CachedVector, Embedder, VectorCache, open_embedder
@@ -51,8 +52,7 @@ class Retriever(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Offline:
+class Offline(Struct, frozen=True):
     """A retriever by a function of question and depth that asks nobody."""
 
     find: Callable[[str, int], list[Hit]]
@@ -66,8 +66,7 @@ class Offline:
         """Nothing is held."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hybrid:
+class Hybrid(Struct, frozen=True):
     """Several retrievers' rankings of a question, merged by reciprocal rank."""
 
     retrievers: tuple[Retriever, ...]
@@ -149,7 +148,7 @@ class DenseRetriever:
     async def _embedded_question(self, text: str) -> CachedVector:
         meter = Meter()
         (vector,) = await self._embedder.embed([text], meter)
-        kept = CachedVector(vector, asdict(meter))
+        kept = CachedVector(vector, to_builtins(meter))
         self._cache.keep({text: kept})
         return kept
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
+
+from msgspec import Struct, field
 
 from judges.errors import CAUSES, ProviderError
 from judges.types import Query, Usage
@@ -38,8 +39,7 @@ AGENT_CAUSES: Mapping[str, str] = {
 """Every cause that an agent's failure can have, with its meaning."""
 
 
-@dataclass(frozen=True, slots=True)
-class Retrieved:
+class Retrieved(Struct, frozen=True):
     """A document that an agent retrieved; ``rank`` counts from 1, ``title`` and the like are in ``metadata``."""
 
     doc_id: str
@@ -49,8 +49,7 @@ class Retrieved:
     metadata: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class AgentReply:
+class AgentReply(Struct, frozen=True):
     """All that one agent gave for one query.
 
     Attributes:
@@ -76,8 +75,7 @@ class AgentReply:
     tried_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AgentFailure:
+class AgentFailure(Struct, frozen=True):
     """A reply that did not come about. It is stored, counted and shown, and never becomes an answer.
 
     Attributes:
@@ -127,8 +125,7 @@ class Agent(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class Meter:
+class Meter(Struct):
     """Seconds, tokens, calls and dollars so far; dollars are ``None`` once a price is not known.
 
     Attributes:

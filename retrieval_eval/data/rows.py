@@ -10,10 +10,11 @@ import os
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
 
 from judges.errors import DataError
 
@@ -33,8 +34,7 @@ _MISSING_NAMES = frozenset({"nan", "<na>"})
 EMPTY = "is empty; fill it in, or remove the row"
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One record of a table.
 
     Attributes:
@@ -279,8 +279,7 @@ def _texts(value: object) -> Iterator[str]:
             yield from _texts(cell)
 
 
-@dataclass(frozen=True, slots=True)
-class Only:
+class Only(Struct, frozen=True):
     """The rows whose cell in one column, as text, is one of ``values``."""
 
     column: str

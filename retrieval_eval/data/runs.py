@@ -6,11 +6,11 @@ import sys
 from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from judges.errors import DataError
@@ -19,8 +19,7 @@ from retrieval_eval.data.files import file_stem
 from retrieval_eval.data.trec import Faults, Faulty, FaultyLine, Note, finite, run_fields, write_trec_lines
 
 
-@dataclass(frozen=True, slots=True)
-class Ranking:
+class Ranking(Struct, frozen=True):
     """The documents of one query in trec_eval's order, each once.
 
     Attributes:
@@ -40,8 +39,7 @@ class Ranking:
         return Ranking(tuple(entry[1] for entry in entries), tuple(entry[2] for entry in entries))
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(Struct, frozen=True):
     """What one system retrieved.
 
     Attributes:

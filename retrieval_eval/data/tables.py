@@ -18,9 +18,10 @@ import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
+
+from msgspec import Struct
 
 from judges.errors import DataError
 from retrieval_eval.data.files import is_gzip, open_binary, open_replacing, read_lines
@@ -87,8 +88,7 @@ def read_rows(
     return _at_least_one(path, rows) if only is None else rows
 
 
-@dataclass(frozen=True, slots=True)
-class _Naming:
+class _Naming(Struct, frozen=True):
     """By which names the columns of a table go."""
 
     path: Path

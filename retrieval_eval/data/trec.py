@@ -10,10 +10,11 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
 
 from judges.errors import DataError
 from judges.types import Answer
@@ -59,8 +60,7 @@ Faulty: TypeAlias = Literal["refuse", "skip"]
 """What to do about a line that is wrong: refuse the file, or leave the line out and list it."""
 
 
-@dataclass(frozen=True, slots=True)
-class FaultyLine:
+class FaultyLine(Struct, frozen=True):
     """A line that was left out.
 
     Attributes:
@@ -78,8 +78,7 @@ class FaultyLine:
         return f"line {self.line}: {self.problem}" + ("" if self.value is None else f" ({self.value!r})")
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(Struct, frozen=True):
     """Something that is allowed and that a reader of figures should know.
 
     Attributes:
@@ -95,8 +94,7 @@ class Note:
     text: str
 
 
-@dataclass(frozen=True)
-class Qrels:
+class Qrels(Struct, frozen=True):
     """Relevance labels of people or of a judge.
 
     Attributes:

@@ -7,11 +7,11 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Annotated, Any, Literal, TypeAlias
 from urllib.parse import quote
 
+from msgspec import Struct
 from pydantic import Field, model_validator
 
 from judges.sections import Section
@@ -257,8 +257,7 @@ _LETTERS = re.compile(r"\w+")
 _DIGIT = re.compile(r"\d")
 
 
-@dataclass(frozen=True, slots=True)
-class Twin:
+class Twin(Struct, frozen=True):
     """A text and an earlier one that is nearly the same; ``similarity`` is the Jaccard index of their shingles."""
 
     ident: str

@@ -15,9 +15,10 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from judges.errors import DataError, InputError, MissingExtraError
 from judges.masking import one_line, storable
@@ -44,8 +45,7 @@ _ENVIRONMENT = frozenset(
 """What the process that reads gets of the environment: no keys."""
 
 
-@dataclass(frozen=True, slots=True)
-class File:
+class File(Struct, frozen=True):
     """A file or a folder.
 
     Attributes:

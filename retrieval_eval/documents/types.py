@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
+from msgspec import Struct
 from pydantic import Field
 
 from judges.sections import Section
@@ -13,8 +13,7 @@ from judges.sections import Section
 Whole = Annotated[int, Field(ge=1)]
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """Paragraphs that belong together: a section by its heading, or a page of a PDF.
 
     Attributes:
@@ -28,8 +27,7 @@ class Part:
     paragraphs: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SourceDocument:
+class SourceDocument(Struct, frozen=True):
     """A file's text.
 
     Attributes:
@@ -44,8 +42,7 @@ class SourceDocument:
     parts: tuple[Part, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Extract:
+class Extract(Struct, frozen=True):
     """What one file holds.
 
     Attributes:
@@ -64,8 +61,7 @@ class Extract:
 Outcome: TypeAlias = Literal["skipped", "partly read", "note"]
 
 
-@dataclass(frozen=True, slots=True)
-class FileNote:
+class FileNote(Struct, frozen=True):
     """What to know of a file or a folder.
 
     Attributes:
@@ -107,8 +103,7 @@ def amounts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{number} {noun}{'s' * (number > 1)}" for noun, number in counts.items() if number)
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """A heading (``level`` 1 to 6) or a piece of running text (``level`` 0)."""
 
     level: int

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import yaml
+from msgspec.structs import replace
 
 from judges.errors import DataError
 from judges.sections import UniqueKeys

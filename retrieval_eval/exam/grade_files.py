@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from judges.errors import DataError
 from retrieval_eval.data.files import open_replacing, read_lines
@@ -24,8 +25,7 @@ _SPACE = re.compile(r"\s*")
 _DECODER = json.JSONDecoder()
 
 
-@dataclass(frozen=True, slots=True)
-class GradedQuery:
+class GradedQuery(Struct, frozen=True):
     """One query of a file.
 
     Attributes:

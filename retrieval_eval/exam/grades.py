@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from judges.errors import InputError
@@ -54,8 +55,7 @@ class Grade(NamedTuple):
     answer: str = ""
 
 
-@dataclass(frozen=True)
-class Graded:
+class Graded(Struct, frozen=True):
     """All that a file of grades says.
 
     Attributes:
@@ -112,8 +112,7 @@ class Graded:
         return found
 
 
-@dataclass(frozen=True)
-class Grid:
+class Grid(Struct, frozen=True, dict=True):
     """One query's grades.
 
     Attributes:
@@ -148,8 +147,7 @@ class Grid:
         return {passage: at for at, passage in enumerate(self.passages)}
 
 
-@dataclass(frozen=True)
-class Grids:
+class Grids(Struct, frozen=True):
     """Grids of a topic set.
 
     Attributes:

@@ -6,9 +6,11 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, Literal, TypeAlias, get_args
+
+from msgspec import Struct, field
+from msgspec.structs import force_setattr, replace
 
 ItemType: TypeAlias = Literal["question", "nugget"]
 Kind: TypeAlias = Literal["free", "multiple_choice", "true_false"]
@@ -27,8 +29,7 @@ _LARGEST_WEIGHT: Final = 1e6
 """Sums of larger ones say nothing of the others."""
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Struct, frozen=True):
     """One question or nugget of a query.
 
     Attributes:
@@ -67,7 +68,7 @@ class Item:
         if not 0 < self.weight <= _LARGEST_WEIGHT:
             raise ValueError(f"a weight must be a number above 0 and at most {_LARGEST_WEIGHT:,.0f}, not {self.weight}")
         if not self.item_id:
-            object.__setattr__(self, "item_id", item_id_of(self.query_id, self.text, self.facet_id))
+            force_setattr(self, "item_id", item_id_of(self.query_id, self.text, self.facet_id))
         _require_fitting_answers(self)
 
     @property
@@ -88,16 +89,14 @@ def stale_id(item: Item) -> bool:
     return _HASHED_ID.fullmatch(item.item_id) is not None and item.item_id.rpartition("/")[2] != own.rpartition("/")[2]
 
 
-@dataclass(frozen=True, slots=True)
-class QueryInfo:
+class QueryInfo(Struct, frozen=True):
     """What a bank says about a query or one of its subtopics besides the items."""
 
     text: str = ""
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Bank:
+class Bank(Struct, frozen=True, dict=True):
     """A test bank: items with unique ids, in the order in which they were written.
 
     Attributes:
@@ -115,7 +114,7 @@ class Bank:
                 raise ValueError(f"two items have the id {item.item_id!r}")
             seen.add(item.item_id)
         named = dict.fromkeys((item.query_id, item.facet_id) for item in self.items)
-        object.__setattr__(self, "queries", {**dict.fromkeys(named, QueryInfo()), **self.queries})
+        force_setattr(self, "queries", {**dict.fromkeys(named, QueryInfo()), **self.queries})
 
     def of_queries(self, query_ids: Collection[str]) -> Bank:
         """The part of it on these queries."""
@@ -183,8 +182,7 @@ class Bank:
         return Bank(tuple(items), self.queries)
 
 
-@dataclass(frozen=True, slots=True)
-class BankDiff:
+class BankDiff(Struct, frozen=True):
     """What changed from one version of a bank to the next. Pairs are (before, after).
 
     Attributes:
@@ -245,8 +243,7 @@ def _require_fitting_answers(item: Item) -> None:
         raise ValueError(f"the answer to a true/false item is true or false, not {wrong[0]!r}")
 
 
-@dataclass(frozen=True, slots=True)
-class ItemEdit:
+class ItemEdit(Struct, frozen=True):
     """What changes of one item; ``None`` leaves it as it is."""
 
     text: str | None = None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from retrieval_eval.exam.grades import UNGRADED, Grade, Grids, Labels, Rankings, make_grids
 from retrieval_eval.exam.items import Bank, diff
@@ -13,8 +13,7 @@ from retrieval_eval.exam.scores import DEFAULT_K, correlate, cover_means, cover_
 from retrieval_eval.stats.bootstrap import Floats
 
 
-@dataclass(frozen=True, slots=True)
-class GradedAnswer:
+class GradedAnswer(Struct, frozen=True):
     """A grade beside the answer that was extracted; ``grade`` is ``None`` where there is none."""
 
     query_id: str
@@ -24,8 +23,7 @@ class GradedAnswer:
     answer: str
 
 
-@dataclass(frozen=True, slots=True)
-class Uncovered:
+class Uncovered(Struct, frozen=True):
     """A relevant passage that covers no item: the bank may lack one.
 
     Attributes:
@@ -41,8 +39,7 @@ class Uncovered:
     ungraded: int
 
 
-@dataclass(frozen=True, slots=True)
-class Spurious:
+class Spurious(Struct, frozen=True):
     """How often an item is covered by passages that people found not relevant, and by relevant ones.
 
     Attributes:
@@ -115,8 +112,7 @@ def grid_rows(grids: Grids, query_id: str) -> Iterator[tuple[str, Sequence[int |
         yield grid.passages[row], [None if grade == UNGRADED else int(grade) for grade in grid.grades[row]]
 
 
-@dataclass(frozen=True, slots=True)
-class Influence:
+class Influence(Struct, frozen=True):
     """What the leaderboard would be without one item.
 
     Attributes:
@@ -134,8 +130,7 @@ class Influence:
     new_leader: bool
 
 
-@dataclass(frozen=True, slots=True)
-class LabelChange:
+class LabelChange(Struct, frozen=True):
     """A passage whose EXAM-Qrels label an edit changes; ``None`` stands for no label."""
 
     query_id: str
@@ -144,8 +139,7 @@ class LabelChange:
     after: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class PlaceChange:
+class PlaceChange(Struct, frozen=True):
     """An agent's cover and place before and after an edit."""
 
     agent: str
@@ -155,8 +149,7 @@ class PlaceChange:
     place_after: float
 
 
-@dataclass(frozen=True)
-class EditEffect:
+class EditEffect(Struct, frozen=True):
     """What a new version of a bank changes while only the old grades are known.
 
     Attributes:
@@ -173,8 +166,7 @@ class EditEffect:
     to_grade: int
 
 
-@dataclass(frozen=True, slots=True)
-class Covers:
+class Covers(Struct, frozen=True):
     """Who covers which items of one query.
 
     Attributes:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from urllib.parse import quote, unquote
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from judges.types import Answer, Document
 from retrieval_eval.documents.passages import Span, cut, words
@@ -16,8 +18,7 @@ MOST_WORDS = 400
 _PIECE = re.compile(r"(.*)#(\d+)of(\d+)", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
+class Passage(Struct, frozen=True):
     """A piece of a text: ``text`` is ``whole[start:end]``."""
 
     passage_id: str

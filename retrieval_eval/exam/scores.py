@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from judges.errors import InputError
@@ -18,8 +18,7 @@ from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.stats.rank import kendall_taus, mean_ranks, spearmans
 
 
-@dataclass(frozen=True, slots=True)
-class Correlation:
+class Correlation(Struct, frozen=True):
     """Agreement of two leaderboards on the agents that stand on both.
 
     Attributes:
@@ -64,8 +63,7 @@ DEFAULT_K = 20
 RATED_LEVELS = (1, 2, 3, 4, 5)
 
 
-@dataclass(frozen=True)
-class CoverScores:
+class CoverScores(Struct, frozen=True):
     """Cover of every response at every level, shapes (agents, queries, levels) unless said otherwise.
 
     Attributes:
@@ -99,8 +97,7 @@ class CoverScores:
     clusters: Clusters = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Mean(Estimate):
+class Mean(Estimate, frozen=True):
     """A mean over queries of shares, with Wilson's 95 % interval for as many observations as they vary like.
 
     Attributes:
@@ -211,8 +208,7 @@ By: TypeAlias = Literal["highest", "count"]
 _STEP = re.compile(r"(\d{1,3})(?:-(\d{1,3}))?:(\d{1,3})")
 
 
-@dataclass(frozen=True)
-class ExamLabels:
+class ExamLabels(Struct, frozen=True):
     """Labels and what they rest on.
 
     Attributes:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from retrieval_eval.nuggets.types import Importance, Nugget, NuggetBank, make_nuggets
 
@@ -33,8 +35,7 @@ class Kind(StrEnum):
     REMOVED = "removed"
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """One edit.
 
     Attributes:

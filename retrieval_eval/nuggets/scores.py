@@ -16,11 +16,12 @@ partial_support, not_support, failed).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, TypeAlias
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import ArrayLike, NDArray
 
 from retrieval_eval.nuggets.types import Assignment, Importance, Support
@@ -56,8 +57,7 @@ _CREDIT: Final = np.array([[1, 0, 0], [1, 0.5, 0]] * 3)
 _NEEDS_IMPORTANCE: Final = np.array([True, True, True, True, False, False])
 
 
-@dataclass(frozen=True, slots=True)
-class QueryScores:
+class QueryScores(Struct, frozen=True):
     """The scores of one answer; ``None`` where a score is not defined."""
 
     v_strict: float | None
@@ -98,8 +98,7 @@ def scores_of_counts(counts: Ints, *, failed: float | None = None) -> Floats:
     return np.where(defined, gained / np.where(possible > 0, possible, 1.0), np.nan)
 
 
-@dataclass(frozen=True, eq=False)
-class ScoreTable:
+class ScoreTable(Struct, frozen=True, eq=False, dict=True):
     """Counts of every run and topic, from which all scores follow.
 
     Attributes:
@@ -192,8 +191,7 @@ def _counts(importances: Sequence[Importance | None], labels: Sequence[Support |
     return np.bincount(np.array(cells, np.int64), minlength=12)
 
 
-@dataclass(frozen=True, slots=True)
-class Mean(Estimate):
+class Mean(Estimate, frozen=True):
     """One score of a run, a mean over ``n`` of the topics in the topic set; ``None`` where there is none.
 
     Attributes:
@@ -205,8 +203,7 @@ class Mean(Estimate):
     highest: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RunScores:
+class RunScores(Struct, frozen=True):
     """A run's scores and their coverage.
 
     Attributes:

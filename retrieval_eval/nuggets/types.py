@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeVar
+
+from msgspec import Struct, field
 
 
 class Importance(StrEnum):
@@ -25,8 +26,7 @@ class Support(StrEnum):
     NONE = "not_support"
 
 
-@dataclass(frozen=True, slots=True)
-class Nugget:
+class Nugget(Struct, frozen=True):
     """One fact that an answer to the query may state.
 
     Attributes:
@@ -42,8 +42,7 @@ class Nugget:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class NuggetBank:
+class NuggetBank(Struct, frozen=True):
     """The nuggets of one query, most important first.
 
     Attributes:
@@ -57,8 +56,7 @@ class NuggetBank:
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(Struct, frozen=True):
     """What one run's answer to one query states of the query's nuggets.
 
     Attributes:

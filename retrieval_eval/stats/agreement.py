@@ -16,10 +16,10 @@ leading axes, which is what a jackknife over queries needs; there NaN stands for
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import ArrayLike, NDArray
 
 from judges.errors import InputError
@@ -108,8 +108,7 @@ _MOST_LABELS = 101
 """A scale with more labels than this, those from 0 to 100, is no scale of labels."""
 
 
-@dataclass(frozen=True, slots=True)
-class Binarised:
+class Binarised(Struct, frozen=True):
     """Agreement on which documents are relevant, where relevant is a label of at least ``threshold``.
 
     Attributes:
@@ -125,8 +124,7 @@ class Binarised:
     kappa: Estimate
 
 
-@dataclass(frozen=True, slots=True)
-class LabelAgreement:
+class LabelAgreement(Struct, frozen=True):
     """Two sets of labels, the first being the reference. Intervals are bootstrapped over queries.
 
     Attributes:
@@ -292,8 +290,7 @@ def _clustered(labels: Mapping[str, Mapping[Any, int]], clusters: Clusters) -> M
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class RaterAgreement:
+class RaterAgreement(Struct, frozen=True):
     """Krippendorff's alpha; intervals are bootstrapped over queries.
 
     Attributes:
@@ -359,8 +356,7 @@ def _ratings(raters: Sequence[Mapping[Item, int]]) -> Floats:
     return found
 
 
-@dataclass(frozen=True)
-class LabelTable:
+class LabelTable(Struct, frozen=True):
     """How often a group of the first side's labels met a group of the second side's.
 
     Attributes:

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import scipy
+from msgspec import Struct
 
 from retrieval_eval.stats.bootstrap import Floats, student
 from retrieval_eval.stats.estimate import Estimate
@@ -48,8 +48,7 @@ def _neg_rmse(value: float, others: Sequence[float]) -> float:
     return -math.sqrt(sum((value - other) ** 2 for other in others) / len(others))
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOut(Struct, frozen=True):
     """One rater against the judge. All p-values are one-sided and corrected for the number of raters.
 
     Attributes:
@@ -71,8 +70,7 @@ class LeftOut:
     p_worse: float
 
 
-@dataclass(frozen=True, slots=True)
-class AlternativeTest:
+class AlternativeTest(Struct, frozen=True):
     """The judge against all raters.
 
     Attributes:

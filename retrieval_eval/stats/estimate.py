@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 from numpy.typing import NDArray
 
 Own = TypeVar("Own", bound="Estimate")
@@ -14,8 +15,7 @@ PROVENANCE: Final = ("n", "method")
 """Fields that no file has: what a board says once of all its figures would stand beside each of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Struct, frozen=True, eq=False):
     """A figure with its interval; ``None`` where it is not defined, or nothing shows how it varies.
 
     Attributes:
@@ -28,8 +28,17 @@ class Estimate:
     value: float | None
     low: float | None = None
     high: float | None = None
-    n: int | None = field(default=None, compare=False)
-    method: str = field(default="", compare=False)
+    n: int | None = None
+    method: str = ""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Estimate) and type(other) is type(self) and other._shown() == self._shown()
+
+    def __hash__(self) -> int:
+        return hash(self._shown())
+
+    def _shown(self) -> tuple[Any, ...]:
+        return tuple(own for name, own in asdict(self).items() if name not in PROVENANCE)
 
     def negated(self: Own) -> Own:
         """The estimate of the figure with the other sign."""
@@ -43,8 +52,7 @@ class Estimate:
         return replace(self, value=value, low=low, high=high)
 
 
-@dataclass(frozen=True, slots=True)
-class Coefficient(Estimate):
+class Coefficient(Estimate, frozen=True):
     """A correlation with a test.
 
     Attributes:
@@ -58,8 +66,7 @@ NO_COEFFICIENT: Final = Coefficient(None)
 """Where a correlation is not defined."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Drawn:
+class Drawn(Struct, frozen=True, eq=False):
     """A method's scores.
 
     Attributes:

@@ -24,11 +24,11 @@ Both intervals are made of that, each end by itself; ties and queries that all s
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 import numpy as np
 import scipy
+from msgspec import Struct
 from numpy.typing import ArrayLike, NDArray
 
 from judges.errors import InputError
@@ -49,8 +49,7 @@ _LARGEST_LOG: Final = 60.0
 _SMALLEST: Final = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
-class Paired:
+class Paired(Struct, frozen=True):
     """What paired differences allow to be said.
 
     Attributes:

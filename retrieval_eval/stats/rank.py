@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import permutations
 from typing import Literal
 
 import numpy as np
 import scipy
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from retrieval_eval.stats.bootstrap import (
@@ -48,8 +48,7 @@ _MOST_COUNTED = 33
 _SMALLEST = 1e-300
 
 
-@dataclass(frozen=True, slots=True)
-class RankCorrelation:
+class RankCorrelation(Struct, frozen=True):
     """How alike two conditions order runs.
 
     Attributes:

@@ -8,11 +8,12 @@ queries or a few large differences are why.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
 import scipy
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from retrieval_eval.stats.bootstrap import Floats, estimates, sums_by_unit, unit_weights
@@ -31,8 +32,7 @@ _ROUNDING = 1e-9
 _CELLS_IN_MEMORY = 4_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """One run against another on the queries of a topic set, by one measure.
 
     Attributes:

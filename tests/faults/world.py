@@ -10,11 +10,11 @@ import re
 import socket
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pyarrow as pa
+from msgspec import Struct, field
 from pyarrow import parquet
 
 from arena.cli import console
@@ -75,8 +75,7 @@ REPLIES: Mapping[str, Reply] = {
 """What a server does, by a fault's ``server``."""
 
 
-@dataclass(frozen=True)
-class Fault:
+class Fault(Struct, frozen=True):
     """One faulty input.
 
     Attributes:
@@ -98,8 +97,7 @@ class Fault:
     before: bool = True
 
 
-@dataclass(frozen=True)
-class Met:
+class Met(Struct, frozen=True):
     """What came of it: exit status, all that was printed, the line that tells, and calls made."""
 
     status: int

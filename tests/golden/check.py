@@ -12,11 +12,12 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import chdir, redirect_stderr, redirect_stdout
-from dataclasses import dataclass, field
 from difflib import unified_diff
 from io import StringIO
 from pathlib import Path
 from unittest.mock import patch
+
+from msgspec import Struct, field
 
 from arena.cli.console import WIDE, errors, output
 from arena.cli.main import main
@@ -37,8 +38,7 @@ _VARYING = (
 """What differs from run to run; paths besides."""
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(Struct, frozen=True):
     """A command, and the golden files of what it writes.
 
     Attributes:
@@ -52,8 +52,7 @@ class Case:
     files: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class World:
+class World(Struct, frozen=True):
     """A folder that commands run in, one after the other.
 
     Attributes:

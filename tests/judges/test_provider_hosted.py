@@ -9,10 +9,10 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from judges.contracts import json_schema
 from judges.errors import InputError

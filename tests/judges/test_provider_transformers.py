@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from judges.errors import InputError, JudgeStoppedError, MissingExtraError, RejectedError
 from judges.parse import parse_reply

@@ -6,10 +6,11 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import count, pairwise
 
 import pytest
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from judges.errors import CAUSES, ConfigError
 from judges.judge import Judge, Request, Result, Stop, judge_all
@@ -43,8 +44,7 @@ def judge_at(server: LLMServer, name: str = "judge", stop: Stop | None = None, *
     return Judge(name, JudgeSpec.model_validate(declared), stop=stop)
 
 
-@dataclass
-class Ran:
+class Ran(Struct):
     """What came of some requests, and what the server saw."""
 
     judge: Judge

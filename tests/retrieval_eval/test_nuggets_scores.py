@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
-from dataclasses import astuple
 from pathlib import Path
 from typing import TypeAlias
 
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import astuple
 
 from retrieval_eval.nuggets.files import read_assignments
 from retrieval_eval.nuggets.scores import COLUMNS, RunScores, query_scores, score_runs, score_table

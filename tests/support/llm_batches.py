@@ -11,9 +11,10 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
+
+from msgspec import Struct, field
 
 Vendor = Literal["openai", "anthropic"]
 Answer = tuple[int, bytes]
@@ -24,8 +25,7 @@ Execute = Callable[[str, Mapping[str, Any]], tuple[int, Mapping[str, Any]]]
 _PATHS = re.compile(r"/v1/(files|batches|messages/batches)(?:/([\w-]+))?(?:/(content|results|cancel))?(?:\?(.*))?")
 
 
-@dataclass
-class Made:
+class Made(Struct):
     """A batch on the server; ``requests`` holds each one's id and body."""
 
     remote_id: str
@@ -42,8 +42,7 @@ class Made:
     """Status and body by request; ``expired`` or ``canceled`` where it was not answered."""
 
 
-@dataclass
-class Batches:
+class Batches(Struct):
     """What was uploaded and what became of it.
 
     Attributes:

@@ -20,9 +20,11 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tests.support.llm_batches import Batches
 from tests.support.scripted_judges import steady_text, steady_vectors
@@ -33,8 +35,7 @@ Fault = Literal["reset", "stall", "half", "garbage"]
 is not JSON."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """What the server does with one request. ``body`` replaces the whole body, ``raw`` writes it, and ``kind`` is its
     content type; without ``usage`` it has no such block."""
 
@@ -50,8 +51,7 @@ class Reply:
     kind: str = "application/json"
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(Struct, frozen=True, dict=True):
     """One request as it came; ``at`` is the monotonic time of its last byte, ``port`` the sender's (0 in a batch)."""
 
     path: str

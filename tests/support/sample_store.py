@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from arena.config.ratings import RatingsSection
 from arena.data.dataset import Dataset

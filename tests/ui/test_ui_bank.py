@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Struct
 from playwright.sync_api import BrowserContext, Page, expect
 from streamlit.testing.v1 import AppTest
 
@@ -41,8 +41,7 @@ def judge(call: Call) -> Reply:
     return Reply("5" if "epidermis" in asked and LAYERS in asked else "4" if "Elvis" in asked else "1")
 
 
-@dataclass
-class Here:
+class Here(Struct):
     """A graded tournament whose bank can be edited, and its judge."""
 
     folder: Path

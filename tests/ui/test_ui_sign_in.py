@@ -51,9 +51,12 @@ def test_the_highest_role_that_names_somebody_counts_and_unknown_people_have_the
 def test_an_address_that_the_provider_does_not_vouch_for_gives_no_role_and_no_name() -> None:
     for unsure in (False, None, "false", "true", 1):
         person = person_of(claims(email_verified=unsure), ACCESS)
-        assert person == Person("sub:17", None, 0)
+        assert person is not None
+        assert (person.name, person.email) == ("sub:17", None)
         assert ACCESS.role_of(person) == "viewer"
-    assert person_of(claims(), ACCESS) == Person("ann@example.org", "ann@example.org", 0)
+    person = person_of(claims(), ACCESS)
+    assert person is not None
+    assert (person.name, person.email) == ("ann@example.org", "ann@example.org")
 
 
 TENANT = "https://login.microsoftonline.com/72f988bf-86f1-41af-91ab-2d7cd011db47/v2.0"

@@ -6,11 +6,11 @@ import re
 import threading
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import streamlit as st
+from msgspec.structs import replace
 from streamlit.testing.v1 import AppTest
 
 from arena.boards.calibration.board import Calibration, corrected_figures

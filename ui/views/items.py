@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import streamlit as st
+from msgspec import field
+from msgspec.structs import replace
 
 from arena.boards.bank import BankEditBoard, Effect, exam_effects, item_line, items_table, nugget_effects, nugget_line
 from arena.boards.exam import ExamBoard
@@ -185,7 +186,6 @@ def _exam_effects(source: data.Source) -> Mapping[str, Effect]:
 # The exam bank
 
 
-@dataclass
 class BankDraft(editing.Draft[Bank]):
     """Edits of a bank that are not saved.
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 import streamlit as st
+from msgspec.structs import replace
 
 from arena.boards.leaderboard import TournamentBoard, judged_on, missing
 from arena.data.dataset import texts_of

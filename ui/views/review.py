@@ -9,11 +9,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
 import streamlit as st
+from msgspec import Struct, field
 
 from arena.boards.nuggets import support_words
 from arena.people import tasks
@@ -34,8 +34,7 @@ from ui.editing import check
 from ui.text import lacking, nothing, problem
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """What can be said of a task, or of a row of it.
 
     Attributes:
@@ -51,8 +50,7 @@ class Choice:
     meaning: str = ""
 
 
-@dataclass(frozen=True)
-class Form:
+class Form(Struct, frozen=True):
     """One kind of task; all words are our own.
 
     Attributes:
@@ -105,8 +103,7 @@ def _plan(source: data.Source, kind: Kind, who: str) -> Sequence[AnnotationTask]
     return FORMS[kind].tasks(source, who)
 
 
-@dataclass
-class _State:
+class _State(Struct):
     """What the session knows of one person's tasks of one kind in one tournament.
 
     Attributes:
@@ -122,8 +119,7 @@ class _State:
     refused: str = ""
 
 
-@dataclass(frozen=True)
-class Review:
+class Review(Struct, frozen=True):
     """What one person has to do in one tournament, and what they say of it."""
 
     form: Form

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
+
+from msgspec import field
+from msgspec.structs import replace
 
 from arena.boards.agreement import WIDE
 from arena.boards.calibration.methods import (
@@ -179,8 +181,7 @@ _DISAGREEMENTS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Calibration(Board):
+class Calibration(Board, frozen=True):
     """What tables or a tournament show of judges.
 
     Attributes:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
 
 from arena.boards.agreement import WIDE, correlation_columns
 from arena.boards.calibration.people import slug
@@ -66,8 +67,7 @@ _QUALITIES: Final = {
 """Of answers, as people call them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Spending:
+class Spending(Struct, frozen=True):
     """What one judge's games took.
 
     Attributes:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from arena.boards.agreement import COEFFICIENTS, WIDE, confusion, correlation_columns
 from arena.boards.findings import OUTCOMES, THINGS, Finding, findings, gain_from_ties, is_full, outside_scale

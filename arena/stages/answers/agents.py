@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from arena.config.whole import Config
 from arena.data.corpus import ReadCorpus, corpus_of
@@ -23,8 +24,7 @@ _TOLD = {"kind", "version", "generator", "retriever", "depth", "passages", "rrf_
 """What of a declaration goes into the store; no path, address or variable name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
+class Declared(Struct, frozen=True):
     """One agent as a tournament knows it.
 
     Attributes:
@@ -45,8 +45,7 @@ class Declared:
         return AgentQuery.of(self.identity, query, told_id=self.told_id)
 
 
-@dataclass(frozen=True)
-class Opened:
+class Opened(Struct, frozen=True):
     """A configuration's agents, ready to be asked; nothing was sent yet.
 
     Attributes:

@@ -7,9 +7,11 @@ import math
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from arena.config.whole import Config
 from arena.data.corpus import ReadCorpus
@@ -49,8 +51,7 @@ def needs_call(outcome: str | None, *, retry_failed: bool) -> bool:
     return retry_failed or outcome in ASKED_AGAIN
 
 
-@dataclass(slots=True)
-class AgentSummary:
+class AgentSummary(Struct):
     """What became of the queries to one agent.
 
     Attributes:
@@ -93,8 +94,7 @@ class AgentSummary:
         return self.answered + self.known == self.wanted
 
 
-@dataclass(frozen=True, slots=True)
-class AgentsRun:
+class AgentsRun(Struct, frozen=True):
     """What a run did.
 
     Attributes:
@@ -239,8 +239,7 @@ class Outcome(NamedTuple):
     cause: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
+class _Request(Struct, frozen=True):
     """A query for an agent, under the id of its reply."""
 
     judgment_id: str

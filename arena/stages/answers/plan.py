@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from arena.config.whole import Config
 from arena.data.files import load_files
@@ -19,8 +20,7 @@ from retrieval_eval.agents.build import require_messages
 from retrieval_eval.agents.spec import EXTRACTIVE, AgentSpec
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedAgent:
+class PlannedAgent(Struct, frozen=True):
     """One agent's part in a run; ``None`` where nobody can know.
 
     Attributes:

@@ -7,8 +7,9 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from arena.config.stored import StoredAgent, StoredSettings
 from arena.data.dataset import COST, LATENCY, SHARED, TOKENS_IN, TOKENS_OUT, TRIED, Causes, Dataset

@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
 from math import floor
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from arena.config.judging import ExamSection, GenerateSection
 from arena.data import safe_files
@@ -149,8 +151,7 @@ def bank_kept(kept: Mapping[str, Any]) -> Bank:
     return Bank(items, {(query_id, None): QueryInfo() for query_id in kept["queries"]})
 
 
-@dataclass(frozen=True)
-class Material:
+class Material(Struct, frozen=True):
     """What is graded.
 
     Attributes:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from arena.config.whole import Config
 from arena.run import tournament
@@ -34,8 +36,7 @@ from retrieval_eval.exam.grades import Grade, Graded
 from retrieval_eval.exam.items import Bank
 
 
-@dataclass(frozen=True)
-class GradedExam:
+class GradedExam(Struct, frozen=True):
     """What ``grade`` comes to.
 
     Attributes:
@@ -111,8 +112,7 @@ def save_grades(path: Path, study: Study, *, secret: bool = False) -> int:
 _TEXTS = {**ALIASES, "document": ("text", "passage_text"), "agent": ("system", "method", "model")}
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """A table that was written; ``left_out`` rows of it would have been of secret items."""
 
     path: Path

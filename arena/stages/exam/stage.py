@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from math import ceil
 from typing import Any
+
+from msgspec.structs import replace
 
 from arena.config.judging import ExamSection
 from arena.config.whole import Config

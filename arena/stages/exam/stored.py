@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
+
+from msgspec.structs import replace
 
 from arena.config.judging import ExamSection
 from arena.config.stored import Combine, StoredExam, StoredSettings

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from judges.errors import DataError, InputError
 from retrieval_eval.data.files import read_json
@@ -37,8 +38,7 @@ USUAL_LEVEL = 4
 Unit: TypeAlias = Literal["answers", "documents"]
 
 
-@dataclass(frozen=True)
-class Study:
+class Study(Struct, frozen=True, dict=True):
     """What scores and oversight start from.
 
     Attributes:
@@ -219,8 +219,7 @@ Measure: TypeAlias = Literal["cover", "possible", "normalised", "alpha_ndcg"]
 """EXAM-Cover@k; the same if every ungraded pair covered its item; normalised cover; alpha-nDCG@k."""
 
 
-@dataclass(frozen=True)
-class ExamScores:
+class ExamScores(Struct, frozen=True):
     """What every agent reaches in an exam.
 
     Attributes:

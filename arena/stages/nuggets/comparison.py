@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from judges.errors import DataError, InputError
@@ -34,8 +34,7 @@ SCALES: Final[Mapping[str, tuple[str, ...]]] = {
 """The labels of each part of ``NuggetAgreement``, in order."""
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(Struct, frozen=True):
     """A run in both conditions, or its answer to one topic.
 
     Attributes:
@@ -53,8 +52,7 @@ class Point:
     front: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class NuggetAgreement:
+class NuggetAgreement(Struct, frozen=True):
     """The two conditions' labels of the same nuggets, known by query and text.
 
     Attributes:
@@ -74,8 +72,7 @@ class NuggetAgreement:
     importance: LabelAgreement
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """How far two conditions agree.
 
     Attributes:
@@ -235,8 +232,7 @@ _MEAN: Final = "all"
 """The topic under which nuggetizer and trec_eval write means."""
 
 
-@dataclass(frozen=True, eq=False)
-class Condition:
+class Condition(Struct, frozen=True, eq=False):
     """Scores of one condition.
 
     Attributes:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from arena.config.judging import NuggetsSection
 from arena.config.stored import StoredSettings
@@ -30,8 +32,7 @@ NOT_IN_BANK = "no nuggets in the bank"
 Outcomes = Sequence[tuple[Wanted, Result | None]]
 
 
-@dataclass(frozen=True, slots=True)
-class NuggetResults:
+class NuggetResults(Struct, frozen=True):
     """Nuggets as far as they have come.
 
     Attributes:
@@ -161,8 +162,7 @@ def _missing_importance(turns: Outcomes, labels: Outcomes, section: NuggetsSecti
     return None if covered == len(_texts(turns, section)) else "the importance of its nuggets is not judged yet"
 
 
-@dataclass(frozen=True, slots=True)
-class _Turns:
+class _Turns(Struct, frozen=True):
     """The turns of making each query's nuggets; queries that are ``unlabelled``, and whether a bank was ``given``."""
 
     by_query: Mapping[str, Outcomes]
@@ -216,8 +216,7 @@ def _labels_by_text(outcomes: Outcomes) -> dict[tuple[str, str], dict[int, Suppo
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Scored:
+class Scored(Struct, frozen=True):
     """Scores of what runs answered or retrieved, and what a reader must know who compares them.
 
     Attributes:
@@ -237,8 +236,7 @@ class Scored:
     partial: bool
 
 
-@dataclass(frozen=True, slots=True)
-class NuggetBoard:
+class NuggetBoard(Struct, frozen=True):
     """Scores over the queries that have nuggets.
 
     Attributes:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from arena.config.judging import NuggetsSection
 from arena.config.whole import Config
@@ -37,8 +38,7 @@ _TWELVE_WORDS = "a fact of the greatest length that the prompt allows a nugget"
 """Twelve words behind a number, so that no two are the same."""
 
 
-@dataclass(slots=True)
-class _Growing:
+class _Growing(Struct):
     """One query's nuggets as they come about."""
 
     windows: Sequence[Sequence[str]]

@@ -10,9 +10,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from arena.config.synth import FiltersSection
 from judges.errors import DataError, InputError
@@ -46,8 +48,7 @@ REASONS: Mapping[str, str] = {
 """Every reason for which a query is dropped."""
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """A query that a model wrote.
 
     Attributes:
@@ -193,8 +194,7 @@ def read_examples(path: Path | None) -> list[str]:
     return list(dict.fromkeys(filter(None, texts)))
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """A query as files have it; ``provenance`` has the columns of that name."""
 
     query_id: str
@@ -255,8 +255,7 @@ def _review_rows(candidates: Sequence[Candidate], chosen: Collection[str], seed:
         yield {**row, "why": why, **written(each, seed).provenance, "passage_text": each.passage.text}
 
 
-@dataclass(frozen=True)
-class Reviewed:
+class Reviewed(Struct, frozen=True):
     """What people decided: the queries that they accepted or edited, and counts of the others."""
 
     queries: Sequence[Written]

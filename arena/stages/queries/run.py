@@ -8,9 +8,10 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from arena.config.synth import SynthSection
 from arena.data.corpus import Reading
@@ -40,8 +41,7 @@ from retrieval_eval.documents.passages import Twin
 from retrieval_eval.documents.types import FileNote
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
+class Spread(Struct, frozen=True):
     """Of some numbers: how many, mean, least, median and greatest; ``None`` is never a spread of nothing."""
 
     n: int
@@ -51,8 +51,7 @@ class Spread:
     greatest: float
 
 
-@dataclass(frozen=True)
-class SynthReport:
+class SynthReport(Struct, frozen=True):
     """What came of synthetic queries.
 
     Attributes:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from arena.boards.conclusion import Conclusion, adaptive_line, conclude, conclude_board, expectation
 from arena.boards.costs import Front, cost_board, lowest_prices

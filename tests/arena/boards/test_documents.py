@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from arena.boards.documents import RetrievalBoard, Source, retrieval_board
 from arena.boards.retrieval import Retrieval

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from arena.boards.queries import QueryBoard, exam_matrix, query_board
 from arena.ratings.games import GameVerdict, tabulate

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from arena.calibration.methods import Played
 from arena.people import calibrate

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from arena.calibration.corrected_ratings import ScoredGame, corrected_ratings
 from arena.calibration.prediction_powered import corrected_mean, next_labels

@@ -1,11 +1,11 @@
 import gzip
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from arena.data.dataset import SHARED, Dataset
 from arena.data.files import load_dataset, save_dataset

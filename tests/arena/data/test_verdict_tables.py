@@ -3,7 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from arena.data.verdicts import read_verdicts, write_verdicts
@@ -11,6 +11,7 @@ from arena.data.win_matrix import is_win_matrix, read_win_matrix
 from arena.ratings.games import GameVerdict
 from judges.errors import DataError
 from judges.types import Verdict
+from retrieval_eval.data.rows import spelling_problem
 
 A, B, TIE = Verdict
 
@@ -179,6 +180,8 @@ def written_games(draw: st.DrawFn) -> list[GameVerdict]:
     pairs = st.lists(agent_names, min_size=2, max_size=2, unique=True)
     with_query = draw(st.booleans())
     games = draw(st.lists(st.tuples(pairs, st.sampled_from(Verdict), storable_text), min_size=1, max_size=6))
+    spelt: dict[str, str] = {}
+    assume(not any(spelling_problem("agents", name, spelt) for pair, _, _ in games for name in pair))
     return [
         GameVerdict(draw(agent_names) if with_query else None, *pair, verdict, judge) for pair, verdict, judge in games
     ]

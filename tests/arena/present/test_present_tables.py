@@ -4,10 +4,10 @@ import csv
 import io
 import json
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
 
 from markdown_it import MarkdownIt
+from msgspec.structs import replace
 from rich.console import Console
 
 from arena.present import files, terminal

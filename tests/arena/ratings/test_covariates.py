@@ -1,9 +1,8 @@
 """Covariates: the written likelihood, planted effects, standard errors, and what cannot be estimated."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from scipy.optimize import minimize
 
 from arena.ratings import covariates as covariates_module

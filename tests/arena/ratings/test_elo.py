@@ -1,6 +1,5 @@
 """Elo: the sign of the expectation, conservation, seeds, independence of rows and memory."""
 
-from dataclasses import replace
 from random import Random
 from unittest.mock import patch
 
@@ -8,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from arena.ratings import elo as elo_module
 from arena.ratings.elo import EloSettings, compiled_kernels, elo, pack, replay, resampled_elo, starts

@@ -1,6 +1,5 @@
 """Verdicts become games: reconciling orders, counting, refusing what is no game."""
 
-import dataclasses
 import math
 from random import Random
 
@@ -8,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from arena.ratings.counts import pair_counts
 from arena.ratings.games import Games, GameVerdict, as_games, reconcile
@@ -53,14 +53,14 @@ def test_win_and_tie_may_count_as_a_win_but_a_contradiction_never_does(
 def test_the_tally_accounts_for_every_game() -> None:
     verdicts = [
         *both_orders("A", "B"),
-        *[dataclasses.replace(v, query_id="q2") for v in both_orders("A", "A")],
-        *[dataclasses.replace(v, query_id="q3") for v in both_orders("A", "TIE")],
+        *[structs.replace(v, query_id="q2") for v in both_orders("A", "A")],
+        *[structs.replace(v, query_id="q3") for v in both_orders("A", "TIE")],
         GameVerdict("q4", "x", "y", Verdict.B),
         GameVerdict("q4", "x", "y", Verdict.B),
     ]
     games = reconcile(verdicts)
     assert games.score.tolist() == [1.0, 0.5, 0.5, 0.0]
-    assert dataclasses.asdict(games.tally) == {
+    assert structs.asdict(games.tally) == {
         "verdicts": 8,
         "games": 4,
         "repeated": 1,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from random import Random
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 from scipy.optimize import approx_fprime
 
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
@@ -44,7 +44,7 @@ def trio(seed: int = 0, queries: int = 40, error: float = 0.2) -> list[GameVerdi
 
 
 def turned(row: GameVerdict) -> GameVerdict:
-    return dataclasses.replace(row, agent_a=row.agent_b, agent_b=row.agent_a, verdict=row.verdict.swapped())
+    return structs.replace(row, agent_a=row.agent_b, agent_b=row.agent_a, verdict=row.verdict.swapped())
 
 
 def test_counts_and_coefficients_by_hand() -> None:
@@ -71,7 +71,7 @@ def test_the_side_an_answer_is_written_on_changes_no_coefficient(random: Random)
     other = [turned(row) if random.random() < 0.5 else row for row in rows]
     assert judge_agreement(other) == judge_agreement(rows)
     renamed = {"x": "z", "z": "x", "y": "y"}
-    mirrored = [dataclasses.replace(r, agent_a=renamed[r.agent_a], agent_b=renamed[r.agent_b]) for r in rows]
+    mirrored = [structs.replace(r, agent_a=renamed[r.agent_a], agent_b=renamed[r.agent_b]) for r in rows]
     found, expected = judge_agreement(mirrored), judge_agreement(rows)
     for one, two in zip(found.pairs, expected.pairs, strict=True):
         assert one.kappa.value == pytest.approx(two.kappa.value)
@@ -81,7 +81,7 @@ def test_the_side_an_answer_is_written_on_changes_no_coefficient(random: Random)
 def test_agreement_needs_two_judges_and_queries_and_common_games() -> None:
     rows = [GameVerdict("q1", "x", "y", A, "one"), GameVerdict("q2", "x", "y", A, "two")]
     assert judge_agreement(rows[:1]) is None
-    assert judge_agreement([dataclasses.replace(row, query_id=None) for row in rows]) is None
+    assert judge_agreement([structs.replace(row, query_id=None) for row in rows]) is None
     found = judge_agreement(rows)
     assert (found.games, found.alpha.value, found.pairs) == (0, None, ())
 
@@ -180,7 +180,7 @@ def test_random_and_adversarial_judges_are_known_by_their_discrimination() -> No
 
 def test_equal_judges_give_the_ratings_of_their_pool() -> None:
     rows = simulated(3, {"one": 1.0}, queries=40)[1]
-    twice = rows + [dataclasses.replace(row, judge="two") for row in rows]
+    twice = rows + [structs.replace(row, judge="two") for row in rows]
     panel = panel_ratings(twice)
     assert [weight.discrimination for weight in panel.judges] == pytest.approx([1, 1], abs=1e-5)
     np.testing.assert_allclose(panel.ratings, plain_pool(rows), atol=0.5)  # what the prior moves
@@ -213,7 +213,7 @@ def test_a_judge_without_an_upset_and_agents_without_a_loss_stay_finite_and_are_
 
 
 def test_without_queries_every_verdict_is_a_game() -> None:
-    rows = [dataclasses.replace(row, query_id=None) for row in simulated(1, MIXED)[1]]
+    rows = [structs.replace(row, query_id=None) for row in simulated(1, MIXED)[1]]
     panel = panel_ratings(rows)
     assert panel.converged
     assert sum(weight.games for weight in panel.judges) == len(rows)

@@ -1,7 +1,6 @@
 """The leaderboard as a whole: published numbers, honest flags, and the same result for the same verdicts."""
 
 import csv
-import dataclasses
 import json
 import math
 import os
@@ -9,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec import structs, to_builtins
 
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
 from arena.ratings.elo import elo
@@ -59,7 +59,7 @@ def simulated(seed: int = 0, queries: int = 20) -> list[GameVerdict]:
 
 
 def row(ratings: Ratings, agent: str) -> dict[str, object]:
-    return next(dataclasses.asdict(line) for line in ratings.agents if line.agent == agent)
+    return next(structs.asdict(line) for line in ratings.agents if line.agent == agent)
 
 
 @needs_data
@@ -85,7 +85,7 @@ def test_the_recorded_tournament_gives_its_recorded_elo_ranking() -> None:
 def test_the_recorded_tournament_is_reconciled_as_its_source_says() -> None:
     rated = rate(recorded(), QUICK)
     assert (rated.tally.games, rated.tally.both_orders, rated.tally.single_order) == (132, 68, 64)
-    assert rate(recorded(), dataclasses.replace(QUICK, reconcile=False)).agents[0].agent == "agent_2"
+    assert rate(recorded(), structs.replace(QUICK, reconcile=False)).agents[0].agent == "agent_2"
 
 
 def test_the_leaderboard_orders_agents_and_accounts_for_their_games() -> None:
@@ -109,7 +109,7 @@ def test_the_leaderboard_orders_agents_and_accounts_for_their_games() -> None:
 
 def test_a_leaderboard_is_json_without_nan() -> None:
     for verdicts in (simulated(), [GameVerdict(None, "x", "y", Verdict.A)]):
-        json.dumps(dataclasses.asdict(rate(verdicts, QUICK)), allow_nan=False)
+        json.dumps(to_builtins(rate(verdicts, QUICK)), allow_nan=False)
 
 
 def test_an_agent_that_no_query_moves_has_an_interval_without_width() -> None:
@@ -126,12 +126,12 @@ def test_equal_sets_of_verdicts_give_equal_results_whatever_the_order_of_rows() 
     verdicts = simulated()
     mixed = [verdicts[i] for i in np.random.default_rng(1).permutation(len(verdicts))]
     for reconcile in (True, False):
-        settings = dataclasses.replace(QUICK, reconcile=reconcile)
+        settings = structs.replace(QUICK, reconcile=reconcile)
         assert repr(rate(mixed, settings)) == repr(rate(verdicts, settings))
 
 
 def test_single_verdicts_may_be_rated_with_an_order_effect() -> None:
-    rated = rate(simulated(), dataclasses.replace(QUICK, position=True))
+    rated = rate(simulated(), structs.replace(QUICK, position=True))
     assert rated.tally.games == rated.tally.verdicts == 240
     assert rated.position_effect == pytest.approx(rated.judge_health.first_effect.value if rated.judge_health else None)
 
@@ -156,13 +156,13 @@ def test_two_agents_at_60_to_40_are_apart_and_the_interval_says_how_surely() -> 
 
 
 def test_verdicts_without_queries_are_rated_with_a_warning() -> None:
-    rated = rate([dataclasses.replace(verdict, query_id=None) for verdict in simulated()], QUICK)
+    rated = rate([structs.replace(verdict, query_id=None) for verdict in simulated()], QUICK)
     assert rated.convergence.resampled == "game"
     assert any("name no query" in note for note in rated.notes)
 
 
 def test_without_a_bootstrap_there_are_no_intervals_but_still_tests() -> None:
-    rated = rate(simulated(), dataclasses.replace(QUICK, bootstrap=0))
+    rated = rate(simulated(), structs.replace(QUICK, bootstrap=0))
     assert rated.agents[0].bt_low is None
     assert rated.agents[0].rank_high is None
     assert rated.pairs
@@ -216,7 +216,7 @@ def test_an_unknown_anchor_is_refused_with_the_names_to_choose_from() -> None:
 
 
 def test_the_leaderboard_says_how_few_games_and_queries_its_lead_hangs_on() -> None:
-    rated = rate(simulated(seed=6, queries=40), dataclasses.replace(QUICK, fragility="neighbours"))
+    rated = rate(simulated(seed=6, queries=40), structs.replace(QUICK, fragility="neighbours"))
     leads = [part for part in rated.fragility if part.change == "leader"]
     assert [(part.unit, part.units, part.ahead) for part in leads] == [("game", 240, "z"), ("query", 40, "z")]
     pairs = [(part.ahead, part.behind) for part in rated.fragility if part.change == "neighbours"]
@@ -226,7 +226,7 @@ def test_the_leaderboard_says_how_few_games_and_queries_its_lead_hangs_on() -> N
     assert len(of_queries.queries) == of_queries.count
     kept = [row for row in simulated(seed=6, queries=40) if row.query_id not in of_queries.queries]
     assert rate(kept, QUICK).agents[0].agent == of_queries.behind != "z"
-    assert rate(simulated(), dataclasses.replace(QUICK, fragility="none")).fragility == ()
+    assert rate(simulated(), structs.replace(QUICK, fragility="none")).fragility == ()
 
 
 def test_who_has_no_game_on_many_of_the_queries_is_named() -> None:
@@ -291,7 +291,7 @@ def test_an_agent_without_a_loss_or_a_win_is_flagged_with_a_finite_rating_and_a_
 
 @pytest.mark.parametrize("reconcile", [True, False])
 def test_duplicate_rows_are_counted_and_noted_and_narrow_nothing(reconcile: bool) -> None:
-    settings = dataclasses.replace(QUICK, reconcile=reconcile)
+    settings = structs.replace(QUICK, reconcile=reconcile)
     once, often = rate(cycle(), settings), rate(cycle() * 100, settings)
     assert often.tally is not None
     assert often.tally.repeated == 99 * 90
@@ -307,7 +307,7 @@ def test_duplicate_rows_are_counted_and_noted_and_narrow_nothing(reconcile: bool
 
 
 def test_duplicate_rows_that_contradict_the_wish_for_clusters_are_still_noted() -> None:
-    rated = rate(cycle() * 2, dataclasses.replace(QUICK, cluster=False))
+    rated = rate(cycle() * 2, structs.replace(QUICK, cluster=False))
     assert noted(rated, "verdicts repeat")
     assert noted(rated, "treat games as independent")
 

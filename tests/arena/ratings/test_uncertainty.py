@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from arena.boards.conclusion import more_needed
 from arena.ratings import bootstrap as bootstrap_module
@@ -336,11 +335,11 @@ def test_a_leaderboard_says_which_neighbours_are_separable_and_what_it_would_tak
 
 def test_without_bootstrap_groups_come_from_the_sandwich_and_agree_with_it() -> None:
     rows = verdicts({"top": 90, "good": 60, "like": 57})
-    analytic, resampled = (rate(rows, dataclasses.replace(QUICK, bootstrap=n)) for n in (0, 400))
+    analytic, resampled = (rate(rows, structs.replace(QUICK, bootstrap=n)) for n in (0, 400))
     assert [line.group for line in analytic.agents] == [line.group for line in resampled.agents]
     for one, two in zip(analytic.pairs, resampled.pairs, strict=True):
         assert one.low == pytest.approx(two.low, abs=0.15 * (two.high - two.low))
-    assert rate(rows, dataclasses.replace(QUICK, bootstrap=1)).pairs[0].se > 0
+    assert rate(rows, structs.replace(QUICK, bootstrap=1)).pairs[0].se > 0
 
 
 def test_two_queries_and_wild_samples_still_give_finite_intervals() -> None:
@@ -354,7 +353,7 @@ def test_two_queries_and_wild_samples_still_give_finite_intervals() -> None:
 
 def test_an_agent_entered_twice_is_tied_with_itself_and_moves_no_other_interval() -> None:
     rows = verdicts({"top": 90, "good": 60})
-    twin = [dataclasses.replace(row, agent_a="twin") for row in rows if row.agent_a == "good"]
+    twin = [structs.replace(row, agent_a="twin") for row in rows if row.agent_a == "good"]
     alone, together = rate(rows, QUICK), rate(rows + twin, QUICK)
     (pair,) = [pair for pair in together.pairs if {pair.better, pair.worse} == {"good", "twin"}]
     assert (pair.separable, pair.queries_needed) == (False, None)

@@ -10,12 +10,12 @@ import unicodedata
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
+from msgspec.structs import replace
 
 from arena.store import Store
 from judges import masking

@@ -10,12 +10,12 @@ import re
 import socket
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from arena.config.whole import Config
 from arena.run.ray_worker import Worker

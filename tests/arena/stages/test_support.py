@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import time
 from contextlib import closing
-from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from arena.boards.gate import compare
 from arena.data.games import read_games

@@ -8,10 +8,10 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from arena.store import Store
 from arena.store.agents import AgentQuery, AgentReplies

@@ -6,10 +6,10 @@ import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from arena.store import SCHEMA_VERSION, Store
 from judges.errors import InputError, RagleagueError, StoreError

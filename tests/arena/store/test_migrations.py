@@ -6,13 +6,13 @@ import gzip
 import json
 import shutil
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import psycopg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from msgspec.structs import replace
 from sqlalchemy import select
 
 from arena.store import Store, Wanted

@@ -5,13 +5,13 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
 import psycopg
 import pytest
+from msgspec.structs import replace
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
 from arena.store import Store, Wanted

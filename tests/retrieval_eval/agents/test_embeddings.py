@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from judges.errors import InputError, MissingExtraError, ProviderError
 from judges.types import Query

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Struct
 
 from docs.make_demo import find_by_overlap, lead
 from judges.errors import InputError
@@ -119,8 +119,7 @@ async def test_an_agent_that_finds_nothing_gives_no_answer() -> None:
     assert reply.cause == "empty"
 
 
-@dataclass(frozen=True)
-class Cranfield:
+class Cranfield(Struct, frozen=True):
     """The collection: its folder, and an index of its documents."""
 
     folder: Path

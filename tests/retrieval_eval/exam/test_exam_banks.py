@@ -5,12 +5,12 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from judges.errors import DataError
 from retrieval_eval.exam.bank_files import read_bank, write_bank

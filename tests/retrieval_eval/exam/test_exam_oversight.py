@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from retrieval_eval.exam.grades import Grade, Rankings, make_grids
 from retrieval_eval.exam.items import Bank, Item
