@@ -9,6 +9,7 @@ been confirmed by fitting what remains. It is an upper bound on the fewest: fewe
 from __future__ import annotations
 
 import itertools
+import weakref
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -77,10 +78,10 @@ def fragilities(
     few = len(rows) <= _FEW_AGENTS and len(games) <= _FEW_GAMES
     all_pairs = settings.fragility == "neighbours" or (settings.fragility == "auto" and few)
     units: tuple[Unit, ...] = ("game", "query") if settings.cluster else ("game",)
-    single, decks = Deck(games, fitted, None), [deck_of(games, fitted, unit) for unit in units]
-    found: list[tuple[str, Flip | None]] = [("leader", leader_flip(deck, single)) for deck in decks if deck]
+    decks = [deck for unit in units if (deck := deck_of(games, fitted, unit))]
+    found: list[tuple[str, Flip | None]] = [("leader", leader_flip(deck, decks[0])) for deck in decks]
     for two in itertools.pairwise(row.agent for row in rows) if all_pairs else ():
-        found += [("neighbours", pair_flip(deck, *two)) for deck in decks if deck]
+        found += [("neighbours", pair_flip(deck, *two)) for deck in decks]
     return tuple(
         Fragility(
             change="leader" if change == "leader" else "neighbours",
@@ -207,16 +208,17 @@ class Deck:
         return self._queues[ahead, behind]
 
     def _ordered(self, ahead: int, behind: int) -> _Queue:
+        mine = weakref.proxy(self)  # else games of both would stay until the garbage collector comes by
         of_kinds = self._influence(ahead, behind)
         gap = float(self.fitted.x[ahead] - self.fitted.x[behind])
         if self.cluster is None:
             able = np.flatnonzero((of_kinds < 0) & (self.counts > 0))
             order = able[np.argsort(of_kinds[able], kind="stable")]
-            return _Queue(self, order, of_kinds[order], self.counts[order].astype(np.int64), gap)
+            return _Queue(mine, order, of_kinds[order], self.counts[order].astype(np.int64), gap)
         of_clusters = np.asarray(self.by_cluster @ of_kinds, np.float64)
         order = np.argsort(of_clusters, kind="stable")
         order = order[of_clusters[order] < 0]
-        return _Queue(self, order, of_clusters[order], np.ones(order.size, np.int64), gap)
+        return _Queue(mine, order, of_clusters[order], np.ones(order.size, np.int64), gap)
 
     def ratings_without(self, left_out: Floats) -> Floats:
         """Ratings of what is left, NaN for agents without games; all NaN where agents no longer compare.
