@@ -18,7 +18,7 @@ from judges.contracts import json_schema
 from judges.errors import InputError
 from judges.parse import parse_reply
 from judges.providers import open_provider
-from judges.providers.endpoint import token_count
+from judges.providers.endpoint import Target, token_count
 from judges.providers.openai import OpenAIProvider
 from judges.spec import JudgeSpec
 from judges.types import Allowance, Completion, Finish, Prompt, Turn, Usage
@@ -343,3 +343,8 @@ async def test_it_answers_after_its_delay_and_counts_what_it_was_asked(port: int
     assert log["count"] == 3
     assert len({call["sha256"] for call in log["calls"]}) == 1
     assert len({completion.text for completion in completions}) == 1
+
+
+def test_no_key_is_written_where_a_target_is() -> None:
+    target = Target("http://judge.test/v1", {"Authorization": "Bearer sk-secret"}, "m", 1, 1.0)
+    assert "sk-secret" not in f"{target} {target!r} {[target]}"

@@ -1,5 +1,7 @@
 """Fragility: the games and queries that carry an order are found, counted, and confirmed by fitting the rest."""
 
+import gc
+import weakref
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -171,3 +173,18 @@ def test_cutting_the_only_games_between_two_camps_is_no_change_of_order() -> Non
     flip = pair_flip(games, bradley_terry(games), "a", "c", "query")
     assert flip.count == 2
     assert 102 not in flip.removed
+
+
+def test_games_go_as_soon_as_nobody_needs_them() -> None:
+    """Ten million games are 300 MB: they must not wait for the garbage collector."""
+    games, _ = planted()
+    deck = deck_of(games, bradley_terry(games), "game")
+    assert deck is not None
+    gc.disable()
+    try:
+        fragility.pair_flip(deck, "a", "b")
+        gone = weakref.ref(deck)
+        del deck
+        assert gone() is None
+    finally:
+        gc.enable()
