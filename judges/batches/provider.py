@@ -60,6 +60,7 @@ class Followed(Struct):
         to_submit: it has never been handed in, for certain.
         search_until: how long it is to be looked for if the server does not show it, in seconds since 1970.
         searched: whether it has been looked for in vain.
+        looked: when it was last looked for or at, in seconds since 1970.
         since: when this process began to follow it, on the monotonic clock.
         due: when it is to be looked at again.
     """
@@ -68,9 +69,15 @@ class Followed(Struct):
     to_submit: bool
     search_until: float
     searched: bool = False
+    looked: float = 0.0
     lines: dict[str, Line] = field(default_factory=dict)
     since: float = field(default_factory=time.monotonic)
     due: float = 0.0
+
+    @property
+    def is_sought(self) -> bool:
+        """Whether it may be on the server or not: a look after ``search_until`` decides, not the clock."""
+        return self.batch.remote_id is None and self.looked < self.search_until
 
 
 def portions(lines: Iterable[Line], server: BatchServer) -> Iterator[list[Line]]:
@@ -223,6 +230,7 @@ class BatchProvider:
 
     async def _advance(self, followed: Followed) -> bool:
         """Do what comes next for a batch; whether that was more than to look."""
+        followed.looked = time.time()
         try:
             moved = await self._step(followed)
         except UndecidedError:
@@ -267,10 +275,10 @@ class BatchProvider:
 
     async def _not_there(self, followed: Followed) -> bool:
         """The server does not show a batch: look again for a while; then its requests go into another one."""
-        left_s = followed.search_until - time.time()
-        if left_s > 0:
+        if followed.is_sought:
             if not followed.searched:
                 followed.searched = True
+                left_s = followed.search_until - followed.looked
                 PROGRESS.info("a hand-in was not answered; looking for its batch on the server for %.0f s", left_s)
             return False
         await self._forget(followed)
@@ -279,9 +287,7 @@ class BatchProvider:
 
     def _is_searching(self) -> bool:
         """Whether a batch may be on the server or not, and that will be known soon."""
-        now = time.time()
-        lost = any(each.batch.remote_id is None and now < each.search_until for each in self._followed.values())
-        return lost or self._trouble_since is not None
+        return self._trouble_since is not None or any(each.is_sought for each in self._followed.values())
 
     async def _refused(self, followed: Followed, error: ProviderError) -> None:
         """The server will not do any of it."""

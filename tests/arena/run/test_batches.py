@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -95,6 +96,22 @@ def test_a_batch_that_never_came_there_is_handed_in_again(tmp_path: Path, server
 
 
 def test_nobody_leaves_before_a_batch_has_come_there(tmp_path: Path, server: LLMServer) -> None:
+    server.batches.deaf, server.batches.held = 1, True
+    config = labels_only(tmp_path, server)
+    run(config, wait=False)
+    assert [len(made.requests) for made in server.batches.made.values()] == under_way(config) == [8]
+
+
+def test_nobody_leaves_between_two_looks_for_a_batch(
+    tmp_path: Path, server: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second look is due after the half second of the search has ended, and the worker wakes before it."""
+
+    async def wake_early(_worker: provider.BatchProvider) -> None:
+        await asyncio.sleep(0.01)
+
+    monkeypatch.setattr(provider, "_LEAST_S", 0.3)
+    monkeypatch.setattr(provider.BatchProvider, "_pause", wake_early)
     server.batches.deaf, server.batches.held = 1, True
     config = labels_only(tmp_path, server)
     run(config, wait=False)
