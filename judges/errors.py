@@ -204,7 +204,8 @@ def how_to_install(extra: str) -> str:
     wanted = []
     for line in metadata.requires(DISTRIBUTION) or ():
         requirement = Requirement(line)
-        if requirement.marker is not None and requirement.marker.evaluate({"extra": extra}):
+        marker = requirement.marker  # some are of systems, and hold without an extra
+        if marker is not None and marker.evaluate({"extra": extra}) and not marker.evaluate({"extra": ""}):
             requirement.marker = None
             wanted.append(str(requirement))
     pip = [sys.executable, "-m", "pip", "install"]
