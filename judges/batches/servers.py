@@ -13,7 +13,7 @@ from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 from judges.batches import Batch, Ending, Outcome
 from judges.errors import JudgeStoppedError, ProviderError, RejectedError, TransientError
 from judges.masking import one_line
-from judges.providers.endpoint import HostedProvider, HttpAnswer, api_key, trusted
+from judges.providers.endpoint import HostedProvider, HttpAnswer, api_key, proxy_of, trusted
 from judges.providers.http_answers import error_of_answer
 from judges.spec import JudgeSpec
 from judges.types import Completion
@@ -86,8 +86,11 @@ class BatchServer(ABC):
     def __init__(
         self, spec: JudgeSpec, provider: HostedProvider, sdk: ModuleType, client: type[Any], error: type[Exception]
     ) -> None:
+        import httpx2
+
         self._model, self._provider, self._sdk, self.sdk_error = spec.model, provider, sdk, error
-        connections = sdk.DefaultAsyncHttpxClient(follow_redirects=False, verify=trusted(spec.address or "https:"))
+        proxy = proxy_of(spec.address)
+        connections = httpx2.AsyncClient(verify=trusted(spec.address), proxy=proxy, trust_env=False)
         self._client = client(api_key=api_key(spec), base_url=spec.address, max_retries=0, http_client=connections)
 
     @abstractmethod

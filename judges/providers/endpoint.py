@@ -104,6 +104,7 @@ class Endpoint:
         import aiohttp
 
         self._target = target
+        self._proxy = proxy_of(target.url)
         _keep_secrets_of(target.url)
         self._lost_errors = (aiohttp.ClientError, TimeoutError, OSError)
         self._no_service = (
@@ -131,8 +132,11 @@ class Endpoint:
         content = _written(body)
         failure: ProviderError
         try:
-            # A redirect is not followed: the key is for the server that was named.
-            async with self.opened().post(self._target.url, data=content, allow_redirects=False) as response:
+            # A redirect is not followed: the key is for the server that was named. Nor do the headers belong to the
+            # session: aiohttp sends those to a proxy too, in clear text.
+            async with self.opened().post(
+                self._target.url, data=content, headers=self._target.headers, allow_redirects=False
+            ) as response:
                 received = await _read(response)
         except self._lost_errors as error:
             failure = self._lost(error)
@@ -180,9 +184,8 @@ class Endpoint:
             self._session = aiohttp.ClientSession(
                 connector=at_once,
                 timeout=waits,
-                headers=self._target.headers,
                 cookie_jar=aiohttp.DummyCookieJar(),
-                proxy=_proxy(self._target.url),
+                proxy=self._proxy,
             )
         return self._session
 
@@ -195,8 +198,7 @@ class Endpoint:
         if type(error).__name__ == "ClientResponseError":  # whose own words quote what came
             return NoServiceError("connection", f"{self._target.name}: what answers there does not speak HTTP")
         words = os.strerror(number) if number > 0 else getattr(error, "strerror", None) or str(error)
-        proxy = _proxy(self._target.url)
-        through = f" through the proxy {shown(proxy)}" if proxy else ""
+        through = f" through the proxy {shown(self._proxy)}" if self._proxy else ""
         message = one_line(f"{self._target.name}: no connection{through}: {words or type(error).__name__}")
         lost = NoServiceError if isinstance(error, self._no_service) else TransientError
         return lost("connection", message)
@@ -302,7 +304,7 @@ def trusted(url: str) -> ssl.SSLContext:
     """The authorities that the SDKs trust, whatever this machine has; none where nothing on the way is encrypted."""
     import httpx2
 
-    encrypted = url.startswith("https:") or _proxy(url)
+    encrypted = url.startswith("https:") or proxy_of(url)
     return httpx2.create_ssl_context() if encrypted else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
@@ -313,10 +315,32 @@ def unused_client() -> AsyncClient:
     return httpx2.AsyncClient(verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), trust_env=False)
 
 
-def _proxy(url: str) -> str | None:
+def proxy_of(url: str) -> str | None:
+    """The proxy that the environment names for an address; its password is masked from now on.
+
+    Raises:
+        InputError: it is none that speaks HTTP.
+    """
     parts = urlsplit(url)
-    proxy = None if proxy_bypass(parts.netloc) else getproxies().get(parts.scheme)
-    _keep_secrets_of(proxy or "")
+    if proxy_bypass(parts.netloc):
+        return None
+    proxies = getproxies()
+    scheme = parts.scheme if proxies.get(parts.scheme) else "all"
+    proxy = proxies.get(scheme)
+    if not proxy:
+        return None
+    proxy = proxy if "://" in proxy else f"http://{proxy}"
+    try:
+        there = urlsplit(proxy)
+        usable = there.scheme in {"http", "https"} and bool(there.hostname) and there.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise InputError(
+            f"{scheme.upper()}_PROXY names {shown(proxy)}; name a proxy that speaks HTTP, such as http://proxy:3128, "
+            f"or put {parts.hostname} into NO_PROXY"
+        )
+    _keep_secrets_of(proxy)
     return proxy
 
 

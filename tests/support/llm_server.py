@@ -16,6 +16,7 @@ import os
 import random
 import selectors
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -127,9 +128,14 @@ class LLMServer:
 
     Args:
         script: what to reply; a sequence is replied in turn.
+        port: to listen on; any free one when left out.
+        tls: encrypts what comes and goes.
     """
 
-    def __init__(self, script: Script | Sequence[Reply] = steady_judge, port: int = 0) -> None:
+    def __init__(
+        self, script: Script | Sequence[Reply] = steady_judge, port: int = 0, tls: ssl.SSLContext | None = None
+    ) -> None:
+        self._tls = tls
         self.script = in_turn(script) if isinstance(script, Sequence) else script
         self.calls: list[Call] = []
         self.connections_made = 0
@@ -166,7 +172,9 @@ class LLMServer:
     async def _serve(self, started: Callable[[], object]) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         self._connections: set[asyncio.Transport] = set()
-        server = await self._loop.create_server(lambda: _Connection(self), "127.0.0.1", self.port, backlog=1024)
+        server = await self._loop.create_server(
+            lambda: _Connection(self), "127.0.0.1", self.port, backlog=1024, ssl=self._tls
+        )
         self.port = server.sockets[0].getsockname()[1]
         started()
         await self._stop.wait()
