@@ -16,12 +16,17 @@ from importlib import metadata, util
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from judges.masking import without_passwords
+
 if TYPE_CHECKING:
     from judges.types import Allowance
 
 
 class RagleagueError(Exception):
-    """Base of every error this project raises on purpose."""
+    """Base of every error this project raises on purpose. None shows a password of an address."""
+
+    def __str__(self) -> str:
+        return without_passwords(super().__str__())
 
 
 class InputError(RagleagueError):

@@ -1,231 +1,235 @@
-"""Keys are taken out of every text that a server sends, however it spells them.
+"""Keys are taken out of every text that a server sends, and refused where they would be stored or logged.
 
-Whoever sends a key says so once (``keep_secret``). ``masked`` then takes each such key out of a text: as it is, escaped
-for JSON, for an address or for HTML, once or several times over, in base64 or hexadecimal, in another case or width,
-and split by blanks, line ends or characters that nobody sees. It is applied where an answer is decoded, and once more
-where the store writes.
+Whoever sends a key says so once (``keep_secret``). ``masked`` then takes each part of it of twelve characters and more
+out of a text: in any case, escaped for JSON, an address or HTML, in base64 or hexadecimal, and with other signs or
+blanks between its letters and digits. A key that is short, or has no digit, may be made of words: only the whole of it
+counts. ``masked`` is applied where an answer is decoded, and once more where the store writes.
 """
 
 from __future__ import annotations
 
 import base64
-import html
 import re
 import string
-import unicodedata
 from array import array
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import AnyStr, Final
+from itertools import compress, count
+from struct import iter_unpack
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-_MASK: Final = "***"
-_SHORTEST: Final = 8
-"""Characters of the shortest text that counts as a key: ``none`` and ``ollama`` are none."""
-_LONG: Final = 16
-"""Characters from which on a text with a digit in it is no word and no name, so that any spelling of it is the key."""
-_PIECE: Final = 12
-"""Letters and digits of the beginning or the end of a long key that give it away."""
-_HEAD, _TAIL, _ALONE = 4, 2, 10
-"""Characters of the beginning and of the end that give a key away where the rest is starred out, and of the beginning
-alone."""
+_MASK: Final = b"***"
+_SHORTEST, _SHORTEST_OF_LETTERS = 8, 16
+"""Characters of the shortest text that counts as a key, with a digit in it and without: ``ollama`` is none."""
+_PART, _PART_LETTERS, _HEX_PART, _BASE64_PART = 12, 9, 24, 15
+"""Characters of a key that give it away, the letters and digits among them, and what its encodings have of as many."""
+_AROUND: Final = 64
+"""Bytes around a part in which its last signs stand, escaped or not."""
 _DISTINCT: Final = 5
-"""Different characters that a key has, and each of its ends that gives it away: rows of zeros stand in many numbers."""
-_ROUNDS: Final = 6
-"""How often escapes may be escaped again."""
-
-_ESCAPE = re.compile(
-    r"(?<!\\)\\++(?:u00([0-9a-f]{2})|x([0-9a-f]{2})|([/nrtbf]))|%(?:25)*([0-9a-f]{2})"
-    r"|(&(?:amp;)*(?:#x?[0-9a-f]{1,6}|[a-z]{2,12});?)",
+"""Different characters in what gives a key away: rows of zeros stand in many numbers."""
+_CHUNK: Final = 5
+"""Characters looked up at a time. The shortest encoded key has 10, so one chunk of it is whole wherever it begins."""
+_ESCAPE: Final = re.compile(
+    rb"\\(?:u00|x)([0-9a-f]{2})|%(?:25)*([0-9a-f]{2})|&(?:amp;)*#x([0-9a-f]{2});|&(?:amp;)*#(\d{2,3});|\\([/\x22])"
+    rb"|\\[nrtbf]",
     re.IGNORECASE,
 )
-"""A row of backslashes counts from its first one on, since looking at each would take the square of its length."""
+_FILLER: Final = b"\0"
+_LETTERS: Final = f"{string.ascii_letters}{string.digits}".encode()
+_SIGNS: Final = bytes(set(range(256)) - set(_LETTERS))
 
-
-class _Key(Struct, frozen=True):
-    """How one key can stand in a text.
-
-    Attributes:
-        exact: the key.
-        folded: letters and digits of a long key in lower case, else empty.
-        needles: what to look for in a folded text: both ends of the key, and all of it in other alphabets.
-        starred: its beginning and a row of stars or dots.
-    """
-
-    exact: str
-    folded: bytes
-    needles: tuple[bytes, ...]
-    starred: re.Pattern[str]
-
-
-_STARTS: Final = (
-    ("\\", re.compile(r"\\(?:u00|x)[0-9a-f]{2}|\\[bf]", re.IGNORECASE)),
-    ("%", re.compile("%[0-9a-f]{2}", re.IGNORECASE)),
-    ("&", re.compile("&(?:#|[a-z]{2,12};)", re.IGNORECASE)),
-)
-_SMALL: Final = bytes.maketrans(string.ascii_uppercase.encode(), string.ascii_lowercase.encode())
-_SIGNS: Final = bytes(set(range(256)) - set(f"{string.ascii_letters}{string.digits}".encode()))
-_keys: dict[str, _Key] = {}
+_keys: dict[str, None] = {}
 """The keys that this process has sent anywhere."""
 
 
 def keep_secret(*secrets: str) -> None:
     """Take these out of every text from now on, where they are long enough to be keys."""
     for secret in secrets:
-        if secret not in _keys and (key := _key(secret)) is not None:
-            _keys[secret] = key
+        shortest = _SHORTEST if _has_digit(secret.encode()) else _SHORTEST_OF_LETTERS
+        if len(secret) >= shortest and len(set(secret)) >= _DISTINCT:
+            _keys[secret] = None
 
 
 def masked(text: str) -> str:
     """The text without any key."""
-    if not _keys or len(text) < _HEAD + _TAIL:
+    if not _keys:
         return text
-    seen = text
-    for _ in range(_ROUNDS):
-        if _is_in(seen):
-            return _without(text)
-        if (plainer := _plainer(seen)) == seen:
-            break
-        seen = plainer
-    return text
-
-
-def _key(secret: str) -> _Key | None:
-    telling = any(map(str.isdigit, secret))
-    if len(secret) < (_SHORTEST if telling else _LONG) or len(set(secret)) < _DISTINCT:
-        return None
-    more = f"[^\\s*\u2022\u2026\u00b7#]{{0,{len(secret)}}}?"
-    starred = re.compile(f"{re.escape(secret[:_HEAD])}{more}([*.\u2022\u00b7xX#]{{3,}}|\u2026)")
-    folded = _folded(secret) if telling and len(secret) >= _LONG else b""
-    if len(folded) < _PIECE:
-        return _Key(secret, b"", (), starred)
-    ends = (end for end in (folded[:_PIECE], folded[-_PIECE:]) if len(set(end)) >= _DISTINCT)
-    return _Key(secret, folded, (*ends, *_other_alphabets(secret)), starred)
-
-
-def _other_alphabets(secret: str) -> tuple[bytes, ...]:
-    """Hexadecimal, and base64 of any text that holds the key: it may begin at any of three places of a group."""
-    content = secret.encode()
-    codes = [content.hex().encode()]
-    for before in range(3):
-        code = base64.b64encode(b"\0" * before + content).decode().rstrip("=")
-        begins, ends = -(-before * 8 // 6), (before + len(content)) * 8 // 6
-        codes.append(_folded(code[begins:ends]))  # without what depends on neighbours
-    return tuple(codes)
-
-
-def _folded(text: str) -> bytes:
-    """What a text comes down to: lower-case letters and digits of ASCII, whatever stands between them."""
-    plain = text if text.isascii() else unicodedata.normalize("NFKD", text)
-    return plain.encode("ascii", "ignore").translate(_SMALL, _SIGNS)
-
-
-_letter = lru_cache(_folded)
-
-
-def _plainer(text: str) -> str:
-    """The text with its escapes decoded once; most texts have none but those of line ends and quotes."""
-    if "\\" in text:
-        for control in "ntr":
-            text = text.replace(f"\\{control}", " ")
-        text = text.replace("\\/", "/")
-    if any(sign in text and start.search(text) for sign, start in _STARTS):
-        return _ESCAPE.sub(_character, text)
-    return text
-
-
-def _is_in(text: str) -> bool:
-    folded = _folded(text)
-    for key in tuple(_keys.values()):
-        if key.exact in text or any(needle in folded for needle in key.needles):
-            return True
-        if key.exact[:_HEAD] in text and next(_starred(text, key), None) is not None:
-            return True
-    return False
-
-
-def _without(text: str) -> str:
-    """The text with every key in it replaced, also where one is only seen once escapes are decoded."""
-    seen = text
-    starts, ends = array("q", range(len(text))), array("q", range(1, len(text) + 1))
-    hits: list[tuple[int, int]] = []
-    for _ in range(_ROUNDS):
-        hits += [(starts[start], ends[end - 1]) for start, end in _hits(seen)]
-        parts: list[str] = []
-        fewer_starts, fewer_ends = array("q"), array("q")
-        at = 0
-        for escape in _ESCAPE.finditer(seen):
-            start, end = escape.span()
-            letter = _character(escape)
-            parts += [seen[at:start], letter]
-            fewer_starts += starts[at:start] + array("q", [starts[start]]) * len(letter)
-            fewer_ends += ends[at:start] + array("q", [ends[end - 1]]) * len(letter)
-            at = end
-        if not at:
-            break
-        seen = "".join([*parts, seen[at:]])
-        starts, ends = fewer_starts + starts[at:], fewer_ends + ends[at:]
-    out, at = [], 0
-    for start, end in sorted(hits):
-        if end > at:
-            out += [text[at:start], _MASK if start >= at else ""]
-            at = end
-    return "".join([*out, text[at:]])
-
-
-def _character(escape: re.Match[str]) -> str:
-    unicode, byte, control, percent, entity = escape.groups()
-    if code := unicode or byte or percent:
-        return chr(int(code, 16))
-    if entity is not None:
-        return html.unescape(re.sub("&(?:amp;)+", "&", entity, flags=re.IGNORECASE))
-    return "/" if control == "/" else " "
-
-
-def _hits(text: str) -> Iterator[tuple[int, int]]:
-    letters, places = bytearray(), array("q")
-    for at, each in enumerate(text):
-        if letter := _letter(each):
-            letters += letter
-            places.extend([at] * len(letter))
-    folded = bytes(letters)
-    for key in tuple(_keys.values()):
-        for at in _all(key.exact, text):
-            yield at, at + len(key.exact)
-        yield from _starred(text, key)
-        for needle in key.needles:
-            for at in _all(needle, folded):
-                start, end = _widened(folded, at, needle, key.folded)
-                yield places[start], places[end - 1] + 1
-
-
-def _all(needle: AnyStr, text: AnyStr) -> Iterator[int]:
-    at = text.find(needle)
-    while at >= 0:
-        yield at
-        at = text.find(needle, at + 1)
-
-
-def _widened(folded: bytes, at: int, needle: bytes, key: bytes) -> tuple[int, int]:
-    """As much of a key as stands around one of its ends."""
-    start, end = at, at + len(needle)
-    if key.startswith(needle):
-        while end < len(folded) and end - start < len(key) and folded[end] == key[end - start]:
-            end += 1
-    elif key.endswith(needle):
-        while start and end - start < len(key) and folded[start - 1] == key[-(end - start) - 1]:
+    whole, chunks = _sought(tuple(_keys))
+    raw = text.encode("utf-8", "surrogatepass")
+    plain = (_ESCAPE.sub(_unescaped, raw) if any(sign in raw for sign in (b"\\", b"%", b"&")) else raw).lower()
+    out: list[bytes] = []
+    at = 0
+    for begin, end in sorted([*_whole(plain, whole), *_parts(plain, chunks)]):
+        start = begin
+        while start > at and raw[start - 1 : start] == b"\\":  # of an escape that is escaped again
             start -= 1
+        if start > at or not out:
+            out += [raw[at:start], _MASK]
+        at = max(at, end)
+    return b"".join([*out, raw[at:]]).decode("utf-8", "surrogatepass") if out else text
+
+
+class _Code(Struct, frozen=True):
+    """One spelling of a key.
+
+    Attributes:
+        letters: its letters and digits in lower case.
+        least: how many of them in a row give the key away.
+        key: the key in lower case, where this is no encoding of it.
+    """
+
+    letters: bytes
+    least: int
+    key: bytes = b""
+
+
+_Chunks: TypeAlias = dict[tuple[bytes], list[tuple[_Code, int]]]
+"""Where each row of ``_CHUNK`` letters and digits stands in which codes; in tuples, as ``iter_unpack`` gives them."""
+
+
+@lru_cache(maxsize=1)
+def _sought(secrets: tuple[str, ...]) -> tuple[list[bytes], _Chunks]:
+    """Keys that only count as a whole, in lower case, and the chunks of every spelling."""
+    whole: list[bytes] = []
+    chunks: _Chunks = defaultdict(list)
+    for secret in secrets:
+        content = secret.encode()
+        in_parts = _has_digit(content) and len(_folded(content)) >= _PART_LETTERS and len(content) >= _PART
+        codes = [_Code(_folded(content), _PART_LETTERS, content.lower())] if in_parts else []
+        # Base64 of any text that holds the key: it may begin at any of three places of a group.
+        encoded = {_base64(content, before): _BASE64_PART for before in range(3)} | {content.hex().encode(): _HEX_PART}
+        codes += [_Code(code, least if in_parts else len(code)) for code, least in encoded.items()]
+        for each in codes:
+            for at in range(len(each.letters) - _CHUNK + 1):
+                chunks[(each.letters[at : at + _CHUNK],)].append((each, at))
+        if not in_parts:
+            whole.append(content.lower())
+    return whole, chunks
+
+
+def _base64(content: bytes, before: int) -> bytes:
+    """Base64 of a text behind ``before`` others, without what depends on its neighbours."""
+    code = base64.b64encode(bytes(before) + content)
+    return _folded(code[-(-before * 8 // 6) : (before + len(content)) * 8 // 6])
+
+
+def _folded(text: bytes) -> bytes:
+    return text.lower().translate(None, _SIGNS)
+
+
+def _has_digit(text: bytes) -> bool:
+    return text.translate(None, string.digits.encode()) != text
+
+
+def _unescaped(escape: re.Match[bytes]) -> bytes:
+    """The character, filled up to the escape's length, so that places stay."""
+    unicode, percent, entity, number, sign = escape.groups()
+    code = ord(sign) if sign else int(number) if number else int(unicode or percent or entity or "20", 16)
+    return (bytes([code]) if code < 128 else b"").ljust(len(escape[0]), _FILLER)
+
+
+def _whole(plain: bytes, keys: Sequence[bytes]) -> Iterator[tuple[int, int]]:
+    text = plain.translate(None, _FILLER)
+    places: Sequence[int] = ()
+    for key in keys:
+        at = text.find(key)
+        while at >= 0:
+            places = places or _places(plain, _FILLER)
+            end = at + len(key)
+            yield places[at], _end(plain, places[end - 1])
+            at = text.find(key, end)
+
+
+def _parts(plain: bytes, chunks: _Chunks) -> Iterator[tuple[int, int]]:
+    letters = plain.translate(None, _SIGNS)
+    places: Sequence[int] = ()
+    reached = 0
+    for number, chunk in enumerate(iter_unpack(f"{_CHUNK}s", letters[: len(letters) // _CHUNK * _CHUNK])):
+        at = number * _CHUNK
+        if chunk not in chunks or at + _CHUNK <= reached:
+            continue
+        for code, place in chunks[chunk]:
+            start, end = _run(letters, at, code.letters, place)
+            part = letters[start:end]
+            if len(part) < code.least or len(set(part)) < _DISTINCT:
+                continue
+            places = places or _places(plain, _SIGNS)
+            span = places[start], _end(plain, places[end - 1])
+            # Letters alone, with other signs between them, may be words.
+            if not code.key or (len(part) >= _PART and _has_digit(part)) or _length(plain, *span, code.key) >= _PART:
+                yield span
+                reached = max(reached, end)
+
+
+def _run(text: bytes, at: int, code: bytes, place: int) -> tuple[int, int]:
+    """How far a text and a code are the same around a chunk that both have."""
+    start, end, shift = at, at + _CHUNK, place - at
+    while start and start + shift and text[start - 1] == code[start + shift - 1]:
+        start -= 1
+    while end < len(text) and end + shift < len(code) and text[end] == code[end + shift]:
+        end += 1
     return start, end
 
 
-def _starred(text: str, key: _Key) -> Iterator[tuple[int, int]]:
-    for match in key.starred.finditer(text):
-        rest = text[match.end() : match.end() + len(key.exact)]
-        shown = next((size for size in range(len(rest), _TAIL - 1, -1) if key.exact.endswith(rest[:size])), 0)
-        head = text[match.start() : match.start(1)]
-        if key.exact.startswith(head) and (shown or len(head) >= _ALONE):
-            yield match.start(), match.end() + shown
+def _length(plain: bytes, first: int, behind: int, key: bytes) -> int:
+    """Characters of the key that stand there as in the key, signs around included."""
+    part = plain[first:behind].translate(None, _FILLER)
+    start = key.find(part)
+    if start < 0:
+        return 0
+    before = plain[max(0, first - _AROUND) : first].translate(None, _FILLER)
+    after = plain[behind : behind + _AROUND].translate(None, _FILLER)
+    begin, end = _run(before + part + after, len(before), key, start)
+    return end - begin
+
+
+def _places(plain: bytes, dropped: bytes) -> Sequence[int]:
+    """Where each byte stands that is not dropped."""
+    kept = bytes(byte not in dropped for byte in range(256))
+    return array("q", compress(count(), plain.translate(kept)))
+
+
+def _end(plain: bytes, last: int) -> int:
+    """Behind the last byte, and the rest of its escape."""
+    end = last + 1
+    while plain[end : end + 1] == _FILLER:
+        end += 1
+    return end
+
+
+_HEADS: Final = (
+    r"[rs]k_|gsk_|xai-|hf_|r8_|gh[opsur]_|github_pat_|glpat-|xox[abprs]-|AKIA|ASIA|AIza|pplx-|nvapi-|tvly-|lsv2_|eyJ"
+)
+_LOOKS: Final = re.compile(
+    rf"(?<![A-Za-z0-9])(?:sk-(?=[\w-]*\d)[\w-]{{8,}}|sk-[\w-]{{16,}}|(?:{_HEADS})(?=[\w-]*\d)[\w-]{{12,}})"
+    r"|PRIVATE KEY-----|\bBearer\s+\S{8,}|\bBasic\s+[A-Za-z0-9+/]{8,}=*$"
+    r"|(?<![A-Za-z0-9])(?=[^\W_]*[a-z])(?=[^\W_]*[A-Z])(?=[^\W_]*\d)(?=[^\W_]*[g-zG-Z])[A-Za-z0-9]{32,}",
+    re.ASCII,
+)
+"""How vendors' keys begin, headers with a key, and 32 letters of both cases and digits in a row, which no word has."""
+_PASSWORD: Final = re.compile(r"(:/{1,3}[^/@\s:\"']*:)[^\s\"']*(?=@)")
+_PARAMETER: Final = re.compile(
+    r"([?&][^=&\s]*(?:key|secret|password|token|sig|auth|code)[^=&\s]*=)[^&\s]*[^&\s:;,.\"')]", re.IGNORECASE
+)
+
+
+def looks_like_key(value: object) -> bool:
+    """Whether a value, or anything in it, looks like a key or an address with a password; names do not count."""
+    if isinstance(value, Mapping):
+        return any(map(looks_like_key, value.values()))
+    if isinstance(value, list | tuple):
+        return any(map(looks_like_key, value))
+    return isinstance(value, str) and (_LOOKS.search(value) is not None or without_passwords(value) != value)
+
+
+def without_passwords(text: str) -> str:
+    """``text`` with the passwords and keys in its addresses replaced."""
+    if ":/" not in text:
+        return text
+    return _PARAMETER.sub(r"\1***", _PASSWORD.sub(r"\1***", text))
 
 
 _SHOWN = 300
@@ -233,7 +237,7 @@ _SHOWN = 300
 
 def one_line(text: str) -> str:
     """``text`` on one line, shortened, without any key."""
-    flat = " ".join(masked(text).split())
+    flat = " ".join(without_passwords(masked(text)).split())
     return flat if len(flat) <= _SHOWN else flat[: _SHOWN - 1] + "…"
 
 

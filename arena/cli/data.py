@@ -99,6 +99,7 @@ def _import_verdicts(
     file: Path, store: str, name: str | None, queries: Path | None, documents: Path | None, answers: Path | None
 ) -> None:
     from arena.cli.console import output
+    from arena.store import shown
     from arena.store.imports import import_table
 
     tournament = name or file.name.split(".")[0]
@@ -108,7 +109,7 @@ def _import_verdicts(
     if imported.replaced:
         gone = f"{counted(imported.replaced, 'verdict')} of the earlier import as {tournament!r}"
         output.print(f"no longer shown: {gone}; to keep both, name one of them otherwise with --tournament")
-    output.print(f"next:  ragleague leaderboard {shlex.quote(store)} --tournament {shlex.quote(tournament)}")
+    output.print(f"next:  ragleague leaderboard {shlex.quote(shown(store))} --tournament {shlex.quote(tournament)}")
 
 
 def _import_votes(

@@ -141,10 +141,11 @@ def _cancel(source: str, chosen: Sequence[OpenBatch]) -> bool:
     from arena.cli.console import errors, say
     from arena.config.whole import load_config
     from arena.run.batches import cancel
+    from arena.store import shown
 
     if not source.endswith((".yaml", ".yml")):
         raise InputError(
-            f"--cancel: name the tournament's YAML file in place of {source}: the server is declared there"
+            f"--cancel: name the tournament's YAML file in place of {shown(source)}: the server is declared there"
         )
     judges = load_config(Path(source)).judges
 

@@ -49,8 +49,8 @@ from retrieval_eval.documents.types import Limits
 
 def _store_beside_file(store: str, info: ValidationInfo) -> str:
     folder = (info.context or {}).get("folder")
-    if "${" in store:
-        raise ValueError(f"variables of the environment are not filled in: write the path, not {store!r}")
+    if (variable := re.search(r"\$\{\w*\}?", store)) is not None:  # and no more of an address that may hold a password
+        raise ValueError(f"variables of the environment are not filled in: write the path itself, not {variable[0]!r}")
     return store if "://" in store or folder is None else str(folder / at_home(store))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import random
+import re
 import secrets
 import sqlite3
 import time
@@ -63,14 +64,27 @@ def missing(location: str) -> bool:
         engine.dispose()
 
 
+_PLAIN: Final = frozenset(
+    {"application_name", "connect_timeout", "dbname", "host", "hostaddr", "passfile", "port", "service", "sslcert"}
+    | {"sslkey", "sslmode", "sslrootcert", "target_session_attrs", "user"}
+)
+"""Parameters of an address that hold no secret; others may, such as ``password``, ``sslpassword`` or ``options``."""
+_AFTER_NAME: Final = re.compile("[&;=#].*", re.DOTALL)
+
+
 def shown(location: str) -> str:
-    """The location as it may be printed, without the password of a database."""
+    """The location as it may be printed: no password of a database, wherever its address holds one."""
     if sqlite_path(location) is not None:
         return location
     try:
-        return make_url(location).render_as_string(hide_password=True)
+        url = make_url(location)
     except (ArgumentError, ValueError):
         return location.partition("://")[0] + "://..."
+    plain = {name: value for name, value in url.query.items() if name in _PLAIN}
+    # What stands before an '@' in the host, or after '&' in the database's name, may be a part of a password.
+    host, database = url.host and url.host.rpartition("@")[2], url.database and _AFTER_NAME.sub("", url.database)
+    hidden = "" if (plain, database) == (url.query, url.database) else "&***" if plain else "?***"
+    return url.set(query=plain, host=host, database=database).render_as_string(hide_password=True) + hidden
 
 
 def open_engine(location: str, *, to_make: bool = False, write_ahead: bool = False) -> Engine:
@@ -123,9 +137,16 @@ def _postgres(location: str) -> Engine:
             f"{shown(location)}: only SQLite and PostgreSQL stores are supported: give a path or postgresql://..."
         )
     try:
-        import psycopg  # noqa: F401 - SQLAlchemy would import it, with an error that does not say what to do
+        import psycopg  # SQLAlchemy would import it, with an error that does not say what to do
     except ImportError as error:
         raise MissingExtraError("postgres", shown(location)) from error
+    known = {option.keyword.decode() for option in psycopg.pq.Conninfo.get_defaults()}
+    odd = "@" in (url.host or "") or _AFTER_NAME.search(url.database or "") or url.query.keys() - known
+    if odd:  # the driver's own error would show a part of the password
+        raise InputError(
+            f"{shown(location)}: not the address of a database; write '@' in a password as %40, '&' as %26, or leave "
+            "the password to PGPASSWORD"
+        )
     # A reader of several tables sees all of them at one moment.
     return create_engine(
         url.set(drivername="postgresql+psycopg"),

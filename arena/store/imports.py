@@ -74,7 +74,9 @@ def import_table(
         data = _with_conversations(data, table.of_queries(CONVERSATION))
     store = Store.create(location)
     if tournament in store.tournaments() and not store.settings(tournament).imported:
-        raise InputError(f"{location}: a run made the tournament {tournament!r}; choose another name for the verdicts")
+        raise InputError(
+            f"{store.location}: a run made the tournament {tournament!r}; choose another name for the verdicts"
+        )
     before = {ident for _, ident in store.wanted(tournament)} if tournament in store.tournaments() else set()
     settings = {"ratings": RatingsSection().model_dump(mode="json"), "judges": {}, "source": _SOURCE}
     store.begin(tournament, settings, data, unique)

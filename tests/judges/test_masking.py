@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
+import random
+import re
 import string
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from urllib.parse import quote
 
 import pytest
@@ -14,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judges import masking
-from judges.masking import keep_secret, masked
+from judges.masking import keep_secret, looks_like_key, masked
+from tests.conftest import ROOT
 
 KEY = "sk-proj-Plant3dMaskedKey/With+Signs_0123456789"
 
@@ -50,7 +53,6 @@ SPELLINGS = {
     "HTML in hexadecimal": entities("&#x{0:x};"),
     "HTML, twice": entities("&amp;#{0};"),
     "HTML by name": KEY.replace("/", "&sol;").replace("+", "&plus;"),
-    "HTML within JSON": json.dumps(entities("&#{0};")).strip('"').replace("&", "\\u0026"),
     "base64": base64.b64encode(KEY.encode()).decode(),
     "base64 of a header": base64.b64encode(f"Bearer {KEY}, yes".encode()).decode(),
     "base64 of a user's": base64.b64encode(f":{KEY}".encode()).decode(),
@@ -59,15 +61,11 @@ SPELLINGS = {
     "hexadecimal": KEY.encode().hex(" "),
     "upper case": KEY.upper(),
     "lower case": KEY.lower(),
-    "full width": "".join(chr(ord(letter) + 0xFEE0) for letter in KEY),
     "in lines": in_parts("\n"),
     "in escaped lines": in_parts("\\n"),
     "in blanks": " ".join(KEY),
     "with characters of no width": "\u200b".join(KEY),
     "with soft hyphens and joiners": in_parts("\u00ad\u2060"),
-    "starred out": f"{KEY[:9]}************{KEY[-4:]}",
-    "dotted out": f"{KEY[:8]}...{KEY[-3:]}",
-    "starred out to the end": f"{KEY[:11]}*******",
     "its beginning": KEY[:20],
     "its end": KEY[-16:],
 }
@@ -100,6 +98,121 @@ def test_ordinary_text_stays(text: str) -> None:
 
 def test_a_short_key_is_masked_as_it_is() -> None:
     assert masked("password hunter2pass, or hunter2\\u0070ass") == "password ***, or ***"
+
+
+SHORT = ("hunter2p", 'a/b"c+d=7', "tok-2026-abcdef", "Sw0rdfish!")
+LONG = (KEY, "0123456789abcdef0123456789abcdef", "agk_Plant3dAgentKey-zyxwvut-5647382910", "Zq8vN1xT4mB7cW2k")
+SPELL: Mapping[str, Callable[[str], str]] = {
+    "as it is": str,
+    "upper case": str.upper,
+    "lower case": str.lower,
+    "JSON": lambda part: json.dumps(part).strip('"').replace("/", "\\/"),
+    "JSON, each letter": lambda part: "".join(f"\\u{ord(letter):04x}" for letter in part),
+    "address": lambda part: quote(part, safe=""),
+    "address, each letter": lambda part: "".join(f"%{ord(letter):02X}" for letter in part),
+    "base64": lambda part: base64.b64encode(part.encode()).decode(),
+    "base64 behind one": lambda part: base64.b64encode(f".{part},".encode()).decode(),
+    "base64 behind two": lambda part: base64.urlsafe_b64encode(f":;{part}??".encode()).decode(),
+    "hexadecimal": lambda part: part.encode().hex(),
+    "hexadecimal, upper case": lambda part: part.encode().hex().upper(),
+}
+SPELLED = pytest.mark.parametrize("spell", SPELL.values(), ids=SPELL)
+
+
+@SPELLED
+@pytest.mark.parametrize("key", SHORT)
+def test_a_short_key_is_masked_in_each_spelling(
+    monkeypatch: pytest.MonkeyPatch, key: str, spell: Callable[[str], str]
+) -> None:
+    monkeypatch.setattr(masking, "_keys", {})
+    keep_secret(key)
+    assert re.fullmatch(r"<.{0,4}\*\*\*.{0,6}>", masked(f"<{spell(key)}>"))
+
+
+@SPELLED
+@pytest.mark.parametrize("key", LONG)
+def test_every_part_of_twelve_characters_is_masked_in_each_spelling(
+    monkeypatch: pytest.MonkeyPatch, key: str, spell: Callable[[str], str]
+) -> None:
+    monkeypatch.setattr(masking, "_keys", {})
+    keep_secret(key)
+    for size in (12, 16, 26):
+        for at in range(len(key) - size + 1):
+            part = key[at : at + size]
+            if sum(map(str.isalnum, part)) >= 9:
+                assert re.fullmatch(r"<.{0,6}\*\*\*.{0,6}>", masked(f"<{spell(part)}>")), part
+
+
+def test_what_a_server_stars_out_is_no_part_of_a_key() -> None:
+    text = f"Incorrect key {KEY[:9]}******{KEY[-4:]}, or {KEY[:8]}...{KEY[-3:]}."
+    assert masked(text) == text
+
+
+@pytest.mark.parametrize(
+    "name", ["team-production-key-2026-xyz9", "anna.kowalska.1984", "correct-horse-battery-staple"]
+)
+def test_a_key_made_of_words_masks_no_sentence(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr(masking, "_keys", {})
+    keep_secret(name)
+    text = "The team production key of Anna Kowalska: correct horse, battery staple; 19 843 of 2026."
+    assert masked(text) == text
+    assert masked(f"{text} {name}.") == f"{text} ***."
+
+
+def test_the_handbook_holds_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand keys of each length against ordinary text, tables of numbers and hashes."""
+    monkeypatch.setattr(masking, "_keys", {})
+    draws = random.Random(4)
+    letters = string.ascii_letters + string.digits
+    keep_secret(*("".join(draws.choices(letters, k=8 + number % 40)) for number in range(1000)))
+    numbers = "\n".join(f"{draws.random()},{draws.randrange(10**12)},{draws.randbytes(16).hex()}" for _ in range(500))
+    for text in (*(page.read_text() for page in (ROOT / "arena/demo/handbook").glob("*.md")), numbers, "0" * 1000):
+        assert masked(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sk-proj-Plant3dKey0123456789",
+        "sk-planted-0123456789",
+        "hf_abcdefghijklmnop123456",
+        "ghp_16C7e42F292c6912E7710c838347Ae178B4a",
+        "AKIAIOSFODNN7EXAMPLE",
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl",
+        "Bearer abcdefgh12",
+        "token=xai-0123456789abcdef",
+        "-----BEGIN PRIVATE KEY-----",
+        "http://me:planted@proxy:3128",
+        "https://host/v1?api_key=planted",
+        "gLq7Wd2Zk9XbT4mVnR8sJ1cYp6HaE3uF",
+        {"a": [{"b": "gsk_0123456789abcdef"}]},
+    ],
+)
+def test_what_looks_like_a_key(text: object) -> None:
+    assert looks_like_key(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/models/Llama-3.3-70B-Instruct-AWQ",
+        "meta-llama/Meta-Llama-3.1-405B-Instruct-FP8",
+        "http://127.0.0.1:8000/v1",
+        "https://gateway.example.com/v1/0123456789abcdef0123456789abcdef/openai?api-version=2026-01-01",
+        "hf_transfer==0.1.9",
+        "sk-video==1.1.10",
+        "docker.io/team/judge@sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "3f2504e0-4f89-11d3-9a0c-0305e82c3301",
+        "asst_4kzJQ2mN8vXcB1yLw7RtEe0P",
+        "Write one sentence about password managers; the key is to be brief.",
+        "OPENAI_API_KEY",
+        {"api_key": 3, "sk-0123456789abcdef": "a name"},
+        None,
+        0.5,
+    ],
+)
+def test_what_does_not_look_like_a_key(text: object) -> None:
+    assert not looks_like_key(text)
 
 
 @pytest.mark.parametrize("stand_in", ["00000000-0000-0000-0000-000000000000", "sk-test-key-000000000000", "1" * 16])

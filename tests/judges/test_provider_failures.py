@@ -226,8 +226,7 @@ async def test_calls_go_through_the_proxy_that_the_environment_names(monkeypatch
 @BOTH
 @pytest.mark.parametrize("status", [200, 401])
 async def test_a_server_that_repeats_the_key_does_not_spread_it(vendor: str, status: int) -> None:
-    starred = f"{KEY[:9]}*******{KEY[-4:]}"
-    body = {"error": {"message": f"Incorrect key {KEY} provided, or {starred}."}}
+    body = {"error": {"message": f"Incorrect key {KEY} provided, or {KEY.upper()}."}}
     assert "Incorrect key *** provided, or ***." in str(await failure(Reply(status=status, body=body), vendor))
 
 

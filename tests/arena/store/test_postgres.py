@@ -56,6 +56,56 @@ def test_a_server_that_does_not_answer_is_one_line_without_the_password(cli: CLI
     assert (ended.status, ended.err.count("\n")) == (2, 1)
 
 
+@pytest.mark.parametrize(
+    ("rest", "printed"),
+    [
+        ("me@127.0.0.1:1/docs?password=planted", "me@127.0.0.1:1/docs?***"),
+        ("me@127.0.0.1:1/docs?sslmode=prefer&sslpassword=planted", "me@127.0.0.1:1/docs?sslmode=prefer&***"),
+        ("me@127.0.0.1:1/docs?options=-capp.token%3Dplanted", "me@127.0.0.1:1/docs?***"),
+        ("me:one@planted@127.0.0.1:1/docs", "me:***@127.0.0.1:1/docs"),
+        ("me@127.0.0.1:1/docs?password=one&planted=two", "me@127.0.0.1:1/docs?***"),
+        ("me@127.0.0.1:1/docs&password=planted", "me@127.0.0.1:1/docs?***"),
+        ("me:planted@127.0.0.1:one/docs", "..."),
+    ],
+)
+def test_no_message_shows_a_password_wherever_an_address_holds_one(
+    cli: CLI, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rest: str, printed: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("verdicts.csv").write_text("qid,agent_a,agent_b,verdict\nq1,a,b,A\n")
+    address = f"postgresql://{rest}"
+    commands = [
+        ("leaderboard", address),
+        ("failures", address, "--cancel", "x"),
+        ("import", "verdicts.csv", "--store", address),
+        ("store", "copy", address, "copy.db"),
+        ("report", address),
+    ]
+    for command in commands:
+        ended = cli(*command)
+        assert (ended.status, ended.err.count("\n")) == (2, 1)
+        assert f"postgresql://{printed}: " in ended.err
+        assert "planted" not in ended.out + ended.err
+
+
+def test_an_address_where_a_file_is_asked_for_is_not_shown_with_its_password(cli: CLI) -> None:
+    address = "postgresql://me:plant-ed@127.0.0.1/docs?password=planted&sslmode=prefer"
+    for command in (("run", address), ("rate", address), ("calibrate", address, address), ("documents", address)):
+        ended = cli(*command)
+        assert ended.status == 2
+        assert "me:***@127.0.0.1/docs?password=***" in ended.err
+        assert "plant" not in ended.out + ended.err
+
+
+def test_what_an_import_prints_next_has_no_password(cli: CLI, tmp_path: Path, postgres: PostgresServer) -> None:
+    table = tmp_path / "verdicts.csv"
+    table.write_text("qid,agent_a,agent_b,verdict\nq1,a,b,A\n")
+    ended = cli("import", table, "--store", f"{postgres.database()}&password=planted")
+    assert (ended.status, ended.err) == (0, "")
+    assert "next:  ragleague leaderboard" in ended.out
+    assert "planted" not in ended.out
+
+
 def test_other_servers_and_malformed_addresses_are_the_users_mistake() -> None:
     with pytest.raises(InputError, match="only SQLite and PostgreSQL stores are supported") as caught:
         Store.create("mysql://me:planted-secret@server/docs")
