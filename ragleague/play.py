@@ -53,8 +53,8 @@ AskedAgent: TypeAlias = (
 """A function of a query, or a class or an object that can be called; or what would stand under ``agents`` in a YAML
 file, such as ``{"kind": "python", "function": ask, "version": "2", "concurrency": 1}``.
 
-Of a function its own source is seen, and the texts and numbers bound to it. When what it calls has changed, give it
-another ``version``."""
+What can be read of a function decides whether it is asked again: its code, and the values and the code of yours that
+it uses. ``version`` stands for the rest; a line names it where there is none."""
 
 
 def open(store: str | Path, tournament: str | None = None) -> Board:  # noqa: A001 - reads as rl.open
@@ -186,7 +186,7 @@ def run(
     config: str | Path | Dataset,
     *,
     agents: Mapping[str, AskedAgent] | None = None,
-    judge: str | Callable[..., Any] | None = None,
+    judge: str | Callable[..., Any] | Mapping[str, Any] | None = None,
     store: str | Path | None = None,
     limit: int | None = None,
     progress: bool = True,
@@ -200,7 +200,9 @@ def run(
         config: the tournament's YAML file; or what ``load`` gives: then every pair of agents meets on every query.
         agents: of loaded data: systems to ask, by their names, beside those whose answers were loaded. An agent that
             changed is asked again; see ``AskedAgent`` for what is seen.
-        judge: of loaded data: a name such as ``openai/gpt-4.1-mini``, or a function or class of your own.
+        judge: of loaded data: a name such as ``openai/gpt-4.1-mini``; a function, or a class or an object that can be
+            called; or what would stand under ``judges`` in a YAML file, such as
+            ``{"provider": "python", "function": ask, "version": "2"}``.
         store: of loaded data where results are kept; ``ragleague.db`` when left out.
         limit: the first queries of a YAML file's data only.
         progress: show bars while agents and judges are asked.

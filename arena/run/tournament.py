@@ -220,5 +220,5 @@ def _deciding(judge: JudgeSpec) -> dict[str, Any]:
     """What of a judge's declaration decides its replies; what came later is left out where it is not declared."""
     names = {"provider", "model", "temperature", "seed", "max_tokens", "samples", "combine"}
     names |= {"structured_output", "system_role", "extra_body"}
-    later = {"chat_template_kwargs"} if judge.chat_template_kwargs else set()
+    later = {name for name in ("chat_template_kwargs", "version") if getattr(judge, name)}
     return judge.model_dump(mode="json", include=names | later)

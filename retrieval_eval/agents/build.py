@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from judges.errors import ConfigError, DataError, InputError, ProviderError, reason
-from judges.functions import called, load_function, name_of
+from judges.functions import UserFunction, called, name_of
 from judges.judge import Judge
 from judges.prompts import PromptTemplate, load_prompt
 from judges.sections import nearest
@@ -96,9 +96,10 @@ class _Workshop:
                 return RemoteAgent(name, spec, self._texts, _identity(spec))
             case "python":
                 assert spec.function is not None  # of every agent of this kind
-                function, source = load_function(spec.function)
+                function = UserFunction(spec.function, spec.version)
                 called = name_of(spec.function) if isinstance(spec.function, str) else name
-                return CallableAgent(name, spec, function, self._texts, _identity(spec, called, source))
+                decides = [function.identity, *([function.objects] if function.objects else [])]
+                return CallableAgent(name, spec, function, self._texts, _identity(spec, called, *decides))
             case "file":
                 if spec.run is not None:
                     self._library  # noqa: B018 - a run has no texts
@@ -213,8 +214,6 @@ _MAPPING = MappingSpec(
     cost_usd="cost_usd",
 )
 
-Function = Callable[[Query], Any]
-
 
 class CallableAgent:
     """Calls ``function(query)``; an exception is a failure.
@@ -222,14 +221,17 @@ class CallableAgent:
     The function gives a text, or a mapping with ``answer`` and whatever it has of ``documents`` (``id``, ``text``,
     ``score``), ``citations``, ``input_tokens``, ``output_tokens`` and ``cost_usd``. One that is no coroutine is called
     in a thread; when its time is up it is left alone there, since Python cannot end it.
+
+    Attributes:
+        lacking: see ``UserFunction``.
     """
 
     notes: tuple[str, ...] = ()
 
     def __init__(
-        self, name: str, spec: AgentSpec, function: Function, corpus: Mapping[str, Document], identity: str
+        self, name: str, spec: AgentSpec, function: UserFunction, corpus: Mapping[str, Document], identity: str
     ) -> None:
-        self.name, self.identity = name, identity
+        self.name, self.identity, self.lacking = name, identity, function.lacking
         self._function, self._corpus, self._timeout_s = function, corpus, spec.timeout_s
         self._free = asyncio.Semaphore(spec.concurrency)
 
@@ -240,7 +242,7 @@ class CallableAgent:
             try:
                 with meter.timed():
                     async with asyncio.timeout(self._timeout_s):
-                        given, seconds = await called(self._function, query)
+                        given, seconds = await called(self._function.call, query)
                 if seconds is not None:
                     meter.latency_s = meter.tried_s = seconds
                 return self._read(given, meter)
@@ -264,6 +266,7 @@ class CallableAgent:
 
     async def close(self) -> None:
         """Nothing is held."""
+        self._function.settle()
 
 
 class RecordedAgent(Struct, frozen=True):

@@ -13,6 +13,7 @@ from arena.data.corpus import ReadCorpus, corpus_of
 from arena.run.executors import open_judges
 from arena.store import sqlite_path
 from arena.store.agents import AgentQuery
+from judges.errors import PROGRESS
 from judges.judge import Judge, Stop
 from judges.types import CallTrace, Query
 from retrieval_eval.agents.ranking import Corpus
@@ -89,6 +90,9 @@ def open_agents(config: Config, stop: Stop | None = None, trace: Callable[[CallT
     corpus = corpus_of(config.data) if config.data.corpus and uses_corpus(specs.values()) else None
     searched = None if corpus is None else Corpus.of(corpus.documents)
     agents = build_agents(specs, judges, searched, cache=_cache(config))
+    for agent in agents if stop is not None else ():
+        if lacking := getattr(agent, "lacking", ""):
+            PROGRESS.warning("agent %s: %s", agent.name, lacking)
     return Opened(agents, judges, corpus, [_declared(agent, specs[agent.name]) for agent in agents])
 
 
