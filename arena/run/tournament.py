@@ -20,7 +20,7 @@ from arena.run.assigned import Assigned, made_from
 from arena.run.batches import ask_in_batches, waiting_lines
 from arena.run.engine import Begun, Engine
 from arena.run.executors import open_judges
-from arena.run.interrupts import run_to_end, stopping_on_signals
+from arena.run.interrupts import run_to_end, stopping_early
 from arena.run.ledger import Progress, RunSummary, judge_summary, stopped_lines
 from arena.run.queue import Lookup
 from arena.run.recorder import Recorder, recorded, subject_of
@@ -189,7 +189,7 @@ def _awaited(stages: TournamentStages, asked: Collection[Task], summary: RunSumm
 
 async def _judge(engine: Engine, begun: Begun, lookup: Lookup, stop: Stop) -> RunSummary:
     started, judges = time.perf_counter(), lookup.judges
-    with stopping_on_signals(stop), _settled_memory():
+    with stopping_early(stop), _settled_memory():
         try:
             await engine.run(begun)
         finally:

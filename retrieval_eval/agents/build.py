@@ -14,10 +14,11 @@ from msgspec import Struct, field
 
 from judges.errors import ConfigError, DataError, InputError, ProviderError, reason
 from judges.functions import UserFunction, called, name_of
-from judges.judge import Judge
+from judges.judge import Judge, Stop
 from judges.prompts import PromptTemplate, load_prompt
 from judges.sections import nearest
 from judges.types import Document, Query, Task
+from retrieval_eval.agents.embeddings import HostedEmbedder
 from retrieval_eval.agents.rag import (
     ExtractiveGenerator,
     Generator,
@@ -51,6 +52,7 @@ def build_agents(
     corpus: Corpus | None = None,
     *,
     cache: Path | None = None,
+    stop: Stop | None = None,
 ) -> list[Agent]:
     """One agent per declaration, in their order. Nothing is sent and no model loaded before the first reply.
 
@@ -63,12 +65,13 @@ def build_agents(
         corpus: what is searched, and has the texts of documents that are only named; needed where ``needs_corpus``
             says so.
         cache: a folder that keeps embeddings, so that none is paid twice; they are forgotten when absent.
+        stop: ends requests, so that nothing new is sent.
 
     Raises:
         InputError: in one line that names the agent: a generator that is no judge, a missing corpus, key, extra, file
             or function.
     """
-    workshop = _Workshop(judges, corpus, cache)
+    workshop = _Workshop(judges, corpus, cache, stop or Stop())
     agents = []
     for name, spec in specs.items():
         try:
@@ -81,8 +84,8 @@ def build_agents(
 class _Workshop:
     """What the agents of one configuration have in common."""
 
-    def __init__(self, judges: Mapping[str, Judge], corpus: Corpus | None, cache: Path | None) -> None:
-        self._judges, self._corpus, self._cache = judges, corpus, cache
+    def __init__(self, judges: Mapping[str, Judge], corpus: Corpus | None, cache: Path | None, stop: Stop) -> None:
+        self._judges, self._corpus, self._cache, self._stop = judges, corpus, cache, stop
 
     def agent(self, name: str, spec: AgentSpec) -> Agent:
         match spec.kind:
@@ -93,7 +96,9 @@ class _Workshop:
                 identity = _identity(spec, _of_judge(judge), template.digest)
                 return RagAgent(name, None, by_model(judge, template), identity=identity)
             case "endpoint" | "http":
-                return RemoteAgent(name, spec, self._texts, _identity(spec))
+                agent = RemoteAgent(name, spec, self._texts, _identity(spec))
+                self._stop.tell(agent.halt)
+                return agent
             case "python":
                 assert spec.function is not None  # of every agent of this kind
                 function = UserFunction(spec.function, spec.version)
@@ -113,6 +118,8 @@ class _Workshop:
         notes: list[str] = []
         if spec.retriever != "bm25":
             embedder = library.embedder(spec.embeddings)
+            if isinstance(embedder, HostedEmbedder):
+                self._stop.tell(embedder.halt)
             prefixes = [spec.embeddings.query_prefix, spec.embeddings.document_prefix]
             decides += [dict(embedder.identity), prefixes]
             notes += [embedder.note] if embedder.note else []

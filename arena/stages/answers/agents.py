@@ -89,7 +89,7 @@ def open_agents(config: Config, stop: Stop | None = None, trace: Callable[[CallT
         judges = open_judges(config, stop, trace, named)
     corpus = corpus_of(config.data) if config.data.corpus and uses_corpus(specs.values()) else None
     searched = None if corpus is None else Corpus.of(corpus.documents)
-    agents = build_agents(specs, judges, searched, cache=_cache(config))
+    agents = build_agents(specs, judges, searched, cache=_cache(config), stop=stop)
     for agent in agents if stop is not None else ():
         if lacking := getattr(agent, "lacking", ""):
             PROGRESS.warning("agent %s: %s", agent.name, lacking)
