@@ -67,13 +67,14 @@ def open(store: str | Path, tournament: str | None = None) -> Board:  # noqa: A0
         tournament: its name; may be left out where there is one alone.
 
     Raises:
-        InputError: there is no such file, store or tournament.
+        InputError: there is no such file, store or tournament; or the store has that of another file under this name.
     """
-    from arena.cli.sources import location_and_name
+    from arena.cli.sources import location_and_name, open_tournament
     from judges.sections import argument
 
-    location, name = location_and_name(str(argument("open", str | Path, store)))
-    return Board(location, tournament or name)
+    source = str(argument("open", str | Path, store))
+    with open_tournament(source, tournament) as (_, name):
+        return Board(location_and_name(source)[0], name)
 
 
 Tables: TypeAlias = "str | Path | pd.DataFrame | Iterable[Any] | Mapping[str, Any]"

@@ -96,9 +96,13 @@ def open_agents(config: Config, stop: Stop | None = None, trace: Callable[[CallT
     return Opened(agents, judges, corpus, [_declared(agent, specs[agent.name]) for agent in agents])
 
 
+def told_settings(spec: AgentSpec) -> dict[str, Any]:
+    """What of a declaration goes into the store."""
+    return spec.model_dump(mode="json", include=_TOLD, exclude_defaults=True)
+
+
 def _declared(agent: Agent, spec: AgentSpec) -> Declared:
-    settings = spec.model_dump(mode="json", include=_TOLD, exclude_defaults=True)
-    return Declared(agent.name, agent.identity, settings, agent.notes, spec.told_id)
+    return Declared(agent.name, agent.identity, told_settings(spec), agent.notes, spec.told_id)
 
 
 def _cache(config: Config) -> Path | None:
