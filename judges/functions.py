@@ -16,14 +16,16 @@ from functools import partial
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import MethodType, ModuleType
-from typing import Annotated, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 from pydantic import AfterValidator, ValidationInfo
 
 from judges.errors import InputError, ProviderError
-from judges.function_identity import Reading, read_function, token_of
 from judges.masking import one_line
 from judges.sections import beside_file, nearest
+
+if TYPE_CHECKING:
+    from judges.function_identity import Reading
 
 
 def _usable(given: str | Callable[..., Any], info: ValidationInfo) -> str | Callable[..., Any]:
@@ -62,6 +64,8 @@ class UserFunction:
         Raises:
             InputError: there is no such module or function, or it cannot be imported.
         """
+        from judges.function_identity import read_function
+
         self._named = _looked_up(named) if isinstance(named, str) else named
         self.call = _instance(self._named)
         before = read_function(self._named)
@@ -71,9 +75,13 @@ class UserFunction:
 
     def settle(self) -> None:
         """What calls have changed, such as a counter or a cache, makes no other function of it in this process."""
+        from judges.function_identity import read_function
+
         _STATES[self._state(read_function(self._named))] = self.reading
 
     def _state(self, reading: Reading) -> tuple[str, str, str]:
+        from judges.function_identity import token_of
+
         holder = self._named.__self__ if isinstance(self._named, MethodType) else self._named
         return token_of(holder), reading.digest, reading.objects
 
