@@ -1,4 +1,4 @@
-"""Functions of a user's own: found by their names, called in threads, known by their source."""
+"""Functions of a user's own: found by their names, called in threads, known by what decides their replies."""
 
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable
 from functools import partial
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from tokenize import TokenError
-from types import CodeType, ModuleType
-from typing import Annotated, Any, TypeAlias
+from types import MethodType, ModuleType
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 from pydantic import AfterValidator, ValidationInfo
 
 from judges.errors import InputError, ProviderError
 from judges.masking import one_line
 from judges.sections import beside_file, nearest
+
+if TYPE_CHECKING:
+    from judges.function_identity import Reading
 
 
 def _usable(given: str | Callable[..., Any], info: ValidationInfo) -> str | Callable[..., Any]:
@@ -39,20 +41,56 @@ Named: TypeAlias = Annotated[str | Callable[..., Any], AfterValidator(_usable)]
 """``module:function`` or ``file.py:function`` in a configuration; in Python also the function itself."""
 
 
-def load_function(named: str | Callable[..., Any]) -> tuple[Callable[..., Any], str]:
-    """A function, and a hash of what decides its replies.
+class UserFunction:
+    """A function that can be called, and what is known of it.
 
-    That is the file that holds it; of a function that was given itself its own source, with the texts and numbers that
-    are bound to it: defaults, arguments of a ``partial``, variables of the function around it. What it calls, and what
-    an object holds, is not seen.
-
-    A class stands for what it makes without arguments, which must be callable.
-
-    Raises:
-        InputError: there is no such module or function, or it cannot be imported.
+    Attributes:
+        call: the function, or an object that can be called.
+        reading: what was read of it before it was called.
+        identity: of what could be read, the same in every process.
+        objects: which objects of this process could not be read and have no version in their place; often empty.
+        lacking: the same in words, and what follows from it.
     """
-    if not isinstance(named, str):
-        return _instance(named), _digest(_source(named))
+
+    def __init__(self, named: str | Callable[..., Any], version: str = "") -> None:
+        """Find a function, and read what decides its replies.
+
+        A class stands for what it makes without arguments, which must be callable.
+
+        Args:
+            named: ``module:function``, ``file.py:function``, or the function itself.
+            version: the user's word for what cannot be read.
+
+        Raises:
+            InputError: there is no such module or function, or it cannot be imported.
+        """
+        from judges.function_identity import read_function
+
+        self._named = _looked_up(named) if isinstance(named, str) else named
+        self.call = _instance(self._named)
+        before = read_function(self._named)
+        self.reading = _STATES.get(self._state(before), before)
+        self.identity = self.reading.digest
+        self.objects, self.lacking = ("", "") if version else (self.reading.objects, self.reading.lacking)
+
+    def settle(self) -> None:
+        """What calls have changed, such as a counter or a cache, makes no other function of it in this process."""
+        from judges.function_identity import read_function
+
+        _STATES[self._state(read_function(self._named))] = self.reading
+
+    def _state(self, reading: Reading) -> tuple[str, str, str]:
+        from judges.function_identity import token_of
+
+        holder = self._named.__self__ if isinstance(self._named, MethodType) else self._named
+        return token_of(holder), reading.digest, reading.objects
+
+
+_STATES: Final[dict[tuple[str, str, str], Reading]] = {}
+"""By a function's state after calls: what was read before them."""
+
+
+def _looked_up(named: str) -> Callable[..., Any]:
     where, _, name = named.rpartition(":")
     try:
         module = _from_file(Path(where)) if where.endswith(".py") else importlib.import_module(where)
@@ -67,8 +105,8 @@ def load_function(named: str | Callable[..., Any]) -> tuple[Callable[..., Any], 
     if not callable(found):
         own = [each for each, value in vars(module).items() if callable(value) and not each.startswith("_")]
         raise InputError(f"{where}: no function {name!r}{nearest(name, own) if own else '; write it'}")
-    source = getattr(module, "__file__", None)
-    return _instance(found), _digest(Path(source).read_bytes()) if source else ""
+    function: Callable[..., Any] = found
+    return function
 
 
 def name_of(named: str | Callable[..., Any]) -> str:
@@ -92,52 +130,34 @@ def _instance(found: Callable[..., Any]) -> Callable[..., Any]:
     return made
 
 
-def _source(function: Callable[..., Any]) -> bytes:
-    """What decides what a function does, as far as it can be seen."""
-    if isinstance(function, partial):
-        return _source(function.func) + _bound([*enumerate(function.args), *sorted(function.keywords.items())])
-    shown = function if hasattr(function, "__qualname__") else type(function)
-    code = getattr(function, "__code__", getattr(getattr(shown, "__call__", None), "__code__", None))  # noqa: B004
-    try:
-        source = inspect.getsource(shown).encode()
-    except (OSError, TypeError, SyntaxError, TokenError):  # typed at a prompt, edited since, or not written in Python
-        source = name_of(function).encode() if code is None else _compiled(code)
-    if not inspect.isfunction(function):
-        return source
-    around = []
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        with suppress(ValueError):  # not assigned yet
-            around.append((name, cell.cell_contents))
-    defaults = [*enumerate(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).items()]
-    return source + _bound([*defaults, *around])
-
-
-def _compiled(code: CodeType) -> bytes:
-    inner = [_compiled(each) if isinstance(each, CodeType) else repr(each).encode() for each in code.co_consts]
-    return b" ".join([code.co_code, repr(code.co_names).encode(), *inner])
-
-
-def _bound(values: Sequence[tuple[object, object]]) -> bytes:
-    """The texts and numbers among values; other objects change while they are used, or have no words of their own."""
-    told = [(name, value) for name, value in values if isinstance(value, str | int | float)]
-    return repr(told).encode() if told else b""
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:16]
-
-
 def _from_file(path: Path) -> ModuleType:
-    """The module of a file as Python would run it: known by its name, with the files beside it within reach."""
+    """The module of a file as Python would run it: known by its name, with the files beside it within reach.
+
+    It is run once for as long as the file stays the same, so that its objects are the same.
+    """
+    source = path.read_bytes()
     folder = str(path.resolve().parent)
     if folder not in sys.path:
         sys.path.append(folder)
-    found = importlib.util.spec_from_file_location(f"agent_{_digest(str(path).encode())}", path)
-    assert found is not None  # of a name that ends in .py
-    assert found.loader is not None
-    module = sys.modules[found.name] = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
+    name = f"agent_{hashlib.sha256(str(path).encode()).hexdigest()[:16]}"
+    loaded = sys.modules.get(name)
+    if loaded is not None and _SOURCES.get(name) == source:
+        return loaded
+    loader = SourceFileLoader(name, str(path))
+    spec = importlib.util.spec_from_loader(name, loader, origin=str(path))
+    assert spec is not None  # of a loader
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        exec(loader.source_to_code(source, str(path)), vars(module))  # noqa: S102 - the user's own; compiled files may be stale
+    except BaseException:
+        del sys.modules[name]
+        raise
+    _SOURCES[name] = source
     return module
+
+
+_SOURCES: Final[dict[str, bytes]] = {}
+"""By module, the file that was run."""
 
 
 async def called(function: Callable[[Any], Any], argument: Any) -> tuple[Any, float | None]:

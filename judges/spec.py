@@ -128,6 +128,9 @@ class JudgeSpec(Section):
     """The server's address. Else ``OPENAI_BASE_URL`` or ``ANTHROPIC_BASE_URL``, else the vendor's own."""
     api_key_env: Variable | None = None
     """The environment variable that holds the key. Default: ``OPENAI_API_KEY`` or ``ANTHROPIC_API_KEY``."""
+    version: str = ""
+    """Change it when the model changes behind its name or address: everything is judged anew. ``python``: it also
+    stands for [what cannot be read](judges.md#functions) of the function."""
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     """0 to 2. When left out it is not sent; a local model decodes greedily."""
     seed: int | None = None

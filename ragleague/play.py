@@ -7,7 +7,8 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext, redirect_stderr
+from contextlib import AbstractContextManager, nullcontext, redirect_stderr, suppress
+from contextvars import copy_context
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, Required, TypeAlias, TypedDict
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from arena.config.whole import Config
     from arena.data.dataset import Dataset
+    from arena.run.interrupts import Interruption
     from arena.run.ledger import Kind, Progress
     from judges.types import Query
 
@@ -53,8 +55,8 @@ AskedAgent: TypeAlias = (
 """A function of a query, or a class or an object that can be called; or what would stand under ``agents`` in a YAML
 file, such as ``{"kind": "python", "function": ask, "version": "2", "concurrency": 1}``.
 
-Of a function its own source is seen, and the texts and numbers bound to it. When what it calls has changed, give it
-another ``version``."""
+What can be read of a function decides whether it is asked again: its code, and the values and the code of yours that
+it uses. ``version`` stands for the rest; a line names it where there is none."""
 
 
 def open(store: str | Path, tournament: str | None = None) -> Board:  # noqa: A001 - reads as rl.open
@@ -65,13 +67,14 @@ def open(store: str | Path, tournament: str | None = None) -> Board:  # noqa: A0
         tournament: its name; may be left out where there is one alone.
 
     Raises:
-        InputError: there is no such file, store or tournament.
+        InputError: there is no such file, store or tournament; or the store has that of another file under this name.
     """
-    from arena.cli.sources import location_and_name
+    from arena.cli.sources import location_and_name, open_tournament
     from judges.sections import argument
 
-    location, name = location_and_name(str(argument("open", str | Path, store)))
-    return Board(location, tournament or name)
+    source = str(argument("open", str | Path, store))
+    with open_tournament(source, tournament) as (_, name):
+        return Board(location_and_name(source)[0], name)
 
 
 Tables: TypeAlias = "str | Path | pd.DataFrame | Iterable[Any] | Mapping[str, Any]"
@@ -186,7 +189,7 @@ def run(
     config: str | Path | Dataset,
     *,
     agents: Mapping[str, AskedAgent] | None = None,
-    judge: str | Callable[..., Any] | None = None,
+    judge: str | Callable[..., Any] | Mapping[str, Any] | None = None,
     store: str | Path | None = None,
     limit: int | None = None,
     progress: bool = True,
@@ -200,7 +203,9 @@ def run(
         config: the tournament's YAML file; or what ``load`` gives: then every pair of agents meets on every query.
         agents: of loaded data: systems to ask, by their names, beside those whose answers were loaded. An agent that
             changed is asked again; see ``AskedAgent`` for what is seen.
-        judge: of loaded data: a name such as ``openai/gpt-4.1-mini``, or a function or class of your own.
+        judge: of loaded data: a name such as ``openai/gpt-4.1-mini``; a function, or a class or an object that can be
+            called; or what would stand under ``judges`` in a YAML file, such as
+            ``{"provider": "python", "function": ask, "version": "2"}``.
         store: of loaded data where results are kept; ``ragleague.db`` when left out.
         limit: the first queries of a YAML file's data only.
         progress: show bars while agents and judges are asked.
@@ -209,9 +214,12 @@ def run(
     Raises:
         InputError: configuration, data, prompts or judges cannot be used. Nothing was sent then.
         StoreError: the store cannot be written.
+        KeyboardInterrupt: Ctrl-C. Calls in flight were finished, or with a second Ctrl-C given up; what was paid for is
+            kept, and running again goes on.
     """
     from arena.config.assumed import STORE, assumed, assumed_content
     from arena.config.whole import load_config
+    from arena.run.interrupts import interruptible
     from judges.sections import argument
 
     if isinstance(config, str | Path):
@@ -235,20 +243,35 @@ def run(
         loaded = assumed(
             assumed_content(["(loaded)"], data.agents, judge, columns={}, limit=None, store=kept, asked=agents)
         )
-    _outside_loops(lambda: _play(loaded, data, progress=progress, retry_failed=retry_failed))
+    with interruptible() as interruption:
+        _outside_loops(lambda: _play(loaded, data, progress=progress, retry_failed=retry_failed), interruption)
     return Board(loaded.store, loaded.name)
 
 
 def _twin(work: Callable[_Given, Board]) -> Callable[_Given, Coroutine[Any, Any, Board]]:
     @wraps(work)
     async def awaited(*args: _Given.args, **options: _Given.kwargs) -> Board:
-        return await asyncio.to_thread(work, *args, **options)
+        from arena.run.interrupts import interruptible
+
+        with interruptible() as interruption:
+            running = asyncio.create_task(asyncio.to_thread(work, *args, **options))
+            try:
+                return await asyncio.shield(running)
+            except asyncio.CancelledError:
+                while not running.done():
+                    interruption.request()
+                    with suppress(asyncio.CancelledError):  # again: the run ends at once
+                        await asyncio.wait([running])
+                raise
 
     return awaited
 
 
 arun = _twin(run)
-"""The same as ``run``, for programs with a loop of their own."""
+"""The same as ``run``, for programs with a loop of their own.
+
+When its task is cancelled, calls in flight are finished and kept, and no further one is made; then it raises
+``CancelledError``. Cancelled a second time it gives up what is in flight."""
 
 
 def _may_be_asked(agent: tuple[Any, Any]) -> bool:
@@ -259,6 +282,7 @@ def _may_be_asked(agent: tuple[Any, Any]) -> bool:
 def _play(config: Config, data: Dataset | None, *, progress: bool, retry_failed: bool) -> None:
     from arena.cli.parts import print_part
     from arena.cli.trace import watching
+    from arena.run.interrupts import interruptible
     from arena.run.play import Part, play
     from arena.stages.answers.asking import AgentsRun
 
@@ -276,8 +300,10 @@ def _play(config: Config, data: Dataset | None, *, progress: bool, retry_failed:
         return watching(shown=progress)
 
     # A notebook paints what comes by standard error red, as if something had gone wrong.
-    with redirect_stderr(sys.stdout) if _in_notebook() else nullcontext():
+    with redirect_stderr(sys.stdout) if _in_notebook() else nullcontext(), interruptible() as interruption:
         played = play(config, told, say, retry_failed=retry_failed, data=data)
+    if interruption.requested:
+        return
     if played.board is None:
         raise InputError("; ".join(["run: nothing was judged", *silent]))
 
@@ -322,15 +348,27 @@ def _in_notebook() -> bool:
     return getattr(shell, "kernel", None) is not None
 
 
-def _outside_loops(work: Callable[[], None]) -> None:
-    """Do work that has an event loop of its own, which a thread cannot have beside another, such as a notebook's."""
+def _outside_loops(work: Callable[[], None], interruption: Interruption) -> None:
+    """Do work that has an event loop of its own, which a thread cannot have beside another, such as a notebook's.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C, as soon as the work has ended by it.
+    """
     try:
         asyncio.get_running_loop()
         runs = True
     except RuntimeError:
         runs = False
-    if runs:
-        with ThreadPoolExecutor(1) as pool:
-            pool.submit(work).result()
-    else:
-        work()
+    try:
+        if runs:
+            _in_thread(work, interruption)
+        else:
+            work()
+    finally:
+        interruption.require_none()
+
+
+def _in_thread(work: Callable[[], None], interruption: Interruption) -> None:
+    """Do work in a thread and wait for its end, also where a signal asks for that."""
+    with interruption.on_signals(), ThreadPoolExecutor(1) as pool:
+        pool.submit(copy_context().run, work).result()

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from judges.errors import RagleagueError, StoreError
-from ui import address, data, sign_in, text
+from ui import address, data, editing, sign_in, text
 from ui.views import compare, games, items, leaderboard, queries, review, trust, workbench
 
 
@@ -52,16 +52,21 @@ def _draw(page: Page) -> None:
         if not sign_in.let_in():
             return
         version, names = _tournaments()
-        name = st.query_params.get(address.TOURNAMENT) or next(reversed(names), "")
+        config = editing.configured()
+        asked = st.query_params.get(address.TOURNAMENT)
+        name = asked or (config.name if config is not None else next(reversed(names), ""))
         show = page.views[view := address.view(list(page.views))]
         if name not in names:
             _draw_top(page, None, names, view)
-            if name:
+            if names and not asked:
+                text.nothing("This store does not hold the configuration's tournament yet. Run it, or choose another.")
+                text.plain(f"{name}; there are: {', '.join(names)}")
+            if asked:
                 st.error("The address asks for a tournament that this store does not hold.", icon=":material/error:")
                 text.plain(name)
             elif show is workbench.show_runs:
                 workbench.show_runs(None)
-            else:
+            elif not names:
                 text.no_tournament()
             return
         if address.TOURNAMENT not in st.query_params:
@@ -69,6 +74,8 @@ def _draw(page: Page) -> None:
         source = data.Source(data.location(), version, name)
         st.set_page_config(page_title=f"{page.title} · {text.clipped(name, 40)} · ragleague")
         group = _draw_top(page, source, names, view)
+        if config is not None and config.name == name and (remark := editing.remark_on_stored(version)):
+            text.quiet(remark)
         unknown = st.container()
         show(replace(source, group=group))
         with unknown:

@@ -11,7 +11,8 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
@@ -25,6 +26,9 @@ from arena.config.whole import Config, load_config
 from arena.data import safe_files
 from arena.present.blocks import Block
 from arena.present.table import Table
+from arena.run.origin import compared_with_stored
+from arena.stages.queries.config import load_either
+from arena.store import Store
 from judges.errors import InputError, RagleagueError
 from ui import data, text
 from ui.access import Action, allowed, viewer
@@ -63,6 +67,43 @@ def session() -> Session | None:
     """
     given = os.environ.get(CONFIG_VARIABLE)
     return Session(Path(given), load_config(Path(given))) if given and allowed("edit") else None
+
+
+def configured() -> Config | None:
+    """The tournament that the pages were started for, whoever looks at them; ``None`` where it cannot be read."""
+    given = os.environ.get(CONFIG_VARIABLE)
+    try:
+        return _as_of(Path(given), Path(given).stat().st_mtime_ns) if given else None
+    except (InputError, OSError):
+        return None
+
+
+@lru_cache(maxsize=1)
+def _as_of(path: Path, _changed_ns: int) -> Config | None:
+    config = load_either(path)
+    return config if isinstance(config, Config) else None
+
+
+def remark_on_stored(version: tuple[int, int, int]) -> str:
+    """What the store holds in place of the configuration's own tournament, or lacks of it; often empty.
+
+    Args:
+        version: of the store.
+    """
+    config = configured()
+    if config is None or config.file is None:
+        return ""
+    return _compared(data.location(), version, config.file, config.file.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=4)
+def _compared(location: str, _version: tuple[int, int, int], path: Path, changed_ns: int) -> str:
+    config = _as_of(path, changed_ns)
+    with closing(Store.open(location)) as store:
+        try:
+            return "" if config is None else compared_with_stored(store, config)
+        except InputError as error:
+            return str(error)
 
 
 def check(may: Action = "edit") -> None:

@@ -63,7 +63,7 @@ def failures(
 
     from arena.boards.failures import FailuresBoard, failed_in
     from arena.cli.show import show
-    from arena.cli.sources import location_and_name
+    from arena.cli.sources import configured_in, location_and_name, require_stored
     from arena.run.batches import waiting_lines
     from arena.store import Store
     from retrieval_eval.agents.types import AGENT_CAUSES
@@ -73,6 +73,8 @@ def failures(
     with closing(Store.open(location)) as store:
         one = tournament or named
         names = store.tournaments() if one is None else [one]
+        if tournament is None and (config := configured_in(source)) is not None:
+            require_stored(store, config)
         found = [failed for name in names for failed in failed_in(store, name)]
         if judge:
             _require("--judge", judge, dict.fromkeys(want.judge for name in names for want, _ in store.wanted(name)))

@@ -12,20 +12,47 @@ from judges.errors import InputError
 from judges.types import Query, conversations
 
 if TYPE_CHECKING:
+    from arena.config.whole import Config
     from retrieval_eval.stats.bootstrap import Clusters
 
 
 def location_and_name(source: str) -> tuple[str, str | None]:
     """The store's location, and the tournament's name where a configuration was given."""
+    location, name, _ = _read(source)
+    return location, name
+
+
+def _read(source: str) -> tuple[str, str | None, Config | None]:
+    """The same, and the configuration where it is a tournament's."""
     if source.endswith((".yaml", ".yml")):
         from arena.config.whole import Config
         from arena.stages.queries.config import load_either
 
         config = load_either(Path(source))
-        return config.store, config.name if isinstance(config, Config) else config.tournament
+        if isinstance(config, Config):
+            return config.store, config.name, config
+        return config.store, config.tournament, None
     if Path(source).is_dir():
         raise InputError(f"{source}: a folder; name the .yaml file or the store in it")
-    return source, None
+    return source, None, None
+
+
+def configured_in(source: str) -> Config | None:
+    """A tournament's configuration, where one is named."""
+    return _read(source)[2]
+
+
+def require_stored(store: Store, config: Config) -> None:
+    """See that a configuration's tournament in the store is its own; say on standard error what is not in it yet.
+
+    Raises:
+        InputError: another file has run a tournament of this name, with other data, agents or judges.
+    """
+    from arena.cli.console import errors, say
+    from arena.run.origin import compared_with_stored
+
+    if remark := compared_with_stored(store, config):
+        say(remark, errors)
 
 
 def asked_in(queries: Path | None) -> Mapping[str, Query] | None:
@@ -49,10 +76,12 @@ def open_tournament(source: str, tournament: str | None = None) -> Iterator[tupl
     """The open store and the tournament that ``source`` names; the store is closed behind the block.
 
     Raises:
-        InputError: no such file, store or tournament.
+        InputError: no such file, store or tournament; or the store has that of another file under this name.
     """
-    location, name = location_and_name(source)
+    location, name, config = _read(source)
     with closing(Store.open(location)) as store:
         found = tournament or name or store.only_tournament()
         store.settings(found)  # says which tournaments there are, if not this one
+        if config is not None and tournament is None:
+            require_stored(store, config)
         yield store, found

@@ -29,12 +29,14 @@ _JUDGES: Final = {
 """For each kind of judge what is named behind its slash; ``lexical`` needs nothing."""
 
 
-def judge_named(named: str | Callable[..., Any]) -> dict[str, Any]:
-    """The declaration of a judge that is named as ``openai/gpt-4.1-mini``, or is a function.
+def judge_named(named: str | Callable[..., Any] | Mapping[str, Any]) -> dict[str, Any]:
+    """The declaration of a judge that is named as ``openai/gpt-4.1-mini``, is a function, or is declared as in a file.
 
     Raises:
         InputError: it is not named so.
     """
+    if isinstance(named, Mapping):
+        return dict(named)
     if not isinstance(named, str):
         return {"provider": "python", "function": named}
     provider, _, name = named.partition("/")
@@ -51,7 +53,7 @@ def judge_named(named: str | Callable[..., Any]) -> dict[str, Any]:
 def assumed_content(
     answers: Sequence[Path | str],
     agents: Sequence[str],
-    judge: str | Callable[..., Any],
+    judge: str | Callable[..., Any] | Mapping[str, Any],
     *,
     columns: Columns,
     limit: int | None,
@@ -83,7 +85,7 @@ def assumed_content(
     data |= {"columns": dict(columns)} if columns else {}
     data |= {} if limit is None else {"limit": limit}
     declared = judge_named(judge)
-    called = Path(declared.get("model", "judge" if len(declared) > 1 else declared["provider"])).name
+    called = Path(str(declared.get("model") or ("judge" if len(declared) > 1 else declared["provider"]))).name
     for key, named in declared.items():
         if key == "path" or (key == "function" and isinstance(named, str) and ".py:" in named):
             declared[key] = path(named)

@@ -264,6 +264,11 @@ class Config(Section):
             )
         return self
 
+    @property
+    def file(self) -> Path | None:
+        """The file that it was read from; ``None`` where it comes from none."""
+        return self._file
+
     def limited(self, limit: int) -> Config:
         """The same with the first queries only."""
         return self.model_copy(update={"data": self.data.model_copy(update={"limit": limit})})

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 
 from arena.config.whole import Config, ExecutorSection
-from judges.errors import InputError, MissingExtraError
+from judges.errors import PROGRESS, InputError, MissingExtraError
 from judges.judge import Judge, Stop
 from judges.spec import JudgeSpec
 from judges.types import CallTrace
@@ -45,6 +45,8 @@ def open_judges(
             judges[name] = Judge(name, with_all_workers(executor, spec), provider, stop=stop, trace=trace)
         else:
             judges[name] = Judge(name, spec, read_records=read_recordings, stop=stop, trace=trace)
+        if lacking := getattr(judges[name].provider, "lacking", ""):
+            PROGRESS.warning("judge %s: %s", name, lacking)
     return judges
 
 

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from arena.boards.gate import MARGIN, PAIRWISE, Comparison, check_agents, check_margin, compare
 from arena.config.card import lacking_cards
 from arena.data.dataset import SHARED, Dataset
+from arena.run.interrupts import interruptible
 from arena.run.play import Part, play
 from arena.run.tournament import load_data, run
 from arena.stages import STAGES
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from arena.run.ledger import Progress
 
 
+@interruptible()
 def decide(
     config: Config,
     new: str,

@@ -154,10 +154,13 @@ class Planner:
 
     def _opened(self, name: str, spec: JudgeSpec) -> Provider | None:
         try:
-            return open_provider(spec, read_recordings)
+            provider = open_provider(spec, read_recordings)
         except InputError as error:
             self._note(f"judge {name!r} cannot be opened, so nothing counts as known to it: {error}")
             return None
+        if lacking := getattr(provider, "lacking", ""):
+            self._note(f"judge {name!r}: {lacking}")
+        return provider
 
     def _price(self, row: PlannedCalls) -> None:
         spec = self._judges[row.judge]

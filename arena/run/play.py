@@ -73,6 +73,7 @@ def play(
         InputError: the configuration has no such stage, or its data, prompts or judges cannot be used.
         StoreError: the store cannot be written.
     """
+    from arena.run.interrupts import interruptible
     from arena.run.preflight import preflight
     from arena.run.recorder import recorded
 
@@ -86,7 +87,7 @@ def play(
     checked.require()
     if config.synth is None and not config.agents:
         data = checked.data
-    with recorded(config.store, config.name) as recorder:
+    with interruptible(), recorded(config.store, config.name) as recorder:
         whole, summary = _ask(
             config, progress, say, recorder, stages=stages, retry_failed=retry_failed, wait=wait, trace=trace, data=data
         )

@@ -21,11 +21,12 @@ Reply: TypeAlias = Completion | Exception
 
 
 class Opened(Struct, frozen=True):
-    """What a worker says of its provider; ``problem`` is why it cannot be used."""
+    """What a worker says of its provider; ``problem`` is why it cannot be used, ``lacking`` see ``UserFunction``."""
 
     judges_names: bool = False
     identity: Mapping[str, str | int | float | None] | None = None
     problem: str | None = None
+    lacking: str = ""
 
 
 class Worker:
@@ -51,7 +52,9 @@ class Worker:
         except InputError as error:
             self._opened = Opened(problem=str(error))
         else:
-            self._opened = Opened(self.provider.judges_names, self.provider.identity)
+            self._opened = Opened(
+                self.provider.judges_names, self.provider.identity, lacking=getattr(self.provider, "lacking", "")
+            )
 
     async def opened(self) -> Opened:
         """Whether it can be used, and as what its judgments are known."""

@@ -19,12 +19,14 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 import ray
+from msgspec.structs import replace
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 
 from arena.config.whole import ExecutorSection
 from arena.run.interrupts import signals_wait
 from arena.run.ray_worker import Opened, Reply, Worker
 from judges.errors import InputError, TransientError
+from judges.function_identity import PROCESS
 from judges.spec import JudgeSpec
 from judges.types import Completion, Prompt
 
@@ -69,7 +71,7 @@ class RayProvider:
             for worker in self._workers:
                 worker.kill()
             raise
-        self.judges_names = opened.judges_names
+        self.judges_names, self.lacking = opened.judges_names, opened.lacking
         self.identity: Mapping[str, str | int | float | None] = opened.identity or {}
 
     async def complete(self, prompt: Prompt) -> Completion:
@@ -242,11 +244,18 @@ def _opened(name: str, workers: list[_Mailbox], wait_s: float) -> Opened:
     for opened in told:
         if opened.problem is not None:
             raise InputError(f"judges.{name}, on a worker: {opened.problem}")
+    told = [replace(opened, identity=_of_this_process(opened)) for opened in told]
     if any(opened.identity != told[0].identity for opened in told):
         raise InputError(f"judges.{name}: the workers' machines have different models under this name")
     for each, node in zip(workers, nodes, strict=True):
         each.node = node
     return told[0]
+
+
+def _of_this_process(opened: Opened) -> Mapping[str, str | int | float | None]:
+    """An identity in which the objects of a worker's process are this run's."""
+    identity = opened.identity or {}
+    return {**identity, "objects": PROCESS} if "objects" in identity else identity
 
 
 PROGRESS: Final = logging.getLogger("ragleague.progress")

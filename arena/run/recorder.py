@@ -19,6 +19,7 @@ from judges.types import conversations
 if TYPE_CHECKING:
     from arena.boards.results import Leaderboard
     from arena.config.stored import StoredSettings
+    from arena.config.whole import Config
     from arena.data.dataset import Dataset
     from arena.run.ledger import RunSummary, StageSummary
     from retrieval_eval.stats.estimate import Drawn
@@ -111,14 +112,28 @@ def recorded(location: str, tournament: str, part_of: Recorder | None = None) ->
 
 def subject_of(settings: StoredSettings, data: Dataset) -> dict[str, Any]:
     """What a run is of, without any text: settings, agents, a digest of each query and of each agent's answers."""
-    digests = {
-        query_id: hashlib.sha256(query.thread.encode("utf-8", "replace")).hexdigest()[:8]
-        for query_id, query in data.queries.items()
-    }
+    digests = query_digests(data)
     subject = {"settings": settings.raw, "agents": sorted(data.agents), "queries": digests}
     if clusters := conversations(data.queries.values()):
         subject["conversations"] = clusters
     return {**subject, "answers": answer_digests(data, digests)}
+
+
+def origin_of(config: Config) -> dict[str, str]:
+    """Digests of a configuration's file: of its place, which no store holds in words, and of its content."""
+    if config.file is None or not config.file.is_file():
+        return {}
+    path = str(config.file.resolve()).encode("utf-8", "surrogateescape")
+    content = config.file.read_bytes()
+    return {"file": hashlib.sha256(path).hexdigest()[:16], "content": hashlib.sha256(content).hexdigest()[:16]}
+
+
+def query_digests(data: Dataset) -> dict[str, str]:
+    """By query, a digest of its text and of what was said before it."""
+    return {
+        query_id: hashlib.sha256(query.thread.encode("utf-8", "replace")).hexdigest()[:8]
+        for query_id, query in data.queries.items()
+    }
 
 
 def answer_digests(data: Dataset, query_ids: Container[str]) -> dict[str, str]:

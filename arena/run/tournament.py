@@ -20,10 +20,10 @@ from arena.run.assigned import Assigned, made_from
 from arena.run.batches import ask_in_batches, waiting_lines
 from arena.run.engine import Begun, Engine
 from arena.run.executors import open_judges
-from arena.run.interrupts import run_to_end, stopping_on_signals
+from arena.run.interrupts import run_to_end, stopping_early
 from arena.run.ledger import Progress, RunSummary, judge_summary, stopped_lines
 from arena.run.queue import Lookup
-from arena.run.recorder import Recorder, recorded, subject_of
+from arena.run.recorder import Recorder, origin_of, recorded, subject_of
 from arena.stages.nuggets.lists import depth_of
 from arena.stages.tournament import TournamentStages
 from arena.store import Store
@@ -157,7 +157,7 @@ def run(
         store.begin(config.name, settings.raw, data, wants)
         with recorded(config.store, config.name, part_of) as recorder:
             recorder.begin(store)
-            recorder.is_of(store, subject_of(settings, data))
+            recorder.is_of(store, subject_of(settings, data) | {"origin": origin_of(config)})
             providers = {name: judge.provider for name, judge in judges.items()}
             _, digest = store.judged(config.name)
             made = made_from(config, settings.raw, digest, providers)
@@ -189,7 +189,7 @@ def _awaited(stages: TournamentStages, asked: Collection[Task], summary: RunSumm
 
 async def _judge(engine: Engine, begun: Begun, lookup: Lookup, stop: Stop) -> RunSummary:
     started, judges = time.perf_counter(), lookup.judges
-    with stopping_on_signals(stop), _settled_memory():
+    with stopping_early(stop), _settled_memory():
         try:
             await engine.run(begun)
         finally:
@@ -205,7 +205,7 @@ def stored_settings(stages: TournamentStages, agents: Sequence[Declared] = ()) -
     """What of a configuration goes into the store: what decides the results; no path, address or variable name."""
     config = stages.config
     settings = stages.settings() | config.model_dump(mode="json", include={"ratings"})
-    settings["judges"] = {name: _deciding(config.judges[name]) for name in config.judges_in_use()}
+    settings["judges"] = {name: deciding(config.judges[name]) for name in config.judges_in_use()}
     if config.card is not None:
         settings["card"] = config.card.settings()
     families = {name: family for name in config.judges_in_use() if (family := config.judges[name].family) is not None}
@@ -216,9 +216,9 @@ def stored_settings(stages: TournamentStages, agents: Sequence[Declared] = ()) -
     return settings
 
 
-def _deciding(judge: JudgeSpec) -> dict[str, Any]:
+def deciding(judge: JudgeSpec) -> dict[str, Any]:
     """What of a judge's declaration decides its replies; what came later is left out where it is not declared."""
     names = {"provider", "model", "temperature", "seed", "max_tokens", "samples", "combine"}
     names |= {"structured_output", "system_role", "extra_body"}
-    later = {"chat_template_kwargs"} if judge.chat_template_kwargs else set()
+    later = {name for name in ("chat_template_kwargs", "version") if getattr(judge, name)}
     return judge.model_dump(mode="json", include=names | later)

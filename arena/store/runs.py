@@ -159,6 +159,19 @@ class Runs:
         return [run for run in self._found(RUN_ROWS.c.ended.is_(None)) if run.state == "running"]
 
     @patient
+    def last_subject(self) -> Mapping[str, Any]:
+        """What the last run was of that came to know it; empty where none did."""
+        runs = RUN_ROWS.c
+        with self._store._read() as connection:
+            if not has_table(connection, RUN_ROWS):
+                return {}
+            number = tournament_number(connection, self._tournament)
+            chosen = select(runs.subject).where(runs.tournament_id == number, runs.subject != "{}")
+            found = connection.execute(chosen.order_by(runs.number.desc()).limit(1)).scalar()
+        subject: Mapping[str, Any] = {} if found is None else json.loads(found)
+        return subject
+
+    @patient
     def others(self, runner: Runner) -> bool:
         """Whether the tournament has another run that is at work; of several that began together all but one see it."""
         runs = RUN_ROWS.c

@@ -39,7 +39,7 @@ class Provider(Protocol):
         ...
 
 
-def open_provider(spec: JudgeSpec, read_records: ReadRecords | None = None) -> Provider:  # noqa: PLR0911 - one for each
+def open_provider(spec: JudgeSpec, read_records: ReadRecords | None = None) -> Provider:
     """The provider that a judge's declaration names.
 
     Args:
@@ -49,6 +49,13 @@ def open_provider(spec: JudgeSpec, read_records: ReadRecords | None = None) -> P
     Raises:
         InputError: a missing key, extra, folder or file, in one line.
     """
+    provider = _opened(spec, read_records)
+    if spec.version:
+        provider.identity = {**provider.identity, "version": spec.version}
+    return provider
+
+
+def _opened(spec: JudgeSpec, read_records: ReadRecords | None) -> Provider:  # noqa: PLR0911 - one for each
     match spec.provider:
         case "openai":
             from judges.providers.openai import OpenAIProvider

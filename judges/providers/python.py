@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from judges.contracts import written_reply
 from judges.errors import ProviderError, RejectedError
-from judges.functions import called, load_function, name_of
+from judges.functions import UserFunction, called, name_of
 from judges.types import Completion, Prompt, ReplyContract
 
 if TYPE_CHECKING:
@@ -38,31 +38,37 @@ class PythonProvider:
     """Calls ``function(prompt)`` with a ``PromptText``.
 
     It returns what a model would write; or a mapping, which becomes JSON; or, where one label or verdict is asked for,
-    that alone: ``"A"``, ``2``. An exception is a failure, and so is any other type. A changed source is another judge.
+    that alone: ``"A"``, ``2``. An exception is a failure, and so is any other type.
+
+    Attributes:
+        lacking: see ``UserFunction``.
     """
 
     judges_names = False
 
     def __init__(self, spec: JudgeSpec) -> None:
         assert spec.function is not None  # of every judge of this kind
-        self._function, source = load_function(spec.function)
+        self._function = UserFunction(spec.function, spec.version)
+        self.lacking = self._function.lacking
         self._model = spec.model or name_of(spec.function)
         self.identity: Mapping[str, str | int | float | None] = {
             "provider": "python",
             "model": self._model,
-            "source": source,
+            "source": self._function.identity,
+            **({"objects": self._function.objects} if self._function.objects else {}),
         }
 
     async def complete(self, prompt: Prompt) -> Completion:
         """Call the function."""
         try:
-            given, _ = await called(self._function, PromptText.of(prompt))
+            given, _ = await called(self._function.call, PromptText.of(prompt))
         except ProviderError as error:
             raise RejectedError(error.cause, str(error)) from error
         return Completion(_reply(given, prompt.contract), self._model)
 
     async def close(self) -> None:
         """Nothing is held."""
+        self._function.settle()
 
 
 def _reply(given: object, contract: ReplyContract) -> str:

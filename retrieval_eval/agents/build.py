@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,12 @@ from typing import Any
 from msgspec import Struct, field
 
 from judges.errors import ConfigError, DataError, InputError, ProviderError, reason
-from judges.functions import called, load_function, name_of
-from judges.judge import Judge
+from judges.functions import UserFunction, called, name_of
+from judges.judge import Judge, Stop
 from judges.prompts import PromptTemplate, load_prompt
 from judges.sections import nearest
 from judges.types import Document, Query, Task
+from retrieval_eval.agents.embeddings import HostedEmbedder
 from retrieval_eval.agents.rag import (
     ExtractiveGenerator,
     Generator,
@@ -51,6 +52,7 @@ def build_agents(
     corpus: Corpus | None = None,
     *,
     cache: Path | None = None,
+    stop: Stop | None = None,
 ) -> list[Agent]:
     """One agent per declaration, in their order. Nothing is sent and no model loaded before the first reply.
 
@@ -63,12 +65,13 @@ def build_agents(
         corpus: what is searched, and has the texts of documents that are only named; needed where ``needs_corpus``
             says so.
         cache: a folder that keeps embeddings, so that none is paid twice; they are forgotten when absent.
+        stop: ends requests, so that nothing new is sent.
 
     Raises:
         InputError: in one line that names the agent: a generator that is no judge, a missing corpus, key, extra, file
             or function.
     """
-    workshop = _Workshop(judges, corpus, cache)
+    workshop = _Workshop(judges, corpus, cache, stop or Stop())
     agents = []
     for name, spec in specs.items():
         try:
@@ -81,8 +84,8 @@ def build_agents(
 class _Workshop:
     """What the agents of one configuration have in common."""
 
-    def __init__(self, judges: Mapping[str, Judge], corpus: Corpus | None, cache: Path | None) -> None:
-        self._judges, self._corpus, self._cache = judges, corpus, cache
+    def __init__(self, judges: Mapping[str, Judge], corpus: Corpus | None, cache: Path | None, stop: Stop) -> None:
+        self._judges, self._corpus, self._cache, self._stop = judges, corpus, cache, stop
 
     def agent(self, name: str, spec: AgentSpec) -> Agent:
         match spec.kind:
@@ -93,12 +96,15 @@ class _Workshop:
                 identity = _identity(spec, _of_judge(judge), template.digest)
                 return RagAgent(name, None, by_model(judge, template), identity=identity)
             case "endpoint" | "http":
-                return RemoteAgent(name, spec, self._texts, _identity(spec))
+                agent = RemoteAgent(name, spec, self._texts, _identity(spec))
+                self._stop.tell(agent.halt)
+                return agent
             case "python":
                 assert spec.function is not None  # of every agent of this kind
-                function, source = load_function(spec.function)
+                function = UserFunction(spec.function, spec.version)
                 called = name_of(spec.function) if isinstance(spec.function, str) else name
-                return CallableAgent(name, spec, function, self._texts, _identity(spec, called, source))
+                decides = [function.identity, *([function.objects] if function.objects else [])]
+                return CallableAgent(name, spec, function, self._texts, _identity(spec, called, *decides))
             case "file":
                 if spec.run is not None:
                     self._library  # noqa: B018 - a run has no texts
@@ -112,6 +118,8 @@ class _Workshop:
         notes: list[str] = []
         if spec.retriever != "bm25":
             embedder = library.embedder(spec.embeddings)
+            if isinstance(embedder, HostedEmbedder):
+                self._stop.tell(embedder.halt)
             prefixes = [spec.embeddings.query_prefix, spec.embeddings.document_prefix]
             decides += [dict(embedder.identity), prefixes]
             notes += [embedder.note] if embedder.note else []
@@ -213,8 +221,6 @@ _MAPPING = MappingSpec(
     cost_usd="cost_usd",
 )
 
-Function = Callable[[Query], Any]
-
 
 class CallableAgent:
     """Calls ``function(query)``; an exception is a failure.
@@ -222,14 +228,17 @@ class CallableAgent:
     The function gives a text, or a mapping with ``answer`` and whatever it has of ``documents`` (``id``, ``text``,
     ``score``), ``citations``, ``input_tokens``, ``output_tokens`` and ``cost_usd``. One that is no coroutine is called
     in a thread; when its time is up it is left alone there, since Python cannot end it.
+
+    Attributes:
+        lacking: see ``UserFunction``.
     """
 
     notes: tuple[str, ...] = ()
 
     def __init__(
-        self, name: str, spec: AgentSpec, function: Function, corpus: Mapping[str, Document], identity: str
+        self, name: str, spec: AgentSpec, function: UserFunction, corpus: Mapping[str, Document], identity: str
     ) -> None:
-        self.name, self.identity = name, identity
+        self.name, self.identity, self.lacking = name, identity, function.lacking
         self._function, self._corpus, self._timeout_s = function, corpus, spec.timeout_s
         self._free = asyncio.Semaphore(spec.concurrency)
 
@@ -240,7 +249,7 @@ class CallableAgent:
             try:
                 with meter.timed():
                     async with asyncio.timeout(self._timeout_s):
-                        given, seconds = await called(self._function, query)
+                        given, seconds = await called(self._function.call, query)
                 if seconds is not None:
                     meter.latency_s = meter.tried_s = seconds
                 return self._read(given, meter)
@@ -264,6 +273,7 @@ class CallableAgent:
 
     async def close(self) -> None:
         """Nothing is held."""
+        self._function.settle()
 
 
 class RecordedAgent(Struct, frozen=True):

@@ -209,6 +209,10 @@ class HostedEmbedder:
             return 0.0
         return None if price is None or tokens is None else tokens * price * 1e-6
 
+    def halt(self) -> None:
+        """Send nothing more."""
+        self._requests.halt()
+
     async def close(self) -> None:
         """Close the connections."""
         await self._requests.close()

@@ -19,7 +19,12 @@ from functools import cache
 from http import HTTPStatus
 from typing import Any, TypeVar
 
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+from tenacity import (
+    AsyncRetrying,
+    RetryCallState,
+    retry_if_exception_type,
+    wait_random_exponential,
+)
 
 from judges.errors import InputError, JudgeStoppedError, ProviderError, RejectedError, TransientError
 from judges.masking import keep_secret
@@ -110,6 +115,10 @@ class RemoteAgent:
         except ProviderError as error:
             return usage, told, error
 
+    def halt(self) -> None:
+        """Send nothing more."""
+        self._requests.halt()
+
     async def close(self) -> None:
         """Close the connections."""
         await self._requests.close()
@@ -175,6 +184,11 @@ class Requests:
         self._timeout_s, self._most = target.timeout_s, most
         self._free = asyncio.Semaphore(target.concurrency)
         self._network = _Network()
+        self._halted = asyncio.Event()
+
+    def halt(self) -> None:
+        """Send nothing more, further attempts included; what is in flight goes on."""
+        self._halted.set()
 
     async def post(self, body: Mapping[str, Any], read: Callable[[Received], Result], meter: Meter) -> Result:
         """What ``read`` makes of the first answer that it takes.
@@ -185,18 +199,34 @@ class Requests:
         Raises:
             ProviderError: of the last attempt, or of one that no further attempt would mend.
         """
+        last: TransientError | None = None
         again = AsyncRetrying(
-            retry=retry_if_exception_type(TransientError), stop=stop_after_attempt(self._most), wait=_wait, reraise=True
+            retry=retry_if_exception_type(TransientError),
+            stop=lambda state: state.attempt_number >= self._most or self._halted.is_set(),
+            wait=_wait,
+            sleep=self._sleep,
+            reraise=True,
         )
         before_s = meter.latency_s
         async with self._free:
             async for attempt in again:
                 with attempt:
+                    if self._halted.is_set():
+                        raise last or ProviderError("stopped", "not asked: the run was stopped")
                     received, seconds = await self._network.run(self._timed(body))
                     meter.latency_s = before_s + seconds
                     meter.tried_s += seconds
-                    result = await _result(received, read, meter)
+                    try:
+                        result = await _result(received, read, meter)
+                    except TransientError as error:
+                        last = error
+                        raise
         return result
+
+    async def _sleep(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._halted.wait()
 
     async def _timed(self, body: Mapping[str, Any]) -> tuple[Received | ProviderError, float]:
         self.endpoint.opened()  # the first time this loads libraries, which is no doing of the server

@@ -130,7 +130,8 @@ class AgentSpec(Section):
     kind: Kind
     """``rag``, ``fusion``, ``baseline``, ``endpoint``, ``http``, ``python`` or ``file``: see [agents](agents.md)."""
     version: str = ""
-    """Change it when the system changes behind its address: it is then asked again."""
+    """Change it when the system changes behind its address: it is then asked again. ``python``: it also stands for
+    [what cannot be read](judges.md#functions) of the function."""
 
     generator: str | None = None
     """The judge that writes answers. ``rag``, ``fusion``: by default ``extractive``, which picks sentences."""

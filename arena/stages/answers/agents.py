@@ -13,6 +13,7 @@ from arena.data.corpus import ReadCorpus, corpus_of
 from arena.run.executors import open_judges
 from arena.store import sqlite_path
 from arena.store.agents import AgentQuery
+from judges.errors import PROGRESS
 from judges.judge import Judge, Stop
 from judges.types import CallTrace, Query
 from retrieval_eval.agents.ranking import Corpus
@@ -88,13 +89,20 @@ def open_agents(config: Config, stop: Stop | None = None, trace: Callable[[CallT
         judges = open_judges(config, stop, trace, named)
     corpus = corpus_of(config.data) if config.data.corpus and uses_corpus(specs.values()) else None
     searched = None if corpus is None else Corpus.of(corpus.documents)
-    agents = build_agents(specs, judges, searched, cache=_cache(config))
+    agents = build_agents(specs, judges, searched, cache=_cache(config), stop=stop)
+    for agent in agents if stop is not None else ():
+        if lacking := getattr(agent, "lacking", ""):
+            PROGRESS.warning("agent %s: %s", agent.name, lacking)
     return Opened(agents, judges, corpus, [_declared(agent, specs[agent.name]) for agent in agents])
 
 
+def told_settings(spec: AgentSpec) -> dict[str, Any]:
+    """What of a declaration goes into the store."""
+    return spec.model_dump(mode="json", include=_TOLD, exclude_defaults=True)
+
+
 def _declared(agent: Agent, spec: AgentSpec) -> Declared:
-    settings = spec.model_dump(mode="json", include=_TOLD, exclude_defaults=True)
-    return Declared(agent.name, agent.identity, settings, agent.notes, spec.told_id)
+    return Declared(agent.name, agent.identity, told_settings(spec), agent.notes, spec.told_id)
 
 
 def _cache(config: Config) -> Path | None:

@@ -17,7 +17,7 @@ from arena.config.whole import Config
 from arena.data.corpus import ReadCorpus
 from arena.data.dataset import Dataset
 from arena.data.files import load_files
-from arena.run.interrupts import run_to_end, stopping_on_signals
+from arena.run.interrupts import run_to_end, stopping_early
 from arena.run.ledger import Progress, StageSummary, failed
 from arena.run.queue import Claimed, Found, Queue
 from arena.run.recorder import Recorder, recorded
@@ -211,7 +211,7 @@ async def _ask(source: Answers, progress: Progress, stop: Stop) -> AgentsRun:
     queue.put(source.wants())
     queue.close()
     try:
-        with stopping_on_signals(stop):
+        with stopping_early(stop):
             await queue.run()
             await queue.count_rest()
     finally:

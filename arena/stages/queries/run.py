@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from arena.config.synth import SynthSection
 from arena.data.corpus import Reading
 from arena.data.dataset import Dataset
-from arena.run.interrupts import run_to_end, stopping_on_signals
+from arena.run.interrupts import run_to_end, stopping_early
 from arena.run.ledger import Progress, RunSummary, judge_summary, stopped_lines
 from arena.run.queue import Lookup, Queue
 from arena.run.recorder import Recorder
@@ -217,7 +217,7 @@ class _Rounds:
     async def run(self, wants: Sequence[Wanted], stop: Stop) -> RunSummary:
         started, judges = time.perf_counter(), self._lookup.judges
         try:
-            with stopping_on_signals(stop):
+            with stopping_early(stop):
                 await self._queue.run(self._drive(wants))
         finally:
             for judge in judges.values():

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from arena.run.interrupts import signals_wait, stopping_on_signals
+from arena.run.interrupts import signals_wait, stopping_early
 from judges.judge import Stop
 
 
@@ -19,7 +19,7 @@ def test_a_second_interrupt_breaks_into_nothing_that_does_not_wait() -> None:
     async def work() -> None:
         stop = Stop()
         stop.tell(lambda: done.append("asked to stop"))
-        with stopping_on_signals(stop):
+        with stopping_early(stop):
             signal.raise_signal(signal.SIGINT)
             await asyncio.sleep(0.05)
             signal.raise_signal(signal.SIGINT)
@@ -53,7 +53,7 @@ def test_sighup_asks_to_stop_and_is_never_the_second_signal() -> None:
     async def work() -> None:
         stop = Stop()
         stop.tell(lambda: done.append("asked to stop"))
-        with stopping_on_signals(stop):
+        with stopping_early(stop):
             for _ in range(2):
                 signal.raise_signal(signal.SIGHUP)
                 await asyncio.sleep(0.05)

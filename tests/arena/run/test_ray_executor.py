@@ -167,6 +167,22 @@ def test_models_that_answer_for_agents_are_asked_by_the_workers(tmp_path: Path, 
     assert {call.headers["authorization"] for call in server.calls} == {f"Bearer {cluster.key}"}, "which only they have"
 
 
+def test_a_function_that_cannot_be_read_whole_is_the_same_judge_on_all_workers(
+    tmp_path: Path, cluster: RayCluster, cli: CLI
+) -> None:
+    (tmp_path / "judge.py").write_text(
+        "import sqlite3\nCLIENT = sqlite3.connect(':memory:', check_same_thread=False)\n"
+        "def judge(prompt): return CLIENT and 'A'\n"
+    )
+    judges = {"judge": {"provider": "python", "function": "judge.py:judge"}}
+    config = written(tmp_path, judges=judges, executor={"kind": "ray", "address": cluster.address, "workers": WORKERS})
+    for _ in range(2):  # of this process
+        ended = cli("run", config)
+        assert ended.status == 0, ended.err
+        assert "judge judge: global 'CLIENT' (sqlite3.Connection) cannot be read" in " ".join(ended.err.split())
+    assert "0 judged, 12 needed no call" in ended.err
+
+
 def test_a_worker_killed_in_the_middle_costs_no_attempt(tmp_path: Path, cluster: RayCluster) -> None:
     write_data(tmp_path, QUERIES)
     killed: list[float] = []

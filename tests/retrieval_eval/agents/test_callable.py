@@ -104,7 +104,9 @@ def test_an_edited_file_is_another_agent(file: Path) -> None:
     before = only(python(file, "text")).identity
     assert only(python(file, "text")).identity == before
     assert only(python(file, "whole")).identity != before
-    file.write_text(FUNCTIONS + "\n")
+    file.write_text(f"# Another comment, and another function changed.\n{FUNCTIONS.replace('7', '8')}")
+    assert only(python(file, "text")).identity == before
+    file.write_text(FUNCTIONS.replace("{query.query_id}: ", ""))
     assert only(python(file, "text")).identity != before
 
 
@@ -141,16 +143,20 @@ class Ask:
         return f"{query.text} {self.depth}"
 
 
-def test_a_function_is_known_by_its_name_its_source_and_what_is_bound_to_it() -> None:
+async def test_a_function_is_known_by_its_name_its_code_and_what_is_bound_to_it() -> None:
     def identity(function: Any, name: str = "agent") -> str:
         return build({name: {"kind": "python", "function": function}})[name].identity
 
     seen: list[str] = []
     same = asks(3, seen)
     before = identity(same)
-    same(Query("q1", "Why?"))
-    assert identity(same) == identity(asks(3, [])) == before
+    agent = only({"kind": "python", "function": same})
+    await agent.reply(Query("q1", "Why?"))
+    await agent.close()
+    assert seen == ["q1"]
+    assert identity(same) == identity(asks(3, [])) == before, "what it notes itself makes no other function of it"
     different = [
+        asks(3, ["another"]),
         same,
         asks(5, seen),
         partial(same, style="long"),
@@ -160,8 +166,9 @@ def test_a_function_is_known_by_its_name_its_source_and_what_is_bound_to_it() ->
         *(eval(f"lambda query: [{word}(q) for q in (1, 2)]") for word in ("len", "str")),  # typed at a prompt
     ]
     assert len({identity(function) for function in different}) == len(different)
-    assert identity(Ask(2)) == identity(Ask(3))  # what an object holds may change with each query
-    assert identity(Ask(2), "one") != identity(Ask(3), "two")
+    assert identity(Ask(2)) != identity(Ask(3))
+    assert identity(Ask(2)) == identity(Ask(2))
+    assert identity(Ask(2), "one") != identity(Ask(2), "two")
 
 
 def test_a_file_that_is_gone_is_one_line(tmp_path: Path) -> None:
