@@ -1,6 +1,16 @@
 """Runs against qrels: measures per query and over a topic set, thin over ir_measures.
 
 Measures have the names that ir_measures gives them, such as ``nDCG@10`` or ``RR(rel=2)@5``.
+
+A document that nobody meant to judge is unjudged: it counts as not relevant, and Judged@k shows how many there are. A
+label that was asked for and is not there is *missing*. A query where one of the first k documents of a run lacks its
+label so has no value for this run, by any measure, and bounds of 0 and 1. To count the document as not relevant would
+score the run too low. To leave it out of the ranking (condensed lists: Sakai 2007, SIGIR, "Alternatives to bpref")
+scores it by ideal rankings to which its own lost documents do not belong, and the two err in opposite directions where
+the labels of one run are missing and those of another are not (Sakai 2008, CIKM, "Comparing metrics across TREC and
+NTCIR: the robustness to system bias"). Which queries are left out does not depend on what their labels say. Other
+runs, none of whose first k documents lacks a label, have the value by the labels there are, which is the most that it
+can be; their lower bound counts the missing documents as relevant ones that they did not find.
 """
 
 from __future__ import annotations
@@ -12,7 +22,8 @@ from subprocess import CalledProcessError
 from typing import Any, TypeAlias
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
+from numpy.typing import NDArray
 
 from judges.errors import InputError
 from retrieval_eval.stats.bootstrap import (
@@ -41,6 +52,8 @@ class RunCoverage(Struct, frozen=True):
         missing: queries of the topic set for which the run has no documents; they score 0.
         unasked: those that nobody knows of, since its agent failed; they are in none of its scores.
         unlabelled: queries of the run that have no labels; they are left out.
+        unknown: by measure, queries that have no value since labels are missing.
+        missing_labels: labels of its documents that were asked for and are not there.
         judged: Judged@k by name, mean over the topics scored.
     """
 
@@ -48,16 +61,23 @@ class RunCoverage(Struct, frozen=True):
     unlabelled: tuple[str, ...]
     judged: Mapping[str, float]
     unasked: tuple[str, ...] = ()
+    unknown: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    missing_labels: int = 0
 
 
 class Metrics(Struct, frozen=True, eq=False):
     """Scores of runs by one set of qrels.
 
     Attributes:
-        topics: the queries scored, which are those with a label, in the order of the qrels.
-        without_relevant: those of them with no label above 0; every run scores 0 on them in most measures.
+        topics: the queries scored, which are those with a label or a missing one, in the order of the qrels.
+        without_relevant: those of them with no label above 0 and none missing; every run scores 0 on them in most
+            measures.
         runs, measures: names, in the order given.
-        values: per query, shape (runs, measures, topics); NaN where the run's agent failed.
+        values: per query, shape (runs, measures, topics); NaN where the run's agent failed, or labels are missing.
+        bounds: the least and the most that each value can be, whatever the missing labels, shape (2, ...) as values;
+            NaN where the run's agent failed.
+        wanted, missing: labels that were asked for of each run's documents, and those that are not there, shape (runs,
+            topics). Without any missing, nobody counts.
         counts: measures whose total over the topics is their value (NumRet, NumRel), where others have a mean.
         coverage: by run.
     """
@@ -67,12 +87,20 @@ class Metrics(Struct, frozen=True, eq=False):
     runs: tuple[str, ...]
     measures: tuple[str, ...]
     values: Floats
+    bounds: Floats
+    wanted: NDArray[np.int64]
+    missing: NDArray[np.int64]
     counts: frozenset[str]
     coverage: Mapping[str, RunCoverage]
 
     def of_measure(self, measure: str) -> Floats:
         """Values of one measure, shape (runs, topics)."""
         return self.values[:, self.measures.index(measure)]
+
+    def bounds_of(self, measure: str) -> tuple[Floats, Floats]:
+        """The least and the most that these values can be."""
+        low, high = self.bounds[:, :, self.measures.index(measure)]
+        return low, high
 
     def value(self, run: str, measure: str) -> float:
         """Mean over the topics scored, or the total of what is counted; NaN without any."""
@@ -88,11 +116,10 @@ class Metrics(Struct, frozen=True, eq=False):
         """Each run's value by measure with its 95 % bootstrap interval over queries, drawn in clusters."""
         unit = units_of(self.topics, clusters)
         weights = unit_weights(unit, samples, seed)
-        unasked = [self.coverage[run].unasked for run in self.runs]
-        scored = units_with(np.array([[topic not in own for topic in self.topics] for own in unasked]), unit)
         found: dict[str, dict[str, Estimate]] = {run: {} for run in self.runs}
         for measure in self.measures:
             values = [self.value(run, measure) for run in self.runs]
+            scored = units_with(~np.isnan(self.of_measure(measure)), unit)
             for run, own in zip(self.runs, estimates(values, self._over_topics(measure, weights), scored), strict=True):
                 found[run][measure] = own
         return found
@@ -103,6 +130,7 @@ def evaluate(
     runs: Mapping[str, Scores],
     names: Iterable[str],
     unasked: Mapping[str, Collection[str]] | None = None,
+    missing: Mapping[str, Collection[str]] | None = None,
 ) -> Metrics:
     """Score runs by qrels.
 
@@ -115,48 +143,98 @@ def evaluate(
             first, as it does; those of ir_measures' own (reciprocal rank with a cutoff, Judged@k) take the lower.
         names: of the measures. Judged@k is always in the coverage: the ones asked for, and at the largest cutoff.
         unasked: by run, queries of which nobody knows what it would have found; they are in none of its scores.
+        missing: by query, documents whose label was asked for and is not there; see the module.
 
     Raises:
         InputError: no labels, or a measure is unknown or cannot be computed on a run.
     """
     import ir_measures
 
-    topics = tuple(query_id for query_id, own in labels.items() if own)
-    if not topics:
+    gone = {query_id: frozenset(own) for query_id, own in (missing or {}).items() if own}
+    topics = tuple(query_id for query_id in dict.fromkeys([*labels, *gone]) if labels.get(query_id) or query_id in gone)
+    if not any(labels.values()):
         raise InputError("the qrels have no labels")
     measures = parse_measures(names)
     every = measures | judged_at(measures.values())
-    evaluator = ir_measures.evaluator(set(every.values()), {query_id: dict(labels[query_id]) for query_id in topics})
-    tables, coverage = [], {}
-    for run, scores in runs.items():
+    known = {query_id: dict(labels.get(query_id, {})) for query_id in topics}
+    top = max(1, *(label for own in known.values() for label in own.values()))
+    relevant = {query_id: own | dict.fromkeys(gone.get(query_id, ()), top) for query_id, own in known.items()}
+    evaluators = [
+        ir_measures.evaluator(set(every.values()), qrels) for qrels in ([known, relevant] if gone else [known])
+    ]
+    tables, bounds, coverage = [], [], {}
+    wanted, lost = np.zeros((2, len(runs), len(topics)), np.int64)
+    for number, (run, scores) in enumerate(runs.items()):
         answered = {query_id: dict(scores[query_id]) for query_id in topics if scores.get(query_id)}
         failed = set((unasked or {}).get(run, ()))
-        unknown = np.array([query_id in failed for query_id in topics])
-        values = _values(evaluator, answered, topics, every, run)
-        for own in values.values():
-            own[unknown] = np.nan
+        nobody = np.array([query_id in failed for query_id in topics])
+        by_labels = [_values(evaluator, answered, topics, every, run) for evaluator in evaluators]
+        values, lowest = by_labels[0], by_labels[-1]
+        for place, query_id in enumerate(topics if gone else ()):
+            own, of_query = answered.get(query_id, {}), gone.get(query_id, frozenset())
+            lost[number, place] = sum(doc_id in of_query for doc_id in own)
+            wanted[number, place] = lost[number, place] + sum(doc_id in known[query_id] for doc_id in own)
+        unknown = {name: np.zeros(len(topics), np.bool_) for name in every}
+        for name, measure in every.items() if gone and not nobody.all() else ():
+            if not is_judged(measure):
+                unknown[name] |= _first_are_missing(answered, topics, gone, measure.params.get("cutoff")) & ~nobody
+        ends = np.array(
+            [[values[name] if is_judged(own) else lowest[name], values[name]] for name, own in measures.items()]
+        )
+        for place, name in enumerate(measures):
+            ends[place][:, unknown[name]] = np.array([[0.0], [1.0]])
+        ends[:, :, nobody] = np.nan
+        for name, own in values.items():
+            own[nobody | unknown[name]] = np.nan
         tables.append([values[name] for name in measures])
+        bounds.append(ends)
         coverage[run] = RunCoverage(
             missing=tuple(query_id for query_id in topics if query_id not in answered and query_id not in failed),
-            unlabelled=tuple(query_id for query_id, own in scores.items() if own and not labels.get(query_id)),
+            unlabelled=tuple(query_id for query_id, own in scores.items() if own and query_id not in known),
             judged={
                 name: float(weighted_means(values[name][np.newaxis], np.ones((1, len(topics))))[0, 0])
                 for name, measure in every.items()
                 if is_judged(measure)
             },
             unasked=tuple(query_id for query_id in topics if query_id in failed),
+            unknown={
+                name: tuple(query_id for query_id, own in zip(topics, unknown[name], strict=True) if own)
+                for name in measures
+                if unknown[name].any()
+            },
+            missing_labels=int(lost[number].sum()),
         )
+    shape = (len(runs), len(measures), len(topics))
     return Metrics(
         topics=topics,
-        without_relevant=tuple(query_id for query_id in topics if max(labels[query_id].values()) <= 0),
+        without_relevant=tuple(
+            query_id for query_id in topics if query_id not in gone and max(known[query_id].values()) <= 0
+        ),
         runs=tuple(runs),
         measures=tuple(measures),
-        values=np.array(tables).reshape(len(runs), len(measures), len(topics)),
+        values=np.array(tables).reshape(shape),
+        bounds=np.moveaxis(np.array(bounds).reshape(len(runs), len(measures), 2, len(topics)), 2, 0),
+        wanted=wanted,
+        missing=lost,
         counts=frozenset(
             name for name, measure in measures.items() if isinstance(measure.aggregator(), ir_measures.SumAgg)
         ),
         coverage=coverage,
     )
+
+
+def _first_are_missing(
+    answered: Scores, topics: tuple[str, ...], missing: Mapping[str, Collection[str]], cutoff: int | None
+) -> NDArray[np.bool_]:
+    """On which topics one of a run's first documents lacks its label; those with the last one's score are among them."""
+    found = np.zeros(len(topics), np.bool_)
+    for place, query_id in enumerate(topics):
+        scores = answered.get(query_id, {})
+        if query_id in missing and scores:
+            ordered = sorted(scores.values(), reverse=True)
+            last = ordered[-1 if cutoff is None else min(cutoff, len(ordered)) - 1]
+            found[place] = any(scores.get(doc_id, -np.inf) >= last for doc_id in missing[query_id])
+    return found
 
 
 def _values(
