@@ -17,7 +17,9 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import math
 from collections.abc import Collection, Iterable, Mapping
+from itertools import compress
 from subprocess import CalledProcessError
 from typing import Any, TypeAlias
 
@@ -37,6 +39,7 @@ from retrieval_eval.stats.bootstrap import (
     weighted_means,
 )
 from retrieval_eval.stats.estimate import Estimate
+from retrieval_eval.stats.missing import Gaps
 
 Labels: TypeAlias = Mapping[str, Mapping[str, int]]
 """Relevance labels by query_id and doc_id."""
@@ -76,8 +79,7 @@ class Metrics(Struct, frozen=True, eq=False):
         values: per query, shape (runs, measures, topics); NaN where the run's agent failed, or labels are missing.
         bounds: the least and the most that each value can be, whatever the missing labels, shape (2, ...) as values;
             NaN where the run's agent failed.
-        wanted, missing: labels that were asked for of each run's documents, and those that are not there, shape (runs,
-            topics). Without any missing, nobody counts.
+        gaps: labels that were asked for of each run's documents, and those that are not there.
         counts: measures whose total over the topics is their value (NumRet, NumRel), where others have a mean.
         coverage: by run.
     """
@@ -88,8 +90,7 @@ class Metrics(Struct, frozen=True, eq=False):
     measures: tuple[str, ...]
     values: Floats
     bounds: Floats
-    wanted: NDArray[np.int64]
-    missing: NDArray[np.int64]
+    gaps: Gaps
     counts: frozenset[str]
     coverage: Mapping[str, RunCoverage]
 
@@ -97,10 +98,9 @@ class Metrics(Struct, frozen=True, eq=False):
         """Values of one measure, shape (runs, topics)."""
         return self.values[:, self.measures.index(measure)]
 
-    def bounds_of(self, measure: str) -> tuple[Floats, Floats]:
-        """The least and the most that these values can be."""
-        low, high = self.bounds[:, :, self.measures.index(measure)]
-        return low, high
+    def bounds_of(self, measure: str) -> Floats:
+        """The least and the most that these values can be, shape (2, runs, topics)."""
+        return self.bounds[:, :, self.measures.index(measure)]
 
     def value(self, run: str, measure: str) -> float:
         """Mean over the topics scored, or the total of what is counted; NaN without any."""
@@ -150,44 +150,36 @@ def evaluate(
     """
     import ir_measures
 
-    gone = {query_id: frozenset(own) for query_id, own in (missing or {}).items() if own}
-    topics = tuple(query_id for query_id in dict.fromkeys([*labels, *gone]) if labels.get(query_id) or query_id in gone)
-    if not any(labels.values()):
+    lost = {query_id: frozenset(own) for query_id, own in (missing or {}).items() if own}
+    topics = tuple(query_id for query_id in dict.fromkeys([*labels, *lost]) if labels.get(query_id) or query_id in lost)
+    if not topics:
         raise InputError("the qrels have no labels")
     measures = parse_measures(names)
     every = measures | judged_at(measures.values())
     known = {query_id: dict(labels.get(query_id, {})) for query_id in topics}
-    top = max(1, *(label for own in known.values() for label in own.values()))
-    relevant = {query_id: own | dict.fromkeys(gone.get(query_id, ()), top) for query_id, own in known.items()}
-    evaluators = [
-        ir_measures.evaluator(set(every.values()), qrels) for qrels in ([known, relevant] if gone else [known])
-    ]
-    tables, bounds, coverage = [], [], {}
-    wanted, lost = np.zeros((2, len(runs), len(topics)), np.int64)
+    top = max([1, *(label for own in known.values() for label in own.values())])
+    relevant = {query_id: own | dict.fromkeys(lost.get(query_id, ()), top) for query_id, own in known.items()}
+    evaluators = [ir_measures.evaluator({*every.values()}, own) for own in ([known, relevant] if lost else [known])]
+    shape = (len(runs), len(measures), len(topics))
+    tables, ends, coverage = np.zeros(shape), np.zeros((2, *shape)), {}
+    counts = np.zeros((2, len(runs), len(topics)), np.int64)
     for number, (run, scores) in enumerate(runs.items()):
         answered = {query_id: dict(scores[query_id]) for query_id in topics if scores.get(query_id)}
         failed = set((unasked or {}).get(run, ()))
         nobody = np.array([query_id in failed for query_id in topics])
-        by_labels = [_values(evaluator, answered, topics, every, run) for evaluator in evaluators]
-        values, lowest = by_labels[0], by_labels[-1]
-        for place, query_id in enumerate(topics if gone else ()):
-            own, of_query = answered.get(query_id, {}), gone.get(query_id, frozenset())
-            lost[number, place] = sum(doc_id in of_query for doc_id in own)
-            wanted[number, place] = lost[number, place] + sum(doc_id in known[query_id] for doc_id in own)
-        unknown = {name: np.zeros(len(topics), np.bool_) for name in every}
-        for name, measure in every.items() if gone and not nobody.all() else ():
-            if not is_judged(measure):
-                unknown[name] |= _first_are_missing(answered, topics, gone, measure.params.get("cutoff")) & ~nobody
-        ends = np.array(
-            [[values[name] if is_judged(own) else lowest[name], values[name]] for name, own in measures.items()]
-        )
-        for place, name in enumerate(measures):
-            ends[place][:, unknown[name]] = np.array([[0.0], [1.0]])
-        ends[:, :, nobody] = np.nan
+        values, *others = (_values(evaluator, answered, topics, every, run) for evaluator in evaluators)
+        unknown = {name: _first_are_missing(answered, topics, lost, own) & ~nobody for name, own in every.items()}
+        for place, (name, measure) in enumerate(measures.items()):
+            lowest = values[name] if is_judged(measure) or not others else others[0][name]
+            ends[:, number, place] = np.where(unknown[name], [[0.0], [1.0]], [lowest, values[name]])
+        ends[:, number, :, nobody] = np.nan
         for name, own in values.items():
             own[nobody | unknown[name]] = np.nan
-        tables.append([values[name] for name in measures])
-        bounds.append(ends)
+        tables[number] = [values[name] for name in measures]
+        for place, query_id in enumerate(topics):
+            own_ids = answered.get(query_id, {}).keys()
+            gone = len(own_ids & lost.get(query_id, frozenset()))
+            counts[:, number, place] = gone + len(own_ids & known[query_id].keys()), gone
         coverage[run] = RunCoverage(
             missing=tuple(query_id for query_id in topics if query_id not in answered and query_id not in failed),
             unlabelled=tuple(query_id for query_id, own in scores.items() if own and query_id not in known),
@@ -197,25 +189,19 @@ def evaluate(
                 if is_judged(measure)
             },
             unasked=tuple(query_id for query_id in topics if query_id in failed),
-            unknown={
-                name: tuple(query_id for query_id, own in zip(topics, unknown[name], strict=True) if own)
-                for name in measures
-                if unknown[name].any()
-            },
-            missing_labels=int(lost[number].sum()),
+            unknown={name: tuple(compress(topics, unknown[name])) for name in measures if unknown[name].any()},
+            missing_labels=int(counts[1, number].sum()),
         )
-    shape = (len(runs), len(measures), len(topics))
     return Metrics(
         topics=topics,
         without_relevant=tuple(
-            query_id for query_id in topics if query_id not in gone and max(known[query_id].values()) <= 0
+            query_id for query_id in topics if query_id not in lost and max(known[query_id].values()) <= 0
         ),
         runs=tuple(runs),
         measures=tuple(measures),
-        values=np.array(tables).reshape(shape),
-        bounds=np.moveaxis(np.array(bounds).reshape(len(runs), len(measures), 2, len(topics)), 2, 0),
-        wanted=wanted,
-        missing=lost,
+        values=tables,
+        bounds=ends,
+        gaps=Gaps(tuple(runs), topics, *counts),
         counts=frozenset(
             name for name, measure in measures.items() if isinstance(measure.aggregator(), ir_measures.SumAgg)
         ),
@@ -224,16 +210,19 @@ def evaluate(
 
 
 def _first_are_missing(
-    answered: Scores, topics: tuple[str, ...], missing: Mapping[str, Collection[str]], cutoff: int | None
+    answered: Scores, topics: tuple[str, ...], lost: Mapping[str, Collection[str]], measure: Measure
 ) -> NDArray[np.bool_]:
-    """On which topics one of a run's first documents lacks its label; those with the last one's score are among them."""
+    """On which topics one of the documents that a measure looks at lacks its label.
+
+    Those with the score of the last one are among them. How much is judged is known anyway.
+    """
     found = np.zeros(len(topics), np.bool_)
-    for place, query_id in enumerate(topics):
+    for place, query_id in enumerate(topics if lost and not is_judged(measure) else ()):
         scores = answered.get(query_id, {})
-        if query_id in missing and scores:
+        if query_id in lost and scores:
             ordered = sorted(scores.values(), reverse=True)
-            last = ordered[-1 if cutoff is None else min(cutoff, len(ordered)) - 1]
-            found[place] = any(scores.get(doc_id, -np.inf) >= last for doc_id in missing[query_id])
+            last = ordered[min(measure.params.get("cutoff", len(ordered)), len(ordered)) - 1]
+            found[place] = any(scores.get(doc_id, -math.inf) >= last for doc_id in lost[query_id])
     return found
 
 

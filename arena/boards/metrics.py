@@ -137,13 +137,17 @@ class RunMetrics(Board, frozen=True):
             Column("qrels", "Labels" if len(self.scores) > 1 else ""),
             Column("run", "Run"),
             *(replace(column, programs=False) for column in measures(shown)),
-            *(Column(name, "") for name in (*known, "topics", "missing", "unlabelled")),
+            *(Column(name, "") for name in (*known, "topics", "missing", "unlabelled", "missing_labels")),
         ]
+        if any(own.missing_labels for found in self.scores.values() for own in found.metrics.coverage.values()):
+            meaning = "Labels of its documents that are missing; queries with one among the first are in no mean."
+            columns.insert(2, Column("lost", "Missing labels", COUNT, meaning, programs=False))
         rows = []
         for name, found in self.scores.items():
             for run in runs:
                 coverage = found.metrics.coverage[run]
                 counts = {"missing": len(coverage.missing), "unlabelled": len(coverage.unlabelled)}
+                counts |= {"missing_labels": coverage.missing_labels, "lost": coverage.missing_labels}
                 row = {"qrels": name, "run": run, **coverage.judged, **flat(found.intervals[run])}
                 rows.append(plain({**row, "topics": len(found.metrics.topics), **counts}, _DECIMALS))
         return Table("scores", "", columns, rows)
@@ -213,6 +217,12 @@ def _remarks_on_coverage(name: str, metrics: Metrics, units: int) -> Iterator[st
     for run, coverage in metrics.coverage.items():
         if coverage.missing:
             yield f"{run}: lacks {_queries(coverage.missing)} of {name}, which count as 0"
+        if coverage.unknown:
+            measure, unknown = max(coverage.unknown.items(), key=lambda own: len(own[1]))
+            yield (
+                f"{run}: {counted(coverage.missing_labels, 'label')} of its documents are missing in {name}, so that "
+                f"{measure} is not known on {_queries(unknown)}, which are in none of its means"
+            )
         if coverage.unlabelled:
             yield f"{run}: {_queries(coverage.unlabelled)} without labels in {name}, left out"
 
@@ -250,7 +260,7 @@ def _qrels_json(found: QrelsScores, per_query: bool) -> Row:
         },
         **{
             part: {run: getattr(coverage[run], part) for run in coverage}
-            for part in ("judged", "missing", "unlabelled")
+            for part in ("judged", "missing", "unlabelled", "missing_labels", "unknown")
         },
         "comparisons": found.comparisons,
     }

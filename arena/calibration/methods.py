@@ -29,6 +29,7 @@ from arena.ratings.games import Floats, Games
 from arena.ratings.ranks import competition_ranks
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, unit_weights, units_of, weighted_means
 from retrieval_eval.stats.estimate import Coefficient, Drawn
+from retrieval_eval.stats.missing import Gaps
 from retrieval_eval.stats.rank import rank_correlations
 
 _DECIMALS = 9
@@ -47,12 +48,26 @@ class Means(Struct, frozen=True, eq=False):
     Attributes:
         agents, queries: of the rows and columns.
         values: shape (agents, queries), NaN where there is none.
+        gaps: the judgments that they rest on, and what is missing of these; ``None`` where nobody counts.
+        ends: the least and the most that each value can be, whatever the missing would say, shape (2, agents, queries);
+            NaN where there would be none anyway. ``None`` where nothing is missing.
     """
 
     name: str
     agents: tuple[str, ...]
     queries: tuple[str, ...]
     values: Floats
+    gaps: Gaps | None = None
+    ends: Floats | None = None
+
+    @property
+    def bounds(self) -> Floats:
+        """The ``ends``; the values themselves where nothing is missing."""
+        return np.array([self.values, self.values]) if self.ends is None else self.ends
+
+    def missing(self, agent: str) -> tuple[int, int]:
+        """How many of an agent's judgments are missing, and of how many."""
+        return (0, 0) if self.gaps is None else self.gaps.of(agent)
 
     def points(self) -> Floats:
         """Means, shape (agents,)."""
@@ -70,7 +85,11 @@ class Means(Struct, frozen=True, eq=False):
     def among(self, queries: Collection[str]) -> Means:
         """The same on these queries alone."""
         chosen = [place for place, name in enumerate(self.queries) if name in queries]
-        return replace(self, queries=tuple(self.queries[place] for place in chosen), values=self.values[:, chosen])
+        names, gaps = tuple(self.queries[place] for place in chosen), self.gaps
+        if gaps is not None:
+            gaps = replace(gaps, queries=names, wanted=gaps.wanted[:, chosen], missing=gaps.missing[:, chosen])
+        ends = None if self.ends is None else self.ends[:, :, chosen]
+        return replace(self, queries=names, values=self.values[:, chosen], gaps=gaps, ends=ends)
 
 
 class Played(Struct, frozen=True, eq=False):

@@ -15,6 +15,7 @@ from judges.errors import InputError
 from retrieval_eval.exam.grades import UNGRADED, Grid, Grids, Rankings
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, Floats, units_of, wilson
 from retrieval_eval.stats.estimate import Estimate
+from retrieval_eval.stats.missing import Gaps, within
 from retrieval_eval.stats.rank import kendall_taus, mean_ranks, spearmans
 
 
@@ -107,6 +108,11 @@ class CoverScores(Struct, frozen=True):
     uncovered_queries: NDArray[np.int64]
     clusters: Clusters = field(default_factory=dict)
 
+    @property
+    def gaps(self) -> Gaps:
+        """Grades that were asked for, and those that are not there."""
+        return Gaps(self.agents, self.queries, self.graded + self.missing, self.missing)
+
 
 class Mean(Estimate, frozen=True):
     """A mean over queries of shares, with Wilson's 95 % interval for as many observations as they vary like.
@@ -197,10 +203,10 @@ def _response_scores(
     counted = (covered, covered | incomplete, covered | ungraded.any(axis=0))
     least, most, possible = (own @ weights / weights.sum() for own in counted)
     found, of, all_known = covered @ known, pool @ known, known.sum()
-    share = np.clip(found / all_known, least, most) if all_known else np.full(found.shape, np.nan)
+    share = found / all_known if all_known else np.full(found.shape, np.nan)
     unknown = np.nan if incomplete.any() else 0.0
     normalised = np.divide(found, of, out=np.full(found.shape, unknown), where=of > 0)
-    return np.where(least == most, least, share), least, possible, normalised
+    return within(share, least, most), least, possible, normalised
 
 
 def cover_means(scores: CoverScores, of: Floats, level: int, *, own_queries: bool = False) -> dict[str, Mean]:

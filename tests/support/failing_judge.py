@@ -73,7 +73,7 @@ def tournament(folder: Path, url: str, **sections: Any) -> Config:
             {
                 "qid": query,
                 "agent": agent,
-                "answer": f"{agent} says of {query} this first thing [1].\n\n{agent} says of {query} this other thing [2].",
+                "answer": "\n\n".join(f"{agent} says of {query} this {n} thing [{n}]." for n in (1, 2)),
             }
             for query in QUERIES
             for agent in QUALITY
