@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -126,7 +127,8 @@ class RunMetrics(Board, frozen=True):
     def _best_first(self) -> list[str]:
         """Runs by the first measure and the first labels."""
         metrics = self._reference.metrics
-        return sorted(metrics.runs, key=lambda run: (-metrics.value(run, metrics.measures[0]), run))
+        first = {run: metrics.value(run, metrics.measures[0]) for run in metrics.runs}
+        return sorted(metrics.runs, key=lambda run: (math.isnan(first[run]), -first[run], run))
 
     def _scores(self, runs: Sequence[str]) -> Table:
         metrics = self._reference.metrics

@@ -23,6 +23,7 @@ from judges.prompts import load_prompt
 from judges.types import AnnotatedDocument, Inputs, Judgment, Prompt, Task, conversations
 from retrieval_eval.citations import CitedSentence, cited_sentences
 from retrieval_eval.stats.estimate import Estimate
+from retrieval_eval.stats.missing import Gaps
 from retrieval_eval.support import (
     WEIGHTS,
     AnswerSupport,
@@ -238,6 +239,11 @@ class SupportBoard(Board, frozen=True, eq=False):
         precision, recall = self.scores.of_agents.get(agent, (None, None))
         missing, _ = self.scores.gaps.of(agent)
         return {"support_precision": precision, "support_recall": recall, "support_missing": missing}
+
+    @property
+    def gaps(self) -> Gaps:
+        """Pairs that a judge was to judge, and those that are missing."""
+        return self.scores.gaps
 
     def means(self) -> list[Means]:
         """As ways of scoring."""

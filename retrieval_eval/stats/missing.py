@@ -13,7 +13,7 @@ agents and scores looked at (Holm).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -51,6 +51,25 @@ class Gaps(Struct, frozen=True, eq=False):
             return 0, 0
         row = self.agents.index(agent)
         return int(self.missing[row].sum()), int(self.wanted[row].sum())
+
+    def among(self, agents: Sequence[str]) -> Gaps:
+        """The same of these agents alone."""
+        rows = [self.agents.index(agent) for agent in agents if agent in self.agents]
+        names = tuple(self.agents[row] for row in rows)
+        return Gaps(names, self.queries, self.wanted[rows], self.missing[rows])
+
+
+def gaps_of(judged: Iterable[tuple[str, str, bool]]) -> Gaps:
+    """Of agents and queries with a judgment each, and whether it is there."""
+    counts: dict[tuple[str, str], list[int]] = {}
+    for agent, query_id, there in judged:
+        own = counts.setdefault((agent, query_id), [0, 0])
+        own[0] += 1
+        own[1] += not there
+    agents, queries = (tuple(sorted({key[place] for key in counts})) for place in (0, 1))
+    cells = np.array([[counts.get((agent, query), (0, 0)) for query in queries] for agent in agents], np.int64)
+    wanted, missing = np.moveaxis(cells.reshape(len(agents), len(queries), 2), -1, 0)
+    return Gaps(agents, queries, wanted, missing)
 
 
 class Share(Struct, frozen=True):
@@ -150,7 +169,7 @@ def within(share: Floats, least: Floats, most: Floats) -> Floats:
     can be. Such parts belong in the bounds, not in the share: the more judgments fail, the more of the known parts
     would be good ones.
 
-    ``share`` is over the parts of which no judgment is missing, NaN without any; ``least`` and ``most`` are of all parts,
-    whatever the missing judgments would say.
+    ``share`` is over the parts of which no judgment is missing, NaN without any. ``least`` and ``most`` are of all
+    parts, whatever the missing judgments would say.
     """
     return np.where(least == most, least, np.clip(share, least, most))
