@@ -8,7 +8,7 @@ pairs, so a query is its ids and one array of ranks.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import compress, permutations
+from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -155,11 +155,11 @@ def score_runs(
                     own.of_measure(measure)[:, known],
                     own.runs,
                     baseline=baseline,
-                    unit=units_of(compress(own.topics, known), clusters),
+                    unit=units_of((own.topics[place] for place in known), clusters),
                     **drawn,
                 )
                 for measure in own.measures
-                for known in [~np.isnan(own.of_measure(measure)).any(axis=0)]
+                for known in [np.flatnonzero(~np.isnan(own.of_measure(measure)).any(axis=0))]
             },
             {
                 measure: ranking_agreement(reference, own, measure, clusters=clusters, **drawn)

@@ -8,6 +8,7 @@ that one of them gives it. An agent has the mean over its answers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
@@ -17,7 +18,7 @@ from msgspec import Struct
 from retrieval_eval.citations import CitedSentence
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, mean_estimates, units_of
 from retrieval_eval.stats.estimate import Estimate
-from retrieval_eval.stats.missing import Gaps
+from retrieval_eval.stats.missing import Gaps, within
 
 Citations: TypeAlias = Literal["first", "all"]
 """Which citations of a sentence count; that track judged the first one."""
@@ -95,12 +96,11 @@ def answer_support(
     weight = float(np.dot(pairs, WEIGHTS))
     precision = weight / total if total else None
     of = total + lost
-    ends = _mean(least), _mean(most)
-    recall = _mean(known)
-    if recall is not None or ends[0] == ends[1]:
-        recall = ends[0] if ends[0] == ends[1] else float(np.clip(recall, *ends))
-    if not sentences:
-        recall, ends = 0.0, (0.0, 0.0)
+    recall, ends = None if sentences else 0.0, (None, None) if sentences else (0.0, 0.0)
+    if least:
+        ends = sum(least) / len(least), sum(most) / len(most)
+        share = float(within(np.array(sum(known) / len(known) if known else math.nan), *map(np.array, ends)))
+        recall = None if math.isnan(share) else share
     none, partial, full = pairs
     cites = sum(bool(sentence.citations) for sentence in sentences)
     return AnswerSupport(
@@ -114,10 +114,6 @@ def answer_support(
         lost,
         ((weight / of, (weight + lost) / of) if of else (None, None), ends),
     )
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return sum(values) / len(values) if values else None
 
 
 class SupportScores(Struct, frozen=True):

@@ -65,6 +65,18 @@ class Means(Struct, frozen=True, eq=False):
         """The ``ends``; the values themselves where nothing is missing."""
         return np.array([self.values, self.values]) if self.ends is None else self.ends
 
+    def lowest(self, agent: str) -> float:
+        """The least that an agent's mean can be, whatever the missing judgments would say."""
+        return self._end(0, agent)
+
+    def highest(self, agent: str) -> float:
+        """The most that it can be."""
+        return self._end(1, agent)
+
+    def _end(self, end: int, agent: str) -> float:
+        row = self.bounds[end, self.agents.index(agent)]
+        return float(weighted_means(row[np.newaxis], np.ones((1, row.size)))[0, 0])
+
     def missing(self, agent: str) -> tuple[int, int]:
         """How many of an agent's judgments are missing, and of how many."""
         return (0, 0) if self.gaps is None else self.gaps.of(agent)

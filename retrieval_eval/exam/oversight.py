@@ -232,7 +232,8 @@ def _shares(by_agent: Floats, weights: Floats) -> Floats:
     """Share of the weights that each agent covers among the items of which it is known; NaN without any."""
     known = ~np.isnan(by_agent)
     covered, of = np.where(known, by_agent, 0.0) @ weights, known @ weights
-    return np.divide(covered, of, out=np.full(of.shape, np.nan), where=of > 0)
+    shares: Floats = np.divide(covered, of, out=np.full(of.shape, np.nan), where=of > 0)
+    return shares
 
 
 def _part(shares: Floats) -> Floats:
@@ -253,7 +254,10 @@ def edit_effect(
     grids, new_grids = make_grids(grades, before, rankings), make_grids(kept, known, rankings)
     means = [_means(side, rankings, level, k) for side in (grids, new_grids)]
     ranks = [places({agent: mean for agent, mean in side.items() if mean is not None}) for side in means]
-    moves = [PlaceChange(agent, *(side.get(agent) for side in (*means, *ranks))) for agent in means[1]]
+    moves = [
+        PlaceChange(agent, means[0].get(agent), mean, ranks[0].get(agent), ranks[1].get(agent))
+        for agent, mean in means[1].items()
+    ]
     return EditEffect(
         tuple(_label_changes(grids, new_grids)),
         tuple(sorted(moves, key=lambda move: (move.place_after is None, move.place_after or 0, move.agent))),

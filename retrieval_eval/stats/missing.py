@@ -19,6 +19,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import scipy
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, Floats, units_of
@@ -110,8 +111,7 @@ class Share(Struct, frozen=True):
 
 def shares(gaps: Mapping[str, Gaps], clusters: Clusters = ALONE) -> tuple[Share, ...]:
     """Every agent's share of every score of which anything is missing, by the score's name."""
-    found: list[tuple[str, str, Ints, Ints]] = []
-    p_values: list[tuple[float, float]] = []
+    found: list[Share] = []
     for name, own in gaps.items():
         if not own.missing.any() or len(own.agents) < 2:
             continue
@@ -119,32 +119,28 @@ def shares(gaps: Mapping[str, Gaps], clusters: Clusters = ALONE) -> tuple[Share,
         missing, wanted = (np.array([np.bincount(unit, row) for row in table]) for table in (own.missing, own.wanted))
         for row, agent in enumerate(own.agents):
             rest = np.arange(len(own.agents)) != row
-            sides = [(missing[row], wanted[row]), (missing[rest].sum(axis=0), wanted[rest].sum(axis=0))]
-            totals = [np.array([lost.sum(), of.sum()], np.int64) for lost, of in sides]
-            if not all(of for _, of in totals):
-                continue
-            found.append((name, agent, *totals))
-            p_values.append((_fisher(*(_effective(*side) for side in sides)), _fisher(*totals)))
-    clustered, alone = (holm(np.array(own)).tolist() for own in (zip(*p_values, strict=True) if found else ([], [])))
-    return tuple(
-        Share(name, agent, *own.tolist(), *others.tolist(), p, p_alone)
-        for (name, agent, own, others), p, p_alone in zip(found, clustered, alone, strict=True)
-    )
+            ours, theirs = missing[row], missing[rest].sum(axis=0)
+            of_ours, of_theirs = wanted[row], wanted[rest].sum(axis=0)
+            counts = [int(count.sum()) for count in (ours, of_ours, theirs, of_theirs)]
+            if of_ours.any() and of_theirs.any():
+                clustered = _fisher(*_effective(ours, of_ours), *_effective(theirs, of_theirs))
+                found.append(Share(name, agent, *counts, clustered, _fisher(*counts)))  # type: ignore[call-arg]
+    corrected = (holm(np.array([getattr(own, name) for own in found])).tolist() for name in ("p", "p_alone"))
+    return tuple(replace(own, p=p, p_alone=alone) for own, p, alone in zip(found, *corrected, strict=True))
 
 
-def _effective(missing: Floats, wanted: Floats) -> Ints:
+def _effective(missing: Floats, wanted: Floats) -> tuple[int, int]:
     """How many are missing of how many independent ones, of counts by unit."""
     units, size, share = int((wanted > 0).sum()), wanted.sum(), missing.sum() / wanted.sum()
     spread = share * (1 - share)
     squares = ((missing - share * wanted) ** 2).sum() / size**2
     variance = squares * units / (units - 1) if units > 1 else 0.0
     number = round(min(size, spread / variance) if variance > _ROUNDING * spread else units)
-    return np.array([round(share * number), number], np.int64)
+    return round(share * number), number
 
 
-def _fisher(one: Ints, other: Ints) -> float:
-    """Two-sided p-value of two shares, each how many of how many."""
-    (lost, n), (also, m) = one.tolist(), other.tolist()
+def _fisher(lost: int, n: int, also: int, m: int) -> float:
+    """Two-sided p-value of two shares, ``lost`` of ``n`` and ``also`` of ``m``."""
     total = lost + also
     first = np.arange(max(0, total - m), min(total, n) + 1)
     log = _log_choose(n, first) + _log_choose(m, total - first) - _log_choose(n + m, total)

@@ -129,9 +129,11 @@ def paired(
     of_known = _verdict(low, high, null)
     verdict = _verdict(min(low, lost), max(high, won), null)
     more = _more(x, null, level, any_look=any_look) if of_known == "undecided" and d.size > 1 else None
-    shown = (reach * (2 * low - 1), reach * (2 * high - 1)) if d.size > 1 else (None, None)
+    shown: tuple[float, float] | tuple[None, None] = (None, None)
+    if d.size > 1:
+        shown = reach * (2 * low - 1), reach * (2 * high - 1)
     method = ANY_LOOK if any_look else ONE_LOOK
-    estimate = Estimate(float(d.mean()), *shown, d.size, method)
+    estimate = Estimate(float(d.mean()), shown[0], shown[1], d.size, method)
     return Paired(estimate, verdict, margin, *signs, missing, of_known != verdict == "undecided", more, ends)
 
 

@@ -35,7 +35,7 @@ def judge(unusable: str = "", share: float = 0.6) -> Script:
         answers, documents = (re.findall(rf"(\w+) {verb} q(\d+)", user) for verb in ("says of", "found for"))
         shown = answers or documents
         fails = any(agent == unusable for agent, _ in shown) and draw("fails", user) < share
-        return Reply("Hard to say.") if fails else _judged(call, user, answers, documents)
+        return Reply("") if fails else _judged(call, user, answers, documents)
 
     return reply
 
