@@ -110,7 +110,8 @@ class Metrics(Struct, frozen=True, eq=False):
     def _over_topics(self, measure: str, weights: Floats) -> Floats:
         """The value of each run on resampled topics, shape (samples, topics) to (samples, runs)."""
         own = self.of_measure(measure)
-        return weights @ np.nan_to_num(own).T if measure in self.counts else weighted_means(own, weights)
+        means = weighted_means(own, weights)
+        return np.where(np.isnan(means), np.nan, weights @ np.nan_to_num(own).T) if measure in self.counts else means
 
     def intervals(self, samples: int, seed: int, clusters: Clusters = ALONE) -> dict[str, dict[str, Estimate]]:
         """Each run's value by measure with its 95 % bootstrap interval over queries, drawn in clusters."""

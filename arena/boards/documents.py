@@ -88,6 +88,11 @@ class RetrievalBoard(Struct, frozen=True):
     rankings: Mapping[str, RankingAgreement]
 
     @property
+    def lacking(self) -> bool:
+        """Whether a query has no measure since labels are missing."""
+        return any(own.unknown for scores in self.scores.values() for own in scores.metrics.coverage.values())
+
+    @property
     def failing(self) -> bool:
         """Whether an agent failed on a query that others are scored on."""
         return any(own.unasked for scores in self.scores.values() for own in scores.metrics.coverage.values())

@@ -6,8 +6,9 @@ worst and the best that the missing could say.
 
 Judgments may be missing for a reason that has to do with one agent, such as a filter that its answers trip. Each
 agent's share is held against that of all others by Fisher's exact test. Judgments of one query may fail together, so
-that each share counts as many independent ones as its variation between queries, or conversations, tells (Korn and
-Graubard 1998, Survey Methodology 24): ten that fail in one query say no more than one. p-values are corrected for all
+that both shares count as many independent ones as their variation between queries, or conversations, tells (the design
+effect, the larger of the two: Korn and Graubard 1998, Survey Methodology 24): ten that fail in one query say no more
+than one. p-values are corrected for all
 agents and scores looked at (Holm).
 """
 
@@ -123,20 +124,20 @@ def shares(gaps: Mapping[str, Gaps], clusters: Clusters = ALONE) -> tuple[Share,
             of_ours, of_theirs = wanted[row], wanted[rest].sum(axis=0)
             counts = [int(count.sum()) for count in (ours, of_ours, theirs, of_theirs)]
             if of_ours.any() and of_theirs.any():
-                clustered = _fisher(*_effective(ours, of_ours), *_effective(theirs, of_theirs))
+                effect = max(1.0, _design_effect(ours, of_ours), _design_effect(theirs, of_theirs))
+                clustered = _fisher(*(round(count / effect) for count in counts))
                 found.append(Share(name, agent, *counts, clustered, _fisher(*counts)))  # type: ignore[call-arg]
     corrected = (holm(np.array([getattr(own, name) for own in found])).tolist() for name in ("p", "p_alone"))
     return tuple(replace(own, p=p, p_alone=alone) for own, p, alone in zip(found, *corrected, strict=True))
 
 
-def _effective(missing: Floats, wanted: Floats) -> tuple[int, int]:
-    """How many are missing of how many independent ones, of counts by unit."""
+def _design_effect(missing: Floats, wanted: Floats) -> float:
+    """How many times as much a share varies between units as one of independent judgments would."""
     units, size, share = int((wanted > 0).sum()), wanted.sum(), missing.sum() / wanted.sum()
     spread = share * (1 - share)
-    squares = ((missing - share * wanted) ** 2).sum() / size**2
-    variance = squares * units / (units - 1) if units > 1 else 0.0
-    number = round(min(size, spread / variance) if variance > _ROUNDING * spread else units)
-    return round(share * number), number
+    if not spread or units < 2:
+        return 1.0
+    return float(((missing - share * wanted) ** 2).sum() / size / spread * units / (units - 1))
 
 
 def _fisher(lost: int, n: int, also: int, m: int) -> float:
