@@ -97,8 +97,8 @@ class ExamBoard(Board, frozen=True):
         pairs, graded = int(cover.pairs.sum()), int(cover.graded.sum())
         if missing := int(cover.missing.sum()):
             yield (
-                f"{missing:,} of {pairs:,} grades are missing. Scores are over the items of which none is. At least, at "
-                "most: the cover if no missing grade was enough, and if each was."
+                f"{missing:,} of {pairs:,} grades are missing. Scores are over the items that lack none. At least, at "
+                "most: the cover if no missing grade was enough, and if all were."
             )
             if unknown := [agent for agent in cover.agents if exam.means[self.level]["cover"][agent].value is None]:
                 yield f"Too little is graded for a score of {listed(unknown, _NAMED)}."

@@ -102,7 +102,7 @@ class Qrels(Struct, frozen=True):
         labels: by query_id and doc_id, in the order of the file.
         notes: what is odd about the file.
         faulty: lines left out, where that was asked for.
-        missing: by query_id, documents whose label is empty in a table: it was asked for and is not there.
+        missing: by query_id, documents whose label was asked for and is not there: it is empty in a table, or faulty.
     """
 
     name: str
@@ -243,6 +243,7 @@ def read_qrels(path: Path | str, *, faulty: Faulty = "refuse") -> Qrels:
             continue
         label = _whole(given)
         if label is None:
+            lost.setdefault(query_id, set()).add(doc_id)
             too_large = given.isascii() and given.isdigit()
             faults.add(line, f"the label {'has more than 9 digits' if too_large else 'is not a whole number'}", given)
             continue

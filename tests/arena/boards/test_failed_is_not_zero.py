@@ -24,6 +24,7 @@ from arena.boards.trust import EVEN
 from arena.config.whole import Config
 from arena.people.calibrate import calibrate_tournament, resampling_of
 from arena.people.methods import means_of
+from arena.present.report import render
 from arena.store import Store
 from retrieval_eval.stats.missing import Gaps, shares
 from tests.support.failing_judge import FAIR, GOOD, POOR, QUALITY, QUERIES, judge, tournament
@@ -158,8 +159,7 @@ def texts(config: Config) -> Iterator[str]:
         board = leaderboard(store, "small", below_coverage=True)
         calibration = calibrate_tournament(store, "small", resampling_of(board.settings), label_next=0)
         cards = judge_cards(board, calibration, datetime.now(UTC).date())
-    page = re.sub(r"<[^>]+>", " ", str(report.page(datetime.now(UTC))))
-    yield page
+    yield re.sub(r"<[^>]+>", " ", render(report.page(datetime.now(UTC))))
     yield repr(cards.sections())
 
 
