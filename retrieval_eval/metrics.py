@@ -73,6 +73,7 @@ class Metrics(Struct, frozen=True, eq=False):
 
     Attributes:
         topics: the queries scored, which are those with a label or a missing one, in the order of the qrels.
+        unlabelled: how many of them have no label but missing ones; nobody has a value on these.
         without_relevant: those of them with no label above 0 and none missing; every run scores 0 on them in most
             measures.
         runs, measures: names, in the order given.
@@ -85,6 +86,7 @@ class Metrics(Struct, frozen=True, eq=False):
     """
 
     topics: tuple[str, ...]
+    unlabelled: int
     without_relevant: tuple[str, ...]
     runs: tuple[str, ...]
     measures: tuple[str, ...]
@@ -170,19 +172,24 @@ def evaluate(
         nobody = np.array([query_id in failed for query_id in topics])
         values, *others = (_values(evaluator, answered, topics, every, run) for evaluator in evaluators)
         unknown = {name: _first_are_missing(answered, topics, lost, own) & ~nobody for name, own in every.items()}
+        unscored = np.array([not own for own in known.values()])
         for place, (name, measure) in enumerate(measures.items()):
             lowest = values[name] if is_judged(measure) or not others else others[0][name]
             ends[:, number, place] = np.where(unknown[name], [[0.0], [1.0]], [lowest, values[name]])
         ends[:, number, :, nobody] = np.nan
         for name, own in values.items():
-            own[nobody | unknown[name]] = np.nan
+            own[nobody | unknown[name] | unscored] = np.nan
         tables[number] = [values[name] for name in measures]
         for place, query_id in enumerate(topics):
             own_ids = answered.get(query_id, {}).keys()
             gone = len(own_ids & lost.get(query_id, frozenset()))
             counts[:, number, place] = gone + len(own_ids & known[query_id].keys()), gone
         coverage[run] = RunCoverage(
-            missing=tuple(query_id for query_id in topics if query_id not in answered and query_id not in failed),
+            missing=tuple(
+                query_id
+                for query_id, own in known.items()
+                if own and query_id not in answered and query_id not in failed
+            ),
             unlabelled=tuple(query_id for query_id, own in scores.items() if own and query_id not in known),
             judged={
                 name: float(weighted_means(values[name][np.newaxis], np.ones((1, len(topics))))[0, 0])
@@ -195,6 +202,7 @@ def evaluate(
         )
     return Metrics(
         topics=topics,
+        unlabelled=sum(not own for own in known.values()),
         without_relevant=tuple(
             query_id for query_id in topics if query_id not in lost and max(known[query_id].values()) <= 0
         ),

@@ -90,7 +90,8 @@ class RunMetrics(Board, frozen=True):
             topics = by_labels.metrics.topics
             units = int(units_of(topics, self.clusters).max(initial=-1)) + 1
             of = f" in {counted(units, *UNITS['conversation'])}, which intervals are over" if self.clusters else ""
-            said.append(f"{name}: {counted(len(topics), 'query', 'queries')}{of}, {counted(len(labels), 'label')}")
+            labelled = len(topics) - by_labels.metrics.unlabelled
+            said.append(f"{name}: {counted(labelled, 'query', 'queries')}{of}, {counted(len(labels), 'label')}")
             said += [
                 *_remarks_on_coverage(name, by_labels.metrics, units),
                 *remarks_on(name, labels.notes, labels.faulty),
@@ -151,7 +152,8 @@ class RunMetrics(Board, frozen=True):
                 counts = {"missing": len(coverage.missing), "unlabelled": len(coverage.unlabelled)}
                 counts |= {"missing_labels": coverage.missing_labels, "lost": coverage.missing_labels}
                 row = {"qrels": name, "run": run, **coverage.judged, **flat(found.intervals[run])}
-                rows.append(plain({**row, "topics": len(found.metrics.topics), **counts}, _DECIMALS))
+                topics = len(found.metrics.topics) - found.metrics.unlabelled
+                rows.append(plain({**row, "topics": topics, **counts}, _DECIMALS))
         return Table("scores", "", columns, rows)
 
     def _by_query(self) -> Table:
@@ -254,7 +256,7 @@ def _per_query(metrics: Metrics) -> dict[str, dict[str, Row]]:
 def _qrels_json(found: QrelsScores, per_query: bool) -> Row:
     metrics, coverage = found.metrics, found.metrics.coverage
     shape: Row = {
-        "topics": len(metrics.topics),
+        "topics": len(metrics.topics) - metrics.unlabelled,
         "without_relevant": metrics.without_relevant,
         "runs": {run: {name: one.value for name, one in own.items()} for run, own in found.intervals.items()},
         "intervals": {

@@ -88,7 +88,7 @@ class Retrieval(Board, frozen=True):
             "queries": board.queries,
             "scores": {
                 source: {
-                    "topics": len(scores.metrics.topics),
+                    "topics": len(scores.metrics.topics) - scores.metrics.unlabelled,
                     "labels": scores.labels,
                     "without_relevant": scores.metrics.without_relevant,
                     "agents": {
@@ -135,8 +135,8 @@ class Retrieval(Board, frozen=True):
             columns.append(Column("unknown", "Not known", COUNT, meaning))
         columns.append(Column("mean_label", "Mean label", FIGURE))
         notes = [
-            f"By labels of {WHOSE[source]}: means over the {counted(len(own.topics), 'query', 'queries')} of "
-            f"{self.board.queries:,} with {'labels' if not own.gaps.missing.any() else 'labels, or missing ones'}"
+            f"By labels of {WHOSE[source]}: means over the "
+            f"{counted(len(own.topics) - own.unlabelled, 'query', 'queries')} of {self.board.queries:,} with labels"
             + (f"; on {len(none):,} none is above 0, so all score 0" if (none := own.without_relevant) else "")
             + "."
             for source, own in ((source, scores.metrics) for source, scores in self.board.scores.items())
