@@ -8,7 +8,7 @@ pairs, so a query is its ids and one array of ranks.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import permutations
+from itertools import compress, permutations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -69,8 +69,9 @@ def ranking_agreement(
     """
     if first.runs != second.runs:
         raise ValueError("the two sets of scores are of different runs")
-    places = {query_id: place for place, query_id in enumerate(second.topics)}
-    ours = [place for place, query_id in enumerate(first.topics) if query_id in places]
+    known = [{*compress(own.topics, ~np.isnan(own.of_measure(measure)).all(axis=0))} for own in (first, second)]
+    places = {query_id: place for place, query_id in enumerate(second.topics) if query_id in known[1]}
+    ours = [place for place, query_id in enumerate(first.topics) if query_id in places and query_id in known[0]]
     theirs = [places[first.topics[place]] for place in ours]
     topics = len(ours)
     unit = units_of((first.topics[place] for place in ours), clusters)

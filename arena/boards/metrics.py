@@ -224,8 +224,8 @@ def _remarks_on_coverage(name: str, metrics: Metrics, units: int) -> Iterator[st
         if coverage.unknown:
             measure, unknown = max(coverage.unknown.items(), key=lambda own: len(own[1]))
             yield (
-                f"{run}: {counted(coverage.missing_labels, 'label')} of its documents are missing in {name}, so that "
-                f"{measure} is not known on {_queries(unknown)}, which are in none of its means"
+                f"{run}: {name} lacks {counted(coverage.missing_labels, 'label')} of its documents; {measure} is not "
+                f"known on {_queries(unknown)}, left out"
             )
         if coverage.unlabelled:
             yield f"{run}: {_queries(coverage.unlabelled)} without labels in {name}, left out"
