@@ -8,7 +8,7 @@ pairs, so a query is its ids and one array of ranks.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import compress, permutations
+from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -69,7 +69,10 @@ def ranking_agreement(
     """
     if first.runs != second.runs:
         raise ValueError("the two sets of scores are of different runs")
-    known = [{*compress(own.topics, ~np.isnan(own.of_measure(measure)).all(axis=0))} for own in (first, second)]
+    known = [
+        {own.topics[place] for place in np.flatnonzero(~np.isnan(own.of_measure(measure)).all(axis=0)).tolist()}
+        for own in (first, second)
+    ]
     places = {query_id: place for place, query_id in enumerate(second.topics) if query_id in known[1]}
     ours = [place for place, query_id in enumerate(first.topics) if query_id in places and query_id in known[0]]
     theirs = [places[first.topics[place]] for place in ours]

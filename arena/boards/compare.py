@@ -13,11 +13,11 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from arena.boards.cache import DRAWN, Cache, cached_games, cached_leaderboard
-from arena.boards.calibration.methods import method_chart, method_pairs, tau_matrix, way_of
+from arena.boards.calibration.methods import lacking, method_chart, method_pairs, tau_matrix, way_of
 from arena.boards.results import Group, of_group, rating_settings
 from arena.boards.wins import Wins, by_points
 from arena.calibration.departures import Departure, Departures, departures
-from arena.calibration.methods import Means, Method, MethodComparison, compare_drawn, draw
+from arena.calibration.methods import Means, Method, MethodComparison, compare_drawn, draw, uneven_shares
 from arena.people.methods import RATING, people_methods, stored_methods
 from arena.people.opinions import peoples_opinions
 from arena.present.blocks import Block, Board, Remarks, Section
@@ -30,7 +30,7 @@ from arena.store import Store
 from arena.store.annotations import Annotations
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, estimates, mean_estimates, units_of, units_with
 from retrieval_eval.stats.estimate import Drawn, Estimate
-from retrieval_eval.stats.missing import Share, shares
+from retrieval_eval.stats.missing import Share
 
 Link: TypeAlias = Callable[..., str]
 """The address of the queries' page with these fields."""
@@ -189,15 +189,7 @@ class CompareBoard(Board, frozen=True, eq=False):
 
     def _lacking(self) -> Iterator[str]:
         ways = {way.name: way.said for way in self.ways}
-        for agent in self.order:
-            own = [one for one in self.uneven if one.agent == agent and one.score in ways]
-            if own:
-                said = [f"{one.missing:,} of {one.wanted:,} ({ways[one.score]})" for one in own]
-                yield (
-                    f"Judgments of {agent} are missing, more than of others by more than chance: {listed(said)}. Its "
-                    "scores there are over what is left, and no disagreement is read from them that the missing could "
-                    "turn."
-                )
+        return lacking(self.uneven, ways.__getitem__)
 
     def _told(self) -> list[str]:
         if self.departures is None:
@@ -420,8 +412,9 @@ def compared(
         own.name: int(units_with(np.asarray(own.seen().any(axis=0)), units_of(own.queries, clusters))) for own in known
     }
     gaps = {own.name: own.gaps for own in known if isinstance(own, Means) and own.gaps is not None}
-    lacking = {name: {agent: own.of(agent) for agent in own.agents} for name, own in gaps.items()}
-    ways = [_way(scores, seen[scores.name], units[scores.name], lacking.get(scores.name, {})) for scores in found]
+    counts_missing = {name: {agent: own.of(agent) for agent in own.agents} for name, own in gaps.items()}
+    uneven = uneven_shares(known, clusters)
+    ways = [_way(own, seen[own.name], units[own.name], counts_missing.get(own.name, {})) for own in found]
     drawn_from = len({*units_of(queries, clusters).tolist()})
     order: list[str] = []
     if ratings is not None and ways and ways[0].name == RATING:
@@ -436,12 +429,12 @@ def compared(
         drawn_from,
         tuple(ways),
         _standing(departures(found, seen), known) if ways and ways[0].name == RATING else None,
-        compare_drawn([replace(own, samples=own.samples[:_TAU_SAMPLES]) for own in found], drawn_from),
+        compare_drawn([replace(own, samples=own.samples[:_TAU_SAMPLES]) for own in found], drawn_from, uneven),
         None,
         tuple(map(_by_query, known)),
         *draws,
         clusters,
-        tuple(one for one in shares(gaps, clusters) if one.uneven),
+        uneven,
     )
 
 
