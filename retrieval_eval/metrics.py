@@ -180,21 +180,13 @@ def evaluate(
         for name, own in values.items():
             own[nobody | unknown[name] | unscored] = np.nan
         tables[number] = [values[name] for name in measures]
-        for place, query_id in enumerate(topics):
-            own_ids = answered.get(query_id, {}).keys()
-            gone = len(own_ids & lost.get(query_id, frozenset()))
-            counts[:, number, place] = gone + len(own_ids & known[query_id].keys()), gone
+        counts[:, number] = _label_counts(answered, known, lost)
+        whole, there = [name for name, own in every.items() if is_judged(own)], answered.keys() | failed
         coverage[run] = RunCoverage(
-            missing=tuple(
-                query_id
-                for query_id, own in known.items()
-                if own and query_id not in answered and query_id not in failed
-            ),
+            missing=tuple(query_id for query_id, own in known.items() if own and query_id not in there),
             unlabelled=tuple(query_id for query_id, own in scores.items() if own and query_id not in known),
             judged={
-                name: float(weighted_means(values[name][np.newaxis], np.ones((1, len(topics))))[0, 0])
-                for name, measure in every.items()
-                if is_judged(measure)
+                name: float(weighted_means(values[name][np.newaxis], np.ones((1, len(topics))))[0, 0]) for name in whole
             },
             unasked=tuple(query_id for query_id in topics if query_id in failed),
             unknown={name: tuple(compress(topics, unknown[name])) for name in measures if unknown[name].any()},
@@ -216,6 +208,17 @@ def evaluate(
         ),
         coverage=coverage,
     )
+
+
+def _label_counts(answered: Scores, known: Labels, lost: Mapping[str, frozenset[str]]) -> NDArray[np.int64]:
+    """Labels asked for of a run's documents on each topic, and those that are missing, shape (2, topics)."""
+    found = [
+        (len(own.keys() & labels.keys()), len(own.keys() & lost.get(query_id, frozenset())))
+        for query_id, labels in known.items()
+        for own in [answered.get(query_id, {})]
+    ]
+    there, gone = np.array(found, np.int64).T
+    return np.array([there + gone, gone])
 
 
 def _first_are_missing(
