@@ -1,18 +1,31 @@
 """Runs against qrels: measures per query and over a topic set, thin over ir_measures.
 
 Measures have the names that ir_measures gives them, such as ``nDCG@10`` or ``RR(rel=2)@5``.
+
+A document that nobody meant to judge is unjudged: it counts as not relevant, and Judged@k shows how many there are. A
+label that was asked for and is not there is *missing*. A query where one of the first k documents of a run lacks its
+label so has no value for this run, by any measure, and bounds of 0 and 1. To count the document as not relevant would
+score the run too low. To leave it out of the ranking (condensed lists: Sakai 2007, SIGIR, "Alternatives to bpref")
+scores it by ideal rankings to which its own lost documents do not belong, and the two err in opposite directions where
+the labels of one run are missing and those of another are not (Sakai 2008, CIKM, "Comparing metrics across TREC and
+NTCIR: the robustness to system bias"). Which queries are left out does not depend on what their labels say. Other
+runs, none of whose first k documents lacks a label, have the value by the labels there are, which is the most that it
+can be; their lower bound counts the missing documents as relevant ones that they did not find.
 """
 
 from __future__ import annotations
 
 import contextlib
 import difflib
+import math
 from collections.abc import Collection, Iterable, Mapping
+from itertools import compress
 from subprocess import CalledProcessError
 from typing import Any, TypeAlias
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
+from numpy.typing import NDArray
 
 from judges.errors import InputError
 from retrieval_eval.stats.bootstrap import (
@@ -26,6 +39,7 @@ from retrieval_eval.stats.bootstrap import (
     weighted_means,
 )
 from retrieval_eval.stats.estimate import Estimate
+from retrieval_eval.stats.missing import Gaps
 
 Labels: TypeAlias = Mapping[str, Mapping[str, int]]
 """Relevance labels by query_id and doc_id."""
@@ -41,6 +55,8 @@ class RunCoverage(Struct, frozen=True):
         missing: queries of the topic set for which the run has no documents; they score 0.
         unasked: those that nobody knows of, since its agent failed; they are in none of its scores.
         unlabelled: queries of the run that have no labels; they are left out.
+        unknown: by measure, queries that have no value since labels are missing.
+        missing_labels: labels of its documents that were asked for and are not there.
         judged: Judged@k by name, mean over the topics scored.
     """
 
@@ -48,31 +64,45 @@ class RunCoverage(Struct, frozen=True):
     unlabelled: tuple[str, ...]
     judged: Mapping[str, float]
     unasked: tuple[str, ...] = ()
+    unknown: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    missing_labels: int = 0
 
 
 class Metrics(Struct, frozen=True, eq=False):
     """Scores of runs by one set of qrels.
 
     Attributes:
-        topics: the queries scored, which are those with a label, in the order of the qrels.
-        without_relevant: those of them with no label above 0; every run scores 0 on them in most measures.
+        topics: the queries scored, which are those with a label or a missing one, in the order of the qrels.
+        unlabelled: how many of them have no label but missing ones; nobody has a value on these.
+        without_relevant: those of them with no label above 0 and none missing; every run scores 0 on them in most
+            measures.
         runs, measures: names, in the order given.
-        values: per query, shape (runs, measures, topics); NaN where the run's agent failed.
+        values: per query, shape (runs, measures, topics); NaN where the run's agent failed, or labels are missing.
+        bounds: the least and the most that each value can be, whatever the missing labels, shape (2, ...) as values;
+            NaN where the run's agent failed.
+        gaps: labels that were asked for of each run's documents, and those that are not there.
         counts: measures whose total over the topics is their value (NumRet, NumRel), where others have a mean.
         coverage: by run.
     """
 
     topics: tuple[str, ...]
+    unlabelled: int
     without_relevant: tuple[str, ...]
     runs: tuple[str, ...]
     measures: tuple[str, ...]
     values: Floats
+    bounds: Floats
+    gaps: Gaps
     counts: frozenset[str]
     coverage: Mapping[str, RunCoverage]
 
     def of_measure(self, measure: str) -> Floats:
         """Values of one measure, shape (runs, topics)."""
         return self.values[:, self.measures.index(measure)]
+
+    def bounds_of(self, measure: str) -> Floats:
+        """The least and the most that these values can be, shape (2, runs, topics)."""
+        return self.bounds[:, :, self.measures.index(measure)]
 
     def value(self, run: str, measure: str) -> float:
         """Mean over the topics scored, or the total of what is counted; NaN without any."""
@@ -82,17 +112,17 @@ class Metrics(Struct, frozen=True, eq=False):
     def _over_topics(self, measure: str, weights: Floats) -> Floats:
         """The value of each run on resampled topics, shape (samples, topics) to (samples, runs)."""
         own = self.of_measure(measure)
-        return weights @ np.nan_to_num(own).T if measure in self.counts else weighted_means(own, weights)
+        means = weighted_means(own, weights)
+        return np.where(np.isnan(means), np.nan, weights @ np.nan_to_num(own).T) if measure in self.counts else means
 
     def intervals(self, samples: int, seed: int, clusters: Clusters = ALONE) -> dict[str, dict[str, Estimate]]:
         """Each run's value by measure with its 95 % bootstrap interval over queries, drawn in clusters."""
         unit = units_of(self.topics, clusters)
         weights = unit_weights(unit, samples, seed)
-        unasked = [self.coverage[run].unasked for run in self.runs]
-        scored = units_with(np.array([[topic not in own for topic in self.topics] for own in unasked]), unit)
         found: dict[str, dict[str, Estimate]] = {run: {} for run in self.runs}
         for measure in self.measures:
             values = [self.value(run, measure) for run in self.runs]
+            scored = units_with(~np.isnan(self.of_measure(measure)), unit)
             for run, own in zip(self.runs, estimates(values, self._over_topics(measure, weights), scored), strict=True):
                 found[run][measure] = own
         return found
@@ -103,6 +133,7 @@ def evaluate(
     runs: Mapping[str, Scores],
     names: Iterable[str],
     unasked: Mapping[str, Collection[str]] | None = None,
+    missing: Mapping[str, Collection[str]] | None = None,
 ) -> Metrics:
     """Score runs by qrels.
 
@@ -115,48 +146,96 @@ def evaluate(
             first, as it does; those of ir_measures' own (reciprocal rank with a cutoff, Judged@k) take the lower.
         names: of the measures. Judged@k is always in the coverage: the ones asked for, and at the largest cutoff.
         unasked: by run, queries of which nobody knows what it would have found; they are in none of its scores.
+        missing: by query, documents whose label was asked for and is not there; see the module.
 
     Raises:
         InputError: no labels, or a measure is unknown or cannot be computed on a run.
     """
     import ir_measures
 
-    topics = tuple(query_id for query_id, own in labels.items() if own)
+    lost = {query_id: frozenset(own) for query_id, own in (missing or {}).items() if own}
+    topics = tuple(query_id for query_id in dict.fromkeys([*labels, *lost]) if labels.get(query_id) or query_id in lost)
     if not topics:
         raise InputError("the qrels have no labels")
     measures = parse_measures(names)
     every = measures | judged_at(measures.values())
-    evaluator = ir_measures.evaluator(set(every.values()), {query_id: dict(labels[query_id]) for query_id in topics})
-    tables, coverage = [], {}
-    for run, scores in runs.items():
+    known = {query_id: dict(labels.get(query_id, {})) for query_id in topics}
+    top = max([1, *(label for own in known.values() for label in own.values())])
+    relevant = {query_id: own | dict.fromkeys(lost.get(query_id, ()), top) for query_id, own in known.items()}
+    evaluators = [ir_measures.evaluator({*every.values()}, own) for own in ([known, relevant] if lost else [known])]
+    shape = (len(runs), len(measures), len(topics))
+    tables, ends, coverage = np.zeros(shape), np.zeros((2, *shape)), {}
+    counts = np.zeros((2, len(runs), len(topics)), np.int64)
+    for number, (run, scores) in enumerate(runs.items()):
         answered = {query_id: dict(scores[query_id]) for query_id in topics if scores.get(query_id)}
         failed = set((unasked or {}).get(run, ()))
-        unknown = np.array([query_id in failed for query_id in topics])
-        values = _values(evaluator, answered, topics, every, run)
-        for own in values.values():
-            own[unknown] = np.nan
-        tables.append([values[name] for name in measures])
+        nobody = np.array([query_id in failed for query_id in topics])
+        values, *others = (_values(evaluator, answered, topics, every, run) for evaluator in evaluators)
+        unknown = {name: _first_are_missing(answered, topics, lost, own) & ~nobody for name, own in every.items()}
+        unscored = np.array([not own for own in known.values()])
+        for place, (name, measure) in enumerate(measures.items()):
+            lowest = values[name] if is_judged(measure) or not others else others[0][name]
+            ends[:, number, place] = np.where(unknown[name], [[0.0], [1.0]], [lowest, values[name]])
+        ends[:, number, :, nobody] = np.nan
+        for name, own in values.items():
+            own[nobody | unknown[name] | unscored] = np.nan
+        tables[number] = [values[name] for name in measures]
+        counts[:, number] = _label_counts(answered, known, lost)
+        whole, there = [name for name, own in every.items() if is_judged(own)], answered.keys() | failed
         coverage[run] = RunCoverage(
-            missing=tuple(query_id for query_id in topics if query_id not in answered and query_id not in failed),
-            unlabelled=tuple(query_id for query_id, own in scores.items() if own and not labels.get(query_id)),
+            missing=tuple(query_id for query_id, own in known.items() if own and query_id not in there),
+            unlabelled=tuple(query_id for query_id, own in scores.items() if own and query_id not in known),
             judged={
-                name: float(weighted_means(values[name][np.newaxis], np.ones((1, len(topics))))[0, 0])
-                for name, measure in every.items()
-                if is_judged(measure)
+                name: float(weighted_means(values[name][np.newaxis], np.ones((1, len(topics))))[0, 0]) for name in whole
             },
             unasked=tuple(query_id for query_id in topics if query_id in failed),
+            unknown={name: tuple(compress(topics, unknown[name])) for name in measures if unknown[name].any()},
+            missing_labels=int(counts[1, number].sum()),
         )
     return Metrics(
         topics=topics,
-        without_relevant=tuple(query_id for query_id in topics if max(labels[query_id].values()) <= 0),
+        unlabelled=sum(not own for own in known.values()),
+        without_relevant=tuple(
+            query_id for query_id in topics if query_id not in lost and max(known[query_id].values()) <= 0
+        ),
         runs=tuple(runs),
         measures=tuple(measures),
-        values=np.array(tables).reshape(len(runs), len(measures), len(topics)),
+        values=tables,
+        bounds=ends,
+        gaps=Gaps(tuple(runs), topics, *counts),
         counts=frozenset(
             name for name, measure in measures.items() if isinstance(measure.aggregator(), ir_measures.SumAgg)
         ),
         coverage=coverage,
     )
+
+
+def _label_counts(answered: Scores, known: Labels, lost: Mapping[str, frozenset[str]]) -> NDArray[np.int64]:
+    """Labels asked for of a run's documents on each topic, and those that are missing, shape (2, topics)."""
+    found = [
+        (len(own.keys() & labels.keys()), len(own.keys() & lost.get(query_id, frozenset())))
+        for query_id, labels in known.items()
+        for own in [answered.get(query_id, {})]
+    ]
+    there, gone = np.array(found, np.int64).T
+    return np.array([there + gone, gone])
+
+
+def _first_are_missing(
+    answered: Scores, topics: tuple[str, ...], lost: Mapping[str, Collection[str]], measure: Measure
+) -> NDArray[np.bool_]:
+    """On which topics one of the documents that a measure looks at lacks its label.
+
+    Those with the score of the last one are among them. How much is judged is known anyway.
+    """
+    found = np.zeros(len(topics), np.bool_)
+    for place, query_id in enumerate(topics if lost and not is_judged(measure) else ()):
+        scores = answered.get(query_id, {})
+        if query_id in lost and scores:
+            ordered = sorted(scores.values(), reverse=True)
+            last = ordered[min(measure.params.get("cutoff", len(ordered)), len(ordered)) - 1]
+            found[place] = any(scores.get(doc_id, -math.inf) >= last for doc_id in lost[query_id])
+    return found
 
 
 def _values(

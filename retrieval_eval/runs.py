@@ -7,7 +7,7 @@ pairs, so a query is its ids and one array of ranks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,16 @@ from numpy.typing import NDArray
 
 from judges.errors import InputError
 from retrieval_eval.metrics import Labels, Metrics, Scores, evaluate
-from retrieval_eval.stats.bootstrap import ALONE, Clusters, Floats, estimates, unit_weights, units_of, weighted_means
+from retrieval_eval.stats.bootstrap import (
+    ALONE,
+    Clusters,
+    Floats,
+    estimates,
+    unit_weights,
+    units_of,
+    weighted_means,
+    whole,
+)
 from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.stats.rank import kendall_taus, spearmans
 from retrieval_eval.stats.significance import Comparison, compare
@@ -60,19 +69,28 @@ def ranking_agreement(
     """
     if first.runs != second.runs:
         raise ValueError("the two sets of scores are of different runs")
-    places = {query_id: place for place, query_id in enumerate(second.topics)}
-    ours = [place for place, query_id in enumerate(first.topics) if query_id in places]
+    known = [
+        {own.topics[place] for place in np.flatnonzero(~np.isnan(own.of_measure(measure)).all(axis=0)).tolist()}
+        for own in (first, second)
+    ]
+    places = {query_id: place for place, query_id in enumerate(second.topics) if query_id in known[1]}
+    ours = [place for place, query_id in enumerate(first.topics) if query_id in places and query_id in known[0]]
     theirs = [places[first.topics[place]] for place in ours]
     topics = len(ours)
     unit = units_of((first.topics[place] for place in ours), clusters)
     weights = np.vstack([np.ones(topics), unit_weights(unit, samples, seed)])
     one = weighted_means(first.of_measure(measure)[:, ours], weights)
     other = weighted_means(second.of_measure(measure)[:, theirs], weights)
-    coefficients = np.stack([kendall_taus(one, other), spearmans(one, other)], axis=1)
-    tau, rho = estimates(coefficients[0], coefficients[1:], np.unique(unit).size, centred=True)
+    ranked = np.flatnonzero(whole(one[:1].T, other[:1].T))
+    tau, rho = Estimate(None), Estimate(None)
+    if ranked.size > 1:
+        sides = one[:, ranked], other[:, ranked]
+        drawn = [side[whole(*sides)] for side in sides]
+        coefficients = np.stack([kendall_taus(*drawn), spearmans(*drawn)], axis=1)
+        tau, rho = estimates(coefficients[0], coefficients[1:], np.unique(unit).size, centred=True)
     swapped = tuple(
         (first.runs[better], first.runs[worse])
-        for better, worse in permutations(range(len(first.runs)), 2)
+        for better, worse in permutations(ranked.tolist(), 2)
         if _above(one[0], better, worse) and _above(other[0], worse, better)
     )
     return RankingAgreement(measure, topics, tau, rho, swapped)
@@ -107,6 +125,7 @@ def score_runs(
     samples: int = 1000,
     seed: int = 0,
     clusters: Clusters = ALONE,
+    missing: Mapping[str, Mapping[str, Collection[str]]] | None = None,
 ) -> dict[str, QrelsScores]:
     """Score the runs by each set of labels, on the topic set of each, and compare.
 
@@ -118,6 +137,8 @@ def score_runs(
         samples: bootstrap samples of the intervals.
         seed: of the samples and of the permutation test.
         clusters: what queries are drawn and tested in.
+        missing: by the labels' name, documents whose label is missing, see ``evaluate``. Pairs of runs are compared on
+            the queries that every run has a value on.
 
     Raises:
         InputError: no such baseline, or what ``evaluate`` refuses.
@@ -126,7 +147,8 @@ def score_runs(
         raise InputError(f"no run is called {baseline!r}, only {', '.join(runs)}")
     names = list(measures)
     drawn: dict[str, Any] = {"samples": samples, "seed": seed}
-    metrics = {name: evaluate(labels, runs, names) for name, labels in qrels.items()}
+    lost = missing or {}
+    metrics = {name: evaluate(labels, runs, names, missing=lost.get(name)) for name, labels in qrels.items()}
     reference = next(iter(metrics.values()))
     return {
         name: QrelsScores(
@@ -134,13 +156,14 @@ def score_runs(
             own.intervals(samples, seed, clusters),
             {
                 measure: compare(
-                    own.of_measure(measure),
+                    own.of_measure(measure)[:, known],
                     own.runs,
                     baseline=baseline,
-                    unit=units_of(own.topics, clusters),
+                    unit=units_of((own.topics[place] for place in known), clusters),
                     **drawn,
                 )
                 for measure in own.measures
+                for known in [np.flatnonzero(~np.isnan(own.of_measure(measure)).any(axis=0))]
             },
             {
                 measure: ranking_agreement(reference, own, measure, clusters=clusters, **drawn)

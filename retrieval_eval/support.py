@@ -8,6 +8,7 @@ that one of them gives it. An agent has the mean over its answers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
@@ -17,6 +18,7 @@ from msgspec import Struct
 from retrieval_eval.citations import CitedSentence
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, mean_estimates, units_of
 from retrieval_eval.stats.estimate import Estimate
+from retrieval_eval.stats.missing import Gaps, within
 
 Citations: TypeAlias = Literal["first", "all"]
 """Which citations of a sentence count; that track judged the first one."""
@@ -35,8 +37,10 @@ class AnswerSupport(Struct, frozen=True):
         cited: those of them that cite anything.
         pairs: how many have no, partial and full support.
         invented: pairs whose number stands for no document; they are among those without support.
-        unjudged: pairs that failed or wait, or whose document has no text. They are in no score, nor is a sentence that
-            has no other pair.
+        unjudged: pairs that failed or wait, or whose document has no text. They are in no score.
+        missing: those of them that a judge was to judge. A sentence that lacks such a pair is in no recall, unless its
+            recall is certain all the same: see ``missing.within``.
+        ends: the least and the most that precision, and recall, can be, whatever the missing pairs would say.
     """
 
     precision: float | None
@@ -46,6 +50,8 @@ class AnswerSupport(Struct, frozen=True):
     pairs: tuple[int, int, int]
     invented: int
     unjudged: int
+    missing: int = 0
+    ends: tuple[tuple[float | None, float | None], tuple[float | None, float | None]] = ((None, None), (None, None))
 
 
 def counted_citations(sentence: CitedSentence, which: Citations) -> tuple[str | None, ...]:
@@ -54,7 +60,10 @@ def counted_citations(sentence: CitedSentence, which: Citations) -> tuple[str | 
 
 
 def answer_support(
-    sentences: Sequence[CitedSentence], which: Citations, judged: Callable[[int, str], int | None]
+    sentences: Sequence[CitedSentence],
+    which: Citations,
+    judged: Callable[[int, str], int | None],
+    missing: Callable[[int, str], bool] = lambda *_: False,
 ) -> AnswerSupport:
     """Score one answer.
 
@@ -62,25 +71,49 @@ def answer_support(
         sentences: of the answer.
         which: of a sentence's citations.
         judged: the support of a sentence, by its place from 0, and a document: 0, 1 or 2; ``None`` where not known.
+        missing: whether a judge was to say so and did not.
     """
-    weights: list[float] = []
-    pairs, invented, unjudged = [0, 0, 0], 0, 0
+    pairs, invented, unjudged, lost = [0, 0, 0], 0, 0, 0
+    known: list[float] = []
+    least: list[float] = []
+    most: list[float] = []
     for place, sentence in enumerate(sentences):
         cited = counted_citations(sentence, which)
-        known = [0 if doc_id is None else judged(place, doc_id) for doc_id in cited]
-        levels = [level for level in known if level is not None]
+        said = [0 if doc_id is None else judged(place, doc_id) for doc_id in cited]
+        levels = [level for level in said if level is not None]
         for level in levels:
             pairs[level] += 1
+        gone = sum(doc_id is not None and missing(place, doc_id) for doc_id in cited)
         invented += cited.count(None)
-        unjudged += len(known) - len(levels)
-        if levels or not cited:
-            weights.append(max((WEIGHTS[level] for level in levels), default=0.0))
+        unjudged += len(said) - len(levels)
+        lost += gone
+        if levels or gone or not cited:
+            weight = max((WEIGHTS[level] for level in levels), default=0.0)
+            known += [] if gone else [weight]
+            least.append(weight)
+            most.append(WEIGHTS[-1] if gone else weight)
     total = sum(pairs)
-    precision = sum(number * weight for number, weight in zip(pairs, WEIGHTS, strict=True)) / total if total else None
-    recall = sum(weights) / len(weights) if weights else None if sentences else 0.0
+    weight = float(np.dot(pairs, WEIGHTS))
+    precision = weight / total if total else None
+    of = total + lost
+    recall, ends = None if sentences else 0.0, (None, None) if sentences else (0.0, 0.0)
+    if least:
+        ends = sum(least) / len(least), sum(most) / len(most)
+        share = float(within(np.array(sum(known) / len(known) if known else math.nan), *map(np.array, ends)))
+        recall = None if math.isnan(share) else share
     none, partial, full = pairs
     cites = sum(bool(sentence.citations) for sentence in sentences)
-    return AnswerSupport(precision, recall, len(sentences), cites, (none, partial, full), invented, unjudged)
+    return AnswerSupport(
+        precision,
+        recall,
+        len(sentences),
+        cites,
+        (none, partial, full),
+        invented,
+        unjudged,
+        lost,
+        ((weight / of, (weight + lost) / of) if of else (None, None), ends),
+    )
 
 
 class SupportScores(Struct, frozen=True):
@@ -89,6 +122,8 @@ class SupportScores(Struct, frozen=True):
     Attributes:
         agents, queries: of the rows and columns.
         precision, recall: shape (agents, queries), NaN where there is none.
+        ends: the least and the most that they can be, shape (2 scores, 2 ends, agents, queries).
+        gaps: pairs that were to be judged or need no judge, and those that are missing.
         of_agents: the means over queries with 95 % intervals from one set of draws, precision and recall of each agent.
     """
 
@@ -96,6 +131,8 @@ class SupportScores(Struct, frozen=True):
     queries: tuple[str, ...]
     precision: np.ndarray
     recall: np.ndarray
+    ends: np.ndarray
+    gaps: Gaps
     of_agents: Mapping[str, tuple[Estimate, Estimate]]
 
 
@@ -115,10 +152,16 @@ def support_scores(
         clusters: what queries are drawn in.
     """
     agents, queries = (tuple(sorted({key[place] for key in answers})) for place in (1, 0))
-    values = np.full((2, len(agents), len(queries)), np.nan)
+    shape = (len(agents), len(queries))
+    values, ends = np.full((2, *shape), np.nan), np.full((2, 2, *shape), np.nan)
+    wanted, missing = np.zeros((2, *shape), np.int64)
+    row, column = ({name: at for at, name in enumerate(names)} for names in (agents, queries))
     for (query_id, agent), own in answers.items():
-        scores = [np.nan if score is None else score for score in (own.precision, own.recall)]
-        values[:, agents.index(agent), queries.index(query_id)] = scores
+        at = row[agent], column[query_id]
+        values[:, *at] = np.array([own.precision, own.recall], np.float64)
+        ends[:, :, *at] = np.array(own.ends, np.float64)
+        wanted[at], missing[at] = sum(own.pairs) + own.missing, own.missing
     precision, recall = (mean_estimates(own, units_of(queries, clusters), samples, seed) for own in values)
     of_agents = dict(zip(agents, zip(precision, recall, strict=True), strict=True))
-    return SupportScores(agents, queries, values[0], values[1], of_agents)
+    gaps = Gaps(agents, queries, wanted, missing)
+    return SupportScores(agents, queries, values[0], values[1], ends, gaps, of_agents)

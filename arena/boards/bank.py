@@ -150,7 +150,7 @@ def _effect_blocks(effect: EditEffect) -> list[Block]:
         Figure("Agents that change places", moved, COUNT, "On the leaderboard of the cover."),
         Figure("Pairs to grade", effect.to_grade, COUNT, "Pairs of passage and item without a grade."),
     ]
-    note = f"{effect.to_grade:,} pairs have no grade and cover nothing; the cover after is the least that they allow."
+    note = f"{effect.to_grade:,} pairs have no grade yet; the cover after is over the items that have grades."
     notes = [note] if effect.to_grade else []
     return [
         Figures(figures),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import compress
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -13,11 +13,11 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from arena.boards.cache import DRAWN, Cache, cached_games, cached_leaderboard
-from arena.boards.calibration.methods import method_chart, method_pairs, tau_matrix, way_of
+from arena.boards.calibration.methods import lacking, method_chart, method_pairs, tau_matrix, way_of
 from arena.boards.results import Group, of_group, rating_settings
 from arena.boards.wins import Wins, by_points
-from arena.calibration.departures import Departures, departures
-from arena.calibration.methods import Means, Method, MethodComparison, compare_drawn, draw
+from arena.calibration.departures import Departure, Departures, departures
+from arena.calibration.methods import Means, Method, MethodComparison, compare_drawn, draw, uneven_shares
 from arena.people.methods import RATING, people_methods, stored_methods
 from arena.people.opinions import peoples_opinions
 from arena.present.blocks import Block, Board, Remarks, Section
@@ -30,6 +30,7 @@ from arena.store import Store
 from arena.store.annotations import Annotations
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, estimates, mean_estimates, units_of, units_with
 from retrieval_eval.stats.estimate import Drawn, Estimate
+from retrieval_eval.stats.missing import Share
 
 Link: TypeAlias = Callable[..., str]
 """The address of the queries' page with these fields."""
@@ -64,11 +65,13 @@ class Way(Struct, frozen=True):
     Attributes:
         scores: by agent; ``n`` is the number of queries that a score rests on.
         queries: those that it scores any agent on.
+        missing: by agent, judgments that failed or were never made, and of how many.
     """
 
     name: str
     scores: Mapping[str, Estimate]
     queries: int
+    missing: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
@@ -107,12 +110,14 @@ class CompareBoard(Board, frozen=True, eq=False):
         order: agents, best rated first; those that no game rates follow.
         queries: their number, or that of their conversations, as of every score.
         ways: the rating first, where there is one.
-        departures: where a score departs from the rating, ``None`` without a rating.
+        departures: where a score departs from the rating, ``None`` without a rating. What missing judgments alone
+            could turn is none.
         methods: how alike the ways order the agents.
         wins: who beats whom, ``None`` without games.
         by_query: scores of single queries, by which groups of queries are compared.
         samples, seed: of the draws.
         clusters: the conversations of the queries.
+        uneven: agents that lack more judgments of a score than others do by more than chance.
     """
 
     tournament: str
@@ -127,6 +132,7 @@ class CompareBoard(Board, frozen=True, eq=False):
     samples: int
     seed: int
     clusters: Clusters = field(default_factory=dict)
+    uneven: tuple[Share, ...] = ()
 
     @property
     def noun(self) -> tuple[str, str]:
@@ -148,10 +154,20 @@ class CompareBoard(Board, frozen=True, eq=False):
     def json(self) -> Any:  # noqa: D102
         found = [flat(one) for one in self.departures.found] if self.departures is not None else []
         ways = {
-            way.name: {"queries": way.queries, "scores": {name: flat(own) for name, own in way.scores.items()}}
+            way.name: {
+                "queries": way.queries,
+                "scores": {name: flat(own) for name, own in way.scores.items()},
+                "missing": {name: {"missing": lost, "of": of} for name, (lost, of) in way.missing.items()},
+            }
             for way in self.ways
         }
-        return {"agents": list(self.order), "queries": self.queries, "ways": ways, "departures": found}
+        return {
+            "agents": list(self.order),
+            "queries": self.queries,
+            "ways": ways,
+            "departures": found,
+            "uneven": [flat(one) for one in self.uneven],
+        }
 
     def findings(self, way: str) -> list[Finding]:
         """The fewest agents that all of a way's departures are about: always the one that is in most of the rest."""
@@ -168,7 +184,14 @@ class CompareBoard(Board, frozen=True, eq=False):
         return found
 
     def sentences(self) -> list[str]:
-        """What the figure shows, in words."""
+        """What the figure shows, in words, and of whom a score lacks so much that it cannot be held against others."""
+        return [*self._told(), *self._lacking()]
+
+    def _lacking(self) -> Iterator[str]:
+        ways = {way.name: way.said for way in self.ways}
+        return lacking(self.uneven, ways.__getitem__)
+
+    def _told(self) -> list[str]:
         if self.departures is None:
             return ["No games rate these agents, so the scores are compared with each other alone."]
         others = [way for way in self.ways if way.name != self.departures.first]
@@ -293,6 +316,8 @@ class CompareBoard(Board, frozen=True, eq=False):
                 continue
             flag = flags.get((way.name, agent), "")
             told = f"On {own.n:,} of {counted(self.queries, *self.noun)}." if own.n is not None else ""
+            if (lacking := way.missing.get(agent, (0, 0)))[0]:
+                told = f"{told} {lacking[0]:,} of {lacking[1]:,} judgments are missing.".strip()
             look: Look = "orange" if flag else "blue"
             marks[agent] = Mark(own.value, own.low, own.high, look, "", told, flag, link(agent=agent))
         note = "" if way.queries == self.queries else f"{way.queries:,} of {counted(self.queries, *self.noun)}"
@@ -386,7 +411,10 @@ def compared(
     units = {
         own.name: int(units_with(np.asarray(own.seen().any(axis=0)), units_of(own.queries, clusters))) for own in known
     }
-    ways = [_way(scores, seen[scores.name], units[scores.name]) for scores in found]
+    gaps = {own.name: own.gaps for own in known if isinstance(own, Means) and own.gaps is not None}
+    counts_missing = {name: {agent: own.of(agent) for agent in own.agents} for name, own in gaps.items()}
+    uneven = uneven_shares(known, clusters)
+    ways = [_way(own, seen[own.name], units[own.name], counts_missing.get(own.name, {})) for own in found]
     drawn_from = len({*units_of(queries, clusters).tolist()})
     order: list[str] = []
     if ratings is not None and ways and ways[0].name == RATING:
@@ -400,13 +428,25 @@ def compared(
         tuple(order),
         drawn_from,
         tuple(ways),
-        departures(found, seen) if ways and ways[0].name == RATING else None,
-        compare_drawn([replace(own, samples=own.samples[:_TAU_SAMPLES]) for own in found], drawn_from),
+        _standing(departures(found, seen), known) if ways and ways[0].name == RATING else None,
+        compare_drawn([replace(own, samples=own.samples[:_TAU_SAMPLES]) for own in found], drawn_from, uneven),
         None,
         tuple(map(_by_query, known)),
         *draws,
         clusters,
+        uneven,
     )
+
+
+def _standing(found: Departures, methods: Sequence[Method]) -> Departures:
+    """Without the departures that a score's missing judgments could turn round, were all of them at the worst."""
+    ends = {own.name: own for own in methods if isinstance(own, Means)}
+
+    def stands(one: Departure) -> bool:
+        own = ends.get(one.way)
+        return own is None or own.lowest(one.raised) > own.highest(one.lowered)
+
+    return replace(found, found=tuple(filter(stands, found.found)))
 
 
 def _by_query(method: Method) -> Means:
@@ -416,10 +456,11 @@ def _by_query(method: Method) -> Means:
     return replace(method.won(), name=WON) if method.name == RATING else method.won()
 
 
-def _way(drawn: Drawn, seen: Mapping[str, int], queries: int) -> Way:
+def _way(drawn: Drawn, seen: Mapping[str, int], queries: int, missing: Mapping[str, tuple[int, int]]) -> Way:
     units = [seen[agent] for agent in drawn.agents]
     scores = dict(zip(drawn.agents, estimates(drawn.points, drawn.samples, units), strict=True))
-    return Way(drawn.name, {agent: own for agent, own in scores.items() if own.value is not None}, queries)
+    known = {agent: own for agent, own in scores.items() if own.value is not None}
+    return Way(drawn.name, known, queries, missing)
 
 
 def _form(form: Number, scores: Iterable[Estimate]) -> Number:

@@ -88,6 +88,11 @@ class RetrievalBoard(Struct, frozen=True):
     rankings: Mapping[str, RankingAgreement]
 
     @property
+    def lacking(self) -> bool:
+        """Whether a query has no measure since labels are missing."""
+        return any(own.unknown for scores in self.scores.values() for own in scores.metrics.coverage.values())
+
+    @property
     def failing(self) -> bool:
         """Whether an agent failed on a query that others are scored on."""
         return any(own.unasked for scores in self.scores.values() for own in scores.metrics.coverage.values())
@@ -115,13 +120,20 @@ def retrieval_board(
     results = document_labels(each, how, settings.across_judges)
     judged = of_each_judge(combined(each, how))
     by_judge = {judge: labels_in(data, own) for judge, own in judged.items()}
+    missing: dict[str, set[str]] = {}
+    for (query_id, doc_id), result in results.items():
+        if not isinstance(result, Judgment):
+            missing.setdefault(query_id, set()).add(doc_id)
     labels: dict[Source, Labels] = {"judge": labels_in(data, results), "people": by_people}
-    labels = {source: own for source, own in labels.items() if own}
+    labels = {source: own for source, own in labels.items() if own or (source == "judge" and missing)}
     entries = retrieved_by_agents(data, settings.depth)
     runs = {run.name: run.scores() for run in runs_of(entries)}
     names = _measures(settings, labels.values())
     failed = _unanswered(data, settings) if settings.agents else {}
-    metrics = {source: evaluate(own, runs, names, failed) for source, own in labels.items()} if runs else {}
+    metrics = {
+        source: evaluate(own, runs, names, failed, missing if source == "judge" else None)
+        for source, own in (labels.items() if runs else ())
+    }
     resampling = _resampling(settings, data)
     people = labels.get("people", {})
     by_agent = results_by_agent(results, entries) if each else {}
@@ -145,7 +157,9 @@ def retrieval_board(
             for judge, own in by_judge.items()
         },
         between_judges=rater_agreement(list(by_judge.values()), **resampling) if len(by_judge) > 1 else None,
-        agreement=label_agreement(people, labels["judge"], **resampling) if len(labels) > 1 else None,
+        agreement=label_agreement(people, labels["judge"], **resampling)
+        if len(labels) > 1 and labels["judge"]
+        else None,
         rankings=_rankings(metrics, resampling),
     )
 

@@ -50,12 +50,14 @@ class ExamBoard(Board, frozen=True):
         return [Section("exam", "Exam", lead, blocks)]
 
     def scored(self) -> Iterable[str]:
-        """Agents with a cover."""
-        return self.exam.covers
+        """All agents, once one has a cover."""
+        return self.exam.agents(self.exam.level) if self.exam.covers else ()
 
-    def columns(self, agent: str) -> dict[str, Estimate | None]:
-        """An agent's mean cover at the grade that counts, beside its rating."""
-        return {"exam_cover": self.exam.means[self.exam.level]["cover"].get(agent)}
+    def columns(self, agent: str) -> dict[str, Estimate | int | None]:
+        """An agent's mean cover at the grade that counts, beside its rating, and how many grades are missing."""
+        missing, of = self.exam.cover.gaps.of(agent)
+        cover = self.exam.means[self.exam.level]["cover"].get(agent)
+        return {"exam_cover": cover, "exam_missing": missing if of else None}
 
     def _scores(self) -> Table:
         k, cover = self.exam.cover.k, self.exam.cover
@@ -67,14 +69,16 @@ class ExamBoard(Board, frozen=True):
             Column("agent", "Agent"),
             Column("place", "Place", COUNT, "By cover; ties share the average."),
             Column("cover", f"Cover@{k}", FIGURE, "Share of the test bank's items that are covered.", "95% interval"),
+            Column("least", "At least", FIGURE, "Cover if no pair without a grade covered its item."),
             Column("possible", "At most", FIGURE, "Cover if every pair without a grade covered its item."),
             Column("normalised", "Normalised", FIGURE, "Share of those items that any passage of the query covers."),
             Column("alpha_ndcg", f"alpha-nDCG@{k}", FIGURE, "Covering an item again, or late, is worth less."),
             Column("queries", "Queries", COUNT, "Queries to which the agent has a response."),
             Column("share", "Graded", PERCENT, "Share of the pairs of its passages and the items that have a grade."),
+            Column("missing", "Missing", COUNT, "Grades that failed or were never given; in no score."),
         ]
         if (cover.pairs == cover.graded).all():
-            columns = [column for column in columns if column.key != "possible"]
+            columns = [column for column in columns if column.key not in ("least", "possible", "missing")]
         return Table("exam-cover", "EXAM-Cover", columns, rows, list(self._notes()))
 
     def _notes(self) -> Iterator[str]:
@@ -91,11 +95,15 @@ class ExamBoard(Board, frozen=True):
         else:
             yield f"Bank version {study.version}: {counted(sum(map(len, study.bank.active.values())), 'item')}."
         pairs, graded = int(cover.pairs.sum()), int(cover.graded.sum())
-        if graded < pairs:
+        if missing := int(cover.missing.sum()):
             yield (
-                f"{pairs - graded:,} of {pairs:,} pairs of passage and item have no grade and cover nothing; at most: "
-                "the cover if each of them covered its item."
+                f"{missing:,} of {pairs:,} grades are missing. Scores are over the items that lack none. At least, at "
+                "most: the cover if no missing grade was enough, and if all were."
             )
+            if unknown := [agent for agent in cover.agents if exam.means[self.level]["cover"][agent].value is None]:
+                yield f"Too little is graded for a score of {listed(unknown, _NAMED)}."
+        if unasked := pairs - graded - missing:
+            yield f"{unasked:,} of {pairs:,} pairs are of passages without any grade, which cover nothing."
         if nobody := int(cover.uncovered_queries[cover.levels.index(self.level)]):
             yield f"{counted(nobody, 'query has', 'queries have')} no passage that covers an item."
         if empty := cover.empty_queries:
@@ -110,7 +118,7 @@ class ExamBoard(Board, frozen=True):
         means = {level: own["cover"] for level, own in self.exam.means.items()}
         rows = [
             {"agent": agent, **{str(level): own[agent].value for level, own in means.items()}}
-            for agent in self.exam.places(self.level)
+            for agent in self.exam.agents(self.level)
         ]
         columns = [Column(str(level), f"Grade {level} or more", FIGURE) for level in means]
         return Table("exam-grades", "Cover from each grade", [Column("agent", "Agent"), *columns], rows)
@@ -144,13 +152,15 @@ class ExamBoard(Board, frozen=True):
     def queries(self) -> Table:
         """A row for each agent, query and level, for programs."""
         own = self.exam.cover
-        names = ("agent", "qid", "min_grade", "cover", "cover_possible", "normalised", "responded", "pairs", "graded")
-        counts = (own.present.astype(int), own.pairs, own.graded)
+        scores = ("cover", "cover_possible", "normalised")
+        names = ("agent", "qid", "min_grade", *scores, "responded", "pairs", "graded", "missing", "cover_least")
+        counts = (own.present.astype(int), own.pairs, own.graded, own.missing)
         rows = (
             [
                 *(agent, query_id, level),
                 *(of[number, at, place].item() for of in (own.cover, own.possible, own.normalised)),
                 *(of[number, at].item() for of in counts),
+                own.least[number, at, place].item(),
             ]
             for number, agent in enumerate(own.agents)
             for at, query_id in enumerate(own.queries)
@@ -167,7 +177,7 @@ class ExamBoard(Board, frozen=True):
                 {
                     "agent": agent,
                     "levels": {level: _level_json(own[agent]) for level, own in levels.items()},
-                    **{name: row[name] for name in ("queries", "pairs", "graded")},
+                    **{name: row[name] for name in ("queries", "pairs", "graded", "missing")},
                 }
                 for agent, row in levels[exam.level].items()
             ],
@@ -179,6 +189,7 @@ class ExamBoard(Board, frozen=True):
                 "queries_that_nobody_covers": dict(zip(cover.levels, cover.uncovered_queries.tolist(), strict=True)),
                 "pairs": cover.pairs.sum(),
                 "graded": cover.graded.sum(),
+                "missing": cover.missing.sum(),
                 "grades_outside_the_bank": study.grids.unknown,
             },
             "settings": {
@@ -198,6 +209,7 @@ def _level_json(own: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "place": own["place"],
         "cover_possible": own["possible"].value,
+        "cover_least": own["least"].value,
         **{
             name: {"mean": own[name].value, "standard_error": own[name].error, "n": own[name].n}
             for name in ("cover", "normalised", "alpha_ndcg")

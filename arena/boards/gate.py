@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -25,7 +25,7 @@ from arena.config.stored import StoredSettings
 from arena.data.games import FAILED, NOT_WANTED, TIE, Bools, GameTable
 from arena.people.methods import means_of
 from arena.present.blocks import Block, Board, Remarks, Section
-from arena.present.numbers import COUNT, Number, Percent, counted, listed
+from arena.present.numbers import COUNT, P_VALUE, Number, Percent, counted, listed
 from arena.present.picture import Line, Mark, Whiskers
 from arena.present.table import Column, Table
 from arena.ratings.evidence import outcomes_of
@@ -35,6 +35,7 @@ from arena.store import Store
 from judges.errors import InputError
 from judges.sections import nearest
 from retrieval_eval.stats.bootstrap import Clusters, units_of
+from retrieval_eval.stats.missing import shares
 from retrieval_eval.stats.paired import MOST, Paired, Verdict, paired
 
 PAIRWISE: Final = "pairwise"
@@ -69,6 +70,7 @@ class Compared(Struct, frozen=True):
         doubts: why nothing may be concluded whatever the interval says, sentences.
         notes: what else to know, sentences.
         unit: what is one figure: a query, or a conversation with all of its turns.
+        judgments: of new and of old, how many that the score rests on are missing, and of how many.
     """
 
     on: str
@@ -79,6 +81,7 @@ class Compared(Struct, frozen=True):
     doubts: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     unit: Unit = "query"
+    judgments: tuple[tuple[int, int], tuple[int, int]] = ((0, 0), (0, 0))
 
     @property
     def verdict(self) -> Verdict:
@@ -118,8 +121,10 @@ class Compared(Struct, frozen=True):
     def _lacking(self) -> str:
         own, (one, many) = self.result, UNITS[self.unit]
         if own.unsure:
-            gone = "turns" if self.unit == "conversation" else many
-            return f"undecided, since the missing {gone} alone could turn the verdict round. Run again to judge them."
+            ends = "" if own.ends is None else f" (the difference may lie from {_SIGNED.between(*own.ends)})"
+            return f"undecided, since what is missing alone could turn the verdict round{ends}. Run again to judge it."
+        if own.difference.value is None:
+            return "undecided, since nothing is known of it. Run again to judge what is missing."
         if (own.difference.n or 0) < 2:
             return f"undecided, since one {one} does not show how much {many} differ."
         if own.more is None:
@@ -274,6 +279,11 @@ def _json(own: Compared) -> dict[str, Any]:
         "method": found.difference.method,
         "queries": found.difference.n,
         "missing": found.missing,
+        "judgments": {
+            name: {"missing": missing, "of": of}
+            for name, (missing, of) in zip(("new", "old"), own.judgments, strict=True)
+        },
+        "bounds": None if found.ends is None else list(found.ends),
         "wins": found.wins,
         "ties": found.ties,
         "losses": found.losses,
@@ -351,8 +361,9 @@ def _criteria(settings: StoredSettings) -> frozenset[str]:
 def _with_queries(means: Means, queries: Collection[str]) -> Means:
     """The same with further queries, on which nobody has a score."""
     further = sorted(set(queries).difference(means.queries))
-    unknown = np.full((len(means.agents), len(further)), np.nan)
-    return replace(means, queries=(*means.queries, *further), values=np.hstack([means.values, unknown]))
+    unknown = np.full((2, len(means.agents), len(further)), np.nan)
+    values, ends = np.hstack([means.values, unknown[0]]), np.concatenate([means.bounds, unknown], axis=2)
+    return replace(means, queries=(*means.queries, *further), values=values, ends=ends)
 
 
 def check_margin(margin: float, on: Sequence[str]) -> None:
@@ -403,21 +414,45 @@ def _by_games(
     if rated is None:
         nothing = paired([], margin, missing=len(turns), reach=0.5)
         why = f"no game between {new} and {old} has a verdict" if wanted else f"{new} and {old} never met"
-        return Compared(PAIRWISE, None, None, nothing, LEVEL, (f"{why}. Run the tournament to judge them.",))
+        judgments = (_lacking_of(games, rows),) * 2
+        doubt = f"{why}. Run the tournament to judge them."
+        return Compared(PAIRWISE, None, None, nothing, LEVEL, (doubt,), judgments=judgments)
     outcomes = outcomes_of(rated, pair).score
     level = LEVEL
     if settings.adaptive and settings.pairwise is not None:
         level = settings.pairwise.schedule.confidence or LEVEL
     missing = len(turns) - outcomes.size
     judged = Counter(games.clusters.get(query, query) for query in _queries(games, rows & games.played))
-    known = [judged[name] / turns[name] for name in sorted(judged)]  # in the order of ``outcomes``
+    there = _verdicts_there(games, rows)
+    known = [there[name] / turns[name] for name in sorted(judged)]  # in the order of ``outcomes``
     found = paired(
         outcomes - 0.5, margin, missing=missing, known=known, reach=0.5, level=level, any_look=settings.adaptive
     )
     share = float(outcomes.mean())
     unit = _unit(games.clusters)
     notes = (*_notes(games, rows, missing, only, unit), *_missing_turns(judged, turns))
-    return Compared(PAIRWISE, share, 1 - share, found, level, tuple(_doubts(games, rows, new)), notes, unit)
+    judgments = (_lacking_of(games, rows),) * 2
+    return Compared(PAIRWISE, share, 1 - share, found, level, tuple(_doubts(games, rows, new)), notes, unit, judgments)
+
+
+def _lacking_of(games: GameTable, rows: Bools) -> tuple[int, int]:
+    """How many verdicts are missing, and of how many; each order of a game is one."""
+    wanted = int((games.said[rows] != NOT_WANTED).sum())
+    return wanted - int(games.judged[rows].sum()), wanted
+
+
+def _verdicts_there(games: GameTable, rows: Bools) -> dict[str, float]:
+    """By query or conversation, the sum over its queries of the share of verdicts that is there."""
+    query = games.query[rows]
+    wanted, judged = (
+        np.bincount(query, own.sum(axis=1), len(games.queries))
+        for own in (games.said[rows] != NOT_WANTED, games.judged[rows])
+    )
+    found: defaultdict[str, float] = defaultdict(float)
+    for place in np.flatnonzero(wanted).tolist():
+        name = games.queries[place]
+        found[games.clusters.get(name, name)] += judged[place] / wanted[place]
+    return found
 
 
 def _queries(games: GameTable, rows: Bools) -> set[str]:
@@ -486,7 +521,9 @@ def _by_score(
         lacking = listed([agent for agent in pair if agent not in known])
         nothing = paired([], margin, missing=len({*units_of(means.queries, clusters).tolist()}))
         return Compared(name, None, None, nothing, LEVEL, (f"nothing is known of {lacking}.",), unit=unit)
-    new, old = (means.values[means.agents.index(agent)] for agent in pair)
+    rows = [means.agents.index(agent) for agent in pair]
+    new, old = means.values[rows]
+    judgments = (means.missing(pair[0]), means.missing(pair[1]))
     both = ~(np.isnan(new) | np.isnan(old))
     new, old = new[both], old[both]
     of_unit = units_of(means.queries, clusters)
@@ -500,17 +537,37 @@ def _by_score(
         low, high = map(float, settings.criteria.scale)
     elif new.size and not (low <= min(new.min(), old.min()) and max(new.max(), old.max()) <= high):
         raise InputError(f"--on {name}: only scores from 0 to 1 can be compared with a margin")
+    reach = high - low
+    (least, most), (old_least, old_most) = np.moveaxis(means.bounds[:, rows], 1, 0)
+    ends = np.array([least - old_most, most - old_least])
+    ends = np.where(np.isnan(ends), [[-reach], [reach]], ends)
+    bounds = np.array([np.bincount(of_unit, own, units) / turns for own in ends])
     missing = units - new.size
-    of_turns = judged[there] / turns[there]
-    found = paired(new - old, margin, missing=missing, known=of_turns, reach=high - low, level=LEVEL)
+    found = paired(new - old, margin, missing=missing, bounds=bounds, reach=reach, level=LEVEL)
+    notes = [*_missing_judgments(means, pair, clusters)]
     if not new.size:
-        return Compared(name, None, None, found, LEVEL, (f"no {UNITS[unit][0]} has a score of both.",), unit=unit)
+        doubt = f"no {UNITS[unit][0]} has a score of both."
+        return Compared(name, None, None, found, LEVEL, (doubt,), tuple(notes), unit, judgments)
     doubts = []
     if np.ptp(np.concatenate([new, old])) < _SAME and new.size > 1:
         doubts = ["every score is the same, so nothing shows that it can tell these two agents apart."]
-    notes = [f"{_missing(missing, unit)}."] if missing else []
-    notes += _missing_turns(*(dict(enumerate(own.tolist())) for own in (judged, turns)))
-    return Compared(name, float(new.mean()), float(old.mean()), found, LEVEL, tuple(doubts), tuple(notes), unit)
+    missing_turns = _missing_turns(*(dict(enumerate(own.tolist())) for own in (judged, turns)))
+    notes = [*([f"{_missing(missing, unit)}."] if missing else []), *missing_turns, *notes]
+    means_of_both = float(new.mean()), float(old.mean())
+    return Compared(name, *means_of_both, found, LEVEL, tuple(doubts), tuple(notes), unit, judgments)
+
+
+def _missing_judgments(means: Means, pair: tuple[str, str], clusters: Clusters) -> Iterator[str]:
+    """What of a score's judgments is missing, and whether more of one agent's by more than chance."""
+    lacking = {agent: means.missing(agent) for agent in pair}
+    if means.gaps is None or not any(missing for missing, _ in lacking.values()):
+        return
+    said = listed([f"{missing:,} of {of:,} of {agent}" for agent, (missing, of) in lacking.items()])
+    own = shares({means.name: means.gaps.among(pair)}, clusters)
+    uneven = next(
+        (f", more of {one.agent} by more than chance (p {P_VALUE.write(one.p)})" for one in own if one.uneven), ""
+    )
+    yield f"judgments that are missing: {said}{uneven}."
 
 
 def _rounded(count: int) -> int:

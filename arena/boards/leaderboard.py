@@ -303,6 +303,13 @@ class TournamentBoard(Board, frozen=True):
             and {**plain(lacking), "share": lacking.share, "message": lacking.message, "withheld": board.withheld},
             "failures": board.causes,
             "complete": board.complete,
+            "missing": {
+                "scores": {
+                    score: {agent: {"missing": missing, "of": of} for agent, (missing, of) in own.items()}
+                    for score, own in board.missing.items()
+                },
+                "shares": [{**plain(own), "uneven": own.uneven} for own in board.uneven],
+            },
             "costs": parts["costs"].json(),
             "panel": None if board.panel is None else _panel_json(board.panel),
             "controlled": None if board.controlled is None else controlled_json(board.controlled),

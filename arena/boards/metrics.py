@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -89,7 +90,8 @@ class RunMetrics(Board, frozen=True):
             topics = by_labels.metrics.topics
             units = int(units_of(topics, self.clusters).max(initial=-1)) + 1
             of = f" in {counted(units, *UNITS['conversation'])}, which intervals are over" if self.clusters else ""
-            said.append(f"{name}: {counted(len(topics), 'query', 'queries')}{of}, {counted(len(labels), 'label')}")
+            labelled = len(topics) - by_labels.metrics.unlabelled
+            said.append(f"{name}: {counted(labelled, 'query', 'queries')}{of}, {counted(len(labels), 'label')}")
             said += [
                 *_remarks_on_coverage(name, by_labels.metrics, units),
                 *remarks_on(name, labels.notes, labels.faulty),
@@ -126,7 +128,8 @@ class RunMetrics(Board, frozen=True):
     def _best_first(self) -> list[str]:
         """Runs by the first measure and the first labels."""
         metrics = self._reference.metrics
-        return sorted(metrics.runs, key=lambda run: (-metrics.value(run, metrics.measures[0]), run))
+        first = {run: metrics.value(run, metrics.measures[0]) for run in metrics.runs}
+        return sorted(metrics.runs, key=lambda run: (math.isnan(first[run]), -first[run], run))
 
     def _scores(self, runs: Sequence[str]) -> Table:
         metrics = self._reference.metrics
@@ -137,15 +140,20 @@ class RunMetrics(Board, frozen=True):
             Column("qrels", "Labels" if len(self.scores) > 1 else ""),
             Column("run", "Run"),
             *(replace(column, programs=False) for column in measures(shown)),
-            *(Column(name, "") for name in (*known, "topics", "missing", "unlabelled")),
+            *(Column(name, "") for name in (*known, "topics", "missing", "unlabelled", "missing_labels")),
         ]
+        if any(own.missing_labels for found in self.scores.values() for own in found.metrics.coverage.values()):
+            meaning = "Labels of its documents that are missing; queries with one among the first are in no mean."
+            columns.insert(2, Column("lost", "Missing labels", COUNT, meaning, programs=False))
         rows = []
         for name, found in self.scores.items():
             for run in runs:
                 coverage = found.metrics.coverage[run]
                 counts = {"missing": len(coverage.missing), "unlabelled": len(coverage.unlabelled)}
+                counts |= {"missing_labels": coverage.missing_labels, "lost": coverage.missing_labels}
                 row = {"qrels": name, "run": run, **coverage.judged, **flat(found.intervals[run])}
-                rows.append(plain({**row, "topics": len(found.metrics.topics), **counts}, _DECIMALS))
+                topics = len(found.metrics.topics) - found.metrics.unlabelled
+                rows.append(plain({**row, "topics": topics, **counts}, _DECIMALS))
         return Table("scores", "", columns, rows)
 
     def _by_query(self) -> Table:
@@ -213,6 +221,12 @@ def _remarks_on_coverage(name: str, metrics: Metrics, units: int) -> Iterator[st
     for run, coverage in metrics.coverage.items():
         if coverage.missing:
             yield f"{run}: lacks {_queries(coverage.missing)} of {name}, which count as 0"
+        if coverage.unknown:
+            measure, unknown = max(coverage.unknown.items(), key=lambda own: len(own[1]))
+            yield (
+                f"{run}: {name} lacks {counted(coverage.missing_labels, 'label')} of its documents; {measure} is not "
+                f"known on {_queries(unknown)}, left out"
+            )
         if coverage.unlabelled:
             yield f"{run}: {_queries(coverage.unlabelled)} without labels in {name}, left out"
 
@@ -242,7 +256,7 @@ def _per_query(metrics: Metrics) -> dict[str, dict[str, Row]]:
 def _qrels_json(found: QrelsScores, per_query: bool) -> Row:
     metrics, coverage = found.metrics, found.metrics.coverage
     shape: Row = {
-        "topics": len(metrics.topics),
+        "topics": len(metrics.topics) - metrics.unlabelled,
         "without_relevant": metrics.without_relevant,
         "runs": {run: {name: one.value for name, one in own.items()} for run, own in found.intervals.items()},
         "intervals": {
@@ -250,7 +264,7 @@ def _qrels_json(found: QrelsScores, per_query: bool) -> Row:
         },
         **{
             part: {run: getattr(coverage[run], part) for run in coverage}
-            for part in ("judged", "missing", "unlabelled")
+            for part in ("judged", "missing", "unlabelled", "missing_labels", "unknown")
         },
         "comparisons": found.comparisons,
     }

@@ -88,6 +88,7 @@ class Nuggets(Board, frozen=True):
             means = {own.run: own.means for own in scored.runs}.get(agent)
             row[f"{name}_v_strict"] = means and means["v_strict"]
             row[f"{name}_all"] = means and means["a"]
+            row[f"{name}_missing"] = means and scored.gaps.of(agent)[0]
         return row
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
@@ -471,6 +472,7 @@ def _covers(store: Store, tournament: str) -> dict[tuple[str, str], float]:
         (query_id, agent): cover
         for query_id, row in zip(own.queries, cells, strict=True)
         for agent, cover in zip(own.agents, row, strict=True)
+        if not math.isnan(cover)
     }
 
 

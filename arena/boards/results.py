@@ -18,7 +18,8 @@ from arena.data.games import WantedGames, read_games
 from arena.ratings.games import GameVerdict
 from arena.ratings.results import RatingSettings
 from judges.errors import InputError
-from judges.types import JudgeFailure, Judgment, Task, Verdict
+from judges.types import JudgeFailure, Judgment, Task, Verdict, conversations
+from retrieval_eval.stats.missing import Share, gaps_of, shares
 
 if TYPE_CHECKING:
     from arena.boards.documents import CitationBoard, RetrievalBoard
@@ -77,6 +78,8 @@ class Leaderboard(Struct, frozen=True):
         further: boards of the stages that bring their section along.
         group: column and value of the queries' metadata, where only such queries are counted.
         judges: of the games, also of those that were judged elsewhere.
+        missing: by score and agent, judgments that failed or were never made, and of how many.
+        uneven: each agent's share of these beside all others', of the scores of which anything is missing.
         complete: whether every want has a judgment, and every agent that is asked here has answered every query.
     """
 
@@ -101,6 +104,8 @@ class Leaderboard(Struct, frozen=True):
     group: Group | None = None
     judges: tuple[str, ...] = ()
     ungraded: Sequence[str] = ()
+    missing: Mapping[str, Mapping[str, tuple[int, int]]] = field(default_factory=dict)
+    uneven: tuple[Share, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -187,6 +192,21 @@ def leaderboard_of(
         ratings = replace(ratings, notes=(*ratings.notes, *why_not))
     several = verdicts if verdicts is not None and len(verdicts.judges) > 1 else None
     retrieval, citations = _documents(data, samples.get(Task.RELEVANCE, ()), settings)
+    exam, nuggets = _exam(store, name, settings, samples), _nuggets(store, name, settings)
+    further = further_boards(store, name, settings.raw)
+    gaps = {"pairwise": wanted.table.gaps()} if len(wanted.table) else {}
+    if Task.CRITERIA in outcomes:
+        gaps["criteria"] = gaps_of(
+            (AnswerSubject.of(want).agent, want.query_id, isinstance(result, Judgment))
+            for want, result in outcomes[Task.CRITERIA]
+        )
+    if exam is not None:
+        gaps["exam"] = exam.cover.gaps
+    if nuggets is not None:
+        gaps |= {"nuggets": nuggets.answers.gaps, "nuggets_documents": nuggets.documents.gaps}
+    if retrieval is not None and "judge" in retrieval.scores:
+        gaps["retrieval"] = retrieval.scores["judge"].metrics.gaps
+    gaps |= {key: own.gaps for key, own in further.items() if getattr(own, "gaps", None) is not None}
     return replace(
         board,
         ratings=ratings,
@@ -198,13 +218,15 @@ def leaderboard_of(
         adaptive=_adaptive(settings, data, wanted.table),
         panel=_panel(several) if several else None,
         consistency={task: agreeing[task] for task in TASKS if agreeing.get(task)},
-        exam=_exam(store, name, settings, samples),
-        nuggets=_nuggets(store, name, settings),
+        exam=exam,
+        nuggets=nuggets,
         retrieval=retrieval,
         citations=citations,
         costs=cost_board(data, ratings.agents if ratings else (), _owed(store, data, settings)),
         controlled=controlled,
-        further=further_boards(store, name, settings.raw),
+        further=further,
+        missing={key: {agent: own.of(agent) for agent in own.agents} for key, own in gaps.items() if own.agents},
+        uneven=shares(gaps, conversations(data.queries.values())),
     )
 
 

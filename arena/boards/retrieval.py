@@ -51,20 +51,29 @@ class Retrieval(Board, frozen=True):
         """Agents with figures in the order of ratings, then the best by the first measure, then those without."""
         scores = next(iter(self.board.scores.values()), None)
         found = {} if scores is None else scores.measures
-        by_value = {agent: own[self.board.measures[0]].value or 0.0 for agent, own in found.items()}
-        best = sorted(by_value, key=lambda agent: (-by_value[agent], agent))
+        by_value = {agent: own[self.board.measures[0]].value for agent, own in found.items()}
+        known = {agent: value for agent, value in by_value.items() if value is not None}
+        best = [*sorted(known, key=lambda agent: (-known[agent], agent)), *sorted(by_value.keys() - known.keys())]
         return list(dict.fromkeys([*self.order, *best, *sorted(self.board.mean_labels), *self.board.without_documents]))
 
     def scored(self) -> list[str]:
-        """Agents that have any scores."""
-        return list(dict.fromkeys(agent for scores in self.board.scores.values() for agent in scores.measures))
+        """All agents that retrieved documents, once one has a score."""
+        found: dict[str, None] = {}
+        for scores in self.board.scores.values():
+            if any(own[self.board.measures[0]].value is not None for own in scores.measures.values()):
+                found |= dict.fromkeys(scores.measures)
+        return list(found)
 
     def columns(self, agent: str) -> Row:
         """One agent's scores beside its ratings, the same columns for every agent."""
         row: Row = {}
         for source, scores in self.board.scores.items():
             own, key, metrics = scores.measures.get(agent), _KEYS[source], scores.metrics
-            row[f"{key}_queries"] = own and len(metrics.topics) - len(metrics.coverage[agent].unasked)
+            if own is not None:
+                coverage = metrics.coverage[agent]
+                left_out = {*coverage.unasked, *coverage.unknown.get(metrics.measures[0], ())}
+            row[f"{key}_queries"] = own and len(metrics.topics) - len(left_out)
+            row[f"{key}_missing"] = own and coverage.missing_labels
             for place, measure in enumerate(metrics.measures):
                 found, name = own and own[measure], f"{key}_{measure}"
                 row[name] = found and found.value
@@ -79,11 +88,17 @@ class Retrieval(Board, frozen=True):
             "queries": board.queries,
             "scores": {
                 source: {
-                    "topics": len(scores.metrics.topics),
+                    "topics": len(scores.metrics.topics) - scores.metrics.unlabelled,
                     "labels": scores.labels,
                     "without_relevant": scores.metrics.without_relevant,
                     "agents": {
-                        agent: {"measures": scores.measures[agent], "missing": own.missing, "unanswered": own.unasked}
+                        agent: {
+                            "measures": scores.measures[agent],
+                            "missing": own.missing,
+                            "unanswered": own.unasked,
+                            "missing_labels": own.missing_labels,
+                            "unknown": own.unknown,
+                        }
                         for agent, own in scores.metrics.coverage.items()
                     },
                 }
@@ -115,10 +130,13 @@ class Retrieval(Board, frozen=True):
             meaning = "Queries on which the agent failed; they are in none of its figures."
             columns.append(Column("unanswered", "No answer", COUNT, meaning))
         columns.append(Column("labelled", "Labelled", meaning="Documents with a label, where not all have one."))
+        if self.board.lacking:
+            meaning = "Queries on which a label of its first documents is missing; in the mean of no measure."
+            columns.append(Column("unknown", "Not known", COUNT, meaning))
         columns.append(Column("mean_label", "Mean label", FIGURE))
         notes = [
-            f"By labels of {WHOSE[source]}: means over the {counted(len(own.topics), 'query', 'queries')} of "
-            f"{self.board.queries:,} with labels"
+            f"By labels of {WHOSE[source]}: means over the "
+            f"{counted(len(own.topics) - own.unlabelled, 'query', 'queries')} of {self.board.queries:,} with labels"
             + (f"; on {len(none):,} none is above 0, so all score 0" if (none := own.without_relevant) else "")
             + "."
             for source, own in ((source, scores.metrics) for source, scores in self.board.scores.items())
@@ -138,6 +156,7 @@ class Retrieval(Board, frozen=True):
         if agent in scores.measures:
             own = scores.metrics.coverage[agent]
             row |= {**scores.measures[agent], "missing": len(own.missing), "unanswered": len(own.unasked)}
+            row |= {"unknown": max(map(len, own.unknown.values()), default=0)}
         if source == "judge" and mean is not None:
             row |= {"mean_label": mean.mean}
             if mean.judged < mean.of:

@@ -12,12 +12,24 @@ from typing import TYPE_CHECKING, Final
 
 from arena.boards.conclusion import NO_MODEL, Conclusion
 from arena.present.blocks import Block, Check, Section, Status, passed, settled
-from arena.present.numbers import ALIGNED, COUNT, FIGURE, PERCENT, POINTS, Number, counted, listed, with_interval
+from arena.present.numbers import (
+    ALIGNED,
+    COUNT,
+    FIGURE,
+    P_VALUE,
+    PERCENT,
+    POINTS,
+    Number,
+    counted,
+    listed,
+    with_interval,
+)
 from arena.present.table import Column, Table, flat
 from arena.ratings.pairs import circles
 from arena.ratings.results import fewest_queries
 from retrieval_eval.stats.bootstrap import wilson
 from retrieval_eval.stats.estimate import Estimate
+from retrieval_eval.stats.missing import LEVEL as MISSING_LEVEL
 
 if TYPE_CHECKING:
     from arena.boards.results import Leaderboard
@@ -27,6 +39,7 @@ if TYPE_CHECKING:
     from arena.ratings.results import JudgeAgreement, JudgeHealth, Ratings
     from arena.stages.samples import Consistency
     from judges.types import Task
+    from retrieval_eval.stats.missing import Share
 
 
 PEOPLE: Final = "People agree with the judge"
@@ -38,6 +51,17 @@ _ORDER: Final[Sequence[Status]] = ("failed", "unknown", "passed")
 _STATUS: Final[Mapping[Status, str]] = {"failed": "Failed", "unknown": "Not known"}
 _SAME_IN_BOTH_ORDERS: Final = (0.75, math.inf)
 _FIRST_PLACE: Final = (0.45, 0.55)
+EVEN: Final = "No agent lacks more judgments"
+SCORES: Final[Mapping[str, str]] = {
+    "pairwise": "games",
+    "criteria": "criteria",
+    "exam": "exam",
+    "nuggets": "nuggets",
+    "nuggets_documents": "nuggets of documents",
+    "retrieval": "labels of documents",
+    "support": "support",
+}
+"""What scores are called in sentences."""
 NOT_FOOLED: Final = "Cheats do not fool"
 """Before a judge's name, the check of an audit."""
 LENGTH: Final = "No favour for length"
@@ -57,7 +81,7 @@ def trust_checks(board: Leaderboard, conclusion: Conclusion, of_people: Sequence
 
     ``of_people`` says whether people agree with its judges, where they judged the same.
     """
-    found = [*_enough(board)]
+    found = [*_enough(board), *_even(board)]
     if board.ratings is not None:
         found += rating_checks(board.ratings, conclusion, both_orders=orders_asked(board.settings))
     found += [*_samples(board), *_cards(board), *(check for own in board.further.values() for check in own.checks())]
@@ -119,6 +143,38 @@ def _enough(board: Leaderboard) -> Iterator[Check]:
             f"Answered: {listed(gaps, _NAMED)}; games are played where both agents answered." if gaps else "All did.",
             "Bring the missing answers, or run again where agents are asked: who leaves out what is hard gains by it.",
         )
+
+
+def _even(board: Leaderboard) -> Iterator[Check]:
+    """That no agent lacks more judgments than others do by more than chance, of any score that lacks some."""
+    if not board.uneven:
+        return
+    sure, doubtful = ([own for own in board.uneven if chosen(own)] for chosen in (_is_uneven, _is_doubtful))
+    named = [
+        f"{SCORES.get(own.score, own.score)}: {own.missing:,} of {own.wanted:,} of {own.agent}, "
+        f"{own.others_missing:,} of {own.others_wanted:,} of all others (p {P_VALUE.write(own.p)})"
+        for own in sorted(sure or doubtful, key=lambda own: own.p)
+    ]
+    finding = "No agent lacks a larger share than the others by more than chance"
+    if named:
+        finding = f"Missing of {'; '.join(named[:_NAMED])}"
+        if not sure:
+            finding += "; a few queries may be why"
+    yield Check(
+        EVEN,
+        "failed" if sure else "unknown" if doubtful else "passed",
+        f"{finding}. The bar is {PERCENT.write(MISSING_LEVEL)}, after Holm's correction.",
+        "Run again, with --retry-failed where replies were unusable. Until then compare nothing by these scores: who "
+        "lacks what is hard gains by it.",
+    )
+
+
+def _is_uneven(own: Share) -> bool:
+    return own.uneven
+
+
+def _is_doubtful(own: Share) -> bool:
+    return own.doubtful
 
 
 def _of_ratings(ratings: Ratings, conclusion: Conclusion) -> Iterator[Check]:

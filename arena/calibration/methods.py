@@ -29,6 +29,7 @@ from arena.ratings.games import Floats, Games
 from arena.ratings.ranks import competition_ranks
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, unit_weights, units_of, weighted_means
 from retrieval_eval.stats.estimate import Coefficient, Drawn
+from retrieval_eval.stats.missing import Gaps, Share, shares
 from retrieval_eval.stats.rank import rank_correlations
 
 _DECIMALS = 9
@@ -47,12 +48,38 @@ class Means(Struct, frozen=True, eq=False):
     Attributes:
         agents, queries: of the rows and columns.
         values: shape (agents, queries), NaN where there is none.
+        gaps: the judgments that they rest on, and what is missing of these; ``None`` where nobody counts.
+        ends: the least and the most that each value can be, whatever the missing would say, shape (2, agents, queries);
+            NaN where there would be none anyway. ``None`` where nothing is missing.
     """
 
     name: str
     agents: tuple[str, ...]
     queries: tuple[str, ...]
     values: Floats
+    gaps: Gaps | None = None
+    ends: Floats | None = None
+
+    @property
+    def bounds(self) -> Floats:
+        """The ``ends``; the values themselves where nothing is missing."""
+        return np.array([self.values, self.values]) if self.ends is None else self.ends
+
+    def lowest(self, agent: str) -> float:
+        """The least that an agent's mean can be, whatever the missing judgments would say."""
+        return self._end(0, agent)
+
+    def highest(self, agent: str) -> float:
+        """The most that it can be."""
+        return self._end(1, agent)
+
+    def _end(self, end: int, agent: str) -> float:
+        row = self.bounds[end, self.agents.index(agent)]
+        return float(weighted_means(row[np.newaxis], np.ones((1, row.size)))[0, 0])
+
+    def missing(self, agent: str) -> tuple[int, int]:
+        """How many of an agent's judgments are missing, and of how many."""
+        return (0, 0) if self.gaps is None else self.gaps.of(agent)
 
     def points(self) -> Floats:
         """Means, shape (agents,)."""
@@ -70,7 +97,11 @@ class Means(Struct, frozen=True, eq=False):
     def among(self, queries: Collection[str]) -> Means:
         """The same on these queries alone."""
         chosen = [place for place, name in enumerate(self.queries) if name in queries]
-        return replace(self, queries=tuple(self.queries[place] for place in chosen), values=self.values[:, chosen])
+        names, gaps = tuple(self.queries[place] for place in chosen), self.gaps
+        if gaps is not None:
+            gaps = replace(gaps, queries=names, wanted=gaps.wanted[:, chosen], missing=gaps.missing[:, chosen])
+        ends = None if self.ends is None else self.ends[:, :, chosen]
+        return replace(self, queries=names, values=self.values[:, chosen], gaps=gaps, ends=ends)
 
 
 class Played(Struct, frozen=True, eq=False):
@@ -166,12 +197,15 @@ class MethodComparison(Struct, frozen=True):
         pairs: every two methods that score three agents or more in common.
         places: by how far places lie apart, the farthest first, among agents that every method scores.
         queries: resampled, or their conversations.
+        uneven: agents that lack more judgments of a method than others do by more than chance. They are in no pair with
+            this method, and in none of the ``places``.
     """
 
     methods: tuple[MethodScores, ...]
     pairs: tuple[MethodPair, ...]
     places: tuple[PlaceGap, ...]
     queries: int
+    uneven: tuple[Share, ...] = ()
 
 
 def draw(method: Method, queries: Sequence[str], samples: int, seed: int, clusters: Clusters = ALONE) -> Drawn:
@@ -196,20 +230,32 @@ def compare_methods(
     """
     names = sorted({query for method in methods for query in method.queries})
     found = [drawn(method, names, samples, seed, clusters) for method in methods]
-    return compare_drawn(found, len({*units_of(names, clusters).tolist()}))
+    return compare_drawn(found, len({*units_of(names, clusters).tolist()}), uneven_shares(methods, clusters))
 
 
-def compare_drawn(drawn: Sequence[Drawn], queries: int) -> MethodComparison:
-    """Compare methods by their scores on the same draws of so many queries."""
+def uneven_shares(methods: Sequence[Method], clusters: Clusters = ALONE) -> tuple[Share, ...]:
+    """Agents that lack more judgments of a method than others do by more than chance."""
+    gaps = {own.name: own.gaps for own in methods if isinstance(own, Means) and own.gaps is not None}
+    return tuple(own for own in shares(gaps, clusters) if own.uneven)
+
+
+def compare_drawn(drawn: Sequence[Drawn], queries: int, uneven: Sequence[Share] = ()) -> MethodComparison:
+    """Compare methods by their scores on the same draws of so many queries; ``uneven`` as in the result."""
     scored = tuple(map(_scored, drawn))
+    lacking = {(own.score, own.agent) for own in uneven}
     pairs = []
     for (one, by_one), (other, by_other) in combinations(zip(drawn, scored, strict=True), 2):
-        common = [agent for agent in by_one.scores if agent in by_other.scores]
+        common = [
+            agent
+            for agent in by_one.scores
+            if agent in by_other.scores and not {(one.name, agent), (other.name, agent)} & lacking
+        ]
         if len(common) >= _FEWEST_AGENTS:
             a, b = ([own.agents.index(agent) for agent in common] for own in (one, other))
             points, samples = (one.points[a], other.points[b]), (one.samples[:, a], other.samples[:, b])
             pairs.append(method_pair((one.name, other.name), points, samples, queries))
-    return MethodComparison(scored, tuple(pairs), _places(scored), queries)
+    places = _places(scored, {agent for _, agent in lacking})
+    return MethodComparison(scored, tuple(pairs), places, queries, tuple(uneven))
 
 
 def _scored(method: Drawn) -> MethodScores:
@@ -228,12 +274,12 @@ def method_pair(
     return MethodPair(*names, a.size, *rank_correlations(a, b, *drawn, queries))
 
 
-def _places(scored: Sequence[MethodScores]) -> tuple[PlaceGap, ...]:
+def _places(scored: Sequence[MethodScores], without: Collection[str]) -> tuple[PlaceGap, ...]:
     if not scored:
         return ()
     found = []
     for agent in scored[0].scores:
-        if all(agent in own.ranks for own in scored):
+        if agent not in without and all(agent in own.ranks for own in scored):
             places = {own.method: own.ranks[agent] for own in scored}
             best, worst = min(places.values()), max(places.values())
             found.append(

@@ -17,7 +17,7 @@ from rich.progress import (
 from rich.text import Text
 
 from arena.cli.console import errors, printable
-from arena.present.numbers import MONEY
+from arena.present.numbers import MISSING, MONEY
 
 if TYPE_CHECKING:
     from arena.run.ledger import Kind
@@ -39,7 +39,8 @@ class _Cost(ProgressColumn):
 
     def render(self, task: Task) -> Text:
         """The dollars as text."""
-        return Text(MONEY.write(task.fields["cost"]))
+        cost, unknown = task.fields["cost"], task.fields["unknown"]
+        return Text(MISSING if unknown and not cost else MONEY.write(cost))
 
 
 class Bars:
@@ -70,7 +71,7 @@ class Bars:
 
     def begin(self, task: str, wanted: int) -> None:
         """A stage, or an agent's turn, begins."""
-        self._progress.add_task(printable(str(task)), total=wanted, failed=0, cost=0.0)
+        self._progress.add_task(printable(str(task)), total=wanted, failed=0, cost=0.0, unknown=False)
         self._bars[task] = self._progress.tasks[-1]
 
     def more(self, task: str, wanted: int) -> None:
@@ -83,6 +84,7 @@ class Bars:
         bar = self._bars[task]
         bar.fields["failed"] += kind == "failed"
         bar.fields["cost"] += cost_usd or 0.0
+        bar.fields["unknown"] |= cost_usd is None and kind in ("judged", "failed")
         self._counted[task] = self._counted.get(task, 0) + 1
         if time.monotonic() > self._drawn + _DRAWN_S:
             self._draw()

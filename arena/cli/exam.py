@@ -138,13 +138,16 @@ def _labels(study: Study, by: _By, min_grade: int | None, grade_map: str | None,
     if out is None:
         raise InputError("--out: name the file for the labels")
     steps = read_grade_map(grade_map) if grade_map is not None else None
-    labels = exam_labels(study.grids, by=by, level=min_grade or study.usual_level, grade_to_label=steps)
+    level, highest = min_grade or study.usual_level, max(study.levels)
+    labels = exam_labels(study.grids, by=by, level=level, grade_to_label=steps, highest=highest)
     write_qrels(out, labels.labels)
     output.print(f"{counted(len(labels), 'label')} of {study.unit} written to {out}")
     if labels.partly:
-        output.print(f"{labels.partly} of them may be too low: some items of theirs are not graded")
+        output.print(f"{labels.partly} more have no label, since grades are missing that could change it")
     if labels.ungraded:
         output.print(f"{labels.ungraded} {UNITS[study.unit]} have no grade and no label")
+    if labels.partly + labels.ungraded:
+        output.print("trec_eval counts what has no label as not relevant")
 
 
 def _agreement(
@@ -182,7 +185,7 @@ def _agreement(
             raise InputError(f"{file}: holds no judgments by people; name their labels with --qrels")
         steps = read_grade_map(grade_map) if grade_map is not None else None
         level = min_grade or study.usual_level
-        made = exam_labels(study.grids, by=by, level=level, grade_to_label=steps)
+        made = exam_labels(study.grids, by=by, level=level, grade_to_label=steps, highest=max(study.levels))
         plain = steps is None and by == "highest"
         board = of_labels(made.labels, study.labels, level if plain else None, min_label, clusters)
     if not board.agreement.n:

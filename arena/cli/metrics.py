@@ -78,6 +78,7 @@ def metrics(
         {name: one.scores() for name, one in runs.items()},
         names,
         clusters=clusters,
+        missing={name: one.missing for name, one in labels.items()},
         **settings,
     )
     show_noted(RunMetrics(scores, labels, runs, settings, per_query, clusters), form)

@@ -37,6 +37,7 @@ from arena.store import Store
 from arena.store.bulk import Columns
 from judges.types import Judgment, Verdict, conversations
 from retrieval_eval.data.columns import in_order
+from retrieval_eval.stats.missing import Gaps
 
 if TYPE_CHECKING:
     from arena.data.dataset import Dataset
@@ -218,6 +219,14 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
         judged, failed = int(self.judged.sum()), int((self.said == FAILED).sum())
         identical = int((self.judged & self.identical[:, None]).sum())
         return Coverage(int(wanted.sum()), judged, failed, int((self.said == WAITING).sum()), identical)
+
+    def gaps(self) -> Gaps:
+        """Verdicts wanted of each agent on each query, and those that are not there; each order of a game is one."""
+        agents, queries = len(self.agents), len(self.queries)
+        cells = np.concatenate([side.astype(np.int64) * queries + self.query for side in (self.a, self.b)])
+        wanted, judged = (self.said != NOT_WANTED).sum(axis=1), self.judged.sum(axis=1)
+        counts = (np.bincount(cells, np.tile(own, 2), agents * queries) for own in (wanted, wanted - judged))
+        return Gaps(self.agents, self.queries, *(own.astype(np.int64).reshape(agents, queries) for own in counts))
 
     def coverage_by_name(self) -> Mapping[str, Mapping[str, tuple[int, int]]]:
         """Verdicts there and wanted of each judge and each agent; one for each order of a game."""

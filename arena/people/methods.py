@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
 
 from arena.boards.documents import retrieval_board
-from arena.boards.results import grades, rating_settings
+from arena.boards.results import graded_by, grades, rating_settings
 from arena.calibration.consensus import games_of, settled
 from arena.calibration.methods import Means, Method, Played
 from arena.calibration.votes import Opinions
@@ -27,6 +27,7 @@ from arena.store import Result, Store, Wanted
 from arena.store.subjects import AnswerSubject
 from judges.types import Judgment, Task
 from retrieval_eval.nuggets.scores import COLUMNS, score_table
+from retrieval_eval.stats.missing import Gaps
 
 PEOPLE = "people"
 RATING: Final = "bradley_terry"
@@ -47,11 +48,13 @@ def means_of(store: Store, tournament: str, data: Callable[[], Dataset], *, ever
     settings = store.settings(tournament)
     found = list(_criteria(store, tournament, settings, every=every))
     if (exam := stored_scores(store, tournament)) is not None:
-        own = exam.cover
-        found.append(Means("cover", own.agents, own.queries, own.cover[:, :, own.levels.index(exam.level)]))
+        own, level = exam.cover, exam.cover.levels.index(exam.level)
+        ends = np.array([own.least[:, :, level], own.possible[:, :, level]])
+        found.append(Means("cover", own.agents, own.queries, own.cover[:, :, level], own.gaps, ends))
     if (results := nugget_results(store, tournament)) is not None and results.banks:
-        table = score_table(results.assignments, list(results.banks))
-        found.append(Means("v_strict", table.runs, table.topics, table.values[:, :, COLUMNS.index("v_strict")]))
+        table, column = score_table(results.assignments, list(results.banks)), COLUMNS.index("v_strict")
+        ends = np.array(table.bounds)[..., column]
+        found.append(Means("v_strict", table.runs, table.topics, table.values[:, :, column], table.gaps, ends))
     for board in further_boards(store, tournament, settings.raw, scored=True).values():
         found += board.means()
     labels = store.outcomes(tournament, Task.RELEVANCE)
@@ -90,21 +93,40 @@ def played_methods(wanted: GameTable, settings: StoredSettings) -> Iterator[Play
 
 def _criteria(store: Store, tournament: str, settings: StoredSettings, *, every: bool) -> Iterator[Means]:
     """Mean over criteria of each answer's grades, and each of several criteria."""
-    given = {
-        (AnswerSubject.of(want).agent, want.query_id): grades(want, result, settings)
-        for want, result in outcomes(store, tournament, Task.CRITERIA)
-        if isinstance(result, Judgment)
-    }
-    yield from _graded("criteria", {key: float(np.mean(list(own.values()))) for key, own in given.items()})
-    for name in dict.fromkeys(name for own in given.values() for name in own) if every else ():
-        yield from _graded(name, {key: own[name] for key, own in given.items() if name in own})
+    if settings.criteria is None:
+        return
+    given: dict[tuple[str, str], Mapping[str, float]] = {}
+    wanted: dict[tuple[str, str], Sequence[str]] = {}
+    for want, result in outcomes(store, tournament, Task.CRITERIA):
+        key = AnswerSubject.of(want).agent, want.query_id
+        wanted[key] = graded_by(want, settings)
+        if isinstance(result, Judgment):
+            given[key] = grades(want, result, settings)
+    scale = settings.criteria.scale
+    means = {key: float(np.mean(list(own.values()))) for key, own in given.items()}
+    yield from _graded("criteria", means, wanted, scale)
+    for name in dict.fromkeys(name for own in wanted.values() for name in own) if every else ():
+        by_name = {key: own[name] for key, own in given.items() if name in own}
+        yield from _graded(name, by_name, [key for key, own in wanted.items() if name in own], scale)
 
 
-def _graded(name: str, graded: Mapping[tuple[str, str], float]) -> Iterator[Means]:
-    if graded:
-        agents, queries = (tuple(sorted({key[place] for key in graded})) for place in (0, 1))
-        values = [[graded.get((agent, query_id), np.nan) for query_id in queries] for agent in agents]
-        yield Means(name, agents, queries, np.array(values))
+def _graded(
+    name: str,
+    graded: Mapping[tuple[str, str], float],
+    wanted: Collection[tuple[str, str]] = (),
+    scale: tuple[float, float] = (0, 1),
+) -> Iterator[Means]:
+    """Grades by agent and query; those that are wanted and not there may be any of the scale's."""
+    keys = {*graded, *wanted}
+    if not graded:
+        return
+    agents, queries = (tuple(sorted({key[place] for key in keys})) for place in (0, 1))
+    cells = [[(agent, query_id) for query_id in queries] for agent in agents]
+    values = np.array([[graded.get(key, np.nan) for key in row] for row in cells])
+    of = np.array([[int(key in keys) for key in row] for row in cells])
+    missing = np.where(np.isnan(values), of, 0)
+    ends = np.array([np.where(missing > 0, end, values) for end in scale])
+    yield Means(name, agents, queries, values, Gaps(agents, queries, of, missing), ends)
 
 
 def _retrieval(
@@ -116,6 +138,7 @@ def _retrieval(
     found = []
     for measure in board.measures if every else board.measures[:1]:
         for source, own in board.scores.items():
-            name = measure if source == "judge" else f"{measure}, {PEOPLE}"
-            found.append(Means(name, own.metrics.runs, own.metrics.topics, own.metrics.of_measure(measure)))
+            name, metrics = measure if source == "judge" else f"{measure}, {PEOPLE}", own.metrics
+            values, ends = metrics.of_measure(measure), metrics.bounds_of(measure)
+            found.append(Means(name, metrics.runs, metrics.topics, values, metrics.gaps, ends))
     return found

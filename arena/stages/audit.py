@@ -147,8 +147,11 @@ class AuditBoard(Board, frozen=True):
         status = {row["canary"]: settled(row["given"], -1, BAR) for row in own}
         fooled = [name for name, found in status.items() if found == "failed"]
         unknown = [name for name, found in status.items() if found == "unknown"]
-        worst = max(own, key=lambda row: row["given"].value or 0.0)
-        said = f"It gives {with_interval(worst['given'], PERCENT)} of points away to '{worst['canary']}'"
+        known = [row for row in own if row["given"].value is not None]
+        said = "Of no cheat are both verdicts of a query there"
+        if known:
+            worst = max(known, key=lambda row: row["given"].value)
+            said = f"It gives {with_interval(worst['given'], PERCENT)} of points away to '{worst['canary']}'"
         if fooled:
             said += f", and is fooled by {listed(fooled)}"
         elif unknown:

@@ -22,6 +22,8 @@ from judges.errors import ConfigError
 from judges.prompts import load_prompt
 from judges.types import AnnotatedDocument, Inputs, Judgment, Prompt, Task, conversations
 from retrieval_eval.citations import CitedSentence, cited_sentences
+from retrieval_eval.stats.estimate import Estimate
+from retrieval_eval.stats.missing import Gaps
 from retrieval_eval.support import (
     WEIGHTS,
     AnswerSupport,
@@ -94,10 +96,16 @@ def cited_texts(subject: SupportSubject, data: Dataset) -> tuple[str | None, str
 
 def checked(store: Store, tournament: str) -> dict[SupportSubject, tuple[str, int]]:
     """What judges said: the judge, and 0, 1 or 2; failures are left out."""
+    return {subject: said for subject, said in _wanted(store, tournament).items() if said is not None}
+
+
+def _wanted(store: Store, tournament: str) -> dict[SupportSubject, tuple[str, int] | None]:
+    """The same of all that judges were to say, ``None`` where it is missing."""
     return {
         SupportSubject.of(want): (want.judge, result.outcome)
-        for want, result in outcomes(store, tournament, SUPPORT)
         if isinstance(result, Judgment) and isinstance(result.outcome, int)
+        else None
+        for want, result in outcomes(store, tournament, SUPPORT)
     }
 
 
@@ -161,9 +169,14 @@ _COLUMNS: Final = (
     Column("partial", "Partial", COUNT),
     Column("none", "None", COUNT),
     Column("invented", "Invented", COUNT, "Among these: numbers that stand for no document."),
-    Column("unjudged", "Not judged", COUNT, "Pairs that failed or wait, or whose document has no text; in no score."),
+    Column("missing", "Missing", COUNT, "Pairs whose judgment failed or was never made; in no score."),
+    Column("unjudged", "Not judged", COUNT, "The same, and those whose document has no text."),
     Column("unread", "Not read", COUNT, "Answers of which nobody knows what their sentences cite; in no score."),
 )
+
+
+def _last_if_unknown(own: Estimate | None) -> tuple[bool, float]:
+    return (True, 0.0) if own is None or own.value is None else (False, -own.value)
 
 
 class SupportBoard(Board, frozen=True, eq=False):
@@ -208,10 +221,11 @@ class SupportBoard(Board, frozen=True, eq=False):
                     "none": none,
                     "invented": sum(answer.invented for answer in own),
                     "unjudged": sum(answer.unjudged for answer in own),
+                    "missing": sum(answer.missing for answer in own),
                     "unread": self.unread.get(agent, 0),
                 }
             )
-        return sorted(rows, key=lambda row: -((row["precision"] and row["precision"].value) or 0))
+        return sorted(rows, key=lambda row: _last_if_unknown(row["precision"]))
 
     def json(self) -> dict[str, Any]:  # noqa: D102
         return {"citations": self.which, "agents": {row["agent"]: row for row in self._rows()}}
@@ -223,20 +237,29 @@ class SupportBoard(Board, frozen=True, eq=False):
     def columns(self, agent: str) -> dict[str, Any]:
         """An agent's scores beside its rating."""
         precision, recall = self.scores.of_agents.get(agent, (None, None))
-        return {"support_precision": precision, "support_recall": recall}
+        missing, _ = self.scores.gaps.of(agent)
+        return {"support_precision": precision, "support_recall": recall, "support_missing": missing}
+
+    @property
+    def gaps(self) -> Gaps:
+        """Pairs that a judge was to judge, and those that are missing."""
+        return self.scores.gaps
 
     def means(self) -> list[Means]:
         """As ways of scoring."""
         scores = self.scores
         each = {"support_precision": scores.precision, "support_recall": scores.recall}
-        return [Means(name, scores.agents, scores.queries, values) for name, values in each.items()]
+        return [
+            Means(name, scores.agents, scores.queries, values, scores.gaps, ends)
+            for (name, values), ends in zip(each.items(), scores.ends, strict=True)
+        ]
 
 
 def board(store: Store, tournament: str) -> SupportBoard:
     """What the stage has come to."""
     data, settings = store.dataset(tournament), store.settings(tournament)
     which: Citations = settings.raw[SupportStage.key]["citations"]
-    judged = checked(store, tournament)
+    wanted = _wanted(store, tournament)
     answers, unread = {}, dict.fromkeys(data.agents, 0)
     for (query_id, agent), sentences in sentences_of(data).items():
         if sentences is None:
@@ -244,10 +267,13 @@ def board(store: Store, tournament: str) -> SupportBoard:
             continue
 
         def level(place: int, doc_id: str, query_id: str = query_id, agent: str = agent) -> int | None:
-            _, said = judged.get(SupportSubject(query_id, agent, place, doc_id), ("", None))
-            return said
+            said = wanted.get(SupportSubject(query_id, agent, place, doc_id))
+            return None if said is None else said[1]
 
-        answers[query_id, agent] = answer_support(sentences, which, level)
+        def missing(place: int, doc_id: str, query_id: str = query_id, agent: str = agent) -> bool:
+            return wanted.get(SupportSubject(query_id, agent, place, doc_id), ("", 0)) is None
+
+        answers[query_id, agent] = answer_support(sentences, which, level, missing)
     how, clusters = rating_settings(settings), conversations(data.queries.values())
     scores = support_scores(answers, samples=how.bootstrap, seed=how.seed, clusters=clusters)
     return SupportBoard(which, answers, scores, unread)

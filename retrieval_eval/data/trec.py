@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from judges.errors import DataError
 from judges.types import Answer
@@ -102,12 +102,14 @@ class Qrels(Struct, frozen=True):
         labels: by query_id and doc_id, in the order of the file.
         notes: what is odd about the file.
         faulty: lines left out, where that was asked for.
+        missing: by query_id, documents whose label was asked for and is not there: it is empty in a table, or faulty.
     """
 
     name: str
     labels: Mapping[str, Mapping[str, int]]
     notes: tuple[Note, ...] = ()
     faulty: tuple[FaultyLine, ...] = ()
+    missing: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """Labelled (query, document) pairs."""
@@ -220,7 +222,8 @@ def is_qrels(path: Path | str) -> bool:
 def read_qrels(path: Path | str, *, faulty: Faulty = "refuse") -> Qrels:
     """Read relevance labels: ``query 0 document label``, a table ``qid, did, label``, or ``irds:NAME``.
 
-    A line that repeats an earlier one with the same label changes nothing and is noted.
+    A line that repeats an earlier one with the same label changes nothing and is noted. A table's empty label is a
+    missing one, which is not a label of 0.
 
     Args:
         path: the file.
@@ -232,10 +235,15 @@ def read_qrels(path: Path | str, *, faulty: Faulty = "refuse") -> Qrels:
     """
     path, faults = Path(path), Faults(Path(path), faulty)
     labels: dict[str, dict[str, int]] = {}
+    lost: dict[str, set[str]] = {}
     repeated = 0
     for line, (query_id, doc_id, given) in qrels_fields(path, faults):
+        if not given.strip():
+            lost.setdefault(query_id, set()).add(doc_id)
+            continue
         label = _whole(given)
         if label is None:
+            lost.setdefault(query_id, set()).add(doc_id)
             too_large = given.isascii() and given.isdigit()
             faults.add(line, f"the label {'has more than 9 digits' if too_large else 'is not a whole number'}", given)
             continue
@@ -249,7 +257,9 @@ def read_qrels(path: Path | str, *, faulty: Faulty = "refuse") -> Qrels:
             faults.add(line, f"query {query_id!r}, document {doc_id!r} has the label {earlier} already", given)
     if not labels:
         raise DataError(path, f"holds no usable line of qrels{faults.example}")
-    return Qrels(file_stem(path), labels, _repeated_note(repeated), faults.lines)
+    gone = {query_id: frozenset(own - labels.get(query_id, {}).keys()) for query_id, own in lost.items()}
+    gone = {query_id: own for query_id, own in gone.items() if own}
+    return Qrels(file_stem(path), labels, _repeated_note(repeated), faults.lines, gone)
 
 
 def write_qrels(path: Path | str, labels: Mapping[str, Mapping[str, int]]) -> None:

@@ -354,7 +354,7 @@ GRADE_COLUMNS = ("qid", "did", "item", "grade", "answer", "llm", "prompt")
 
 
 def read_graded(path: Path | str) -> Graded:
-    """Read grades. A table's empty grade is an ungraded pair, which is not a grade of 0.
+    """Read grades. A table's empty grade is a missing one, which is not a grade of 0.
 
     Raises:
         DataError: the file cannot be read, or a grade is wrong or stands there twice; names file, line and value.
@@ -399,12 +399,11 @@ def _read_table(path: Path) -> Graded:
         )
         if (other := seen.setdefault((*grader, *entry[:3]), row.line)) != row.line:
             raise row.error(f"this pair was graded on line {other} already", " ".join(entry[:3]))
-        if entry.grade is None and not entry.answer:
-            continue
         if entry.grade is not None and entry.grade > 1:
             rated.add(grader)
         grades.setdefault(grader, []).append(entry)
-    return Graded(grades, frozenset(rated))
+    gave = {grader: own for grader, own in grades.items() if any(one.grade is not None or one.answer for one in own)}
+    return Graded(gave, frozenset(rated))
 
 
 def _cell_grade(row: Row) -> int | None:

@@ -45,7 +45,7 @@ class Grader(NamedTuple):
 class Grade(NamedTuple):
     """How well a passage answers a question or covers a nugget, 0 (not at all) to 5; checked answers 0 or 1.
 
-    ``grade`` is ``None`` where only an answer was extracted.
+    ``grade`` is ``None`` where it was asked for and is missing, or where only an answer was extracted.
     """
 
     query_id: str
@@ -121,6 +121,8 @@ class Grid(Struct, frozen=True, dict=True):
         items: ids, the columns.
         grades: shape (passages, items); ``UNGRADED`` where there is none.
         weights: of the items, shape (items,).
+        asked: passages for which grades were asked, shape (passages,). Where such a passage has none for an item, the
+            grade is missing. Others only stand in a ranking; they cover nothing, as unjudged documents do.
     """
 
     query_id: str
@@ -128,6 +130,12 @@ class Grid(Struct, frozen=True, dict=True):
     items: tuple[str, ...]
     grades: NDArray[np.int8]
     weights: NDArray[np.float64]
+    asked: NDArray[np.bool_]
+
+    @cached_property
+    def missing(self) -> NDArray[np.bool_]:
+        """Grades that were asked for and are not there, shape (passages, items)."""
+        return np.asarray((self.grades == UNGRADED) & self.asked[:, np.newaxis], np.bool_)
 
     @property
     def ungraded(self) -> int:
@@ -172,30 +180,30 @@ class Grids(Struct, frozen=True):
 def make_grids(grades: Iterable[Grade], bank: Bank | None = None, rankings: Rankings | None = None) -> Grids:
     """Sort grades into a grid for each query.
 
-    Rows are all passages with a grade or in a ranking; columns the active items of the bank, in its order, or without a
-    bank the items that have a grade, which is what the workbench counts.
+    Rows are all passages among the grades, also missing ones, or in a ranking; columns the active items of the bank, in
+    its order, or without a bank the items that have a grade, which is what the workbench counts.
 
     Raises:
         ValueError: one passage has two grades for one item.
     """
     given: dict[str, list[Grade]] = {}
     for entry in grades:
-        if entry.grade is not None:
-            given.setdefault(entry.query_id, []).append(entry)
+        given.setdefault(entry.query_id, []).append(entry)
     ranked: dict[str, dict[str, None]] = {}
     for (query_id, _), passages in (rankings or {}).items():
         ranked.setdefault(query_id, {}).update(dict.fromkeys(passages))
     topics = bank.query_ids if bank is not None else tuple(dict.fromkeys([*given, *ranked]))
-    unknown = sum(len(entries) for query_id, entries in given.items() if query_id not in set(topics))
+    strange = given.keys() - set(topics)
+    unknown = sum(entry.grade is not None for query_id in strange for entry in given[query_id])
     found: dict[str, Grid] = {}
     for query_id in topics:
         own = given.get(query_id, [])
         if bank is None:
-            items = dict.fromkeys((entry.item_id for entry in own), 1.0)
+            items = dict.fromkeys((entry.item_id for entry in own if entry.grade is not None), 1.0)
         else:
             items = {item.item_id: item.weight for item in bank.active[query_id]}
         known = [entry for entry in own if entry.item_id in items]
-        unknown += len(own) - len(known)
+        unknown += sum(entry.grade is not None for entry in own if entry.item_id not in items)
         rows = dict.fromkeys([*(entry.passage_id for entry in own), *ranked.get(query_id, ())])
         found[query_id] = _grid(query_id, tuple(rows), items, known)
     return Grids(found, unknown)
@@ -205,13 +213,16 @@ def _grid(query_id: str, passages: tuple[str, ...], items: Mapping[str, float], 
     row = {passage: at for at, passage in enumerate(passages)}
     column = {item: at for at, item in enumerate(items)}
     table = np.full((len(row), len(column)), UNGRADED, np.int8)
+    asked = np.zeros(len(row), np.bool_)
     for entry in entries:
+        asked[row[entry.passage_id]] = True
+        if entry.grade is None:
+            continue
         place = row[entry.passage_id], column[entry.item_id]
-        grade = UNGRADED if entry.grade is None else entry.grade
-        if table[place] not in (UNGRADED, grade):
+        if table[place] not in (UNGRADED, entry.grade):
             raise ValueError(f"{entry.passage_id!r} has two grades for {entry.item_id!r}")
-        table[place] = grade
-    return Grid(query_id, passages, tuple(items), table, np.array(list(items.values()), np.float64))
+        table[place] = entry.grade
+    return Grid(query_id, passages, tuple(items), table, np.array(list(items.values()), np.float64), asked)
 
 
 MOST_EDITS = 0.2

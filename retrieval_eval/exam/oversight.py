@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from retrieval_eval.exam.grades import UNGRADED, Grade, Grids, Labels, Rankings, make_grids
 from retrieval_eval.exam.items import Bank, diff
@@ -140,13 +141,13 @@ class LabelChange(Struct, frozen=True):
 
 
 class PlaceChange(Struct, frozen=True):
-    """An agent's cover and place before and after an edit."""
+    """An agent's cover and place before and after an edit; ``None`` where nothing is known of it."""
 
     agent: str
-    before: float
-    after: float
-    place_before: float
-    place_after: float
+    before: float | None
+    after: float | None
+    place_before: float | None
+    place_after: float | None
 
 
 class EditEffect(Struct, frozen=True):
@@ -156,8 +157,8 @@ class EditEffect(Struct, frozen=True):
         labels: passages whose label changes.
         places: of all agents, in the order of the new leaderboard.
         kendall: tau-b of the two leaderboards.
-        to_grade: pairs of passage and item that the new version needs graded. Until then added and edited items count
-            as covered by nobody, which lowers every score alike in the bank's size.
+        to_grade: pairs of passage and item that the new version needs graded. Until then labels and scores are over the
+            items that have grades.
     """
 
     labels: tuple[LabelChange, ...]
@@ -205,28 +206,40 @@ def influences(grids: Grids, rankings: Rankings, *, level: int, k: int = DEFAULT
 def left_out(agents: tuple[str, ...], covers: Mapping[str, Covers]) -> list[Influence]:
     """Leave out each item in turn, those that move the leaderboard most first. A query's only item takes it along.
 
-    The leaderboard is that of the mean over queries of the share of weights that an agent covers; what nobody knows
-    counts as not covered, and a query whose items weigh nothing is in no mean.
+    The leaderboard is that of the mean over queries of the share of weights that an agent covers, among the items of
+    which that is known. A query without any, or whose items weigh nothing, is in no mean.
     """
     counted = {query_id: own for query_id, own in covers.items() if own.weights.sum() > 0}
-    shares = {query_id: np.nan_to_num(own.by_agent) @ own.weights for query_id, own in counted.items()}
-    total = sum((shares[query_id] / own.weights.sum() for query_id, own in counted.items()), np.zeros(len(agents)))
+    shares = {query_id: _shares(own.by_agent, own.weights) for query_id, own in counted.items()}
+    total = sum(map(_part, shares.values()), np.zeros((2, len(agents))))
     whole = _places(agents, total)
     unmoved = correlate(whole, whole).kendall
     found = []
     for query_id, own in counted.items():
-        size, rest = own.weights.sum(), total - shares[query_id] / own.weights.sum()
-        for column, (item_id, weight) in enumerate(zip(own.items, own.weights.tolist(), strict=True)):
-            only = size <= weight
-            covered = np.nan_to_num(own.by_agent[:, column])
-            without = 0.0 if only else (shares[query_id] - weight * covered) / (size - weight)
-            ranks = _places(agents, (rest + without) / max(len(counted) - only, 1))
-            moves = [abs(ranks[agent] - whole[agent]) for agent in agents]
+        rest = total - _part(shares[query_id])
+        for column, item_id in enumerate(own.items):
+            left = np.arange(len(own.items)) != column
+            ranks = _places(agents, rest + _part(_shares(own.by_agent[:, left], own.weights[left])))
+            moves = [abs(ranks[agent] - place) for agent, place in whole.items() if agent in ranks]
             moved = sum(move > 0 for move in moves)
             tau = correlate(whole, ranks).kendall if moved else unmoved
             new_leader = _leaders(whole) != _leaders(ranks)
             found.append(Influence(query_id, item_id, tau, moved, max(moves, default=0.0), new_leader))
     return sorted(found, key=lambda item: (not item.new_leader, -item.moved, -item.largest_move))
+
+
+def _shares(by_agent: Floats, weights: Floats) -> Floats:
+    """Share of the weights that each agent covers among the items of which it is known; NaN without any."""
+    known = ~np.isnan(by_agent)
+    covered, of = np.where(known, by_agent, 0.0) @ weights, known @ weights
+    shares: Floats = np.divide(covered, of, out=np.full(of.shape, np.nan), where=of > 0)
+    return shares
+
+
+def _part(shares: Floats) -> Floats:
+    """What one query adds to the sums of shares and to their number, shape (2, agents)."""
+    known = ~np.isnan(shares)
+    return np.array([np.where(known, shares, 0.0), known])
 
 
 def edit_effect(
@@ -235,22 +248,25 @@ def edit_effect(
     """Compare labels and places under two versions of a bank. Grades of an item whose question changed do not count."""
     grades = list(grades)
     changed = {new.item_id for old, new in diff(before, after).edited if new.item_id == old.item_id}
-    grids = make_grids(grades, before, rankings)
-    new_grids = make_grids((entry for entry in grades if entry.item_id not in changed), after, rankings)
+    kept = [entry for entry in grades if entry.item_id not in changed]
+    there = {entry.item_id for entry in kept if entry.grade is not None}
+    known = replace(after, items=tuple(item for item in after.items if item.item_id in there))
+    grids, new_grids = make_grids(grades, before, rankings), make_grids(kept, known, rankings)
     means = [_means(side, rankings, level, k) for side in (grids, new_grids)]
-    ranks = [places(side) for side in means]
+    ranks = [places({agent: mean for agent, mean in side.items() if mean is not None}) for side in means]
     moves = [
-        PlaceChange(agent, means[0][agent], means[1][agent], ranks[0][agent], ranks[1][agent]) for agent in means[1]
+        PlaceChange(agent, means[0].get(agent), mean, ranks[0].get(agent), ranks[1].get(agent))
+        for agent, mean in means[1].items()
     ]
     return EditEffect(
         tuple(_label_changes(grids, new_grids)),
-        tuple(sorted(moves, key=lambda move: (move.place_after, move.agent))),
+        tuple(sorted(moves, key=lambda move: (move.place_after is None, move.place_after or 0, move.agent))),
         correlate(*ranks).kendall,
-        new_grids.ungraded,
+        make_grids(kept, after, rankings).ungraded,
     )
 
 
-def _means(grids: Grids, rankings: Rankings, level: int, k: int) -> dict[str, float]:
+def _means(grids: Grids, rankings: Rankings, level: int, k: int) -> dict[str, float | None]:
     scores = cover_scores(grids, rankings, levels=(level,), k=k)
     return {agent: value.value for agent, value in cover_means(scores, scores.cover, level).items()}
 
@@ -265,8 +281,9 @@ def _label_changes(old: Grids, new: Grids) -> Iterable[LabelChange]:
                 yield LabelChange(query_id, passage, *labels)
 
 
-def _places(agents: tuple[str, ...], scores: Floats) -> dict[str, float]:
-    return places(dict(zip(agents, scores.tolist(), strict=True)))
+def _places(agents: tuple[str, ...], total: Floats) -> dict[str, float]:
+    """Places of the agents of whom anything is known, by their sums of shares and the number of these."""
+    return places({agent: part / n for agent, part, n in zip(agents, *total.tolist(), strict=True) if n})
 
 
 def _leaders(ranks: dict[str, float]) -> set[str]:

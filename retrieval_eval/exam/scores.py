@@ -15,6 +15,7 @@ from judges.errors import InputError
 from retrieval_eval.exam.grades import UNGRADED, Grid, Grids, Rankings
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, Floats, units_of, wilson
 from retrieval_eval.stats.estimate import Estimate
+from retrieval_eval.stats.missing import Gaps, within
 from retrieval_eval.stats.rank import kendall_taus, mean_ranks, spearmans
 
 
@@ -66,19 +67,28 @@ RATED_LEVELS = (1, 2, 3, 4, 5)
 class CoverScores(Struct, frozen=True):
     """Cover of every response at every level, shapes (agents, queries, levels) unless said otherwise.
 
+    A grade that is missing is no grade of 0. An item that a grade covers is covered whatever else is missing; it is not
+    covered where all grades are there and none is enough; else nobody knows. A query whose items are all known has its
+    exact cover. Otherwise its cover is over the items of which no grade is missing, within the bounds: to count also
+    those that are known only since they are covered would raise the score the more grades fail. Where every item lacks
+    a grade, the query has no score and is in no mean.
+
     Attributes:
         agents: whose responses they are.
         queries: of the topic set that have items; a response that is missing scores 0.
         levels: the lowest grades that count as covered, ascending.
         k: passages of a response that count.
-        cover: share of the items covered.
-        possible: the same if every ungraded pair covered its item; equal to ``cover`` where all is graded.
-        normalised: share of the items that any graded passage of the query covers; 0 where none covers any.
+        cover: share of the items covered; NaN where nobody knows.
+        least: the same if no pair without a grade covered its item.
+        possible: the same if every pair without a grade covered its item; equal to ``cover`` where all is graded.
+        normalised: of the items that any graded passage of the query covers, the share that the response covers; over
+            the items of which no grade of the response is missing. 0 where none covers any.
         present: whether the agent has a response to the query, shape (agents, queries).
         pairs: pairs of passage and item that count, shape (agents, queries).
         graded: those of them that have a grade, shape (agents, queries).
+        missing: those of them whose grade was asked for and is not there, shape (agents, queries).
         empty_queries: queries of the topic set without items, which are left out.
-        uncovered_queries: for each level, queries of which no graded passage covers an item, shape (levels,).
+        uncovered_queries: for each level, queries of which surely no passage covers an item, shape (levels,).
         clusters: what queries depend on each other within.
     """
 
@@ -87,14 +97,21 @@ class CoverScores(Struct, frozen=True):
     levels: tuple[int, ...]
     k: int
     cover: Floats
+    least: Floats
     possible: Floats
     normalised: Floats
     present: NDArray[np.bool_]
     pairs: NDArray[np.int64]
     graded: NDArray[np.int64]
+    missing: NDArray[np.int64]
     empty_queries: tuple[str, ...]
     uncovered_queries: NDArray[np.int64]
     clusters: Clusters = field(default_factory=dict)
+
+    @property
+    def gaps(self) -> Gaps:
+        """Grades that were asked for, and those that are not there."""
+        return Gaps(self.agents, self.queries, self.graded + self.missing, self.missing)
 
 
 class Mean(Estimate, frozen=True):
@@ -105,7 +122,6 @@ class Mean(Estimate, frozen=True):
             less than two clusters, and then without an interval.
     """
 
-    value: float
     error: float | None = None
 
 
@@ -130,54 +146,80 @@ def cover_scores(
     empty = tuple(query_id for query_id, grid in grids.grids.items() if not grid.items)
     queries = tuple(query_id for query_id in grids.grids if query_id not in set(empty))
     shape = (len(agents), len(queries))
-    scores = np.zeros((3, *shape, len(levels)))
-    counts = np.zeros((2, *shape), np.int64)
+    scores = np.zeros((4, *shape, len(levels)))
+    counts = np.zeros((3, *shape), np.int64)
     present = np.zeros(shape, np.bool_)
     uncovered = np.zeros(len(levels), np.int64)
     for at, query_id in enumerate(queries):
         grid = grids.grids[query_id]
-        pool = _weight_covered(grid, grid.grades, levels)
-        uncovered += pool == 0
+        pool = _covered(grid.grades, levels)
+        uncovered += ~(pool | grid.missing.any(axis=0)).any(axis=1)
         for number, agent in enumerate(agents):
             passages = rankings.get((query_id, agent))
             if passages is None:
                 continue
-            seen = grid.grades[grid.rows(passages[:k])]
+            rows = grid.rows(passages[:k])
+            seen, missing = grid.grades[rows], grid.missing[rows]
             present[number, at] = True
-            counts[:, number, at] = seen.size, (seen != UNGRADED).sum()
-            covered = _weight_covered(grid, seen, levels)
-            hopeful = np.where(seen == UNGRADED, np.int8(127), seen)
-            scores[0, number, at] = covered / grid.weights.sum()
-            scores[1, number, at] = _weight_covered(grid, hopeful, levels) / grid.weights.sum()
-            scores[2, number, at] = np.divide(covered, pool, out=np.zeros(len(levels)), where=pool > 0)
+            counts[:, number, at] = seen.size, (seen != UNGRADED).sum(), missing.sum()
+            scores[:, number, at] = _response_scores(grid, _covered(seen, levels), pool, seen == UNGRADED, missing)
     return CoverScores(
         agents=agents,
         queries=queries,
         levels=levels,
         k=k,
         cover=scores[0],
-        possible=scores[1],
-        normalised=scores[2],
+        least=scores[1],
+        possible=scores[2],
+        normalised=scores[3],
         present=present,
         pairs=counts[0],
         graded=counts[1],
+        missing=counts[2],
         empty_queries=empty,
         uncovered_queries=uncovered,
         clusters=clusters,
     )
 
 
+def _response_scores(
+    grid: Grid,
+    covered: NDArray[np.bool_],
+    pool: NDArray[np.bool_],
+    ungraded: NDArray[np.bool_],
+    missing: NDArray[np.bool_],
+) -> tuple[Floats, ...]:
+    """``cover``, ``least``, ``possible`` and ``normalised`` of one response, shape (levels,) each.
+
+    Args:
+        grid: of its query.
+        covered: which items it covers, shape (levels, items).
+        pool: which items any passage covers, shape (levels, items).
+        ungraded: pairs of its passages and items without a grade.
+        missing: those of them whose grade was asked for.
+    """
+    weights, incomplete = grid.weights, missing.any(axis=0)
+    known = weights * ~incomplete
+    counted = (covered, covered | incomplete, covered | ungraded.any(axis=0))
+    least, most, possible = (own @ weights / weights.sum() for own in counted)
+    found, of, all_known = covered @ known, pool @ known, known.sum()
+    share = found / all_known if all_known else np.full(found.shape, np.nan)
+    unknown = np.nan if incomplete.any() else 0.0
+    normalised = np.divide(found, of, out=np.full(found.shape, unknown), where=of > 0)
+    return within(share, least, most), least, possible, normalised
+
+
 def cover_means(scores: CoverScores, of: Floats, level: int, *, own_queries: bool = False) -> dict[str, Mean]:
-    """Mean over queries of ``scores.cover``, ``possible`` or ``normalised`` at a level, by agent.
+    """Mean over queries of one of the scores at a level, by agent; over those where it is known.
 
     Args:
         scores: where ``of`` comes from.
-        of: shape (agents, queries, levels).
+        of: shape (agents, queries, levels), NaN where it is not known.
         level: one of ``scores.levels``.
         own_queries: average over the queries to which an agent has a response, as the workbench does, instead of all.
     """
     place, unit = scores.levels.index(level), units_of(scores.queries, scores.clusters)
-    chosen = scores.present if own_queries else np.ones_like(scores.present)
+    chosen = ~np.isnan(of[:, :, place]) & (scores.present if own_queries else True)
     return {
         agent: _mean(of[number, chosen[number], place], unit[chosen[number]])
         for number, agent in enumerate(scores.agents)
@@ -185,9 +227,11 @@ def cover_means(scores: CoverScores, of: Floats, level: int, *, own_queries: boo
 
 
 def _mean(values: Floats, unit: NDArray[np.int64]) -> Mean:
-    """0 of nothing."""
+    """No value of nothing."""
     n, units = int(values.size), int(np.unique(unit).size)
-    value = float(values.mean()) if n else 0.0
+    if not n:
+        return Mean(None, n=0)
+    value = float(values.mean())
     if units < 2:
         return Mean(value, n=n)
     error = float(values.std(ddof=1) / np.sqrt(n))
@@ -197,10 +241,9 @@ def _mean(values: Floats, unit: NDArray[np.int64]) -> Mean:
     return Mean(value, *wilson(value, error**2, math.inf, units), n, "Wilson", error)
 
 
-def _weight_covered(grid: Grid, grades: NDArray[np.int8], levels: Sequence[int]) -> Floats:
-    """Weight of the items that the rows of ``grades`` cover, at each level."""
-    best = grades.max(axis=0, initial=UNGRADED)
-    return np.array([grid.weights[best >= level].sum() for level in levels], np.float64)
+def _covered(grades: NDArray[np.int8], levels: Sequence[int]) -> NDArray[np.bool_]:
+    """Which items the rows of ``grades`` cover, shape (levels, items)."""
+    return np.asarray(grades.max(axis=0, initial=UNGRADED) >= np.array(levels)[:, np.newaxis], np.bool_)
 
 
 By: TypeAlias = Literal["highest", "count"]
@@ -212,8 +255,8 @@ class ExamLabels(Struct, frozen=True):
     """Labels and what they rest on.
 
     Attributes:
-        labels: by query_id and passage_id, of all passages with a grade.
-        partly: passages whose label may be too low, since some of their items are not graded.
+        labels: by query_id and passage_id, of all passages whose label is known.
+        partly: passages with some grades, of which others are missing that could change the label; they have none.
         ungraded: passages without any grade, which have no label.
     """
 
@@ -226,15 +269,21 @@ class ExamLabels(Struct, frozen=True):
 
 
 def exam_labels(
-    grids: Grids, *, by: By = "highest", level: int = 1, grade_to_label: Mapping[int, int] | None = None
+    grids: Grids,
+    *,
+    by: By = "highest",
+    level: int = 1,
+    grade_to_label: Mapping[int, int] | None = None,
+    highest: int = max(RATED_LEVELS),
 ) -> ExamLabels:
-    """Labels of all graded passages.
+    """Labels of graded passages: those that are the same whatever the grades that are missing would have been.
 
     Args:
         grids: the grades.
         by: ``highest``: the highest grade; ``count``: the number of items graded ``level`` or more.
         level: used with ``count``.
         grade_to_label: turns the highest grade, or the count, into a label.
+        highest: the highest grade that may be given.
 
     Raises:
         InputError: ``grade_to_label`` does not say what becomes of a grade that occurs.
@@ -242,14 +291,23 @@ def exam_labels(
     labels: dict[str, dict[str, int]] = {}
     partly = ungraded = 0
     for query_id, grid in grids.grids.items():
-        known = grid.grades != UNGRADED
-        values = grid.grades.max(axis=1, initial=UNGRADED) if by == "highest" else (grid.grades >= level).sum(axis=1)
-        some, every = known.any(axis=1), known.all(axis=1)
-        ungraded += int((~some).sum())
-        partly += int((some & ~every).sum())
-        labels[query_id] = {
-            passage: _mapped(int(values[row]), grade_to_label) for row, passage in enumerate(grid.passages) if some[row]
-        }
+        gaps = grid.grades == UNGRADED
+        if by == "highest":
+            low = grid.grades.max(axis=1, initial=UNGRADED)
+            high = np.where(gaps.any(axis=1), np.maximum(low, highest), low)
+        else:
+            low = (grid.grades >= level).sum(axis=1)
+            high = low + gaps.sum(axis=1)
+        own = labels[query_id] = {}
+        for row, passage in enumerate(grid.passages):
+            if gaps[row].all():
+                ungraded += 1
+                continue
+            label = _mapped(int(low[row]), grade_to_label)
+            if low[row] == high[row] or label == (grade_to_label or {}).get(int(high[row])):
+                own[passage] = label
+            else:
+                partly += 1
     return ExamLabels(labels, partly, ungraded)
 
 
@@ -289,6 +347,8 @@ def alpha_ndcg(
 ) -> list[float]:
     """The scores of some responses to one query, 0 to 1; 0 where no passage of the query covers an item.
 
+    Where grades of a response are missing, the score is over the items of which none is; NaN without any.
+
     Args:
         grid: the query's grades.
         rankings: of each response the passages in their order; all must be in the grid.
@@ -298,8 +358,14 @@ def alpha_ndcg(
     """
     covers = grid.grades >= level
     best = _discounted(_ideal(covers, k, alpha))
-    rows = [grid.rows(dict.fromkeys(ranking))[:k] for ranking in rankings]
-    return [_discounted(_gains(covers[own], alpha)) / best if best else 0.0 for own in rows]
+    found = []
+    for ranking in rankings:
+        rows = grid.rows(dict.fromkeys(ranking))[:k]
+        complete = ~grid.missing[rows].any(axis=0)
+        ideal = best if complete.all() else _discounted(_ideal(covers[:, complete], k, alpha))
+        none = 0.0 if complete.all() else math.nan
+        found.append(_discounted(_gains(covers[rows][:, complete], alpha)) / ideal if ideal else none)
+    return found
 
 
 def _gains(covers: NDArray[np.bool_], alpha: float) -> NDArray[np.float64]:

@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from retrieval_eval.nuggets.types import Assignment, Importance, Support
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, mean_estimates, units_of, weighted_means
 from retrieval_eval.stats.estimate import Estimate
+from retrieval_eval.stats.missing import Gaps
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
@@ -127,6 +128,11 @@ class ScoreTable(Struct, frozen=True, eq=False, dict=True):
         """Lowest and highest scores there can be, whatever the labels that failed should have been; shape as values."""
         low, high = (self._with_missing(scores_of_counts(self.counts, failed=credit)) for credit in (0.0, 1.0))
         return low, high
+
+    @property
+    def gaps(self) -> Gaps:
+        """Labels wanted of the answers there are, and those that failed."""
+        return Gaps(self.runs, self.topics, self.counts.sum(axis=(-2, -1)), self.counts[..., 3].sum(axis=-1))
 
     @cached_property
     def failed(self) -> NDArray[np.bool_]:

@@ -56,10 +56,12 @@ class Paired(Struct, frozen=True):
         difference: mean of new less old; ``n`` queries. Without an interval for fewer than two, and no value for none.
         verdict: by the interval: ``better`` above 0, else ``not worse`` above -margin, else ``worse`` below 0, else
             ``undecided``. Of these each of the first three is wrong with a probability of (1 - level) / 2 at most. A
-            verdict that what is missing alone could turn round, were all of it lost or all won, does not stand.
+            verdict that what is missing alone could turn round, were all of it lost or all won, does not stand: neither
+            chance, nor what is missing, could by itself turn one that does.
         margin: how much worse still passes, in units of the differences.
         wins, ties, losses: queries on which new is better, as good, worse.
         missing: queries without a difference.
+        ends: the least and the most that the mean over all queries can be, whatever is missing; ``None`` without any.
         unsure: whether what is missing, and not the interval, keeps it from a verdict.
         more: further queries that would decide with a probability of 80 % if they turn out like these; ``None`` where
             it is decided, no number would, or fewer than two queries show how they vary.
@@ -74,6 +76,7 @@ class Paired(Struct, frozen=True):
     missing: int
     unsure: bool
     more: int | None
+    ends: tuple[float, float] | None = None
 
 
 def paired(
@@ -82,6 +85,7 @@ def paired(
     *,
     missing: int = 0,
     known: ArrayLike = 1.0,
+    bounds: ArrayLike | None = None,
     reach: float = 1.0,
     level: float = 0.95,
     any_look: bool = False,
@@ -95,6 +99,8 @@ def paired(
         known: the share of each query that its difference is of, where a query is a conversation and turns are missing.
         reach: the largest difference there can be: 1/2 for win shares less one half, 1 for scores from 0 to 1.
         level: of the interval.
+        bounds: the least and the most that the difference of each query can be, also of those without one, shape (2,
+            queries); in place of ``known``, which takes what is missing for lost or won as a whole.
         any_look: whether the interval must hold however often one looks while queries are added.
 
     Raises:
@@ -110,19 +116,25 @@ def paired(
         raise ValueError(f"differences must lie between {-reach:g} and {reach:g}")
     x, null = np.clip((1 + d / reach) / 2, 0, 1), (1 - margin / reach) / 2
     signs = (int((d > _SMALLEST).sum()), int((np.abs(d) <= _SMALLEST).sum()), int((d < -_SMALLEST).sum()))
-    if not d.size:
-        return Paired(Estimate(None, n=0), "undecided", margin, *signs, missing, False, None)
-    low, high = interval(x, level, any_look=any_look)
-    of_known = _verdict(low, high, null)
     share = np.broadcast_to(np.asarray(known, np.float64), x.shape)
     unknown = missing + float((1 - share).sum())
-    lost, won = (float((share * x).sum() + own * unknown) / (x.size + missing) for own in (0, 1))
+    if bounds is not None:
+        lost, won = np.clip((1 + np.asarray(bounds, np.float64).mean(axis=1) / reach) / 2, 0, 1).tolist()
+    elif d.size + missing:
+        lost, won = (float((share * x).sum() + own * unknown) / (x.size + missing) for own in (0, 1))
+    ends = (reach * (2 * lost - 1), reach * (2 * won - 1)) if d.size + missing else None
+    if not d.size:
+        return Paired(Estimate(None, n=0), "undecided", margin, *signs, missing, False, None, ends)
+    low, high = interval(x, level, any_look=any_look)
+    of_known = _verdict(low, high, null)
     verdict = _verdict(min(low, lost), max(high, won), null)
     more = _more(x, null, level, any_look=any_look) if of_known == "undecided" and d.size > 1 else None
-    ends = (reach * (2 * low - 1), reach * (2 * high - 1)) if d.size > 1 else (None, None)
+    shown: tuple[float, float] | tuple[None, None] = (None, None)
+    if d.size > 1:
+        shown = reach * (2 * low - 1), reach * (2 * high - 1)
     method = ANY_LOOK if any_look else ONE_LOOK
-    estimate = Estimate(float(d.mean()), ends[0], ends[1], d.size, method)
-    return Paired(estimate, verdict, margin, *signs, missing, of_known != verdict == "undecided", more)
+    estimate = Estimate(float(d.mean()), shown[0], shown[1], d.size, method)
+    return Paired(estimate, verdict, margin, *signs, missing, of_known != verdict == "undecided", more, ends)
 
 
 def interval(x: Floats, level: float, *, any_look: bool, times: float = 1.0) -> tuple[float, float]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import ir_measures
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -233,3 +234,40 @@ def test_the_command_refuses_a_faulty_line_or_lists_it(cli: Any, files: Path) ->
     assert ended.out.splitlines() == ["qid,pairs,labelled,unlabelled", "q1,3,1,2", "q2,1,0,1"]
     assert "human: 1 faulty line left out\n  line 2: the label is not a whole number ('1.')" in ended.err
     assert "queries of the pool without any label: 1, such as 'q2'" in ended.err
+
+
+RUNS = {"one": {"q1": {"a": 3.0, "b": 2.0, "c": 1.0}, "q2": {"d": 1.0}}, "two": {"q1": {"c": 2.0, "e": 1.0}}}
+KNOWN = {"q1": {"a": 2, "c": 1, "e": 0}, "q2": {"d": 1}}
+
+
+def test_a_query_where_a_label_of_the_first_documents_is_missing_has_no_value() -> None:
+    names = ["nDCG@1", "nDCG@2", "P@2", "AP", "RR@1", "Judged@2"]
+    found = evaluate(KNOWN, RUNS, names, missing={"q1": {"b"}})
+    of_one = found.values[0, :, 0]
+    assert np.isnan(of_one).tolist() == [False, True, True, True, False, False]
+    assert not np.isnan(found.values[1]).any(), "nothing that the other run found lacks a label"
+    assert found.coverage["one"].unknown == dict.fromkeys(("nDCG@2", "P@2", "AP"), ("q1",))
+    assert (found.coverage["one"].missing_labels, found.gaps.of("one"), found.gaps.of("two")) == (1, (1, 4), (0, 2))
+    assert found.value("one", "nDCG@2") == found.value("one", "P@2") * 2 == 1.0, "over the query that is there"
+    for measure in ("nDCG@2", "P@2", "AP"):
+        assert found.bounds_of(measure)[:, 0, 0].tolist() == [0, 1]
+    low, high = found.bounds_of("nDCG@2")
+    assert low[1, 0] < high[1, 0] == found.of_measure("nDCG@2")[1, 0], "the missing document may be one it did not find"
+
+
+@pytest.mark.parametrize("label", [0, 1, 2])
+def test_whatever_the_missing_label_is_the_values_lie_within_their_bounds(label: int) -> None:
+    names = ["nDCG@2", "nDCG", "P@2", "AP", "R@2", "RR@2"]
+    found = evaluate(KNOWN, RUNS, names, missing={"q1": {"b"}})
+    whole = evaluate({**KNOWN, "q1": {**KNOWN["q1"], "b": label}}, RUNS, names)
+    assert ((found.bounds[0] <= whole.values + 1e-12) & (whole.values <= found.bounds[1] + 1e-12)).all()
+    known = ~np.isnan(found.values)
+    exact = (found.bounds[0] == found.bounds[1]) & known
+    assert np.allclose(found.values[exact], whole.values[exact])
+
+
+def test_without_any_label_there_is_no_value_and_no_error() -> None:
+    found = evaluate({}, RUNS, ["nDCG@2"], missing={"q1": {"a", "b", "c", "e"}})
+    assert np.isnan(found.values).all()
+    assert found.intervals(50, 0)["one"]["nDCG@2"].value is None
+    assert found.without_relevant == ()

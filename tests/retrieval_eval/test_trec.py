@@ -252,3 +252,13 @@ def test_agents_become_runs_in_the_order_of_their_ranks() -> None:
     w, x = runs_of(entries)
     assert (w.name, x.name) == ("w", "x")
     assert x.rankings["1"] == Ranking(("a", "b"), (1.0, 0.5))
+
+
+def test_an_empty_or_faulty_label_of_a_table_is_missing(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    rows = [("q", "a", "1"), ("q", "b", ""), ("q", "c", "2."), ("q", "d", ""), ("q", "d", "0")]
+    write_rows(path, ["qid", "did", "label"], [dict(zip(("qid", "did", "label"), row, strict=True)) for row in rows])
+    with pytest.raises(DataError, match="not a whole number"):
+        read_qrels(path)
+    found = read_qrels(path, faulty="skip")
+    assert (found.labels, found.missing) == ({"q": {"a": 1, "d": 0}}, {"q": frozenset("bc")})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
@@ -15,10 +15,11 @@ from arena.calibration.consensus import OrderHealth
 from arena.calibration.methods import MethodComparison
 from arena.calibration.style import StyleEffect
 from arena.present.blocks import Block, Remarks
-from arena.present.numbers import ALIGNED, COUNT, FIGURE, MONEY, PERCENT, POINTS, SIGNED, Number, with_interval
+from arena.present.numbers import ALIGNED, COUNT, FIGURE, MONEY, PERCENT, POINTS, SIGNED, Number, listed, with_interval
 from arena.present.picture import Cell, Chart, Dot, Matrix, of_table
 from arena.present.table import Column, Table, flat
 from arena.stages import FURTHER
+from retrieval_eval.stats.missing import Share
 
 Title: TypeAlias = Callable[[str], str]
 _METHODS: Final[Mapping[str, tuple[str, Number]]] = {
@@ -93,10 +94,27 @@ def method_blocks(found: MethodComparison | None) -> list[Block]:
         return []
     if not found.pairs:
         alone = "No two ways of scoring score three agents or more: no order to compare."
-        return [_scores(found), Remarks([alone])]
+        return [_scores(found), Remarks([alone, *lacking(found.uneven, method_title)])]
     alike = dict.fromkeys((pair.first, pair.second) for pair in least_and_most_alike(found) or ())
     charts = [method_chart(found, *names) for names in alike]
-    return [_scores(found), Remarks([_alike(found)]), tau_matrix(found), method_pairs(found), *charts]
+    return [
+        _scores(found),
+        Remarks([_alike(found), *lacking(found.uneven, method_title)]),
+        tau_matrix(found),
+        method_pairs(found),
+        *charts,
+    ]
+
+
+def lacking(uneven: Sequence[Share], said: Title) -> Iterator[str]:
+    """Of whom a way of scoring lacks so much that it cannot be held against others."""
+    for agent in dict.fromkeys(one.agent for one in uneven):
+        counts = [f"{one.missing:,} of {one.wanted:,} ({said(one.score)})" for one in uneven if one.agent == agent]
+        yield (
+            f"Judgments of {agent} are missing, more than of others by more than chance: {listed(counts)}. Its scores "
+            "there are over what is left. They enter no correlation, and no disagreement is read from them that the "
+            "missing could turn."
+        )
 
 
 def method_title(method: str) -> str:

@@ -124,7 +124,10 @@ class _Reader:
         self._active = {item.item_id: item for items in bank.active.values() for item in items}
 
     def grades(self) -> Iterator[Grade]:
-        """One for each passage and item that has been graded, or from which an answer was extracted."""
+        """One for each passage and item that was to be graded, or whose answer to be extracted; ``None`` where missing.
+
+        That is so where the judgment failed, and where it was never made.
+        """
         if self._section.grading == "self_rating":
             yield from self._ratings()
             return
@@ -136,9 +139,11 @@ class _Reader:
         for want, result in self._outcomes(Task.EXTRACTION):
             graded = PassageSubject.of(want)
             (item_id,) = graded.item_ids
-            if isinstance(result, Judgment) and item_id in self._active:
-                answer = str(result.outcome)
-                grade = self._checked(self._active[item_id], answer, checked.get(graded))
+            if item_id in self._active:
+                grade, answer = None, ""
+                if isinstance(result, Judgment):
+                    answer = str(result.outcome)
+                    grade = self._checked(self._active[item_id], answer, checked.get(graded))
                 yield Grade(want.query_id, graded.passage_id, item_id, grade, answer)
 
     def _checked(self, item: Item, answer: str, by_judge: int | None) -> int | None:
@@ -150,12 +155,13 @@ class _Reader:
 
     def _ratings(self) -> Iterator[Grade]:
         for want, result in self._outcomes(Task.GRADING):
-            if not isinstance(result, Judgment):
-                continue
             graded = PassageSubject.of(want)
-            ids = graded.item_ids
-            said = "" if len(ids) > 1 or result.reply.strip().isdigit() else result.reply.strip()
-            for item_id, grade in zip(ids, grades_of(result.outcome, len(ids)), strict=True):
+            ids, said = graded.item_ids, ""
+            given: Sequence[int | None] = [None] * len(ids)
+            if isinstance(result, Judgment):
+                said = "" if len(ids) > 1 or result.reply.strip().isdigit() else result.reply.strip()
+                given = grades_of(result.outcome, len(ids))
+            for item_id, grade in zip(ids, given, strict=True):
                 if item_id in self._active:
                     yield Grade(want.query_id, graded.passage_id, item_id, grade, said)
 

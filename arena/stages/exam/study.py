@@ -215,8 +215,8 @@ def _official_json(path: Path) -> dict[str, float]:
     return {str(agent): float(rank) for agent, rank in content.items()}
 
 
-Measure: TypeAlias = Literal["cover", "possible", "normalised", "alpha_ndcg"]
-"""EXAM-Cover@k; the same if every ungraded pair covered its item; normalised cover; alpha-nDCG@k."""
+Measure: TypeAlias = Literal["cover", "least", "possible", "normalised", "alpha_ndcg"]
+"""EXAM-Cover@k; the same if no ungraded pair covered its item, and if every one did; normalised cover; alpha-nDCG@k."""
 
 
 class ExamScores(Struct, frozen=True):
@@ -245,29 +245,35 @@ class ExamScores(Struct, frozen=True):
 
     @property
     def covers(self) -> dict[str, Mean]:
-        """By agent, the first one first, the mean cover at the usual level."""
+        """By agent with a score, the first one first, the mean cover at the usual level."""
         found = self.means[self.level]["cover"]
         return {agent: found[agent] for agent in self.places(self.level)}
 
     def places(self, level: int, measure: Measure = "cover") -> dict[str, float]:
-        """Each agent's place, the first one first, then by name; ties share the average."""
-        found = places({agent: mean.value for agent, mean in self.means[level][measure].items()})
+        """The place of each agent with a score, the first one first, then by name; ties share the average."""
+        scored = {agent: mean.value for agent, mean in self.means[level][measure].items()}
+        found = places({agent: value for agent, value in scored.items() if value is not None})
         return dict(sorted(found.items(), key=lambda own: (own[1], own[0])))
 
     def agents(self, level: int) -> dict[str, dict[str, Any]]:
-        """By agent, the first one first: ``place``, the mean of each measure, and how much that rests on."""
+        """By agent, the first one first: ``place``, the mean of each measure, and how much that rests on.
+
+        Those of whom nothing is known come last, without a place.
+        """
         counts = {
             "queries": self.cover.present.sum(axis=1).tolist(),
             "pairs": self.cover.pairs.sum(axis=1).tolist(),
             "graded": self.cover.graded.sum(axis=1).tolist(),
+            "missing": self.cover.missing.sum(axis=1).tolist(),
         }
+        places = self.places(level)
         return {
             agent: {
-                "place": place,
+                "place": places.get(agent),
                 **{measure: own[agent] for measure, own in self.means[level].items()},
                 **{name: own[self.cover.agents.index(agent)] for name, own in counts.items()},
             }
-            for agent, place in self.places(level).items()
+            for agent in dict.fromkeys([*places, *self.cover.agents])
         }
 
 
@@ -293,6 +299,7 @@ def exam_scores(
     cover = cover_scores(grids, study.rankings, levels=study.levels, k=k, clusters=study.clusters)
     scores: dict[Measure, Floats] = {
         "cover": cover.cover,
+        "least": cover.least,
         "possible": cover.possible,
         "normalised": cover.normalised,
         "alpha_ndcg": _alpha_ndcg(study, grids, cover, alpha),
@@ -305,7 +312,7 @@ def exam_scores(
 
 
 def _alpha_ndcg(study: Study, grids: Grids, cover: CoverScores, alpha: float) -> Floats:
-    """Of every response, shape (agents, queries, levels); 0 where an agent has none."""
+    """Of every response, shape (agents, queries, levels); 0 where an agent has none, NaN where nobody knows."""
     found = np.zeros(cover.cover.shape)
     for at, query_id in enumerate(cover.queries):
         responses = [study.rankings.get((query_id, agent), ()) for agent in cover.agents]

@@ -25,6 +25,7 @@ from judges.types import JudgeFailure, Judgment, Query, Task, conversations
 from retrieval_eval.nuggets.scores import RunScores, ScoreTable, score_runs, score_table
 from retrieval_eval.nuggets.types import Assignment, NuggetBank, Support, count_words, make_nuggets
 from retrieval_eval.stats.bootstrap import ALONE, Clusters
+from retrieval_eval.stats.missing import Gaps
 
 NO_DOCUMENT = "no document with a label that counts"
 NOT_IN_BANK = "no nuggets in the bank"
@@ -226,6 +227,7 @@ class Scored(Struct, frozen=True):
         differing: queries whose runs were held against different nuggets.
         left_out: assignments outside the topic set.
         partial: whether any label is partial support; without one, strict scores equal the others.
+        gaps: labels that were wanted, and those that are missing.
     """
 
     runs: Sequence[RunScores]
@@ -234,6 +236,7 @@ class Scored(Struct, frozen=True):
     differing: Sequence[str]
     left_out: int
     partial: bool
+    gaps: Gaps
 
 
 class NuggetBoard(Struct, frozen=True):
@@ -262,6 +265,7 @@ def scored(table: ScoreTable, samples: int, seed: int, clusters: Clusters = ALON
         table.differing_topics,
         table.left_out,
         partial,
+        table.gaps,
     )
 
 

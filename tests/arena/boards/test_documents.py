@@ -102,7 +102,10 @@ def test_a_failed_judgment_is_unjudged_and_not_irrelevant() -> None:
 
 def test_without_any_label_there_are_no_scores_and_no_error() -> None:
     found = board(said(None), said("contract", doc="d2"))
-    assert (found.scores, found.rankings, found.agreement) == ({}, {}, None)
+    assert (found.rankings, found.agreement) == ({}, None)
+    own = found.scores["judge"]
+    assert [own.measures[agent]["nDCG@10"].value for agent in ("good", "bad")] == [None, None]
+    assert own.metrics.gaps.of("good") == (2, 2)
     assert (found.judges["j"].distribution.left, found.judges["j"].distribution.failed) == (1, 1)
     assert retrieval_board(data(), [], StoredSettings(SETTINGS)) is None
 

@@ -92,7 +92,7 @@ def test_missing_turns_of_a_conversation_are_said_and_may_decide_nothing(tmp_pat
             (own,) = found.scores
             assert (own.result.difference.n, own.result.missing, own.verdict) == (30, 0, verdict)
             assert f"{len(last)} turns of 30 conversations missing" in " ".join(own.notes)
-            assert ("the missing turns alone could turn" in " ".join(own.remarks())) == (verdict == "undecided")
+            assert ("what is missing alone could turn" in " ".join(own.remarks())) == (verdict == "undecided")
     assert whole.verdict == "better"
     assert not [said for said in whole.scores[0].notes if "turn" in said]
 

@@ -66,7 +66,7 @@ def measure(names: Mapping[str, str], clusters: Clusters) -> Estimate:
 
 def cover(names: Mapping[str, str], clusters: Clusters) -> Estimate:
     grids = {
-        name: Grid(name, ("p",), ("i", "j"), np.array([[own, own - 1]], np.int8), np.ones(2))
+        name: Grid(name, ("p",), ("i", "j"), np.array([[own, own - 1]], np.int8), np.ones(2), np.ones(1, bool))
         for name, own in values(names, 0).items()
     }
     scores = cover_scores(Grids(grids), {(name, "a"): ("p",) for name in names}, levels=[1], clusters=clusters)

@@ -115,13 +115,36 @@ SAID = {(0, "a"): PARTIAL, (0, "b"): FULL, (1, "c"): NONE, (3, "d"): None}
 
 def test_precision_is_of_pairs_and_recall_of_sentences() -> None:
     first = answer_support(SENTENCES, "first", lambda *pair: SAID[pair])
-    assert first == AnswerSupport(0.25, 0.5 / 3, 4, 3, (1, 1, 0), invented=0, unjudged=1)
+    assert first == AnswerSupport(0.25, 0.5 / 3, 4, 3, (1, 1, 0), 0, 1, 0, ((0.25, 0.25), (0.5 / 3, 0.5 / 3)))
     every = answer_support(SENTENCES, "all", lambda *pair: SAID[pair])
-    assert every == AnswerSupport(1.5 / 4, 1 / 3, 4, 3, (2, 1, 1), invented=1, unjudged=1)
+    assert every == AnswerSupport(1.5 / 4, 1 / 3, 4, 3, (2, 1, 1), 1, 1, 0, ((1.5 / 4, 1.5 / 4), (1 / 3, 1 / 3)))
+
+
+@pytest.mark.parametrize(
+    ("cited", "said", "recall"),
+    [
+        ("ab", {"a": FULL}, (1, 1, 1)),  # whatever the other document says
+        ("ab", {"a": NONE}, (0, None, 1)),
+        ("ab", {"a": PARTIAL}, (0.5, None, 1)),
+        ("ab", {}, (0, None, 1)),
+        ("ab c", {"a": NONE, "c": NONE}, (0, 0, 0.5)),
+        ("ab c", {"a": FULL, "c": NONE}, (0.5, 0.5, 0.5)),
+        ("ab c d", {"a": PARTIAL, "c": FULL}, (0.5, 1, 1)),
+    ],
+)
+def test_a_sentence_with_a_missing_pair_is_in_the_recall_only_where_it_is_certain(
+    cited: str, said: dict[str, int], recall: tuple[float | None, ...]
+) -> None:
+    sentences = [CitedSentence(name, tuple(name)) for name in cited.split()]
+    own = answer_support(sentences, "all", lambda _, name: said.get(name), lambda _, name: name not in said)
+    assert (own.ends[1][0], own.recall, own.ends[1][1]) == pytest.approx(recall)
+    assert own.missing == own.unjudged == len(cited.replace(" ", "")) - len(said)
 
 
 def test_an_empty_answer_supports_nothing_and_a_failed_pair_is_no_label() -> None:
-    assert answer_support((), "all", lambda *_: 2) == AnswerSupport(None, 0.0, 0, 0, (0, 0, 0), 0, 0)
+    assert answer_support((), "all", lambda *_: 2) == AnswerSupport(
+        None, 0.0, 0, 0, (0, 0, 0), 0, 0, 0, ((None, None), (0.0, 0.0))
+    )
     assert answer_support(SENTENCES[3:], "all", lambda *_: None).recall is None
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from scipy.stats import kendalltau, spearmanr
 
 from judges.errors import InputError
@@ -78,11 +79,57 @@ def test_only_the_first_k_passages_count() -> None:
 
 
 def test_without_a_bank_the_graded_items_are_counted_as_the_workbench_does() -> None:
-    bank = Bank((*BANK.items, Item("skin", "nobody was graded on this?")))
-    for known, size in ((None, 4), (bank, 5)):
-        grids = make_grids(grades_of(skin=SKIN), known, {("skin", "one"): ("p1",)})
-        scores = cover_scores(grids, {("skin", "one"): ("p1",)}, levels=(4,))
-        assert scores.cover[0, 0, 0] == 2 / size
+    ranked = {("skin", "one"): ("p1",)}
+    scores = cover_scores(make_grids(grades_of(skin=SKIN), None, ranked), ranked, levels=(4,))
+    assert scores.cover[0, 0, 0] == 2 / 4
+
+
+def test_an_item_that_nothing_was_graded_on_is_missing_and_not_uncovered() -> None:
+    bank, ranked = Bank((*BANK.items, Item("skin", "nobody was graded on this?"))), {("skin", "one"): ("p1",)}
+    scores = cover_scores(make_grids(grades_of(skin=SKIN), bank, ranked), ranked, levels=(4,))
+    assert [own[0, 0, 0] for own in (scores.least, scores.cover, scores.possible)] == [2 / 5, 2 / 4, 3 / 5]
+    assert scores.missing[0, 0] == 1
+
+
+MISSING = None
+
+
+@pytest.mark.parametrize(
+    ("grades", "ends"),
+    [
+        ({"a": (5, MISSING)}, (1, 1, 1)),  # covered whatever the other grade would have been
+        ({"a": (0, MISSING)}, (0, math.nan, 1)),
+        ({"a": (MISSING, MISSING)}, (0, math.nan, 1)),
+        ({"a": (0, MISSING), "b": (0, 0)}, (0, 0, 1 / 2)),
+        ({"a": (5, MISSING), "b": (0, MISSING), "c": (0, 0)}, (1 / 3, 1 / 3, 2 / 3)),  # not 1/2: only c is complete
+        ({"a": (5, MISSING), "b": (5, MISSING), "c": (0, 0)}, (2 / 3, 2 / 3, 2 / 3)),
+        ({"a": (5, 0), "b": (0, MISSING), "c": (0, 0)}, (1 / 3, 1 / 2, 2 / 3)),
+    ],
+)
+def test_a_query_with_missing_grades_has_its_cover_where_it_is_known(
+    grades: dict[str, tuple[int | None, ...]], ends: tuple[float, ...]
+) -> None:
+    bank = Bank(tuple(Item("q", f"{name}?", item_id=name) for name in grades))
+    ranked = {("q", "one"): ("p1", "p2")}
+    entries = [
+        Grade("q", passage, name, grade)
+        for name, own in grades.items()
+        for passage, grade in zip(("p1", "p2"), own, strict=True)
+    ]
+    scores = cover_scores(make_grids(entries, bank, ranked), ranked, levels=(4,))
+    found = [float(own[0, 0, 0]) for own in (scores.least, scores.cover, scores.possible)]
+    assert found == pytest.approx(ends, nan_ok=True)
+    assert scores.missing[0, 0] == sum(own.count(None) for own in grades.values())
+    mean = cover_means(scores, scores.cover, 4)["one"]
+    assert (mean.value, mean.n) == ((None, 0) if math.isnan(ends[1]) else (pytest.approx(ends[1]), 1))
+
+
+def test_an_agent_without_a_grade_has_no_score_and_no_place() -> None:
+    ranked = {("q", "one"): ("p1",), ("q", "two"): ("p2",)}
+    grids = make_grids([Grade("q", "p1", "a", 0), Grade("q", "p2", "a", None)], None, ranked)
+    means = cover_means(cover_scores(grids, ranked, levels=(4,)), cover_scores(grids, ranked, levels=(4,)).cover, 4)
+    assert [means[agent].value for agent in ("one", "two")] == [0.0, None]
+    assert alpha_ndcg(grids.grids["q"], [("p1",), ("p2",)], level=4, k=20) == pytest.approx([0, math.nan], nan_ok=True)
 
 
 def test_weights_count_and_retired_items_do_not() -> None:
@@ -108,10 +155,14 @@ def test_an_ungraded_pair_is_no_grade_of_0() -> None:
     at = scores.queries.index("skin")
     assert scores.pairs[:, at].tolist() == [8, 4]
     assert scores.graded[:, at].tolist() == [3, 3]
-    assert scores.cover[:, at, 0].tolist() == [2 / 4, 0.0]
+    assert scores.missing[:, at].tolist() == [1, 1]  # nobody asked for grades of the unseen passage
+    assert scores.cover[:, at, 0].tolist() == [2 / 3, 0.0]
+    assert scores.least[:, at, 0].tolist() == [2 / 4, 0.0]
     assert scores.possible[:, at, 0].tolist() == [1.0, 1 / 4]
     labels = exam_labels(grids)
-    assert (labels.labels["skin"], labels.partly, labels.ungraded) == ({"p1": 5, "p2": 3, "p3": 0}, 2, 1)
+    assert (labels.labels["skin"], labels.partly, labels.ungraded) == ({"p1": 5, "p3": 0}, 1, 1)
+    labels = exam_labels(grids, grade_to_label={0: 0, 1: 0, 2: 0, 3: 1, 4: 1, 5: 1})
+    assert labels.labels["skin"] == {"p1": 1, "p2": 1, "p3": 0}  # both 3 and 5 are label 1
 
 
 def test_two_grades_of_one_pair_are_refused() -> None:
@@ -144,14 +195,32 @@ def test_laws_of_cover(case: tuple[Grids, Rankings], k: int) -> None:
     grids, rankings = case
     fewer, more = (cover_scores(grids, rankings, levels=(1, 2, 3, 4, 5), k=depth) for depth in (k, k + 1))
     for scores in (fewer, more):
-        assert (np.diff(scores.cover, axis=2) <= 0).all(), "a higher level covers no more"
-        assert (scores.normalised >= scores.cover).all()
-        assert (scores.possible >= scores.cover).all()
-        assert ((scores.cover >= 0) & (scores.possible <= 1 + 1e-12) & (scores.normalised <= 1 + 1e-12)).all()
-        graded_all = scores.graded == scores.pairs
-        assert (scores.possible == scores.cover)[graded_all].all()
-    assert (more.cover >= fewer.cover).all(), "more passages cover no less"
-    assert (more.normalised >= fewer.normalised).all()
+        known, whole = ~np.isnan(scores.cover), scores.missing == 0
+        for ends in (scores.least, scores.possible):
+            assert (np.diff(ends, axis=2) <= 0).all(), "a higher level covers no more"
+            assert ((ends >= 0) & (ends <= 1 + 1e-12)).all()
+        assert ((scores.least <= scores.cover) & (scores.cover <= scores.possible))[known].all()
+        assert known[whole].all()
+        assert (scores.normalised >= scores.cover)[whole].all()
+        assert (scores.normalised <= 1 + 1e-12)[~np.isnan(scores.normalised)].all()
+        assert (scores.least == scores.cover)[whole].all()
+        assert (scores.possible == scores.cover)[scores.graded == scores.pairs].all()
+    assert (more.least >= fewer.least).all(), "more passages cover no less"
+    assert (more.normalised >= fewer.normalised)[more.missing == 0].all()
+
+
+@given(graded(), st.integers(1, 5), st.lists(st.integers(0, 5), min_size=25, max_size=25))
+def test_whatever_the_missing_grades_were_the_cover_lies_within_its_bounds(
+    case: tuple[Grids, Rankings], k: int, replies: list[int]
+) -> None:
+    grids, rankings = case
+    grid = grids.grids["q"]
+    filled = np.where(grid.missing, np.resize(replies, grid.grades.shape), grid.grades).astype(np.int8)
+    whole = replace(grids, grids={"q": replace(grid, grades=filled)})
+    before, after = (cover_scores(own, rankings, k=k) for own in (grids, whole))
+    assert ((before.least <= after.cover + 1e-12) & (after.cover <= before.possible + 1e-12)).all()
+    exact = before.least == before.possible
+    assert np.allclose(before.cover[exact], after.cover[exact])
 
 
 def test_labels_by_highest_grade_by_count_and_through_a_map() -> None:
@@ -212,9 +281,9 @@ def test_alpha_ndcg_gives_the_figures_of_ndeval() -> None:
 def test_alpha_ndcg_lies_between_0_and_1_but_for_the_greedy_ideal(case: tuple[Grids, Rankings]) -> None:
     grids, rankings = case
     for (query_id, _), ranking in rankings.items():
-        assert (
-            0 <= alpha_ndcg(grids.grids[query_id], [ranking], level=3, k=5)[0] <= 1 / (1 - 1 / math.e)
-        )  # how far the greedy order can be from the best
+        (found,) = alpha_ndcg(grids.grids[query_id], [ranking], level=3, k=5)
+        # How far the greedy order can be from the best; NaN where a grade is missing of every item that counts.
+        assert 0 <= found <= 1 / (1 - 1 / math.e) or (math.isnan(found) and grids.grids[query_id].missing.any())
 
 
 def test_tied_agents_share_the_average_place() -> None:

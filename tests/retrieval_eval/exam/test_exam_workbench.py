@@ -122,7 +122,7 @@ def test_an_empty_grade_is_no_grade(tmp_path: Path) -> None:
         "qid,docid,item,rating,answer\nq,p,a,,\nq,p,b,,said\nq,p,c,0,\n", encoding="utf-8"
     )
     assert [*read_graded(tmp_path / "grades.csv").grades.values()] == [
-        [Grade("q", "p", "b", None, "said"), Grade("q", "p", "c", 0)]
+        [Grade("q", "p", "a", None), Grade("q", "p", "b", None, "said"), Grade("q", "p", "c", 0)]
     ]
 
 
