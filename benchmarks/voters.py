@@ -27,6 +27,7 @@ from msgspec import Struct, field
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
+from arena.boards.cache import cached_leaderboard
 from arena.store import Store
 from arena.store.annotations import Annotations, Kind
 from benchmarks import page_store
@@ -51,7 +52,7 @@ def main() -> None:
         people = [Voter(f"voter-{time.time_ns()}-{number}") for number in range(given.people)]
         server = _server_of(location)
         began, wall = _cpu(server), time.monotonic()
-        asyncio.run(_all_vote(people, address, given.votes, given.every))
+        asyncio.run(all_vote(people, address, given.votes, given.every))
         took, wall = _cpu(server) - began, time.monotonic() - wall
         _report(people, took, wall)
         _require_kept(location, people)
@@ -71,7 +72,10 @@ def _location(given: argparse.Namespace) -> Iterator[str]:
 
 
 def _written(location: str, given: argparse.Namespace) -> str:
-    return page_store.write(location, games_per_query=given.games_per_query)
+    page_store.write(location, games_per_query=given.games_per_query)
+    with closing(Store.open(location)) as store:
+        cached_leaderboard(store, page_store.NAME)  # as the end of a run does
+    return location
 
 
 class Voter(Struct):
@@ -92,7 +96,7 @@ class Voter(Struct):
     refused: list[str] = field(default_factory=list)
 
 
-async def _all_vote(people: list[Voter], address: str, votes: int, every: float) -> None:
+async def all_vote(people: list[Voter], address: str, votes: int, every: float) -> None:
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as web:
         await asyncio.gather(*(_votes(voter, web, address, votes, every) for voter in people))
 

@@ -4,7 +4,7 @@ Each person goes through a queue of their own. They see texts, and neither whose
 person said. What they say holds for the texts that they saw: where one has changed since, they are asked anew.
 
 A ``Pool`` holds what can be asked, with a random number for each thing, and is made once for all people. A person's
-``Queue`` is the order in which they go through it: numbers of rows, and no text.
+``Queue`` is the order in which they go through it, numbers of rows and no text; ``Progress`` is how far they are.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import Enum
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final, TypeAlias, overload
 
 import numpy as np
@@ -128,6 +128,7 @@ class Pool(Struct, frozen=True, eq=False, dict=True):
         shared: whether a row has the same number for all people, shape (rows,).
         one_a_query: whether each person is asked about one row of each query, the first in their order.
         make: a task, of a row and the annotator.
+        with_said: tasks of one person with what they say of them: ``with_values`` or ``with_votes``.
     """
 
     queries: Sequence[str]
@@ -135,6 +136,7 @@ class Pool(Struct, frozen=True, eq=False, dict=True):
     shared: NDArray[np.bool_]
     one_a_query: bool
     make: Callable[[int, str], AnnotationTask]
+    with_said: Callable[[Iterable[AnnotationTask], Iterable[Annotation]], list[AnnotationTask]]
 
     def queue(self, annotator: str) -> Queue:
         """The tasks of one person, in their order."""
@@ -166,7 +168,7 @@ class Queue(Sequence[AnnotationTask]):
     """The tasks of one person, each made when it is looked at, without what the person says of it."""
 
     def __init__(self, pool: Pool, annotator: str, rows: _Rows) -> None:
-        self._pool, self._annotator, self._rows = pool, annotator, rows
+        self.pool, self._annotator, self._rows = pool, annotator, rows
 
     def __len__(self) -> int:
         return self._rows.size
@@ -177,12 +179,63 @@ class Queue(Sequence[AnnotationTask]):
     def __getitem__(self, place: slice) -> list[AnnotationTask]: ...
     def __getitem__(self, place: int | slice) -> AnnotationTask | list[AnnotationTask]:
         if isinstance(place, slice):
-            return [self._pool.make(int(row), self._annotator) for row in self._rows[place]]
-        return self._pool.make(int(self._rows[place]), self._annotator)
+            return [self.pool.make(int(row), self._annotator) for row in self._rows[place]]
+        return self.pool.make(int(self._rows[place]), self._annotator)
 
     def of_queries(self, query_ids: Collection[str]) -> dict[int, AnnotationTask]:
         """The tasks on some queries by their places, ascending."""
-        return {place: self[place] for place in self._pool.of_queries(self._rows, query_ids)}
+        return {place: self[place] for place in self.pool.of_queries(self._rows, query_ids)}
+
+
+class Progress:
+    """How far one person is with their queue, as far as it was told what they said."""
+
+    def __init__(self, queue: Queue) -> None:
+        self.queue = queue
+        self._said: dict[tuple[str, ...], Annotation] = {}
+        self._begun: dict[int, AnnotationTask] = {}
+
+    def add(self, news: Sequence[Annotation]) -> None:
+        """Take note of what the person said after what is known, oldest first."""
+        for one in news:
+            thing = one.query_id, one.item, one.other, one.texts
+            self._said.pop(thing, None)
+            self._said[thing] = one
+        queries = {one.query_id for one in news}
+        if begun := self.queue.of_queries(queries):
+            mine = [one for one in self._said.values() if one.query_id in queries]
+            now = self.queue.pool.with_said(begun.values(), mine)
+            known = self._begun | dict(zip(begun, now, strict=True))
+            self._begun = {place: known[place] for place in sorted(known)}
+
+    @property
+    def said(self) -> list[Annotation]:
+        """What the person says now, oldest first."""
+        return [*self._said.values()]
+
+    def of(self, state: State) -> list[AnnotationTask]:
+        """What is done, or skipped, in the order of the queue."""
+        return [task for task in self._begun.values() if task.state is state]
+
+    def find(self, task_id: str) -> AnnotationTask | None:
+        """A task on a query of which something was said."""
+        return next((task for task in self._begun.values() if task.task_id == task_id), None)
+
+    def next(self) -> AnnotationTask | None:
+        """The first open task."""
+        places = range(len(self.queue))
+        return next((one for at in places if (one := self._at(at)).state is State.OPEN), None)
+
+    def before(self, aside: Collection[str]) -> AnnotationTask | None:
+        """The task that the person did last, those with these ids aside."""
+        for one in reversed(self._said.values()):
+            for task in self._begun.values():
+                if task.query_id == one.query_id and one.texts in task.digests and task.task_id not in aside:
+                    return task
+        return None
+
+    def _at(self, place: int) -> AnnotationTask:
+        return self._begun.get(place) or self.queue[place]
 
 
 def games(played: Iterable[Game], data: Dataset) -> Pool:
@@ -200,7 +253,7 @@ def games(played: Iterable[Game], data: Dataset) -> Pool:
         is_first = _number(annotator, "side", query_id, a, b) % 2
         return _game_task(data, query_id, *((a, b) if is_first else (b, a)))
 
-    return Pool([game[0] for game in rows], *_drawn(rows, shared_by=1), True, make)
+    return Pool([game[0] for game in rows], *_drawn(rows, shared_by=1), True, make, partial(with_votes, data=data))
 
 
 def _game_task(data: Dataset, query_id: str, first: str, second: str) -> AnnotationTask:
@@ -217,7 +270,7 @@ def documents(labelled: Iterable[tuple[str, str]], data: Dataset) -> Pool:
         texts = (data.documents[doc_id].text,)
         return AnnotationTask(Kind.RELEVANCE, query_id, data.queries[query_id], (doc_id,), texts)
 
-    return Pool([query_id for query_id, _ in rows], *_drawn(rows), False, make)
+    return Pool([query_id for query_id, _ in rows], *_drawn(rows), False, make, with_values)
 
 
 def answers(graded: Iterable[tuple[str, str]], data: Dataset) -> Pool:
@@ -229,7 +282,7 @@ def answers(graded: Iterable[tuple[str, str]], data: Dataset) -> Pool:
         query_id, text = rows[row]
         return AnnotationTask(Kind.CRITERIA, query_id, data.queries[query_id], by_text[query_id, text], (text,))
 
-    return Pool([query_id for query_id, _ in rows], *_drawn(rows), False, make)
+    return Pool([query_id for query_id, _ in rows], *_drawn(rows), False, make, with_values)
 
 
 def nuggets(banks: Banks, answers: Iterable[Answer]) -> Pool:
@@ -250,7 +303,7 @@ def nuggets(banks: Banks, answers: Iterable[Answer]) -> Pool:
 
     queries = [query_id for query_id, _ in rows]
     numbers = np.stack([_numbers([(query_id,) for query_id in queries]), _numbers(rows)])
-    return Pool(queries, numbers, np.zeros(len(rows), np.bool_), False, make)
+    return Pool(queries, numbers, np.zeros(len(rows), np.bool_), False, make, with_values)
 
 
 def nugget_task(
@@ -275,7 +328,9 @@ def citations(checked: Iterable[SupportSubject], data: Dataset) -> Pool:
         texts = said[place].text, data.documents[doc_id].text
         return AnnotationTask(Kind.SUPPORT, query_id, data.queries[query_id], (agent,), texts, (subject.other,))
 
-    return Pool([one.query_id for one in rows], *_drawn([tuple(map(str, one)) for one in rows]), False, make)
+    return Pool(
+        [one.query_id for one in rows], *_drawn([tuple(map(str, one)) for one in rows]), False, make, with_values
+    )
 
 
 def with_votes(tasks: Iterable[AnnotationTask], said: Iterable[Annotation], data: Dataset) -> list[AnnotationTask]:

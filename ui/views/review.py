@@ -7,7 +7,7 @@ The page writes to the store only where somebody pressed a button, and a press r
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from arena.boards.nuggets import support_words
 from arena.people import tasks
 from arena.people.opinions import agreement_with_judges
-from arena.people.tasks import AnnotationTask, Pool, Queue, Rubric, State, rubric_of, scale_of
+from arena.people.tasks import AnnotationTask, Pool, Progress, Rubric, State, rubric_of, scale_of
 from arena.present.numbers import PERCENT, counted
 from arena.stages.nuggets.results import nuggets_section
 from arena.stages.samples import outcomes
@@ -106,18 +106,22 @@ class _State(Struct):
     """What the session knows of one person's tasks of one kind in one tournament.
 
     Attributes:
-        drawn: their queue, and the pool that it was drawn from.
+        progress: how far they are with their queue.
+        seen: the store's number of the last that they said.
         begun: when each task was shown first.
         undone: tasks taken back, the last of which is shown.
         note: what became of the last press.
         refused: why nothing was saved, for the next drawing.
+        pressed: the task and the choice that were refused, which stays marked.
     """
 
-    drawn: tuple[Pool, Queue] | None = None
+    progress: Progress | None = None
+    seen: int = 0
     begun: dict[str, float] = field(default_factory=dict)
     undone: list[str] = field(default_factory=list)
     note: str = ""
     refused: str = ""
+    pressed: tuple[str, Any] = ("", None)
 
 
 class Review(Struct, frozen=True):
@@ -137,38 +141,28 @@ class Review(Struct, frozen=True):
         """Part of widgets' keys. A press on a task of another person or tournament is not taken for this one's."""
         return texts_digest(self.source.location, self.source.tournament, self.form.kind, self.who, task.task_id)[:16]
 
-    def _said(self) -> list[Annotation]:
-        with data.shared(self.source.location) as store:
-            return Annotations(store, self.source.tournament).latest(self.form.kind, self.who)
-
-    def _queue(self, pool: Pool) -> Queue:
-        """The person's queue, drawn once for as long as the pool is the same."""
+    def _progress(self, pool: Pool) -> Progress:
+        """How far the person is; only what they said since the last drawing is read."""
         state = self._state
-        if state.drawn is None or state.drawn[0] is not pool:
-            state.drawn = pool, pool.queue(self.who)
-        return state.drawn[1]
-
-    def with_said(self, todo: Iterable[AnnotationTask], said: Sequence[Annotation]) -> list[AnnotationTask]:
-        """The tasks with what the person says of them."""
-        if self.form.kind is Kind.VERDICT:
-            return tasks.with_votes(todo, said, data.dataset(self.source))
-        return tasks.with_values(todo, said)
+        if state.progress is None or state.progress.queue.pool is not pool:
+            state.progress, state.seen = Progress(pool.queue(self.who)), 0
+        with data.shared(self.source.location) as store:
+            news, seen = Annotations(store, self.source.tournament).news(self.form.kind, self.who, state.seen)
+        state.progress.add(news)
+        state.seen = seen
+        return state.progress
 
     def show(self, pool: Pool, top: Any) -> None:
         """Draw how far the person is, and what is next."""
-        said, queue, state = self._said(), self._queue(pool), self._state
-        begun = queue.of_queries({one.query_id for one in said})
-        begun = dict(zip(begun, self.with_said(begun.values(), said), strict=True))
-        done, skipped = ([one for one in begun.values() if one.state is own] for own in (State.DONE, State.SKIPPED))
+        progress, state = self._progress(pool), self._state
+        done, skipped, count = progress.of(State.DONE), progress.of(State.SKIPPED), len(progress.queue)
         more = f", {len(skipped):,} skipped" if skipped else ""
         with top:
-            far = f"{len(done):,} of {len(queue):,} {self.form.things} {self.form.done}{more}"
-            st.progress((len(done) + len(skipped)) / len(queue), text=far, width=200)
-        task = next((one for one in begun.values() if one.task_id in state.undone[-1:]), None)
-        in_order = (begun.get(place) or queue[place] for place in range(len(queue)))
-        task = task or next((one for one in in_order if one.state is State.OPEN), None)
+            far = f"{len(done):,} of {count:,} {self.form.things} {self.form.done}{more}"
+            st.progress((len(done) + len(skipped)) / count, text=far, width=200)
+        task = (progress.find(state.undone[-1]) if state.undone else None) or progress.next()
         if task is None:
-            self._show_end(said, len(queue), skipped)
+            self._show_end(progress.said, count, skipped)
             return
         state.begun.setdefault(task.task_id, time.monotonic())
         choices = self.form.choices(self.source)
@@ -183,7 +177,7 @@ class Review(Struct, frozen=True):
             text.reference(query, raw=raw)
         self._show_texts(task, choices, raw=raw, marks=marks)
         with st.container(key=f"once-{self._key(task)}", horizontal=True, vertical_alignment="center", gap="small"):
-            self._show_bar(task, choices, self._before([*begun.values()], said, task))
+            self._show_bar(task, choices, progress.before({*state.undone, task.task_id}))
 
     def _show_texts(self, task: AnnotationTask, choices: Sequence[Choice], *, raw: bool, marks: bool) -> None:
         others = task.texts[::-1] if marks else (None,) * len(task.texts)
@@ -240,11 +234,13 @@ class Review(Struct, frozen=True):
     def _show_bar(self, task: AnnotationTask, choices: Sequence[Choice], before: AnnotationTask | None) -> None:
         mark, rows = self._key(task), list(self._rows(task).values())
         left = [key for key in rows if st.session_state[key] is None]
+        of, pressed = self._state.pressed
+        chosen = None if rows else pressed if of == task.task_id else task.value
         for number, own in enumerate(choices):
             st.button(
                 own.label,
                 key=f"choice-{number}-{mark}",
-                type="primary" if not rows and task.value == own.value else "secondary",
+                type="primary" if chosen == own.value else "secondary",
                 shortcut=own.key,
                 disabled=bool(rows) and not left,
                 on_click=partial(st.session_state.update, {left[0]: own.value}) if left else self._save,
@@ -281,7 +277,9 @@ class Review(Struct, frozen=True):
             self._keep(task, values)
         except RagleagueError as error:
             state.refused, state.note = str(error), ""
+            state.pressed = task.task_id, None if values is None else values[0]
             return
+        state.pressed = "", None
         state.note = "Skipped" if values is None else f"✓ Saved: {words}"
         state.undone = [own for own in state.undone if own != task.task_id]
 
@@ -295,20 +293,9 @@ class Review(Struct, frozen=True):
     def _check_pair(self, task: AnnotationTask, said: list[Annotation]) -> None:
         """Whether no other window asked the query with another pair, of a tournament that has changed since."""
         if task.kind is Kind.VERDICT:
-            (asked,) = self.with_said([task], said)
+            (asked,) = tasks.with_votes([task], said, data.dataset(self.source))
             if {*asked.names, *asked.parts} != {*task.names, *task.parts}:
                 raise InputError("You have voted on two other answers to this query meanwhile.")
-
-    def _before(
-        self, todo: Sequence[AnnotationTask], said: Sequence[Annotation], shown: AnnotationTask | None
-    ) -> AnnotationTask | None:
-        """The task that the person did last, those taken back and the one that is shown aside."""
-        aside = {*self._state.undone, shown.task_id if shown is not None else ""}
-        for one in reversed(said):
-            for task in todo:
-                if task.query_id == one.query_id and one.texts in task.digests and task.task_id not in aside:
-                    return task
-        return None
 
     def _undo(self, task: AnnotationTask) -> None:
         """Take back what was said of a task, and show it again; left like that, it counts as skipped."""
