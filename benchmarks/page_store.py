@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,8 +24,12 @@ NAME = "large"
 _REASON = "Both answers name the notice period; the preferred one also says from which day it runs and cites the rule."
 _BATCH = 5000
 
+Place = TypeVar("Place", Path, str)
 
-def write(path: Path, *, agents: int = 50, queries: int = 1000, games_per_query: int = 200, seed: int = 0) -> Path:
+
+def write(
+    location: Place, *, agents: int = 50, queries: int = 1000, games_per_query: int = 200, seed: int = 0
+) -> Place:
     """A tournament of which everything is judged, put there by the store's own way of writing.
 
     Agents differ by 140 points in standard deviation, the answer shown first has an advantage of 40 points, and about
@@ -33,12 +37,12 @@ def write(path: Path, *, agents: int = 50, queries: int = 1000, games_per_query:
     """
     data = _data(agents, queries)
     wants = list(_wants(data, games_per_query, seed))
-    with closing(Store.create(str(path))) as store:
+    with closing(Store.create(str(location))) as store:
         store.begin(NAME, SETTINGS, data, wants)
         for some in chunks(zip(wants, _judged(wants, agents, seed), strict=True), _BATCH):
             store.save([(Task.PAIRWISE, "pairwise@1", judgment) for _, judgment in some])
             store.assign(NAME, [(want, judgment.judgment_id) for want, judgment in some])
-    return path
+    return location
 
 
 def _data(agents: int, queries: int) -> Dataset:

@@ -5,9 +5,12 @@ A role is asked for at every action, not only when a page is drawn.
 
 from __future__ import annotations
 
+import hashlib
 import os
+import string
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeAlias
@@ -17,11 +20,15 @@ import streamlit as st
 from msgspec import Struct
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from arena.present.numbers import printable
+from arena.store.annotations import annotator_name
 from judges.errors import ConfigError, InputError
 from judges.sections import Section, as_list, load_section
 
 Action: TypeAlias = Literal["view", "vote", "edit"]
 
+_LONGEST: Final = 50
+"""Characters of a name that is cut."""
 _SKEW: Final = 60
 """Seconds by which the provider's clock may be behind ours."""
 
@@ -43,11 +50,27 @@ class Role(StrEnum):
 _NEEDED: Final[Mapping[Action, Role]] = {"view": Role.VIEWER, "vote": Role.VOTER, "edit": Role.EDITOR}
 
 
+_IN_LOWER_CASE: Final = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+_NEVER_IN_ADDRESS: Final = frozenset('"(),:;<>[]\\')
+"""Characters that an address holds at most within quotation marks, where a mail server may read another address."""
+
+
+def _address(said: object) -> str | None:
+    """An e-mail address, or a domain as ``@example.com``, with ASCII letters in lower case; ``None`` if it is neither.
+
+    All other characters stay what they are: folding case (``ß`` to ``ss``, the Kelvin sign to ``k``) or normalising
+    would make one address of two, and somebody may own the other.
+    """
+    if not isinstance(said, str) or not said.isprintable() or " " in said or _NEVER_IN_ADDRESS.intersection(said):
+        return None
+    name, _, domain = said.translate(_IN_LOWER_CASE).partition("@")
+    return f"{name}@{domain}" if domain and "@" not in domain else None
+
+
 def _is_address(entry: str) -> str:
-    name, at, domain = entry.strip().casefold().rpartition("@")
-    if not at or not domain or "@" in name or any(map(str.isspace, entry.strip())):
+    if (address := _address(entry.strip())) is None:
         raise ValueError(f"{entry!r} is neither an e-mail address nor a domain such as '@example.com'")
-    return f"{name}@{domain}"
+    return address
 
 
 def _is_issuer(entry: str) -> str:
@@ -93,34 +116,53 @@ class Person(Struct, frozen=True):
     """Somebody who has signed in.
 
     Attributes:
-        name: as their votes are kept: the verified address, else the provider's own identifier of them, so that nobody
-            can vote in another's name.
-        email: in lower case; ``None`` where the provider does not vouch for it.
+        name: as their votes are kept: the verified address, else the provider's own identifier of them with the
+            provider, so that nobody can vote in another's name.
+        email: as ``_address`` writes it; ``None`` where the provider does not vouch for it.
         issued: when the provider said so, in seconds since 1970.
+        identity: issuer and subject, which nobody else ever has (OpenID Connect Core 1.0, section 5.7).
     """
 
     name: str
     email: str | None
     issued: float
+    identity: tuple[str, ...] = ()
+
+    @property
+    def shown(self) -> str:
+        """The name in short."""
+        return self.email or f"sub:{self.identity[-1]}"
 
 
-def person_of(claims: Mapping[str, Any], access: Access) -> Person | None:
+def person_of(claims: Mapping[str, Any], access: Access, *, several: bool = False) -> Person | None:
     """Who an identity token speaks of; ``None`` where nobody signed in, or too long ago.
 
     Args:
         claims: of the token (OpenID Connect Core 1.0, sections 2 and 5.1), and ``is_logged_in``.
         access: how long a sign-in counts, and whose addresses do.
+        several: whether people sign in with several providers: then names say which.
     """
-    issued = claims.get("iat")
+    issued, identity = claims.get("iat"), (claims.get("iss"), claims.get("sub"))
     if claims.get("is_logged_in") is not True or not isinstance(issued, int | float):
         return None
     if time.time() - issued > access.hours * 3600:
         return None
-    email = str(claims.get("email") or "").strip().casefold()
-    if email and _vouched_for(claims, access):
-        return Person(email, email, issued)
-    subject = str(claims.get("sub") or "").strip()
-    return Person(f"sub:{subject}", None, issued) if subject else None
+    if not all(isinstance(part, str) and part for part in identity):
+        return None
+    issuer, subject = map(str, identity)
+    email = _address(claims.get("email"))
+    if email is not None and not email.startswith("@") and _vouched_for(claims, access):
+        return Person(_name(f"{email} ({issuer})" if several else email), email, issued, (issuer, subject))
+    return Person(_name(f"sub:{subject} ({issuer})"), None, issued, (issuer, subject))
+
+
+def _name(whole: str) -> str:
+    """A name that votes can be kept under; of what is long, or not all seen, a part and a digest of all of it."""
+    with suppress(InputError):
+        if whole.isprintable() and annotator_name(whole) == whole:
+            return whole
+    begun = " ".join(printable(whole).split())[:_LONGEST]
+    return f"{begun} #{hashlib.sha256(whole.encode('utf-8', 'surrogatepass')).hexdigest()[:24]}"
 
 
 def _vouched_for(claims: Mapping[str, Any], access: Access) -> bool:
@@ -148,17 +190,25 @@ class SignIns:
 
     def __init__(self, started: float) -> None:
         self._since = started - _SKEW
-        self._seen: dict[str, float] = {}
-        self._ended: dict[str, float] = {}
+        self._seen: dict[tuple[str, ...], float] = {}
+        self._ended: dict[tuple[str, ...], float] = {}
 
     def counts(self, person: Person) -> bool:
         """Whether a person's sign-in holds."""
-        self._seen[person.name] = max(person.issued, self._seen.get(person.name, 0))
-        return person.issued > max(self._since, self._ended.get(person.name, 0))
+        who = person.identity or (person.name,)
+        self._seen[who] = max(person.issued, self._seen.get(who, 0))
+        return person.issued > max(self._since, self._ended.get(who, 0))
 
     def end(self, person: Person) -> None:
         """End every sign-in that the person has now."""
-        self._ended[person.name] = max(self._seen.get(person.name, 0), person.issued, time.time() - _SKEW)
+        who = person.identity or (person.name,)
+        self._ended[who] = max(self._seen.get(who, 0), person.issued, time.time() - _SKEW)
+
+
+def providers(auth: Mapping[str, Any]) -> list[str | None]:
+    """Whom people can sign in with: the names of ``[auth.NAME]``, or ``None`` alone where ``[auth]`` has the only."""
+    named = [name for name, section in auth.items() if isinstance(section, Mapping) and name != "client_kwargs"]
+    return [None] if auth.get("client_id") or not named else list(named)
 
 
 def load_access(path: Path) -> Access:
@@ -229,7 +279,7 @@ def sign_out() -> None:
 
 
 def _person(access: Access) -> Person | None:
-    person = person_of(st.user.to_dict(), access)
+    person = person_of(st.user.to_dict(), access, several=len(providers(st.secrets["auth"])) > 1)
     return person if person is not None and _SIGN_INS.counts(person) else None
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
 from functools import partial, wraps
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
@@ -51,19 +52,15 @@ DISAGREEMENTS: Final = 50
 """Of each judge and people that are kept for the list."""
 _AT_ONCE_S: Final = 0.3
 """What takes no longer is drawn without a bar."""
-_SAME: Final[dict[tuple[str, int], int]] = {}
-"""By place and time of a write to a store that is no news, since a read made it or a person's word: the one before."""
 LAST: Final[dict[str, tuple[tuple[int, int, int], list[str]]]] = {}
 """By place, what ``tournaments`` read last, for pages that are drawn while the store is locked."""
-_SEEN: Final[dict[str, tuple[int, tuple[int, int], int]]] = {}
-"""By place, a store as it was last: its file, its version, when it was written."""
 
 
 class Source(Struct, frozen=True):
     """One tournament as of one version of its store; equal sources hold equal data.
 
     Attributes:
-        version: the store's two numbers, and when it was written.
+        version: the store's two numbers, and the number of its file.
         group: column and value of the queries' metadata where only such queries are shown.
     """
 
@@ -86,9 +83,9 @@ def tournaments() -> tuple[tuple[int, int, int], list[str]]:
         StoreError: it cannot be read.
     """
     place = location()
-    with _reading(place) as store:
+    with shared(place) as store:
         version, names = store.version(), store.rated_tournaments()
-    LAST[place] = (*version, _written(place, version)), names
+    LAST[place] = (*version, _file_number(place)), names
     return LAST[place]
 
 
@@ -115,7 +112,7 @@ def stored(
     """
 
     def opened(source: Source, /, *more: Further.args, **named: Further.kwargs) -> Found:
-        with _reading(source.location) as store:
+        with shared(source.location) as store:
             return read(store, source.tournament, *more, **named)
 
     opened.__qualname__ = f"{read.__module__}.{read.__qualname__} {kept}"  # the cache tells functions by their names
@@ -180,7 +177,7 @@ def people(source: Source, *, boards: bool = False) -> tuple[tuple[Comparison, .
         source: which tournament, and which group of its queries.
         boards: also their leaderboards, which takes longer than all else.
     """
-    with _reading(source.location) as store:
+    with shared(source.location) as store:
         return compare_with_people(
             store,
             source.tournament,
@@ -218,7 +215,7 @@ class Work(threading.Thread):
 
     def run(self) -> None:  # noqa: D102
         try:
-            with _reading(self.source.location) as store:
+            with shared(self.source.location) as store:
                 self.found = self._make(store, self.source.tournament, tell=self._tell)
         except Exception as error:
             self.error = error
@@ -286,39 +283,83 @@ def groups(source: Source) -> tuple[tuple[str, str], ...]:
     return tuple((name, value) for name, own in found.items() for value in own)
 
 
+class _Use(Struct):
+    """A store that is open, or is being opened, and how many use it now."""
+
+    store: Future[Store]
+    file: int
+    users: int = 0
+
+
+_USES: Final[dict[str, _Use]] = {}
+_USING: Final = threading.Lock()
+
+
 @contextmanager
-def _reading(location: str) -> Iterator[Store]:
-    """An open store, of which figures that a read keeps are no news: else every page would read all its data anew."""
-    before = _written(location)
-    try:
-        with closing(Store.open(location)) as store:
-            yield store
-    finally:
-        if (last := _last_write(location)) != before:
-            _SAME[location, last] = before
+def shared(location: str) -> Iterator[Store]:
+    """The one open store of this process: whoever comes first opens it, and the last to leave closes it.
 
+    All threads share its connections, and those that write take turns. With a store each, a hundred people at once
+    would be as many writers that find a file locked, and as many connections to a server. While nobody uses it, the
+    file is at rest and can be copied or replaced.
 
-def _written(location: str, version: tuple[int, int] | None = None) -> int:
-    """When the store was last written: one deleted and made anew may have as many changes as the old.
-
-    Reads aside, and what people said, as far as its ``version`` says that this is all there is new.
+    Raises:
+        InputError: there is no store.
+        StoreError: it cannot be read.
     """
-    now = _last_write(location)
-    last, path = _SAME.get((location, now), now), sqlite_path(location)
-    if version is None or path is None:
-        return last
-    file = path.stat().st_ino
-    known, before, written = _SEEN.get(location, (file, version, last))
-    if written != last and known == file and before[0] == version[0] and before[1] < version[1]:
-        _SAME[location, now] = last = written
-    _SEEN[location] = file, version, last
-    return last
+    file = _file_number(location)
+    with _USING:
+        use = _USES.get(location)
+        if is_first := use is None or use.file != file:
+            use = _USES[location] = _Use(Future(), file)
+        use.users += 1
+    try:
+        if is_first:
+            _open(location, use)
+        yield use.store.result()
+    finally:
+        with _USING:
+            use.users -= 1
+            if is_last := not use.users:
+                _forget(location, use)
+        if is_last and use.store.exception() is None:
+            use.store.result().close()
 
 
-def _last_write(location: str) -> int:
-    """In nanoseconds; 0 of a server, and of a store that is not there."""
+def _open(location: str, use: _Use) -> None:
+    """Open a store for all who wait for it; where that fails, the next to come tries anew."""
+    try:
+        use.store.set_result(Store.open(location))
+    except BaseException as error:
+        with _USING:
+            _forget(location, use)
+        use.store.set_exception(error)
+
+
+def _forget(location: str, use: _Use) -> None:
+    if _USES.get(location) is use:
+        del _USES[location]
+
+
+_FILES: Final[dict[str, tuple[int, int]]] = {}
+"""By place, a file that is kept open, and its number: no other file gets that number, should this one be deleted."""
+
+
+def _file_number(location: str) -> int:
+    """Which file a store is now: one deleted and made anew may have as many changes as the old; 0 of a server."""
     path = sqlite_path(location)
-    return path.stat().st_mtime_ns if path is not None and path.exists() else 0
+    if path is None:
+        return 0
+    with _USING, suppress(OSError):  # what is wrong with it shows when it is opened
+        # The file that is there is opened once: closing it a second time would take SQLite's locks from it.
+        kept, number = _FILES.get(location, (-1, -1))
+        if path.stat().st_ino != number:
+            opened = os.open(path, os.O_RDONLY)
+            _FILES[location] = opened, os.fstat(opened).st_ino
+            if kept != -1:
+                os.close(kept)
+        return _FILES[location][1]
+    return 0
 
 
 @derived("Reading the grades …")
@@ -329,7 +370,7 @@ def study(source: Source) -> Study | None:
     scores = board(source).exam
     if scores is not None:
         return scores.study
-    with closing(Store.open(source.location)) as store:
+    with shared(source.location) as store:
         return exam_study(store, source.tournament)
 
 

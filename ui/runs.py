@@ -13,17 +13,16 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import closing
 from pathlib import Path
 from typing import Final
 
 import streamlit as st
 from msgspec import Struct, field
 
-from arena.store import Store
 from arena.store.runs import Run, Runs
 from arena.store.wants import Progress, progress
 from judges.errors import DataError, InputError, reason
+from ui.data import shared
 from ui.editing import Session, check
 
 _TAIL: Final = 16_384
@@ -74,13 +73,13 @@ def latest(location: str, tournament: str, most: int | None = None) -> list[Run]
     """The runs of a tournament, the latest first; none where the store does not know it yet."""
     for process in list(_started().processes.values()):
         process.poll()  # else one that was killed would stay in the system's table as if it were there
-    with closing(Store.open(location)) as store:
+    with shared(location) as store:
         return Runs(store, tournament).all(most)
 
 
 def at_work(location: str, tournament: str) -> list[Run]:
     """The runs of it that go on now, the latest first."""
-    with closing(Store.open(location)) as store:
+    with shared(location) as store:
         return Runs(store, tournament).at_work()
 
 
@@ -91,7 +90,7 @@ def how_far(location: str, tournament: str) -> Progress:
         at, took, found = counted.get((location, tournament), (-math.inf, 0.0, None))
         if found is None or time.monotonic() - at > _SELDOM * took:
             begun = time.monotonic()
-            with closing(Store.open(location)) as store:
+            with shared(location) as store:
                 found = progress(store, tournament)
             counted[location, tournament] = time.monotonic(), time.monotonic() - begun, found
     return found

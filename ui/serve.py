@@ -18,7 +18,6 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl, urlencode
@@ -28,7 +27,7 @@ from arena.store import Store, engine
 from judges.errors import InputError, RagleagueError
 from ui.access import Role
 from ui.app import PAGES
-from ui.data import LOCATION_VARIABLE, location
+from ui.data import LOCATION_VARIABLE, location, shared
 from ui.editing import CONFIG_VARIABLE
 from ui.sign_in import LOOPBACK, ServerAccess, server_access, sign_in_secrets
 
@@ -233,7 +232,7 @@ def health(_request: Request) -> Response:
     from starlette.responses import PlainTextResponse
 
     try:
-        with closing(Store.open(location())) as store:
+        with shared(location()) as store:
             store.changes()
     except RagleagueError:
         return PlainTextResponse("the store cannot be read\n", 503)

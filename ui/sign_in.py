@@ -20,7 +20,18 @@ from msgspec import Struct
 
 from judges.errors import ConfigError, InputError, MissingExtraError
 from ui import text
-from ui.access import EVERYBODY_VARIABLE, ROLES_VARIABLE, Role, allowed, load_access, role, sign_out, signing_in, viewer
+from ui.access import (
+    EVERYBODY_VARIABLE,
+    ROLES_VARIABLE,
+    Role,
+    allowed,
+    load_access,
+    providers,
+    role,
+    sign_out,
+    signing_in,
+    viewer,
+)
 
 LOOPBACK: Final = "127.0.0.1"
 
@@ -117,12 +128,6 @@ def sign_in_secrets() -> Mapping[str, Any] | None:
     return auth
 
 
-def providers(auth: Mapping[str, Any]) -> list[str | None]:
-    """Whom people can sign in with: the names of ``[auth.NAME]``, or ``None`` alone where ``[auth]`` has the only."""
-    named = [name for name, section in auth.items() if isinstance(section, Mapping) and name != "client_kwargs"]
-    return [None] if auth.get("client_id") or not named else list(named)
-
-
 def _check(auth: Mapping[str, Any]) -> None:
     for key in ("redirect_uri", "cookie_secret"):
         if not isinstance(auth.get(key), str):
@@ -170,7 +175,7 @@ def _let_in() -> bool:
         return False
     own_role = role()
     with st.container(horizontal=True, vertical_alignment="center", key="account"):
-        text.quiet(person.name if own_role is Role.NONE else f"{person.name}, {own_role}")
+        text.quiet(person.shown if own_role is Role.NONE else f"{person.shown}, {own_role}")
         st.button("Sign out", key="sign-out", type="tertiary", on_click=sign_out)
     if own_role is Role.NONE:
         st.info("You have signed in, and have no role here yet. Ask whoever runs these pages for one.")

@@ -2,6 +2,9 @@
 
 Each person goes through a queue of their own. They see texts, and neither whose these are nor what a judge or another
 person said. What they say holds for the texts that they saw: where one has changed since, they are asked anew.
+
+A ``Pool`` holds what can be asked, with a random number for each thing, and is made once for all people. A person's
+``Queue`` is the order in which they go through it, numbers of rows and no text; ``Progress`` is how far they are.
 """
 
 from __future__ import annotations
@@ -9,13 +12,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import Enum
-from functools import cache, cached_property, partial
-from typing import Any, TypeAlias
+from functools import cached_property, partial
+from typing import Any, Final, TypeAlias, overload
 
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from arena.config.stored import StoredSettings
 from arena.data.dataset import Dataset
@@ -30,6 +35,8 @@ Banks: TypeAlias = Mapping[str, NuggetBank]
 Game: TypeAlias = tuple[str, str, str]
 """A query and two agents, in the order of their names."""
 _Key: TypeAlias = tuple[Kind, str, str, str]
+_Numbers: TypeAlias = NDArray[np.uint64]
+_Rows: TypeAlias = NDArray[np.int32]
 
 
 class State(Enum):
@@ -109,23 +116,144 @@ class AnnotationTask(Struct, frozen=True, dict=True):
         ]
 
 
-def games(played: Iterable[Game], data: Dataset, annotator: str) -> list[AnnotationTask]:
-    """Pairs of answers to vote on: of every query the first game that is drawn for this person.
+class Pool(Struct, frozen=True, eq=False, dict=True):
+    """What people can be asked of one kind.
+
+    A person's random number for a thing depends on their name and the names of the thing alone, so that what is added
+    moves nothing else.
+
+    Attributes:
+        queries: the query of each row.
+        numbers: random ones of each row, by which rows are ordered, shape (levels, rows); the first level decides.
+        shared: whether a row has the same number for all people, shape (rows,).
+        one_a_query: whether each person is asked about one row of each query, the first in their order.
+        make: a task, of a row and the annotator.
+        with_said: tasks of one person with what they say of them: ``with_values`` or ``with_votes``.
+    """
+
+    queries: Sequence[str]
+    numbers: _Numbers
+    shared: NDArray[np.bool_]
+    one_a_query: bool
+    make: Callable[[int, str], AnnotationTask]
+    with_said: Callable[[Iterable[AnnotationTask], Iterable[Annotation]], list[AnnotationTask]]
+
+    def queue(self, annotator: str) -> Queue:
+        """The tasks of one person, in their order."""
+        whose = np.where(self.shared, _EVERYBODY, np.uint64(_number(annotator)))
+        drawn = _mixed(self.numbers ^ whose)
+        order = np.lexsort(drawn[::-1])
+        if self.one_a_query:
+            _, first = np.unique(self._query[order], return_index=True)
+            order = order[np.sort(first)]
+        return Queue(self, annotator, order.astype(np.int32))
+
+    @cached_property
+    def _query(self) -> NDArray[np.int32]:
+        """The number of each row's query."""
+        return np.array([self.query_numbers[query_id] for query_id in self.queries], np.int32)
+
+    @cached_property
+    def query_numbers(self) -> dict[str, int]:
+        """A number for each query."""
+        return {query_id: number for number, query_id in enumerate(dict.fromkeys(self.queries))}
+
+    def of_queries(self, rows: _Rows, query_ids: Collection[str]) -> list[int]:
+        """Places in ``rows``, ascending, of what is on these queries."""
+        known = [self.query_numbers[query_id] for query_id in query_ids if query_id in self.query_numbers]
+        return [int(place) for place in np.flatnonzero(np.isin(self._query[rows], known))]
+
+
+class Queue(Sequence[AnnotationTask]):
+    """The tasks of one person, each made when it is looked at, without what the person says of it."""
+
+    def __init__(self, pool: Pool, annotator: str, rows: _Rows) -> None:
+        self.pool, self._annotator, self._rows = pool, annotator, rows
+
+    def __len__(self) -> int:
+        return self._rows.size
+
+    @overload
+    def __getitem__(self, place: int) -> AnnotationTask: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[AnnotationTask]: ...
+    def __getitem__(self, place: int | slice) -> AnnotationTask | list[AnnotationTask]:
+        if isinstance(place, slice):
+            return [self.pool.make(int(row), self._annotator) for row in self._rows[place]]
+        return self.pool.make(int(self._rows[place]), self._annotator)
+
+    def of_queries(self, query_ids: Collection[str]) -> dict[int, AnnotationTask]:
+        """The tasks on some queries by their places, ascending."""
+        return {place: self[place] for place in self.pool.of_queries(self._rows, query_ids)}
+
+
+class Progress:
+    """How far one person is with their queue, as far as it was told what they said."""
+
+    def __init__(self, queue: Queue) -> None:
+        self.queue = queue
+        self._said: dict[tuple[str, ...], Annotation] = {}
+        self._begun: dict[int, AnnotationTask] = {}
+
+    def add(self, news: Sequence[Annotation]) -> None:
+        """Take note of what the person said after what is known, oldest first."""
+        for one in news:
+            thing = one.query_id, one.item, one.other, one.texts
+            self._said.pop(thing, None)
+            self._said[thing] = one
+        queries = {one.query_id for one in news}
+        if begun := self.queue.of_queries(queries):
+            mine = [one for one in self._said.values() if one.query_id in queries]
+            now = self.queue.pool.with_said(begun.values(), mine)
+            known = self._begun | dict(zip(begun, now, strict=True))
+            self._begun = {place: known[place] for place in sorted(known)}
+
+    @property
+    def said(self) -> list[Annotation]:
+        """What the person says now, oldest first."""
+        return [*self._said.values()]
+
+    def of(self, state: State) -> list[AnnotationTask]:
+        """What is done, or skipped, in the order of the queue."""
+        return [task for task in self._begun.values() if task.state is state]
+
+    def find(self, task_id: str) -> AnnotationTask | None:
+        """A task on a query of which something was said."""
+        return next((task for task in self._begun.values() if task.task_id == task_id), None)
+
+    def next(self) -> AnnotationTask | None:
+        """The first open task."""
+        places = range(len(self.queue))
+        return next((one for at in places if (one := self._at(at)).state is State.OPEN), None)
+
+    def before(self, aside: Collection[str]) -> AnnotationTask | None:
+        """The task that the person did last, those with these ids aside."""
+        for one in reversed(self._said.values()):
+            for task in self._begun.values():
+                if task.query_id == one.query_id and one.texts in task.digests and task.task_id not in aside:
+                    return task
+        return None
+
+    def _at(self, place: int) -> AnnotationTask:
+        return self._begun.get(place) or self.queue[place]
+
+
+def games(played: Iterable[Game], data: Dataset) -> Pool:
+    """Pairs of answers to vote on: of every query the first game that is drawn for a person.
 
     One game of each query, so that no earlier pair tells them what there is to say. Games come in random order,
     whatever the judges made of them: estimates that correct a judge by people's labels take a random sample. Games of
     answers whose texts are not known are left out.
     """
-    played = (game for game in played if all(data.answers[game[0], agent].has_text for agent in game[1:]))
-    whose = cache(partial(_whose, annotator))
-    chosen: dict[str, Game] = {}
-    for game in sorted(played, key=lambda game: _drawn(whose(game[0]), *game)):
-        chosen.setdefault(game[0], game)
-    tasks = []
-    for query_id, a, b in chosen.values():  # either answer is shown first, with the same chance
-        is_first = int(_drawn(annotator, "side", query_id, a, b), 16) % 2
-        tasks.append(_game_task(data, query_id, *((a, b) if is_first else (b, a))))
-    return tasks
+    known = {key for key, answer in data.answers.items() if answer.has_text}
+    rows = [game for game in played if {(game[0], game[1]), (game[0], game[2])} <= known]
+
+    def make(row: int, annotator: str) -> AnnotationTask:  # either answer is shown first, with the same chance
+        query_id, a, b = rows[row]
+        is_first = _number(annotator, "side", query_id, a, b) % 2
+        return _game_task(data, query_id, *((a, b) if is_first else (b, a)))
+
+    return Pool([game[0] for game in rows], *_drawn(rows, shared_by=1), True, make, partial(with_votes, data=data))
 
 
 def _game_task(data: Dataset, query_id: str, first: str, second: str) -> AnnotationTask:
@@ -133,27 +261,32 @@ def _game_task(data: Dataset, query_id: str, first: str, second: str) -> Annotat
     return AnnotationTask(Kind.VERDICT, query_id, data.queries[query_id], (first,), texts, (second,))
 
 
-def documents(labelled: Iterable[tuple[str, str]], data: Dataset, annotator: str) -> list[AnnotationTask]:
-    """Documents to label, in the person's own random order; ``labelled`` are query and document of judges' labels."""
-    order = sorted(labelled, key=lambda names: _drawn(_whose(annotator, *names), *names))
-    return [
-        AnnotationTask(Kind.RELEVANCE, query_id, data.queries[query_id], (doc_id,), (data.documents[doc_id].text,))
-        for query_id, doc_id in order
-    ]
+def documents(labelled: Iterable[tuple[str, str]], data: Dataset) -> Pool:
+    """Documents to label; ``labelled`` are query and document of judges' labels."""
+    rows = list(labelled)
+
+    def make(row: int, _annotator: str) -> AnnotationTask:
+        query_id, doc_id = rows[row]
+        texts = (data.documents[doc_id].text,)
+        return AnnotationTask(Kind.RELEVANCE, query_id, data.queries[query_id], (doc_id,), texts)
+
+    return Pool([query_id for query_id, _ in rows], *_drawn(rows), False, make, with_values)
 
 
-def answers(graded: Iterable[tuple[str, str]], data: Dataset, annotator: str) -> list[AnnotationTask]:
-    """Answers to grade, in the person's own random order; ``graded`` are query and agent of judges' grades."""
+def answers(graded: Iterable[tuple[str, str]], data: Dataset) -> Pool:
+    """Answers to grade; ``graded`` are query and agent of judges' grades."""
     by_text = _by_text(data.answers[key] for key in graded)
-    order = sorted(by_text, key=lambda names: _drawn(_whose(annotator, *names), *names))
-    return [
-        AnnotationTask(Kind.CRITERIA, query_id, data.queries[query_id], by_text[query_id, text], (text,))
-        for query_id, text in order
-    ]
+    rows = list(by_text)
+
+    def make(row: int, _annotator: str) -> AnnotationTask:
+        query_id, text = rows[row]
+        return AnnotationTask(Kind.CRITERIA, query_id, data.queries[query_id], by_text[query_id, text], (text,))
+
+    return Pool([query_id for query_id, _ in rows], *_drawn(rows), False, make, with_values)
 
 
-def nuggets(banks: Banks, answers: Iterable[Answer], annotator: str) -> list[AnnotationTask]:
-    """Answers to hold against the nuggets of their queries, query by query, in the person's own order.
+def nuggets(banks: Banks, answers: Iterable[Answer]) -> Pool:
+    """Answers to hold against the nuggets of their queries, query by query.
 
     An empty answer states nothing, and nobody need read it.
     """
@@ -162,8 +295,15 @@ def nuggets(banks: Banks, answers: Iterable[Answer], annotator: str) -> list[Ann
         for answer in answers
         if answer.query_id in banks and answer.text.strip() and banks[answer.query_id].nuggets
     )
-    order = sorted(by_text, key=lambda names: tuple(_drawn(annotator, name) for name in names))
-    return [nugget_task(banks[key[0]], key[1], by_text[key]) for key in order]
+    rows = list(by_text)
+
+    def make(row: int, _annotator: str) -> AnnotationTask:
+        query_id, text = rows[row]
+        return nugget_task(banks[query_id], text, by_text[query_id, text])
+
+    queries = [query_id for query_id, _ in rows]
+    numbers = np.stack([_numbers([(query_id,) for query_id in queries]), _numbers(rows)])
+    return Pool(queries, numbers, np.zeros(len(rows), np.bool_), False, make, with_values)
 
 
 def nugget_task(
@@ -176,17 +316,21 @@ def nugget_task(
     return AnnotationTask(Kind.NUGGET, bank.query_id, query, agents, (answer,), ids, texts, unknown)
 
 
-def citations(checked: Iterable[SupportSubject], data: Dataset, annotator: str) -> list[AnnotationTask]:
-    """Sentences to hold against what they cite, in the person's own order; judges ``checked`` them."""
+def citations(checked: Iterable[SupportSubject], data: Dataset) -> Pool:
+    """Sentences to hold against what they cite; judges ``checked`` them."""
     sentences = sentences_of(data)
-    tasks = []
-    for subject in sorted(checked, key=lambda one: _drawn(_whose(annotator, *map(str, one)), *map(str, one))):
-        query_id, agent, place, doc_id = subject
-        if (said := sentences.get((query_id, agent))) and place < len(said):
-            texts = said[place].text, data.documents[doc_id].text
-            query = data.queries[query_id]
-            tasks.append(AnnotationTask(Kind.SUPPORT, query_id, query, (agent,), texts, (subject.other,)))
-    return tasks
+    rows = [one for one in checked if one.place < len(sentences.get((one.query_id, one.agent)) or ())]
+
+    def make(row: int, _annotator: str) -> AnnotationTask:
+        query_id, agent, place, doc_id = subject = rows[row]
+        said = sentences[query_id, agent]
+        assert said is not None
+        texts = said[place].text, data.documents[doc_id].text
+        return AnnotationTask(Kind.SUPPORT, query_id, data.queries[query_id], (agent,), texts, (subject.other,))
+
+    return Pool(
+        [one.query_id for one in rows], *_drawn([tuple(map(str, one)) for one in rows]), False, make, with_values
+    )
 
 
 def with_votes(tasks: Iterable[AnnotationTask], said: Iterable[Annotation], data: Dataset) -> list[AnnotationTask]:
@@ -264,18 +408,43 @@ def _by_text(answers: Iterable[Answer]) -> dict[tuple[str, str], tuple[str, ...]
     return {key: tuple(sorted(names)) for key, names in agents.items()}
 
 
-def _drawn(annotator: str, *names: str) -> str:
-    """A random place in a person's order; it depends on nothing else, so what is added moves nothing."""
-    return hashlib.sha256(json.dumps([annotator, *names]).encode()).hexdigest()
+def _drawn(rows: Sequence[tuple[str, ...]], shared_by: int | None = None) -> tuple[_Numbers, NDArray[np.bool_]]:
+    """A random number for each row, by its names, and whether it is the same for all people.
 
-
-def _whose(annotator: str, *names: str) -> str:
-    """Whose order a task is drawn for: on about half of them, the one order that all people share.
-
-    What several people are asked shows how far they agree among themselves; what each is asked alone gives more things
-    a label.
+    That holds for about half of the rows, or, by so many of the names, for all or none that have these in common. What
+    several people are asked shows how far they agree among themselves; what each is asked alone gives more things a
+    label.
     """
-    return "" if int(_drawn("shared", *names), 16) % 2 else annotator
+    numbers = _numbers(rows)
+    common = numbers if shared_by is None else _numbers([names[:shared_by] for names in rows])
+    shared = _mixed(common ^ np.uint64(_number("shared"))) % np.uint64(2) == 1
+    return numbers[None], shared
+
+
+def _numbers(rows: Sequence[tuple[str, ...]]) -> _Numbers:
+    """A random number for the names of each row; each name is hashed once."""
+    found = np.zeros(len(rows), np.uint64)
+    for column in zip(*rows, strict=True):
+        known = {name: _number(name) for name in set(column)}
+        found = _mixed(found ^ np.array([known[name] for name in column], np.uint64))
+    return found
+
+
+def _mixed(numbers: _Numbers) -> _Numbers:
+    """Numbers that are random for whoever does not know these: a step of splitmix64 (Steele, Lea and Flood 2014)."""
+    found = numbers + np.uint64(0x9E3779B97F4A7C15)
+    found = (found ^ (found >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    found = (found ^ (found >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return found ^ (found >> np.uint64(31))
+
+
+def _number(*names: str) -> int:
+    """A random number of 64 bits for some names."""
+    return int.from_bytes(hashlib.sha256(json.dumps(names).encode()).digest()[:8], "big")
+
+
+_EVERYBODY: Final = np.uint64(_number(""))
+"""In place of a person's number, where all people have the same order."""
 
 
 def judge_saw_reference(kind: Kind, settings: StoredSettings) -> bool:

@@ -33,7 +33,23 @@ from arena.present.table import Shown, Table, keys, records, shown
 from judges.errors import DataError
 from retrieval_eval.data.files import open_replacing
 
-_MARKDOWN: Final = "\\`*_[]()!|~$#"
+_MARKDOWN: Final = re.compile(r"[\\`*_\[\]()!|~$#]|:(?=\S)|(?<=/)/|(?<=\w)\.(?=[^\W\d])")
+"""What takes a backslash: marks of CommonMark and GitHub, and what makes an address of words."""
+_MARKDOWN_START: Final = re.compile(r"^(\d*)([-+=](?!\d)|(?<=\d)\.(?=\s|$))")
+"""What else begins a list, a heading or a line across at the beginning of a paragraph."""
+_ALIVE: Final = re.compile(
+    r"(?<=@)(?=\w)(?!(?<=[a-z0-9_)]@)\d{1,3}(?!\.?[\w@/-]))"  # a person or an address, but not the depth of a measure
+    r"|(?<=#)(?=\d)|(?<=\bGH-)(?=\d)"  # an issue
+    r"|(?<=:)(?=[\w+-]+:)"  # an emoji
+    r"|(?<=//)(?=[^\s/?#]*\.)|(?<=\bwww)(?=\.)",  # a place
+    re.IGNORECASE,
+)
+"""Where a hosting service takes the text of a rendered page for more; no markup keeps it from that."""
+_COMMIT: Final = re.compile(r"(?<![a-z0-9_])[0-9a-f]{7,}(?![a-z0-9_])", re.IGNORECASE)
+_NO_COMMIT: Final = 6
+"""Hexadecimal digits in a row that name no commit."""
+_BREAK: Final = "\u200b"
+"""Zero width. ``printable`` leaves none in a text."""
 _LATEX: Final[Mapping[str, str]] = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -80,7 +96,7 @@ def markdown(table: Table) -> str:
     columns = [(one.numeric, [one.heading, *one.cells]) for one in shown(table)]
     lines = [[_guarded(cells[at], _marked) for _, cells in columns] for at in range(len(table.rows) + 1)]
     lines.insert(1, ["---:" if numeric else "---" for numeric, _ in columns])
-    said = "".join(f"\n{_guarded(note, _marked)}\n" for note in table.notes)
+    said = "".join(sentence(note, "md") for note in table.notes)
     return "".join(f"| {' | '.join(line)} |\n" for line in lines) + said
 
 
@@ -250,7 +266,10 @@ def sentence(said: str, form: str) -> str:
     """A sentence below a table in the same form: ``md``, ``html`` or ``latex``."""
     if form == "html":
         return f"<p>{_escaped(said)}</p>\n"
-    return f"\n{_guarded(said, _marked if form == 'md' else _typeset)}\n"
+    if form == "md":
+        words = _guarded(said, _marked).lstrip(" ")
+        return "\n" + _MARKDOWN_START.sub(r"\1\\\2", words) + "\n"
+    return f"\n{_guarded(said, _typeset)}\n"
 
 
 def save_plot(path: Path, pictures: Sequence[Picture], title: str) -> None:
@@ -295,9 +314,14 @@ def _guarded(cell: str, guard: Callable[[str], str]) -> str:
     return guard(printable(cell))
 
 
-def _marked(cell: str) -> str:
-    escaped = html.escape(cell, quote=False)
-    return "".join("\\" + character if character in _MARKDOWN else character for character in escaped)
+def _marked(text: str) -> str:
+    """A text from outside in Markdown: no markup, link, mention, reference or emoji, also as GitHub shows it."""
+    text = _COMMIT.sub(_broken, _ALIVE.sub(_BREAK, text))
+    return _MARKDOWN.sub(r"\\\g<0>", html.escape(text, quote=False)).replace(_BREAK, "&#8203;")
+
+
+def _broken(digits: re.Match[str]) -> str:
+    return _BREAK.join(digits[0][start : start + _NO_COMMIT] for start in range(0, len(digits[0]), _NO_COMMIT))
 
 
 def _typeset(cell: str) -> str:

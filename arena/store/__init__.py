@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property, partial
@@ -534,8 +535,13 @@ class Store:
         self, *, alone: bool = False, judged: bool = True, patience_s: float | None = None
     ) -> Iterator[Connection]:
         # One thread of this process at a time: SQLite's own way to wait for another one is to sleep and try again.
+        begun = time.monotonic()
         try:
-            with self._writing, told(self.location), writing(self._engine, patience_s).begin() as connection:
+            with (
+                self._writing,
+                told(self.location),
+                writing(self._engine, patience_s, waited_s=time.monotonic() - begun).begin() as connection,
+            ):
                 wait_for_others(connection, alone=alone)
                 yield connection
                 if judged:

@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
-from sqlalchemy import Connection, func, insert, select
+from sqlalchemy import Connection, Row, func, insert, select
 
 from arena.store.bulk import CHUNK, chunks
 from arena.store.check import keep_checksums, require_as_written
@@ -84,8 +84,8 @@ class Annotations:
 
         Args:
             said: what to keep.
-            check: given what these annotators say now, raises what nothing is to be kept for. Nobody else writes
-                between this look and the keeping.
+            check: given what these annotators say now of these queries, raises what nothing is to be kept for. Nobody
+                else writes between this look and the keeping.
 
         Returns:
             How many were kept.
@@ -98,9 +98,10 @@ class Annotations:
         with self._store._write(alone=True, judged=False) as connection:
             number = tournament_number(connection, self._tournament)
             rows = [_row(one, number) for one in said]
+            earlier = self._earlier(connection, rows)
             if check is not None:
-                check([one for name in {row["annotator"] for row in rows} for one in self._now(connection, None, name)])
-            last = _last(connection, number, rows)
+                check([_annotation(row) for row in earlier.values()])
+            last = {thing: row.value for thing, row in earlier.items()}
             before = connection.execute(select(func.max(ANNOTATION_ROWS.c.annotation_id))).scalar() or 0
             new = []
             for row in rows:
@@ -129,6 +130,13 @@ class Annotations:
         with self._store._read() as connection:
             return self._found(connection, self._chosen(kind, annotator))
 
+    def news(self, kind: Kind, annotator: str, seen: int = 0) -> tuple[list[Annotation], int]:
+        """What one person said after what was ``seen``, oldest first, and the number to come back with."""
+        with self._store._read() as connection:
+            after = ANNOTATION_ROWS.c.annotation_id > seen
+            rows = self._rows(connection, [*self._chosen(kind, annotator), after])
+        return [_annotation(row) for row in rows], rows[-1].annotation_id if rows else seen
+
     def counts(self) -> dict[tuple[Kind, str], int]:
         """Things that each annotator judged, by kind and annotator; skipped things and flags do not count."""
         found: dict[tuple[Kind, str], int] = {}
@@ -149,13 +157,27 @@ class Annotations:
         of_kind = [] if kind is None else [here.kind == kind.value]
         return of_kind + ([] if annotator is None else [here.annotator == annotator])
 
+    def _earlier(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> dict[tuple[str, ...], Row[Any]]:
+        """What these annotators say already on the queries of these rows, oldest first."""
+        here, found = ANNOTATION_ROWS.c, dict[tuple[str, ...], Row[Any]]()
+        whose = here.annotator.in_({row["annotator"] for row in rows})
+        for query_ids in chunks(sorted({row["query_id"] for row in rows}), CHUNK):
+            for row in self._rows(connection, [whose, here.query_id.in_(query_ids)]):
+                thing = tuple(getattr(row, name) for name in _THING)
+                found.pop(thing, None)
+                found[thing] = row
+        return found
+
     def _found(self, connection: Connection, conditions: Sequence[Any]) -> list[Annotation]:
+        return [_annotation(row) for row in self._rows(connection, conditions)]
+
+    def _rows(self, connection: Connection, conditions: Sequence[Any]) -> Sequence[Row[Any]]:
         here = ANNOTATION_ROWS
         number = tournament_number(connection, self._tournament)
         chosen = select(here).where(here.c.tournament_id == number, *conditions).order_by(here.c.annotation_id)
         rows = connection.execute(chosen).all()
         require_as_written(connection, "annotation", {str(row[0]): row for row in rows})
-        return [_annotation(row) for row in rows]
+        return rows
 
 
 def annotator_name(given: str) -> str:
@@ -175,17 +197,6 @@ def annotator_name(given: str) -> str:
 def texts_digest(*texts: str) -> str:
     """32 hexadecimal digits for the texts that an annotator saw, in a fixed order."""
     return hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:32]
-
-
-def _last(connection: Connection, number: int, rows: Sequence[dict[str, Any]]) -> dict[tuple[str, ...], str]:
-    """What these annotators say already on the queries of these rows."""
-    here, found = ANNOTATION_ROWS.c, {}
-    mine = here.tournament_id == number, here.annotator.in_({row["annotator"] for row in rows})
-    for query_ids in chunks(sorted({row["query_id"] for row in rows}), CHUNK):
-        chosen = select(ANNOTATION_ROWS).where(*mine, here.query_id.in_(query_ids))
-        for row in connection.execute(chosen.order_by(here.annotation_id)):
-            found[tuple(getattr(row, name) for name in _THING)] = row.value
-    return found
 
 
 def _row(said: Annotation, number: int) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeVar
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError, DatabaseError, DisconnectionError, IntegrityError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from judges.errors import PROGRESS, InputError, MissingExtraError, StoreError, StoreGoneError
 
@@ -28,6 +29,8 @@ logging.getLogger("sqlalchemy").addHandler(logging.NullHandler())  # a Ctrl-C wh
 
 PATIENCE_S = 30.0
 """How long a store is waited for that another program keeps locked, or whose server is away."""
+_LEAST_S: Final = 0.1
+"""How long it is waited for at least by somebody who has waited for others."""
 _PAUSE_S = 0.05
 _TRIES = int(PATIENCE_S / _PAUSE_S)
 _LOCK: Final = 0x7261676172656E61
@@ -104,15 +107,18 @@ def open_engine(location: str, *, to_make: bool = False, write_ahead: bool = Fal
     return _postgres(location) if path is None else _sqlite(location, path, to_make, write_ahead)
 
 
-def writing(engine: Engine, patience_s: float | None = None) -> Engine:
+def writing(engine: Engine, patience_s: float | None = None, *, waited_s: float = 0.0) -> Engine:
     """The engine for transactions that write: each sees what others have just written.
 
     Args:
         engine: the store's.
         patience_s: how long a lock is waited for, where that is less than ``PATIENCE_S``.
+        waited_s: how long this process's other writers were waited for. Behind one whom another program has locked out
+            nobody need find that out anew.
     """
     if engine.dialect.name == "sqlite":
-        return engine.execution_options(patience_s=PATIENCE_S if patience_s is None else patience_s)
+        patience_s = PATIENCE_S if patience_s is None else patience_s
+        return engine.execution_options(patience_s=max(patience_s - waited_s, min(patience_s, _LEAST_S)))
     return engine.execution_options(isolation_level="READ COMMITTED")
 
 
@@ -344,6 +350,8 @@ def told(name: str) -> Iterator[None]:
         yield
     except IntegrityError:
         raise
+    except PoolTimeoutError as error:  # every connection was in use for as long as SQLAlchemy waits
+        raise StoreError(f"{name}: too many readers at once; try again in a moment") from error
     except DatabaseError as error:
         problem = " ".join(str(error.orig).split())
         words = next((words for sign, words in _PROBLEMS.items() if sign in problem), problem)

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from arena.store.annotations import annotator_name
 from judges.errors import ConfigError, InputError
-from ui.access import Access, Person, Role, SignIns, load_access, person_of
-from ui.sign_in import providers, server_access, sign_in_secrets
+from ui.access import Access, Person, Role, SignIns, load_access, person_of, providers
+from ui.sign_in import server_access, sign_in_secrets
 
 ACCESS = Access.model_validate(
     {"default": "viewer", "voter": "@example.org", "editor": [" Ann@Example.org ", "@lead.example.org"]}
@@ -20,8 +21,8 @@ ACCESS = Access.model_validate(
 
 
 def claims(**changed: Any) -> dict[str, Any]:
-    now = {"is_logged_in": True, "iat": time.time(), "sub": "17", "email": "Ann@Example.org", "email_verified": True}
-    return now | changed
+    now = {"is_logged_in": True, "iat": time.time(), "email": "Ann@Example.org", "email_verified": True}
+    return now | {"iss": "https://login.example.org", "sub": "17"} | changed
 
 
 @pytest.mark.parametrize(
@@ -52,11 +53,88 @@ def test_an_address_that_the_provider_does_not_vouch_for_gives_no_role_and_no_na
     for unsure in (False, None, "false", "true", 1):
         person = person_of(claims(email_verified=unsure), ACCESS)
         assert person is not None
-        assert (person.name, person.email) == ("sub:17", None)
+        assert (person.name, person.email) == ("sub:17 (https://login.example.org)", None)
+        assert person.shown == "sub:17"
         assert ACCESS.role_of(person) == "viewer"
     person = person_of(claims(), ACCESS)
     assert person is not None
     assert (person.name, person.email) == ("ann@example.org", "ann@example.org")
+
+
+@pytest.mark.parametrize(
+    ("listed", "said"),
+    [
+        ("boss@example.com", "boß@example.com"),
+        ("@strasse.example", "ann@straße.example"),
+        ("kim@example.com", "\u212aim@example.com"),
+        ("i@example.com", "\u0130@example.com"),
+        ("i@example.com", "\u0131@example.com"),
+        ("jos\u00e9@example.com", "jose\u0301@example.com"),
+        ("ann@example.com", "ann@example.com "),
+        ("ann@example.com", "ann@example.com\n"),
+        ("ann@example.com", "ann\u200b@example.com"),
+        ("ann@example.com", "\uff41nn@example.com"),
+        ("@example.com", "eve@evil.example@example.com"),
+        ("@example.com", '"eve@evil.example"@example.com'),
+        ("@example.com", "Eve <eve@evil.example>,x@example.com"),
+        ("@example.com", "@example.com"),
+        ("@example.com", "eve@example.com."),
+        ("@example.com", "eve@example.com@"),
+        ("@example.com", "eve@evil-example.com"),
+        ("@example.com", ["eve@example.com"]),
+    ],
+)
+def test_an_address_that_only_looks_like_one_of_the_file_has_none_of_its_roles(listed: str, said: Any) -> None:
+    access = Access.model_validate({"default": "none", "editor": [listed]})
+    person = person_of(claims(email=said), access)
+    assert person is not None
+    assert access.role_of(person) == "none"
+    assert person.name != listed
+
+
+@pytest.mark.parametrize("said", ["boß@example.com", "jose\u0301@example.com", "o'hara+votes@\u4f8b\u3048.example"])
+def test_an_address_is_what_the_provider_says_but_for_the_case_of_ascii_letters(said: str) -> None:
+    access = Access.model_validate({"default": "none", "voter": [said.upper() if said.isascii() else said]})
+    person = person_of(claims(email=said), access)
+    assert person is not None
+    assert (person.name, person.email, access.role_of(person)) == (said, said, "voter")
+
+
+def test_a_subject_is_one_person_only_together_with_its_issuer() -> None:
+    here, there = "https://login.example.org", "https://login.example.com"
+    names = {
+        person.name
+        for issuer in (here, there)
+        for subject in ("17", "17 ", " 17", "1\u00a07", "17\u200b", "x" * 255, "x" * 254 + "y")
+        if (person := person_of(claims(iss=issuer, sub=subject, email=None), ACCESS))
+    }
+    assert len(names) == 14
+    assert {annotator_name(name) for name in names} == names, "votes can be kept under each"
+
+
+def test_a_verified_address_of_several_providers_says_whose_it_is() -> None:
+    one, other = (
+        person_of(claims(iss=issuer, sub="17"), ACCESS, several=True)
+        for issuer in ("https://a.example", "https://b.example")
+    )
+    assert one is not None
+    assert other is not None
+    assert (one.name, other.name) == ("ann@example.org (https://a.example)", "ann@example.org (https://b.example)")
+    assert one.shown == other.shown == "ann@example.org"
+    assert ACCESS.role_of(one) == ACCESS.role_of(other) == "editor"
+    sign_ins = SignIns(time.time() - 60)
+    sign_ins.end(one)
+    assert not sign_ins.counts(one)
+    assert sign_ins.counts(other)
+
+
+def test_signing_out_ends_the_sign_ins_of_one_whose_address_has_changed_since() -> None:
+    before, after = (person_of(claims(email=email), ACCESS) for email in ("ann@example.org", "ann.b@example.org"))
+    assert before is not None
+    assert after is not None
+    sign_ins = SignIns(time.time() - 60)
+    sign_ins.end(after)
+    assert not sign_ins.counts(before)
 
 
 TENANT = "https://login.microsoftonline.com/72f988bf-86f1-41af-91ab-2d7cd011db47/v2.0"
@@ -127,6 +205,10 @@ def test_no_sign_in_from_before_the_server_s_start_counts() -> None:
         {"iat": None},
         {"iat": time.time() - 12.1 * 3600},
         {"email": None, "sub": ""},
+        {"sub": None},
+        {"sub": 17},
+        {"iss": None},
+        {"iss": ""},
     ],
 )
 def test_nobody_is_signed_in_without_a_fresh_token_that_says_who(changed: dict[str, Any]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
 from functools import partial
 from typing import Final
 
@@ -22,7 +21,6 @@ from arena.boards.games import (
 from arena.boards.queries import exam_matrix, nugget_matrix
 from arena.data.dataset import SHARED
 from arena.data.games import GameKey
-from arena.store import Store
 from arena.store.annotations import Annotations, annotator_name
 from judges.errors import CAUSES
 from judges.types import JudgeFailure, Judgment, details_of, label_of
@@ -43,7 +41,7 @@ flags = data.stored(flags_of)
 @data.derived("Reading the games …", 32)
 def games_on_query(source: data.Source, query_id: str) -> list[GameRecord]:
     """Every game on a query with what its judge said."""
-    with closing(Store.open(source.location)) as store:
+    with data.shared(source.location) as store:
         return games_on(store, source.tournament, query_id, data.games(source), data.scores(source))
 
 
@@ -203,7 +201,7 @@ def _flag(source: data.Source, key: GameKey, comment: bool) -> None:
     person = viewer()
     who = annotator_name(st.session_state.get("annotator", "") if person is None else person.name)
     said = st.session_state["comment"].strip() if comment else None
-    with closing(Store.open(source.location)) as store:
+    with data.shared(source.location) as store:
         dataset = store.dataset(source.tournament, key.query_id)
         Annotations(store, source.tournament).add([flag(key, dataset, who, said)])
     st.session_state["comment"] = ""

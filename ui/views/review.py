@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from functools import partial
 from typing import Any, Final
 
@@ -18,7 +17,7 @@ from msgspec import Struct, field
 from arena.boards.nuggets import support_words
 from arena.people import tasks
 from arena.people.opinions import agreement_with_judges
-from arena.people.tasks import AnnotationTask, Rubric, State, rubric_of, scale_of
+from arena.people.tasks import AnnotationTask, Pool, Progress, Rubric, State, rubric_of, scale_of
 from arena.present.numbers import PERCENT, counted
 from arena.stages.nuggets.results import nuggets_section
 from arena.stages.samples import outcomes
@@ -59,7 +58,7 @@ class Form(Struct, frozen=True):
         thing, things, done: what they read, what is counted, and what has become of one that is done.
         missing: said before there is anything to review.
         section: of the YAML file that it takes.
-        tasks: of one person, in their order, without what they said; none before a judge judged anything.
+        pool: what people can be asked; nothing before a judge judged anything.
         choices: in the order of their keys.
         row: what a row is called, where a task has several that get a choice each.
         rows: words from outside of each row, by its name.
@@ -73,7 +72,7 @@ class Form(Struct, frozen=True):
     done: str
     missing: str
     section: str
-    tasks: Callable[[data.Source, str], Sequence[AnnotationTask]]
+    pool: Callable[[data.Source], Pool]
     choices: Callable[[data.Source], Sequence[Choice]]
     row: str = ""
     rows: Callable[[data.Source, AnnotationTask], Mapping[str, str]] = lambda *_: {}
@@ -87,36 +86,42 @@ def show(form: Form, source: data.Source) -> None:
     top = st.container(horizontal=True, vertical_alignment="bottom", key="review-top")
     with top:
         who = _annotator()
-    plan = _plan(source, form.kind, who or "")
-    if not plan and form.kind is Kind.VERDICT and data.met(source):
+    pool = _pool(source, form.kind)
+    if not pool.queries and form.kind is Kind.VERDICT and data.met(source):
         nothing(text.NO_TEXTS)
-    elif not plan:
+    elif not pool.queries:
         lacking(form.missing, form.section, data.settings(source))
     elif who == "":
         st.info("Enter your name or initials to begin.")
     elif who:
-        Review(form, source, who).show(plan, top)
+        Review(form, source, who).show(pool, top)
 
 
-@data.derived("Drawing your tasks …", 16)
-def _plan(source: data.Source, kind: Kind, who: str) -> Sequence[AnnotationTask]:
-    return FORMS[kind].tasks(source, who)
+@data.derived("Drawing the tasks …")
+def _pool(source: data.Source, kind: Kind) -> Pool:
+    return FORMS[kind].pool(source)
 
 
 class _State(Struct):
     """What the session knows of one person's tasks of one kind in one tournament.
 
     Attributes:
+        progress: how far they are with their queue.
+        seen: the store's number of the last that they said.
         begun: when each task was shown first.
         undone: tasks taken back, the last of which is shown.
         note: what became of the last press.
         refused: why nothing was saved, for the next drawing.
+        pressed: the task and the choice that were refused, which stays marked.
     """
 
+    progress: Progress | None = None
+    seen: int = 0
     begun: dict[str, float] = field(default_factory=dict)
     undone: list[str] = field(default_factory=list)
     note: str = ""
     refused: str = ""
+    pressed: tuple[str, Any] = ("", None)
 
 
 class Review(Struct, frozen=True):
@@ -136,29 +141,28 @@ class Review(Struct, frozen=True):
         """Part of widgets' keys. A press on a task of another person or tournament is not taken for this one's."""
         return texts_digest(self.source.location, self.source.tournament, self.form.kind, self.who, task.task_id)[:16]
 
-    def _said(self) -> list[Annotation]:
-        with closing(Store.open(self.source.location)) as store:
-            return Annotations(store, self.source.tournament).latest(self.form.kind, self.who)
+    def _progress(self, pool: Pool) -> Progress:
+        """How far the person is; only what they said since the last drawing is read."""
+        state = self._state
+        if state.progress is None or state.progress.queue.pool is not pool:
+            state.progress, state.seen = Progress(pool.queue(self.who)), 0
+        with data.shared(self.source.location) as store:
+            news, seen = Annotations(store, self.source.tournament).news(self.form.kind, self.who, state.seen)
+        state.progress.add(news)
+        state.seen = seen
+        return state.progress
 
-    def with_said(self, todo: Sequence[AnnotationTask], said: Sequence[Annotation]) -> list[AnnotationTask]:
-        """The tasks with what the person says of them."""
-        if self.form.kind is Kind.VERDICT:
-            return tasks.with_votes(todo, said, data.dataset(self.source))
-        return tasks.with_values(todo, said)
-
-    def show(self, plan: Sequence[AnnotationTask], top: Any) -> None:
+    def show(self, pool: Pool, top: Any) -> None:
         """Draw how far the person is, and what is next."""
-        said = self._said()
-        todo, state = self.with_said(plan, said), self._state
-        open_, skipped = ([task for task in todo if task.state is own] for own in (State.OPEN, State.SKIPPED))
+        progress, state = self._progress(pool), self._state
+        done, skipped, count = progress.of(State.DONE), progress.of(State.SKIPPED), len(progress.queue)
         more = f", {len(skipped):,} skipped" if skipped else ""
-        done = f"{len(todo) - len(open_) - len(skipped):,} of {len(todo):,} {self.form.things} {self.form.done}{more}"
         with top:
-            st.progress(1 - len(open_) / len(todo), text=done, width=200)
-        chosen = [task for task in todo if task.task_id in state.undone[-1:]]
-        task = next(iter([*chosen, *open_]), None)
+            far = f"{len(done):,} of {count:,} {self.form.things} {self.form.done}{more}"
+            st.progress((len(done) + len(skipped)) / count, text=far, width=200)
+        task = (progress.find(state.undone[-1]) if state.undone else None) or progress.next()
         if task is None:
-            self._show_end(said, len(todo), skipped)
+            self._show_end(progress.said, count, skipped)
             return
         state.begun.setdefault(task.task_id, time.monotonic())
         choices = self.form.choices(self.source)
@@ -173,7 +177,7 @@ class Review(Struct, frozen=True):
             text.reference(query, raw=raw)
         self._show_texts(task, choices, raw=raw, marks=marks)
         with st.container(key=f"once-{self._key(task)}", horizontal=True, vertical_alignment="center", gap="small"):
-            self._show_bar(task, choices, self._before(todo, said, task))
+            self._show_bar(task, choices, progress.before({*state.undone, task.task_id}))
 
     def _show_texts(self, task: AnnotationTask, choices: Sequence[Choice], *, raw: bool, marks: bool) -> None:
         others = task.texts[::-1] if marks else (None,) * len(task.texts)
@@ -230,11 +234,13 @@ class Review(Struct, frozen=True):
     def _show_bar(self, task: AnnotationTask, choices: Sequence[Choice], before: AnnotationTask | None) -> None:
         mark, rows = self._key(task), list(self._rows(task).values())
         left = [key for key in rows if st.session_state[key] is None]
+        of, pressed = self._state.pressed
+        chosen = None if rows else pressed if of == task.task_id else task.value
         for number, own in enumerate(choices):
             st.button(
                 own.label,
                 key=f"choice-{number}-{mark}",
-                type="primary" if not rows and task.value == own.value else "secondary",
+                type="primary" if chosen == own.value else "secondary",
                 shortcut=own.key,
                 disabled=bool(rows) and not left,
                 on_click=partial(st.session_state.update, {left[0]: own.value}) if left else self._save,
@@ -270,35 +276,26 @@ class Review(Struct, frozen=True):
         try:
             self._keep(task, values)
         except RagleagueError as error:
-            state.refused = str(error)
+            state.refused, state.note = str(error), ""
+            state.pressed = task.task_id, None if values is None else values[0]
             return
+        state.pressed = "", None
         state.note = "Skipped" if values is None else f"✓ Saved: {words}"
         state.undone = [own for own in state.undone if own != task.task_id]
 
     def _keep(self, task: AnnotationTask, values: Sequence[Any] | None) -> None:
         check("vote")
         seconds = time.monotonic() - self._state.begun.get(task.task_id, time.monotonic())
-        with closing(Store.open(self.source.location)) as store:
+        with data.shared(self.source.location) as store:
             said = task.annotations(self.who, values, seconds)
             Annotations(store, self.source.tournament).add(said, partial(self._check_pair, task))
 
     def _check_pair(self, task: AnnotationTask, said: list[Annotation]) -> None:
         """Whether no other window asked the query with another pair, of a tournament that has changed since."""
         if task.kind is Kind.VERDICT:
-            (asked,) = self.with_said([task], said)
+            (asked,) = tasks.with_votes([task], said, data.dataset(self.source))
             if {*asked.names, *asked.parts} != {*task.names, *task.parts}:
                 raise InputError("You have voted on two other answers to this query meanwhile.")
-
-    def _before(
-        self, todo: Sequence[AnnotationTask], said: Sequence[Annotation], shown: AnnotationTask | None
-    ) -> AnnotationTask | None:
-        """The task that the person did last, those taken back and the one that is shown aside."""
-        aside = {*self._state.undone, shown.task_id if shown is not None else ""}
-        for one in reversed(said):
-            for task in todo:
-                if task.query_id == one.query_id and one.texts in task.digests and task.task_id not in aside:
-                    return task
-        return None
 
     def _undo(self, task: AnnotationTask) -> None:
         """Take back what was said of a task, and show it again; left like that, it counts as skipped."""
@@ -307,7 +304,7 @@ class Review(Struct, frozen=True):
             if task.state is State.DONE:
                 self._keep(task, None)
         except RagleagueError as error:
-            state.refused = str(error)
+            state.refused, state.note = str(error), ""
             return
         state.undone, state.note = [*state.undone, task.task_id], "Taken back"
         earlier = self._earlier(task) if self.form.row else {}
@@ -316,7 +313,7 @@ class Review(Struct, frozen=True):
     def _show_end(self, said: Sequence[Annotation], count: int, skipped: Sequence[AnnotationTask]) -> None:
         """How often the person agrees with the judges: told earlier, it could sway what they say next."""
         st.success(f"You have been through all {count:,} {self.form.things}. Thank you.", icon=":material/done_all:")
-        with closing(Store.open(self.source.location)) as store, st.spinner("Comparing with the judge …"):
+        with data.shared(self.source.location) as store, st.spinner("Comparing with the judge …"):
             games = data.games(self.source)
             for judge, found in agreement_with_judges(store, self.source.tournament, said, games).items():
                 share = found.share
@@ -424,7 +421,7 @@ _FORMS: Final = (
         "Which answer serves the one who asked better?",
         *("answer", "queries", "voted on"),
         *("No game has a verdict yet.", "pairwise:\n  judges: [JUDGE]"),
-        lambda source, who: tasks.games(data.met(source), data.dataset(source), who),
+        lambda source: tasks.games(data.met(source), data.dataset(source)),
         lambda _: [
             Choice(Verdict.A, "Answer 1", "1"),
             Choice(Verdict.B, "Answer 2", "2"),
@@ -436,10 +433,9 @@ _FORMS: Final = (
         "How relevant is the document?",
         *("document", "documents", "labelled"),
         *("No document has a label yet.", "retrieval:\n  judge: JUDGE"),
-        lambda source, who: tasks.documents(
+        lambda source: tasks.documents(
             [(query_id, doc_id) for query_id, own in data.labels(source).items() for doc_id in own],
             data.dataset(source),
-            who,
         ),
         _scale,
     ),
@@ -448,8 +444,8 @@ _FORMS: Final = (
         "How good is the answer by each criterion?",
         *("answer", "answers", "graded"),
         *("No answer has a grade yet.", "criteria:\n  judge: JUDGE\n  names: [accuracy, completeness]"),
-        lambda source, who: tasks.answers(
-            _graded_answers(source) if rubric_of(data.settings(source)) else (), data.dataset(source), who
+        lambda source: tasks.answers(
+            _graded_answers(source) if rubric_of(data.settings(source)) else (), data.dataset(source)
         ),
         lambda source: [
             Choice(grade, str(grade), _digit(grade)) for grade in range(_rubric(source).low, _rubric(source).high + 1)
@@ -464,8 +460,8 @@ _FORMS: Final = (
         "Which facts does the answer state, true or not?",
         *("answer", "answers", "assessed"),
         *("There are no nuggets yet.", "nuggets:\n  judge: JUDGE"),
-        lambda source, who: tasks.nuggets(
-            found.banks if (found := data.nuggets(source)) else {}, data.dataset(source).answers.values(), who
+        lambda source: tasks.nuggets(
+            found.banks if (found := data.nuggets(source)) else {}, data.dataset(source).answers.values()
         ),
         _supports,
         "Nugget",
@@ -476,7 +472,7 @@ _FORMS: Final = (
         "Does the document say what the statement claims?",
         *("statement", "statements", "checked"),
         *("No citation is checked yet.", "support:\n  judge: JUDGE"),
-        lambda source, who: tasks.citations(_checked(source), data.dataset(source), who),
+        lambda source: tasks.citations(_checked(source), data.dataset(source)),
         lambda _: [
             Choice(2, "All of it", "1"),
             Choice(1, "A part of it", "2"),

@@ -34,11 +34,11 @@ def said_by(annotator: str, kind: Kind, value: Any, most: int = 6) -> list[Annot
         data = store.dataset("sample")
         if kind is Kind.VERDICT:
             games = [(query, *pair) for query in data.queries for pair in combinations(sorted(AGENTS), 2)]
-            todo = tasks.games(games, data, annotator)
+            todo = tasks.games(games, data).queue(annotator)
         elif kind is Kind.CRITERIA:
-            todo = tasks.answers(data.answers, data, annotator)
+            todo = tasks.answers(data.answers, data).queue(annotator)
         else:
-            todo = tasks.documents([("q01", "q01-d0"), ("q02", "q02-d1")], data, annotator)
+            todo = tasks.documents([("q01", "q01-d0"), ("q02", "q02-d1")], data).queue(annotator)
         values = None if value is None else [value]
         said = [one for task in todo[:most] for one in task.annotations(annotator, values)]
         Annotations(store, "sample").add(said)
@@ -196,7 +196,7 @@ def assess(annotator: str, *labels: Support, answers: int = 6) -> None:
     with closing(Store.open("store.db")) as store:
         results = nugget_results(store, "small")
         assert results is not None
-        todo = tasks.nuggets(results.banks, store.dataset("small").answers.values(), annotator)[:answers]
+        todo = tasks.nuggets(results.banks, store.dataset("small").answers.values()).queue(annotator)[:answers]
         Annotations(store, "small").add(said for task in todo for said in task.annotations(annotator, labels))
 
 

@@ -49,16 +49,16 @@ def asked(
     if kind is Kind.VERDICT:
         return voted(GAMES, data, said, annotator)
     if kind is Kind.RELEVANCE:
-        queue = tasks.documents([(query, f"d-{query}") for query in QUERIES], data, annotator)
+        queue = tasks.documents([(query, f"d-{query}") for query in QUERIES], data).queue(annotator)
     elif kind is Kind.CRITERIA:
-        queue = tasks.answers(data.answers, data, annotator)
+        queue = tasks.answers(data.answers, data).queue(annotator)
     else:
-        queue = tasks.nuggets(BANKS, data.answers.values(), annotator)
+        queue = tasks.nuggets(BANKS, data.answers.values()).queue(annotator)
     return tasks.with_values(queue, said)
 
 
 def voted(played: Sequence[Game], data: Dataset, said: Sequence[Annotation], annotator: str) -> list[AnnotationTask]:
-    return tasks.with_votes(tasks.games(played, data, annotator), said, data)
+    return tasks.with_votes(tasks.games(played, data).queue(annotator), said, data)
 
 
 VALUES: dict[Kind, list[Any]] = {
@@ -109,9 +109,9 @@ def test_answers_of_one_text_are_read_once_for_all_who_gave_it(kind: Kind) -> No
 
 @given(NAMES, st.permutations(GAMES[:24]))
 def test_nobody_is_asked_a_query_twice_and_the_plan_s_order_means_nothing(annotator: str, played: list[Game]) -> None:
-    todo = tasks.games(played, DATA, annotator)
+    todo = list(tasks.games(played, DATA).queue(annotator))
     assert sorted(task.query_id for task in todo) == sorted({query for query, *_ in played})
-    assert todo == tasks.games(GAMES[:24], DATA, annotator)
+    assert todo == list(tasks.games(GAMES[:24], DATA).queue(annotator))
     for task in todo:
         agents = (*task.names, *task.parts)
         assert (task.query_id, *sorted(agents)) in played
@@ -138,7 +138,7 @@ def test_about_half_of_the_queries_bring_the_same_game_to_everybody() -> None:
 
 
 def test_a_query_whose_answer_changed_is_asked_anew_and_a_new_game_does_not_bring_one_back() -> None:
-    (task,) = tasks.games(GAMES[:1], DATA, "ann")
+    (task,) = tasks.games(GAMES[:1], DATA).queue("ann")
     said = task.annotations("ann", [Verdict.A])
     assert [one.state for one in voted(GAMES[:6], DATA, said, "ann")] == [State.DONE]
     key = task.query_id, task.names[0]
@@ -163,7 +163,7 @@ def act(who):
             annotations = Annotations(store, "t")
             data, agents = store.dataset("t"), "wxyz"
             games = [(query, *pair) for query in [*data.queries][:5] for pair in combinations(agents, 2)]
-            todo = tasks.games(games, data, who)
+            todo = tasks.games(games, data).queue(who)
             todo = tasks.with_votes(todo, annotations.latest(Kind.VERDICT, who), data)
             left = [task for task in todo if task.state is tasks.State.OPEN]
             if not left:

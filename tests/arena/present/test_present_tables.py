@@ -12,7 +12,7 @@ from rich.console import Console
 
 from arena.present import files, terminal
 from arena.present.blocks import Check, Checks, Figure, Figures, Remarks, Section, Verdict
-from arena.present.numbers import COUNT, PERCENT, POINTS
+from arena.present.numbers import COUNT, PERCENT, POINTS, printable
 from arena.present.table import Column, Table, json_text, records, shown
 from retrieval_eval.stats.estimate import Estimate
 
@@ -118,6 +118,62 @@ def test_texts_from_outside_are_no_markup() -> None:
     assert "\nz " in starred
     assert "\x1b" not in written(replace(hostile, title="\x1b[1mT"))
     assert sorted(row["agent"] for row in csv.DictReader(io.StringIO(files.csv_text(hostile)))) == sorted(HOSTILE)
+
+
+LIVE = [
+    "@octocat, see https://evil.example/x?a=b&c#d",
+    "by @org/team and (@someone) or (x)@1234, x@5x and @5",
+    "www.evil.example WWW.EVIL.EXAMPLE www.1.example evil.example/path пример.рф",
+    "ann@evil.example mailto:ann@evil mailto:ann@evil.example xmpp:foo@bar.baz/txt",
+    "//localhost/x //evil.example http://127.0.0.1/ ftp://h.example/",
+    "fixes #123, closes GH-12, resolves user/repo#1 and user#2",
+    "da39a3e user/repo@da39a3ee5e6b4b0d3255bfef95601890afd80709 1234567",
+    ":x: :+1: :octocat:",
+    "![i](https://evil.example/p.png) <img src=https://evil.example/p.png> <a href=x>y</a> <!-- c -->",
+    "&#64;octocat &#x40;octocat &amp; \\@octocat",
+    "| a || b |",
+    "[^1] [x]: https://evil.example $x^2$ `code` ~~s~~ **b** __b__",
+    *("- item", "+ item", "* item", "1. item", "2) item", "# heading", "> quote", "---", "===", "~~~", "    code"),
+    "- [ ] task",
+    "line\n\n# heading\r\n- item",
+    "\u202eevil \u2066evil\u2069 \u200b@octocat",
+]
+"""Texts that a renderer would make something of, and ones that GitHub does."""
+PLAIN = {"div", "p", "strong", "table", "thead", "tbody", "tr", "th", "td", "h3"}
+TAKEN_FOR_MORE = (
+    r"(?:^|[^\w)])@[a-z0-9]",
+    r"@\d*[a-z]",
+    r"@\d{4}",
+    r"#\d",
+    r"\bGH-\d",
+    r"(?<![a-z0-9_])[0-9a-f]{7,40}(?![a-z0-9_])",
+    r":[a-z0-9_+-]+:",
+    r"https?://[\w-]*\.",
+    r"\bwww\.",
+    r"[\w.+-]@[\w-]+(?:\.[\w-]+)+",
+    "[\u202a-\u202e\u2066-\u2069]",
+)
+"""What GitHub makes people, issues, commits, emoji and links of, in the text of a rendered page."""
+
+
+def test_texts_from_outside_are_nothing_but_text_to_whoever_reads_the_markdown() -> None:
+    table = Table("t", LIVE[0], COLUMNS[:1], [{"agent": text} for text in LIVE], LIVE)
+    section = Section("s", "S", "", (table, Remarks(tuple(LIVE))))
+    page = MarkdownIt("gfm-like", {"html": True}).render(files.document([section], "md"))
+    read = Tags()
+    read.feed(page)
+    assert read.tags <= PLAIN, "no link, image, list, heading, code or line across"
+    shown = {text.replace("\u200b", "") for text in read.texts}
+    assert {printable(text).strip().replace("\u200b", "") for text in LIVE} <= shown, "all of it is there to be read"
+    assert len(re.findall("<tr>", page)) == len(LIVE) + 1
+    for sign in TAKEN_FOR_MORE:
+        assert re.search(sign, "\n".join(read.texts), re.IGNORECASE) is None
+        assert any(re.search(sign, text, re.IGNORECASE) for text in LIVE)
+
+
+def test_measures_and_figures_stay_as_they_are_in_markdown() -> None:
+    for text in ("nDCG@10", "P@5, and nDCG@10.", "RR(rel=1)@5", "0.340 to 0.753", "-0.05", "1,234,567", "12:30"):
+        assert text in files.sentence(text, "md").replace("\\", "")
 
 
 def test_a_cell_leads_to_the_address_of_its_row_but_to_none_that_runs_something() -> None:

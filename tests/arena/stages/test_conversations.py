@@ -221,7 +221,7 @@ def test_peoples_labels_hold_for_the_conversation_that_they_saw(tmp_path: Path) 
     conversation(tmp_path, "Nobody knows.")
     other = load_dataset(*(tmp_path / f"{name}.csv" for name in ("queries", "documents", "answers")))
     for query, holds in (("q1", True), ("q2", False)):
-        (task,) = tasks.games([(query, "x", "y")], data, "ann")
+        (task,) = tasks.games([(query, "x", "y")], data).queue("ann")
         (one,) = task.annotations("ann", ["A"])
         assert (texts_now(one, data, {}) == one.texts, texts_now(one, other, {}) == one.texts) == (True, holds)
 

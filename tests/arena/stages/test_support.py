@@ -210,7 +210,7 @@ def test_people_check_the_same_pairs_blind_and_are_held_against_the_judge(tmp_pa
     run(config)
     with closing(Store.open(config.store)) as store:
         data, pairs = store.dataset(config.name), checked(store, config.name)
-        todo = tasks.citations(pairs, data, "ann")
+        todo = tasks.citations(pairs, data).queue("ann")
         assert {task.texts for task in todo} == {
             ("About q1, as all tells it.", "About q1, as all tells it."),
             ("About q2.", "About q2, as all tells it."),
