@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
@@ -16,37 +17,57 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from judges.types import Answer
-from retrieval_eval.documents.passages import sentences
+from retrieval_eval.claims import INSIDE, MARK, claim_lines, is_introduction, parts_of, sentences
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, Floats, mean_estimates, units_of
 from retrieval_eval.stats.estimate import Estimate
 
 CITATIONS = "citations"
 """Metadata of an answer that says itself what it cites: a JSON list of ids, or of places from 1."""
 
-_INSIDE = r"[^\[\]\n]{1,5000}"
-_BRACKETS = re.compile(rf"\[({_INSIDE})\]")
+_BRACKETS = re.compile(rf"\[({INSIDE})\]")
 _SEPARATOR = re.compile(r"[,;\uff0c\u3001&]|\band\b")
+_KIND = r"(?:doc(?:ument)?|source|passage|ref(?:erence)?|citation)s?"
 _NUMBER = re.compile(
-    r"(?:(?:doc(?:ument)?|source|passage|ref(?:erence)?|citation)s?[ .:#_-]*)?"
-    r"(\d{1,4})(?:\s*[-\u2013\u2014]\s*(\d{1,3}))?",
-    re.ASCII | re.IGNORECASE,
+    rf"(?:{_KIND}[ .:#_-]*|#)?(\d{{1,4}})(?:\s*[-\u2013\u2014]\s*(\d{{1,3}}))?", re.ASCII | re.IGNORECASE
 )
 """One document, or those from one to another, by their numbers."""
+_TITLED = re.compile(
+    rf"({_KIND}[ .#_-]*\d{{1,4}})\s*[:|\u2013\u2014-]\s.{{1,500}}?(?=$|[;,]\s*{_KIND}[ .#_-]*\d)",
+    re.ASCII | re.IGNORECASE,
+)
+"""A number with the document's title."""
+_OF_SEARCH = re.compile(r"(\d{1,3}):(\d{1,3})\u2020.*|turn(\d{1,3})(?:file|search|view|news|fetch)(\d{1,3})")
+"""A search and a place among its results, which counts from 0: marks of OpenAI's tools."""
+_FROM_ZERO = "\ufdd2"
+"""Before a place that counts from 0 whatever the agent's habit."""
 _OTHER_BRACKETS = re.compile(
-    r"[\u3010\uff3b]\s*(\d[\d\s,;\uff0c\u3001\u2013-]*)(?:\u2020[^\u3011\uff3d\n]*)?[\u3011\uff3d]"
+    r"[\u3010\uff3b]\s*(?:(\d[\d\s,;\uff0c\u3001\u2013-]*)(?:\u2020[^\u3011\uff3d\n]*)?"
+    r"|(\d{1,3}:\d{1,3}\u2020)[^\u3011\uff3d\n]*)[\u3011\uff3d]"
 )
 """As OpenAI's assistants write them."""
-_FOOTNOTE = re.compile(r"\[\^(\d{1,3})\](:?)|(\[\d{1,3}\])\([^\s()]{1,2000}\)")
-"""Footnotes and links of Markdown whose text is a number."""
-_BEHIND = re.compile(rf"([.!?\u3002\uff01\uff1f][\"')]*)((?:[^\S\n]?\[{_INSIDE}\])+)")
-"""Citations behind the full stop of the sentence that they belong to."""
-_WIDE_STOP = re.compile(r"(?<=[\u3002\uff01\uff1f])(?=[^\s\[\u201d\u2019\u300d\u300f\uff09])")
-"""Where a Chinese or Japanese sentence ends."""
-_BIBLIOGRAPHY = re.compile(
-    r"(?:^|\n)[^\w\n]*(?:references|sources|citations|bibliography)[^\w\n]*\n(?:[^\w\[]*\[[^\]\n]+\].*(?:\n|$))+\s*$",
+_PRIVATE = re.compile(r"\ue200(?:file)?cite((?:\ue202turn\d{1,3}[a-z]{1,10}\d{1,3}){1,50})\ue201")
+"""As OpenAI's ChatGPT writes them, in characters for private use."""
+_AFTER_WORDS = r"(?:(?<=[^\W\d_]{3})|(?<=[.,;:!?)\]\"'\u201d\u2019])|(?<=[^\W\d_]{3}\s))"
+"""Where a raised number is a mark and no exponent."""
+_RAISED = re.compile(
+    _AFTER_WORDS + r"(?:<sup>\s*\[?(\d{1,3}(?:\s*[,;\u2013-]\s*\d{1,3}){0,50})\]?\s*</sup>"
+    r"|\^\[?(\d{1,3}(?:[,;\u2013-]\d{1,3}){0,50})\]?\^|([\u2070\u00b9\u00b2\u00b3\u2074-\u2079]{1,3}))",
     re.IGNORECASE,
 )
-"""A list at the end that says what the numbers stand for."""
+_DIGITS = str.maketrans("\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079", "0123456789")
+_FOOTNOTE = re.compile(r"\[\^(\d{1,3})\](:?)|(\[\d{1,3}\])\([^\s()]{1,2000}\)")
+"""Footnotes and links of Markdown whose text is a number."""
+_ROUND = re.compile(r"(?<=[^\s(:])(\s?)\((\d{1,3}(?:\s*[,;]\s*\d{1,3}){0,20})\)(?=((?:\s?\(\d[\d\s,;]{0,80}\))*)(.?))")
+_BEHIND_ROUND = {"", *".,;:!?\u3002"}
+"""What follows a citation in round brackets, where a word would follow a number of a list."""
+_CODE_SPAN = re.compile(r"`[^`\n]{1,1000}`")
+_HIDDEN = str.maketrans("[]", "\ufdd0\ufdd1")
+_SHOWN = str.maketrans("\ufdd0\ufdd1", "[]")
+"""Brackets in code, which cite nothing."""
+_BEHIND = re.compile(rf"([.!?\u2026\u3002\uff01\uff1f]+[\"')\u201d\u2019*_]*)((?:[^\S\n]?{MARK})+)")
+"""Citations behind the full stop of the sentence that they belong to."""
+_NO_MARK = re.compile(r"(?:sic|\.\.\.|\u2026|[ xX]|emphasis (?:added|mine)|\W*)")
+"""What stands in brackets and is nobody's citation."""
 
 
 class Cited(Struct, frozen=True):
@@ -98,9 +119,9 @@ def cited_documents(
     """What answers cite, by query and agent.
 
     Answers of the TREC RAG track say it with each sentence, as places in their references, which count from 0, or as
-    ids. Others may have it as metadata (``CITATIONS``), as agents that we ask do. In other texts citations stand in
-    square brackets, several separated by commas: a document's id, or its place in what the agent was given. Places
-    count from 1, and from 0 for an agent that somewhere cites ``[0]``.
+    ids. Others may have it as metadata (``CITATIONS``), as agents that we ask do. In other texts citations are marks
+    (``_usual``): a document's id, or its place in what the agent was given. Places count from 1, and from 0 as
+    ``_habits`` says. Marks in code are none, and those of a list of references at the end count only without others.
 
     Args:
         answers: the answers.
@@ -108,8 +129,9 @@ def cited_documents(
         labels: by query and document; these documents can be cited by their ids, too.
     """
     each = list(answers)
-    marks = {(own.query_id, own.agent): _marks(own.text) for own in each}
-    first = _counting_from_zero(marks)
+    texts = {(own.query_id, own.agent): _Text.of(own) for own in each}
+    ids = {key: {*rankings.get(key, ()), *labels.get(key[0], ())} for key in texts}
+    habits = _habits(texts, rankings, ids)
     found = {}
     for own in each:
         key = own.query_id, own.agent
@@ -117,9 +139,9 @@ def cited_documents(
             references, of_sentences = told
             found[key] = _resolved([place for _, places in of_sentences for place in places], references)
             continue
-        ranking = rankings.get(key, ())
-        ids = {*ranking, *labels.get(own.query_id, ())}
-        found[key] = _cited_as_told(own, ranking, _resolved(_places(marks[key], ids, first[own.agent]), ranking))
+        ranking, read = rankings.get(key, ()), texts[key].read(habits[own.agent])
+        marks = _marks("\n".join(read.body)) or _marks("\n".join(read.references))
+        found[key] = _cited_as_told(own, ranking, _resolved(_places(marks, ids[key], habits[own.agent].first), ranking))
     return found
 
 
@@ -141,10 +163,10 @@ def cited_sentences(
     """The sentences of answers with what each cites, by query and agent, read as ``cited_documents`` reads them.
 
     A citation behind a full stop, or on a line of its own, belongs to the sentence before it. In a line that begins
-    with one, citations stand before their sentences. Footnotes and a list of references at the end are no sentences.
+    with one, citations stand before their sentences. What is no claim is no sentence: see ``retrieval_eval.claims``.
 
     Args:
-        answers: the answers.
+        answers: all that an agent gave, for how it cites is seen from all together.
         rankings: by query and agent the documents that it was given, best first.
         known: documents that can be cited by their ids, too.
 
@@ -153,14 +175,15 @@ def cited_sentences(
         could stand for; or its citations are told beside the text (``CITATIONS``) and not in it.
     """
     each = list(answers)
-    first = _counting_from_zero({(own.query_id, own.agent): _marks(own.text) for own in each})
+    texts = {(own.query_id, own.agent): _Text.of(own) for own in each}
+    habits = _habits(texts, rankings, dict.fromkeys(texts, known))
     found: dict[tuple[str, str], tuple[CitedSentence, ...] | None] = {}
     for own in each:
         key = own.query_id, own.agent
         trec, told = _trec_citations(own), _told(own) or []
         if trec is None:
             documents: Sequence[str] = rankings.get(key) or [place for place in told if isinstance(place, str)]
-            parts = _parts(own.text, known, first[own.agent])
+            parts = _parts(texts[key].read(habits[own.agent]).body, known, habits[own.agent].first)
         else:
             documents, parts = trec
         places = [place for _, cited in parts for place in cited]
@@ -171,44 +194,194 @@ def cited_sentences(
     return found
 
 
-def _parts(text: str, ids: Collection[str], first: int) -> list[tuple[str, list[int | str]]]:
-    """The sentences of a text without their marks, each with what it cites."""
+class OtherMarks(Struct, frozen=True):
+    """Marks of an agent that are read as no citations.
+
+    Attributes:
+        answers: how many have any.
+        example: the one that most of them have.
+    """
+
+    answers: int
+    example: str
+
+
+def other_marks(
+    answers: Iterable[Answer], rankings: Mapping[tuple[str, str], Sequence[str]], known: Collection[str]
+) -> dict[str, OtherMarks]:
+    """What looks like citations and is not read as any, by agent; arguments as of ``cited_sentences``."""
+    each = [own for own in answers if _trec_citations(own) is None]
+    texts = {(own.query_id, own.agent): _Text.of(own) for own in each}
+    habits = _habits(texts, rankings, dict.fromkeys(texts, known))
+    found: dict[str, list[set[str]]] = {}
+    for (query_id, agent), text in texts.items():
+        body = "\n".join(text.read(habits[agent]).body)
+        marks = {
+            mark[0]
+            for mark in _BRACKETS.finditer(body)
+            if not _NO_MARK.fullmatch(mark[1]) and not _places(_marks(mark[0]), known, habits[agent].first)
+        }
+        marks |= {
+            f"({round_[2]})"
+            for round_ in _ROUND.finditer(body)
+            if _is_mark(round_, rankings.get((query_id, agent), ()))
+        }
+        if marks:
+            found.setdefault(agent, []).append(marks)
+    return {
+        agent: OtherMarks(len(own), min(Counter(mark for marks in own for mark in marks).most_common(), key=_most)[0])
+        for agent, own in found.items()
+    }
+
+
+def _most(counted: tuple[str, int]) -> tuple[int, str]:
+    return -counted[1], counted[0]
+
+
+class _Text(Struct, frozen=True):
+    """An answer's lines with citations of all kinds in square brackets.
+
+    Attributes:
+        body, references: as of ``Parts``.
+    """
+
+    body: tuple[str, ...]
+    references: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, answer: Answer) -> _Text:
+        if _trec_citations(answer) is not None:
+            return cls(())
+        parts = parts_of(answer.text)
+        body, references = (_usual("\n".join(lines)).split("\n") for lines in (parts.body, parts.references))
+        return cls(tuple(body), tuple(references))
+
+    def read(self, habit: _Habit) -> _Text:
+        """The same with numbers in round brackets in square ones, where these are citations."""
+        if not habit.rounded:
+            return self
+        turned = (tuple(_ROUND.sub(_squared, line) for line in lines) for lines in (self.body, self.references))
+        return _Text(*turned)
+
+
+class _Habit(Struct, frozen=True):
+    """How an agent cites: the number that it counts from, and whether in round brackets."""
+
+    first: int
+    rounded: bool
+
+
+_ROUNDED = 0.9
+"""Share of an agent's numbers in brackets that must be citations in round ones for these to be read."""
+
+
+def _habits(
+    texts: Mapping[tuple[str, str], _Text],
+    rankings: Mapping[tuple[str, str], Sequence[str]],
+    ids: Mapping[tuple[str, str], Collection[str]],
+) -> dict[str, _Habit]:
+    """How each agent cites, as all of its answers together show.
+
+    It counts from 0 if more than half of its answers that cite by numbers cite 0, and no number of any is by one
+    greater than the last document's: one 0 among many is a slip, or code. It cites in round brackets if hardly any
+    number of it is in other ones, or in round ones where no citation stands: before a word, or of no document.
+    """
+    citing: Counter[str] = Counter()
+    zeros: Counter[str] = Counter()
+    rounded: Counter[str] = Counter()
+    others: Counter[str] = Counter()
+    too_far: set[str] = set()
+    for (query_id, agent), text in texts.items():
+        key, body = (query_id, agent), "\n".join(text.body)
+        documents = rankings.get(key, ())
+        marks = [mark for mark in _marks(body) if mark not in ids[key]]
+        numbers = {number for mark in marks for number in _numbers(mark)}
+        others[agent] += sum(bool(_numbers(mark)) for mark in marks)
+        for found in _ROUND.finditer(body):
+            (rounded if _is_mark(found, documents) else others)[agent] += 1
+        citing[agent] += bool(numbers)
+        zeros[agent] += 0 in numbers
+        if documents and len(documents) in numbers:
+            too_far.add(agent)
+    return {
+        agent: _Habit(
+            first=0 if 2 * zeros[agent] > citing[agent] and agent not in too_far else 1,
+            rounded=rounded[agent] > 1 and rounded[agent] >= _ROUNDED * (rounded[agent] + others[agent]),
+        )
+        for agent in {agent for _, agent in texts}
+    }
+
+
+def _is_mark(found: re.Match[str], documents: Sequence[str]) -> bool:
+    """Whether a number in round brackets may be a citation: at the end of something, and of documents."""
+    numbers = [int(number) for number in re.findall(r"\d+", found[2])]
+    return all(1 <= number <= len(documents) for number in numbers) and found[4] in _BEHIND_ROUND
+
+
+def _squared(found: re.Match[str]) -> str:
+    return f"{found[1]}[{found[2]}]" if found[4] in _BEHIND_ROUND else found[0]
+
+
+def _parts(body: Sequence[str], ids: Collection[str], first: int) -> list[tuple[str, list[int | str]]]:
+    """The claims of an answer without their marks, each with what it cites."""
+
+    def cites(text: str) -> bool:
+        return bool(_places(_marks(text), ids, first))
+
     parts: list[tuple[str, list[int | str]]] = []
-    for line in _usual(_BIBLIOGRAPHY.sub("", text)).splitlines():
-        before = _places(_marks(line.partition("]")[0] + "]"), ids, first) if line.lstrip().startswith("[") else ()
-        moved = line if before else _BEHIND.sub(r"\2\1", line)
-        for piece in sentences(_WIDE_STOP.sub("\n", moved)):
-            said, places = _unmarked(piece, ids), _places(_marks(piece), ids, first)
+    for line, is_one in claim_lines(body, cites):
+        before = cites(line.partition("]")[0] + "]") if line.lstrip().startswith("[") else False
+        moved = line if before or is_one else _BEHIND.sub(r"\2\1", line)
+        for piece in [moved] if is_one else sentences(moved):
+            said, places = _unmarked(piece, ids, first).translate(_SHOWN), _places(_marks(piece), ids, first)
             if re.search(r"\w", said):
-                parts.append((said, places))
+                if places or not is_introduction(said):
+                    parts.append((said, places))
             elif parts:
                 parts[-1][1].extend(places)
     return parts
 
 
 def _usual(text: str) -> str:
-    """The text with citations of all kinds in square brackets, and without footnotes."""
-    text = re.sub(r"^\[\^[^\]\n]+\]:.*$", "", _OTHER_BRACKETS.sub(r"[\1]", text), flags=re.MULTILINE)
-    return _FOOTNOTE.sub(lambda found: found[3] or f"[{found[1]}]{found[2]}", text)
+    """The text with citations of all kinds in square brackets, and without footnotes and brackets in code."""
+    text = _CODE_SPAN.sub(_without_brackets, text)
+    text = _OTHER_BRACKETS.sub(lambda found: f"[{found[1] or found[2]}]", text)
+    text = _PRIVATE.sub(lambda found: "".join(f"[{mark}]" for mark in found[1].split("\ue202")[1:]), text)
+    text = re.sub(r"^\[\^[^\]\n]+\]:.*$", "", text, flags=re.MULTILINE)
+    text = _FOOTNOTE.sub(lambda found: found[3] or f"[{found[1]}]{found[2]}", text)
+    text = _RAISED.sub(lambda found: f"[{found[1] or found[2] or found[3].translate(_DIGITS)}]", text)
+    searches = {mark[1] or mark[3] for inner in _BRACKETS.findall(text) if (mark := _OF_SEARCH.fullmatch(inner))}
+    if len(searches) == 1:  # of several nobody knows which documents each had
+        text = _BRACKETS.sub(_place_of_search, text)
+    return text
 
 
-def _unmarked(text: str, ids: Collection[str]) -> str:
+def _without_brackets(found: re.Match[str]) -> str:
+    inner = found[0].strip("`").strip()
+    return inner if _BRACKETS.fullmatch(inner) else found[0].translate(_HIDDEN)
+
+
+def _place_of_search(found: re.Match[str]) -> str:
+    mark = _OF_SEARCH.fullmatch(found[1])
+    return found[0] if mark is None else f"[{_FROM_ZERO}{mark[2] or mark[4]}]"
+
+
+def _unmarked(text: str, ids: Collection[str], first: int) -> str:
     """A sentence without the brackets that cite, and only these."""
-    kept = _BRACKETS.sub(lambda found: "" if _places(_marks(found[0]), ids, 0) else found[0], text)
+    kept = _BRACKETS.sub(lambda found: "" if _places(_marks(found[0]), ids, first) else found[0], text)
     return re.sub(r"\s+([.!?,;:])", r"\1", " ".join(re.sub(r"\([\s,;]*\)", "", kept).split()))
-
-
-def _counting_from_zero(marks: Mapping[tuple[str, str], Sequence[str]]) -> dict[str, int]:
-    """The number that each agent begins to count with."""
-    from_zero = {agent for (_, agent), own in marks.items() if any(0 in _numbers(mark) for mark in own)}
-    return {agent: 0 if agent in from_zero else 1 for _, agent in marks}
 
 
 def _places(marks: Iterable[str], ids: Collection[str], first: int) -> list[int | str]:
     """Marks in brackets as ids, and as places from 0; others are no citations."""
     found: list[int | str] = []
     for mark in marks:
-        found += [mark] if mark in ids else [number - first for number in _numbers(mark)]
+        if mark in ids:
+            found.append(mark)
+        elif mark.startswith(_FROM_ZERO):
+            found.append(int(mark[1:]))
+        else:
+            found += [number - first for number in _numbers(mark) if number >= first]
     return found
 
 
@@ -251,7 +424,8 @@ def _told(answer: Answer) -> list[int | str] | None:
 
 
 def _marks(text: str) -> list[str]:
-    return [mark.strip() for inner in _BRACKETS.findall(_usual(text)) for mark in _SEPARATOR.split(inner)]
+    """What stands in square brackets, one by one."""
+    return [mark.strip() for inner in _BRACKETS.findall(text) for mark in _SEPARATOR.split(_TITLED.sub(r"\1", inner))]
 
 
 def _trec_citations(answer: Answer) -> tuple[list[str], list[tuple[str, list[int | str]]]] | None:

@@ -382,6 +382,7 @@ def compare(
     ordered = settings.games == "ordered"
     if verdicts and ordered:
         judges, said_by_people = {name: as_shown(said) for name, said in judges.items()}, as_shown(said_by_people)
+    chances = {(one.query_id, one.item): one.chance for one in said_by_people if one.chance is not None}
     votes = settings.against == "votes"
     cast = said_by_people if votes else settled(said_by_people, verdicts=verdicts, ordered=ordered)
     against = people(level, cast, settings)
@@ -407,7 +408,17 @@ def compare(
             disagreements=tuple(_of_query(one, clusters) for one in disagreements(own, against, most)),
             estimates=None
             if label_next is None
-            else _next_by_query(estimates(level, own, against.consensus.numbers, label_next, settings.seed), clusters),
+            else _next_by_query(
+                estimates(
+                    level,
+                    _as_listed(own, said[name]),
+                    against.consensus.numbers,
+                    chances,
+                    label_next=label_next,
+                    seed=settings.seed,
+                ),
+                clusters,
+            ),
             boards=leaderboard_agreement(
                 level,
                 _by_query(own, clusters),
@@ -421,6 +432,14 @@ def compare(
         for name, own in values.items()
     }
     return Comparison(group, against, of_people, reports, gain)
+
+
+def _as_listed(values: Values, said: Sequence[Opinion]) -> Values:
+    """Values in the order in which their things were first named."""
+    found: dict[str, dict[Item, float]] = {}
+    for one in said:
+        found.setdefault(one.query_id, {})[one.item] = values[one.query_id][one.item]
+    return found
 
 
 def regrouped(said: Sequence[Opinion], clusters: Clusters) -> Sequence[Opinion]:

@@ -13,8 +13,8 @@ tuned to the sum of its variances.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy
@@ -26,9 +26,11 @@ from arena.calibration.prediction_powered import (
     by_student,
     corrected_mean,
     inflated,
+    label_shares,
     next_labels,
     tuned,
 )
+from arena.calibration.randomness import LEVEL, not_random, queries_not_random
 from arena.calibration.votes import Item, Level, Values
 from arena.ratings.counts import reachable
 from arena.ratings.games import Floats
@@ -38,6 +40,8 @@ from retrieval_eval.stats.estimate import Estimate
 
 Places: TypeAlias = NDArray[np.int64]
 """Numbers of agents."""
+Chances: TypeAlias = Mapping[tuple[str, Item], float]
+"""With which things were drawn to be labelled, by query and thing."""
 
 _CENTRE, _POINTS = 1000.0, 400.0 / math.log(10)
 """The mean rating, and points per unit of log-odds."""
@@ -45,6 +49,7 @@ _STEPS = 100
 _TOLERANCE = 1e-9
 _FURTHEST = 10.0
 """Log-odds from the mean beyond which strengths have run away."""
+_TOO_FEW = "corrected by people's labels, some agents only win or only lose: label more games"
 _TUNED = 3
 """Rounds of fitting strengths and lambda in turn."""
 
@@ -57,6 +62,8 @@ class ScoredGame(Struct, frozen=True):
     b: str
     judge: float
     people: float | None
+    chance: float = 1.0
+    """With which it was drawn to be judged by people; that of all games if these are the same."""
 
 
 class CorrectedRatings(Struct, frozen=True):
@@ -90,8 +97,6 @@ def corrected_ratings(games: Sequence[ScoredGame]) -> CorrectedRatings:
             against the others, or nobody links it to them.
     """
     data = _Data.of(games)
-    if not data.labelled.any():
-        raise InputError("people judged none of the judge's games: there is nothing to correct by")
     if not data.settled(data.f, np.ones(data.f.size, np.bool_)):
         raise InputError("the judge's games give no ratings: some agents only win or only lose against the others")
     judged, all_converged = data.fit(1.0, judge_alone=True)
@@ -107,7 +112,7 @@ def corrected_ratings(games: Sequence[ScoredGame]) -> CorrectedRatings:
             weight = 1.0  # without the judge there are no ratings
         strengths, converged = data.fit(weight)
         if np.abs(strengths).max() > _FURTHEST:
-            raise InputError("corrected by people's labels, some agents only win or only lose: label more games")
+            raise InputError(_TOO_FEW)
     return CorrectedRatings(
         agents=data.agents,
         corrected=_estimates(data, strengths, weight),
@@ -135,19 +140,24 @@ class _Data(Struct, frozen=True, eq=False):
     f: Floats
     y: Floats
     labelled: np.ndarray
+    share: Floats
     unit: np.ndarray
 
     @classmethod
     def of(cls, games: Sequence[ScoredGame]) -> _Data:
         agents = tuple(sorted({name for game in games for name in (game.a, game.b)}))
         place = {name: at for at, name in enumerate(agents)}
+        labelled = np.array([game.people is not None for game in games], np.bool_)
+        if not labelled.any():
+            raise InputError("people judged none of the judge's games: there is nothing to correct by")
         return cls(
             agents,
             np.array([place[game.a] for game in games]),
             np.array([place[game.b] for game in games]),
             np.array([game.judge for game in games]),
             np.array([0.0 if game.people is None else game.people for game in games]),
-            np.array([game.people is not None for game in games], np.bool_),
+            labelled,
+            label_shares(labelled, [game.chance for game in games]),
             numbered([game.query_id for game in games]),
         )
 
@@ -166,7 +176,10 @@ class _Data(Struct, frozen=True, eq=False):
         theta = np.zeros(len(self.agents))
         for _ in range(_STEPS):
             slope = self.slopes(theta, weight, judge_alone=judge_alone).sum(axis=0)
-            step = np.linalg.solve(self.curvature(theta, weight, judge_alone=judge_alone), slope)
+            try:
+                step = np.linalg.solve(self.curvature(theta, weight, judge_alone=judge_alone), slope)
+            except np.linalg.LinAlgError:  # labels of a few games, and a judge without weight, link not all agents
+                raise InputError(_TOO_FEW) from None
             theta = theta - step * min(1.0, 2.0 / max(float(np.abs(step).max()), 1e-300))
             if np.abs(step).max() < _TOLERANCE:
                 return theta, True
@@ -184,9 +197,9 @@ class _Data(Struct, frozen=True, eq=False):
 
     def parts(self, theta: Floats) -> tuple[Floats, Floats]:
         """The gradient's two parts: without the judge, and what lambda takes off."""
-        p, m = self.expected(theta), int(self.labelled.sum())
-        of_people = self.by_query(self.labelled * (p - self.y) / m)
-        of_judge = self.by_query(self.labelled * (p - self.f) / m - (p - self.f) / p.size)
+        p = self.expected(theta)
+        of_people = self.by_query(self.share * (p - self.y))
+        of_judge = self.by_query(self.share * (p - self.f) - (p - self.f) / p.size)
         return of_people, of_judge
 
     def by_query(self, residuals: Floats) -> Floats:
@@ -211,7 +224,7 @@ class _Data(Struct, frozen=True, eq=False):
         p = self.expected(theta)
         shares = np.full(p.size, (1.0 if judge_alone else weight) / p.size)
         if not judge_alone:
-            shares += (1 - weight) * self.labelled / self.labelled.sum()
+            shares += (1 - weight) * self.share
         return self.weighed(shares * p * (1 - p))
 
     def weighed(self, shares: Floats) -> Floats:
@@ -229,7 +242,7 @@ class _Data(Struct, frozen=True, eq=False):
 
 
 def _estimates(data: _Data, theta: Floats, weight: float) -> tuple[Estimate, ...]:
-    held = np.bincount(data.unit, data.labelled) / data.labelled.sum()
+    held = np.bincount(data.unit, data.share)
     slopes = data.slopes(theta, weight) / np.maximum(1 - held, 1 / data.labelled.sum())[:, np.newaxis]
     moved = slopes @ np.linalg.inv(data.curvature(theta, weight))
     return _in_points(theta, moved, data.groups, 2 if weight else 1)
@@ -262,56 +275,109 @@ class Estimates(Struct, frozen=True):
         ratings: of verdicts, Bradley-Terry's.
         no_ratings: why there are none.
         next: things to label next, each a query and what it is.
-        ends: between which every figure lies; a correction by few labels may lead beyond.
+        refused: by what they are of, why there are no means: labels are no random sample.
     """
 
     figures: Mapping[str, Corrected]
     ratings: CorrectedRatings | None
     no_ratings: str
     next: tuple[tuple[str, Item], ...]
-    ends: tuple[float, float] = (-math.inf, math.inf)
+    refused: Mapping[str, str]
 
 
-def estimates(level: Level, judge: Values, people: Values, label_next: int = 0, seed: int = 0) -> Estimates:
+class _Thing(NamedTuple):
+    """Values of one thing; ``kind`` is what means are over, besides queries: the opponent."""
+
+    query_id: str
+    judge: float
+    people: float | None
+    chance: float
+    kind: str
+
+
+def estimates(
+    level: Level,
+    judge: Values,
+    people: Values,
+    chances: Chances,
+    *,
+    label_next: int = 0,
+    seed: int = 0,
+) -> Estimates:
     """Correct a judge.
 
-    ``people`` is their consensus on some of the things, which must be a random sample.
+    Args:
+        level: what was judged.
+        judge: its values, in the order of the file.
+        people: their consensus on some of the things. Without ``chances`` these must be a random sample; where they
+            are visibly none, there are no figures.
+        chances: with which labelled things were drawn; of all of them or of none.
+        label_next: things to label next.
+        seed: of what is drawn.
+
+    Raises:
+        InputError: only some of the labelled things have a chance.
     """
     things = [(query_id, item) for query_id, own in judge.items() for item in own]
     known = [item in people.get(query_id, {}) for query_id, item in things]
-    places = next_labels([query_id for query_id, _ in things], known, label_next, seed) if label_next else []
-    ratings, why = _ratings(judge, people) if level == "verdicts" else (None, "")
-    following, ends = tuple(things[at] for at in places), _ENDS.get(level, (-math.inf, math.inf))
-    return Estimates(dict(_figures(level, judge, people)), ratings, why, following, ends)
+    labelled = [thing for thing, seen in zip(things, known, strict=True) if seen]
+    if chances and (missing := sum(thing not in chances for thing in labelled)):
+        raise InputError(
+            f"'probability': missing for {missing:,} of {len(labelled):,} labelled things; "
+            "give it with every label, or with none"
+        )
+    queries = [query_id for query_id, _ in things]
+    places = next_labels(queries, known, label_next, seed) if label_next else []
+    early = "" if chances else queries_not_random(np.array(known, np.bool_), queries, LEVEL / 2)
+    figures, refused = _figures(level, judge, people, chances, early)
+    ratings, why = _ratings(judge, people, chances, early) if level == "verdicts" else (None, "")
+    return Estimates(figures, ratings, why, tuple(things[at] for at in places), refused)
 
 
-def _figures(level: Level, judge: Values, people: Values) -> Iterator[tuple[str, Corrected]]:
-    found: dict[str, list[tuple[float, float | None, str]]] = {}
+def _figures(
+    level: Level, judge: Values, people: Values, chances: Chances, early: str
+) -> tuple[dict[str, Corrected], dict[str, str]]:
+    found: dict[str, list[_Thing]] = {}
     for query_id, own in judge.items():
         for item, value in own.items():
-            human = people.get(query_id, {}).get(item)
-            for name, turned in _counts_for(level, item):
-                entry = (
-                    _score(level, value, turned),
-                    None if human is None else _score(level, human, turned),
-                    query_id,
-                )
-                found.setdefault(name, []).append(entry)
+            human, chance = people.get(query_id, {}).get(item), chances.get((query_id, item), 1.0)
+            for name, turned, kind in _counts_for(level, item):
+                score = None if human is None else _score(level, human, turned)
+                found.setdefault(name, []).append(_Thing(query_id, _score(level, value, turned), score, chance, kind))
+    figures, refused = {}, {}
     for name, rows in sorted(found.items()):
-        of_judge, of_people, queries = zip(*rows, strict=True)
-        if any(value is not None for value in of_people):
-            yield name, corrected_mean(of_judge, of_people, queries)
+        queries, of_judge, of_people, drawn, kinds = zip(*rows, strict=True)
+        if all(value is None for value in of_people):
+            continue
+        level_each = LEVEL / 2 / len(found)
+        if not chances and (why := early or _not_random(queries, of_people, of_judge, kinds, level=level_each)):
+            refused[name] = why
+        else:
+            figures[name] = corrected_mean(of_judge, of_people, queries, drawn, _ENDS.get(level))
+    return figures, refused
 
 
-def _counts_for(level: Level, item: Item) -> list[tuple[str, bool]]:
-    """What a thing counts for, and whether its value is to be turned round."""
+def _not_random(
+    queries: Sequence[str],
+    people: Sequence[float | None],
+    judge: Sequence[float],
+    kinds: Sequence[str],
+    *,
+    level: float,
+) -> str:
+    labelled = np.array([value is not None for value in people], np.bool_)
+    return not_random(labelled, queries, {"the judge's value": np.array(judge), "the opponent": kinds}, level)
+
+
+def _counts_for(level: Level, item: Item) -> list[tuple[str, bool, str]]:
+    """What a thing counts for, whether its value is to be turned round, and the opponent in a game."""
     if level == "verdicts":
-        return [(item[-2], False), (item[-1], True)]
+        return [(item[-2], False, item[-1]), (item[-1], True, item[-2])]
     if level == "criteria":
-        return [(f"{item[-2]}, {item[-1]}", False)]
+        return [(f"{item[-2]}, {item[-1]}", False, "")]
     if level == "support":
-        return [(item[-3], False)]
-    return [(item[-2] if level == "nuggets" else "all documents", False)]
+        return [(item[-3], False, "")]
+    return [(item[-2] if level == "nuggets" else "all documents", False, "")]
 
 
 def _score(level: Level, value: float, turned: bool) -> float:
@@ -320,13 +386,17 @@ def _score(level: Level, value: float, turned: bool) -> float:
     return (1 - value) / 2 if turned else (1 + value) / 2
 
 
-def _ratings(judge: Values, people: Values) -> tuple[CorrectedRatings | None, str]:
+def _ratings(judge: Values, people: Values, chances: Chances, early: str) -> tuple[CorrectedRatings | None, str]:
     games = []
     for query_id, own in judge.items():
         for item, value in own.items():
-            human = people.get(query_id, {}).get(item)
+            human, chance = people.get(query_id, {}).get(item), chances.get((query_id, item), 1.0)
             score = None if human is None else (1 + human) / 2
-            games.append(ScoredGame(query_id, item[-2], item[-1], (1 + value) / 2, score))
+            games.append(ScoredGame(query_id, item[-2], item[-1], (1 + value) / 2, score, chance))
+    queries, pairs = [game.query_id for game in games], [f"{game.a} and {game.b}" for game in games]
+    scores, verdicts = [game.people for game in games], [game.judge for game in games]
+    if not chances and (why := early or _not_random(queries, scores, verdicts, pairs, level=LEVEL / 2)):
+        return None, why
     try:
         return corrected_ratings(games), ""
     except InputError as error:

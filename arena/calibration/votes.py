@@ -42,6 +42,7 @@ class Opinion(NamedTuple):
             for a tie.
         swapped: of a verdict, whether the second agent of ``item`` was shown first.
         placed: of a verdict, whether it is known who was shown first.
+        chance: with which the thing was drawn for this rater, where that is known.
     """
 
     query_id: str
@@ -50,6 +51,7 @@ class Opinion(NamedTuple):
     value: float
     swapped: bool = False
     placed: bool = True
+    chance: float | None = None
 
 
 Opinions: TypeAlias = Mapping[tuple[Level, str], Sequence[Opinion]]

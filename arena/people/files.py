@@ -30,6 +30,9 @@ ALIASES: Final[Mapping[str, Sequence[str]]] = {
 }
 """Other spellings of the columns of labels, grades and nuggets; for verdicts see ``arena.data.verdicts.ALIASES``."""
 
+PROBABILITY: Final = "probability"
+"""Column of the chance with which a thing was drawn to be labelled."""
+
 OUTCOME = {Verdict.A: 1.0, Verdict.TIE: 0.0, Verdict.B: -1.0}
 SUPPORT = {Support.NONE: 0.0, Support.PARTIAL: 1.0, Support.FULL: 2.0}
 _THINGS: Final[Mapping[Level, tuple[str, ...]]] = {
@@ -89,6 +92,8 @@ def read_opinions(path: Path, reading: Reading | None = None) -> OpinionTable:
     - ``agent, criterion, score``: grades; or ``agent`` and a column for each criterion, as ``export`` writes them;
     - ``agent, nugget, assignment``: ``support``, ``partial_support`` or ``not_support``, which become 2, 1 and 0;
     - ``agent, sentence, did, support``: 2, 1 or 0, of the sentence at a place from 0 and a document that it cites.
+
+    With ``probability`` labels say with which chance their things were drawn, for corrected estimates.
 
     Raters are named in ``judge`` or ``annotator`` (``worker``); where nobody is named, the file's name stands. Qrels
     (``.qrels``) are labels too.
@@ -150,6 +155,7 @@ def _verdicts(path: Path, how: Reading) -> OpinionTable:
         np.where(swapped, -table.outcome, table.outcome).astype(np.float64).tolist(),
         swapped.tolist(),
         (read.order_known & placed).tolist(),
+        _chances(read),
         strict=True,
     )
     for place, (group, *said) in enumerate(rows):
@@ -166,6 +172,25 @@ def _verdicts(path: Path, how: Reading) -> OpinionTable:
         told.append("no column 'order' says which answer was shown first, so nothing is said of places")
     named = CONVERSATION in read.further and CONVERSATION not in _further(how)
     return OpinionTable("verdicts", dict(found), tuple(told), read.of_queries(CONVERSATION) if named else {})
+
+
+def _chances(read: ImportedVerdicts) -> Sequence[float | None]:
+    if PROBABILITY not in read.extras:
+        return [None] * len(read.table)
+    texts = read.extras[PROBABILITY]
+    chances = [_as_chance(text) for text in texts]
+    if None in chances:
+        place = chances.index(None)
+        raise read.error(place, f"{PROBABILITY!r} must be above 0 and at most 1", texts[place])
+    return chances
+
+
+def _as_chance(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if 0 < value <= 1 else None
 
 
 def _places_known(path: Path, read: ImportedVerdicts, how: Reading) -> bool:
@@ -198,7 +223,7 @@ def _wide(path: Path, how: Reading) -> OpinionTable:
     given = {name: (own,) for name, own in (how.columns or {}).items()}
     aliases = {name: {**ALIASES, **given}[name] for name in ("qid", "agent", "annotator")}
     known = {name for column in aliases.items() for name in (column[0], *column[1])}
-    ours = known | {"reason", CONVERSATION, *_further(how)}
+    ours = known | {"reason", CONVERSATION, PROBABILITY, *_further(how)}
     criteria = [column for column in read_columns(path) if column not in ours]
     if not criteria:
         raise missing_column(path, "criterion", read_columns(path))
@@ -229,6 +254,9 @@ def _collected(
         name = "" if CONVERSATION in _further(how) else row.text(CONVERSATION).strip()
         if name and (before := clusters.setdefault(query_id, name)) != name:
             raise row.error(f"query {query_id!r} is of the conversation {before!r} above, and of another here", name)
+        chance = _as_chance(row.text(PROBABILITY)) if PROBABILITY in row.values else None
+        if chance is None and PROBABILITY in row.values:
+            raise row.error(f"{PROBABILITY!r} must be above 0 and at most 1", row.text(PROBABILITY))
         for column in columns:
             if how.skip_empty and not row.text(column).strip():
                 skipped += 1
@@ -236,7 +264,7 @@ def _collected(
             item = (*map(row.identifier, how.item), *thing(row, column))
             rater = row.text("annotator").strip() or rater_of_file(path)
             group = row.identifier(how.by) if how.by else ""
-            opinion = Opinion(query_id, item, rater, _value(row, column, level))
+            opinion = Opinion(query_id, item, rater, _value(row, column, level), chance=chance)
             found.setdefault(group, []).append(opinion)
     return OpinionTable(level, found, (f"{skipped:,} without a value left out",) if skipped else (), clusters)
 

@@ -61,7 +61,8 @@ def corrected_figures(judge: JudgeAgainstPeople, width: float | None = None) -> 
     if found is None:
         return
     kind, form = (("win rate", "win rates"), PERCENT) if rates else (("mean", "means"), FIGURE)
-    yield Remarks([_furthest_off(found, judge.judge, kind, form), *_readings(found.ratings)])
+    refused = list(_refused(found, kind))
+    yield Remarks([_furthest_off(found, judge.judge, kind, form), *refused, *_readings(found.ratings)])
     if rows := figure_rows(found, width):
         title = "Win rates, a tie being half a win" if rates else f"Means of {THINGS[judge.level]}"
         wide = "" if width is None else f"{form.factor * width:g}{form.unit}"
@@ -92,6 +93,8 @@ def estimates_json(found: Estimates, width: float | None) -> dict[str, Any]:
         shape["ratings"] = {"agents": agents, **{name: getattr(found.ratings, name) for name in names}}
     elif found.no_ratings:
         shape["no_ratings"] = found.no_ratings
+    if found.refused:
+        shape["refused"] = found.refused
     return shape
 
 
@@ -99,7 +102,7 @@ def figure_rows(found: Estimates, width: float | None) -> list[dict[str, Any]]:
     """Every figure three ways, and how many labels an interval of a width needs."""
     rows = []
     for name, figure in found.figures.items():
-        ways = {way: getattr(figure, way).within(*found.ends) for way in _LOOKS.values()}
+        ways = {way: getattr(figure, way).within(*figure.ends) for way in _LOOKS.values()}
         row = {"name": name, **flat(replace(figure, **ways))}
         if width is not None:
             needed = labels_needed(figure, width)
@@ -145,22 +148,36 @@ def _by_agent(found: CorrectedRatings) -> list[dict[str, Any]]:
     return [dict(zip(("agent", "corrected", "people", "judge"), row, strict=True)) for row in ways]
 
 
+def _refused(found: Estimates, kind: tuple[str, str]) -> Iterator[str]:
+    """Figures whose labels are no random sample, a line for each reason."""
+    reasons: dict[str, list[str]] = {}
+    for name, reason in found.refused.items():
+        reasons.setdefault(reason, []).append(name)
+    for reason, names in reasons.items():
+        what = f"the {kind[0]} of {names[0]}" if len(names) == 1 else f"the {kind[1]} of {', '.join(names)}"
+        yield f"Not corrected: {what}. What people labelled is no random sample: {reason}. {_INSTEAD}"
+
+
 def _furthest_off(found: Estimates, judge: str, kind: tuple[str, str], form: Number) -> str:
     gaps: dict[str, tuple[float, float]] = {}
     outside = 0
     for name, figure in found.figures.items():
-        alone, corrected = figure.judge.value, figure.corrected.within(*found.ends)
+        alone, corrected = figure.judge.value, figure.corrected.within(*figure.ends)
         if alone is not None and corrected.value is not None:
             gaps[name] = alone, corrected.value
             if corrected.low is not None and corrected.high is not None:
                 outside += not corrected.low <= alone <= corrected.high
     if not gaps:
-        return "No figure can be corrected yet."
+        return "No figure can be corrected." if found.refused else "No figure can be corrected yet."
     worst, (alone, right) = max(gaps.items(), key=lambda own: abs(own[1][0] - own[1][1]))
     said = f"{judge} is furthest off for the {kind[0]} of {worst}: {form.write(alone)}, corrected {form.write(right)}."
     return f"{said} Outside the corrected interval: {outside or 'none'} of {len(gaps):,} {kind[1]}."
 
 
+_INSTEAD: Final = (
+    "Label what 'ragleague calibrate --next N' draws, or give the chance with which each label was drawn in a column "
+    "'probability'."
+)
 _CORRECTED: Final = (
     "The judge's figures over all things, moved by its error on those that people labelled. Right whatever the judge "
     "is like, if what people labelled is a random sample ('ragleague calibrate --next' draws one)."

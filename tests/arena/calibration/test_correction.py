@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from arena.calibration.corrected_ratings import ScoredGame, corrected_ratings
-from arena.calibration.prediction_powered import corrected_mean, next_labels
+from arena.calibration.corrected_ratings import ScoredGame, corrected_ratings, estimates
+from arena.calibration.prediction_powered import corrected_mean, labels_needed, next_labels
 from benchmarks.correction import Study, simulated
 from judges.errors import InputError
 
@@ -105,3 +105,82 @@ def test_ratings_that_do_not_exist_are_said_to_be_so() -> None:
     games = simulated(np.random.default_rng(0), "biased", Study(labelled=1.0))
     of_two = [game if {game.a, game.b} == {"agent_0", "agent_1"} else replace(game, people=None) for game in games]
     assert corrected_ratings(of_two).people is None  # nothing links the other two
+
+
+def test_ratings_that_few_labels_leave_open_are_refused_in_words() -> None:
+    """Without weight for the judge nothing links a0, and the matrix of the fit is singular."""
+    games = [
+        ScoredGame("q1", "a2", "a0", 0.5, None),
+        ScoredGame("q2", "a2", "a1", 1.0, 0.0),
+        ScoredGame("q3", "a1", "a2", 0.5, 1.0),
+    ]
+    with pytest.raises(InputError, match="label more games"):
+        corrected_ratings(games)
+
+
+@pytest.mark.parametrize("period", [4, 5, 10])
+def test_what_is_labelled_next_does_not_depend_on_any_period_of_the_file(period: int) -> None:
+    people = [at % period / (period - 1) for at in range(400)]
+    queries = [f"q{at}" for at in range(400)]
+    noise = np.random.default_rng(0).normal(0.1, 0.3, (200, 400))
+    held = 0
+    starts = set()
+    for seed in range(200):
+        drawn = next_labels(queries, [False] * 400, 40, seed)
+        starts.add(drawn[0])
+        labels = [value if at in set(drawn) else None for at, value in enumerate(people)]
+        found = corrected_mean((people + noise[seed]).tolist(), labels, queries).corrected
+        held += found.low <= np.mean(people) <= found.high
+    assert held / 200 >= 0.93
+    assert len(starts) > 50
+
+
+def test_labels_drawn_with_known_chances_are_corrected_for_them() -> None:
+    rng = np.random.default_rng(3)
+    held, values = 0, []
+    for _ in range(200):
+        truth = rng.normal(2, 0.8, 400)
+        judge = truth + rng.normal(0.5, 0.6, 400)
+        chances = np.where(judge > 2.5, 0.4, 0.1)  # people look at what the judge likes
+        labels = [
+            value if seen else None for value, seen in zip(truth.tolist(), rng.random(400) < chances, strict=True)
+        ]
+        found = corrected_mean(judge.tolist(), labels, range(400), chances.tolist()).corrected
+        held += found.low <= 2 <= found.high
+        values.append(found.value)
+    assert held / 200 >= 0.92
+    assert np.mean(values) == pytest.approx(2, abs=0.02)
+
+
+def test_a_mean_stays_within_the_scale_that_judge_and_people_use() -> None:
+    from arena.boards.calibration.board import figure_rows
+
+    judge = {f"q{at}": {("x", "accuracy"): 2.0} for at in range(40)} | {"q40": {("x", "accuracy"): 0.0}}
+    people = {f"q{at}": {("x", "accuracy"): 2.0 - (at == 0)} for at in range(0, 41, 4)}
+    (row,) = figure_rows(estimates("criteria", judge, people, {}), None)
+    assert 0 <= row["corrected_low"] < row["corrected"] < row["corrected_high"] == 2
+    assert row["ends"] == (0.0, 2.0)
+
+
+def test_as_many_labels_as_are_said_to_be_needed_make_the_interval_narrow_enough() -> None:
+    rng = np.random.default_rng(0)
+    queries = np.repeat(np.arange(150), 4).tolist()
+    held = []
+    for seed in range(150):
+        truth = np.clip(np.round(1.5 + np.repeat(rng.normal(0, 0.6, 150), 4) + rng.normal(0, 0.8, 600)), 0, 3)
+        judge = np.clip(np.round(truth + rng.normal(0.3, 0.6, 600)), 0, 3).tolist()
+        labels: list[float | None] = [None] * 600
+
+        def label(count: int, seed: int, truth: np.ndarray = truth, labels: list[float | None] = labels) -> None:
+            for at in next_labels(queries, [value is not None for value in labels], count, seed):
+                labels[at] = float(truth[at])
+
+        label(30, seed)
+        pilot = corrected_mean(judge, labels, queries)
+        width = 0.6 * (pilot.corrected.high - pilot.corrected.low)
+        if (needed := labels_needed(pilot, width).corrected) is not None:
+            label(needed - 30, seed + 1)
+            found = corrected_mean(judge, labels, queries).corrected
+            held.append(found.high - found.low <= width)
+    assert len(held) > 100
+    assert np.mean(held) >= 0.9

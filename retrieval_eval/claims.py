@@ -1,0 +1,204 @@
+"""What an answer claims: its sentences, without headings, list markers, code and lists of references.
+
+A splitter made for answers as people and models write them. What an answer writes besides its claims makes no
+difference to them: headings, numbers and bullets of lists, the head of a table, introductions that end with a colon,
+blocks of code, and references at the end. A sentence that cites something is always kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+INSIDE: Final = r"[^\[\]\n]{1,5000}"
+MARK: Final = rf"\[{INSIDE}\]"
+"""A citation in square brackets, and what stands in them."""
+
+_CODE = re.compile(r"^\s*(`{3,}|~{3,})")
+_RULE = re.compile(r"^\s{0,3}(?:={3,}|-{3,})\s*$")
+_HASHES = re.compile(r"^\s{0,3}#{1,6}(?:\s|$)")
+_BOLD = re.compile(r"(?:\*\*|__)([^*\n]{1,300})(?:\*\*|__)\s*[:\uff1a]?\s*$")
+_TABLE_RULE = re.compile(r"^\s*\|\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*){0,200}\|?\s*$")
+_MARKER = re.compile(
+    r"\s*(?:>\s?)*\s*(?:(?:[-*+\u2022\u2023\u25e6\u25aa\u25cf\u2013\u2014]|\(?\d{1,3}[.)\u3001\uff0e]|\(?[a-z]\)|\(?[ivx]{1,5}\))"
+    r"(?:\s+|(?<=[\u3001\uff0e])))?(?:\[[ xX]\]\s+)?"
+)
+"""Before the words of a line: marks of a quotation, of a list and of a task."""
+_WORDS_OF_REFERENCES = (
+    r"references?|sources?|citations?|bibliography|works cited|further reading|quellen|quellenangaben|"
+    "literaturverzeichnis|r\u00e9f\u00e9rences|referencias|fuentes|\u53c2\u8003\u6587\u732e|\u53c2\u8003\u8d44\u6599|\u53c2\u8003\u6765\u6e90"
+)
+_REFERENCES = re.compile(
+    rf"[^\w\n]*(?:\d{{1,2}}[.)]\s*)?(?:{_WORDS_OF_REFERENCES})(?: cited| used| list)?[^\w\n]*$", re.IGNORECASE
+)
+_REFERENCES_BEFORE = re.compile(rf"[^\w\[\n]*(?:{_WORDS_OF_REFERENCES})[*_\s]*[:\uff1a][*_\s]*", re.IGNORECASE)
+_ENTRY = re.compile(
+    r"\s*(?:[-*+\u2022]\s|[-*+\u2022]?\s*(?:\(?\d{1,3}[.):\]]\s|https?://|www\.|[^\w\s\[]{0,3}\[[^\]\n]+\])|\s{2,}\S)"
+)
+"""How an entry of a list of references begins."""
+_NUMBERED = re.compile(r"\[\W{0,3}\d")
+_PUBLISHED = re.compile(r"\b(?:19|20)\d\d\b|https?://|www\.")
+_DEFINITION = re.compile(r"\s*\[[^\]\n]+\]:?\s*<?(?:https?://|www\.)\S*\s*(?:[\"'(].*)?$")
+"""What a mark or a link of Markdown stands for."""
+_ENDS = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][\"'\u201d\u2019)\]*_]*$")
+
+_STOP = re.compile(r"[.!?\u2026\u203d]+[\"'\u201d\u2019\u00bb)\]*_]*(?=\s)")
+_OPENING = re.compile(r"[\s\"'\u201c\u2018\u00ab\u201e(\[*_]*")
+_WIDE_STOP = re.compile(r"[\u3002\uff01\uff1f\uff61]+(?=[^\s\[\u3002\uff01\uff1f\uff61\u201d\u2019\u300d\u300f\uff09])")
+"""Where a Chinese or Japanese sentence ends, which no blank follows."""
+_NEVER_LAST = re.compile(
+    r"(?:\b(?:al|cf|vs|approx|e\.g|i\.e|bzw|dr|prof|mr|mrs|ms|mx|st|messrs|gen|sen|rep|gov|lt|col|sgt|capt|rev|hon|mt|"
+    r"dipl|ing|viz)|(?<![^\W_])[^\W\d_])\.$",
+    re.IGNORECASE,
+)
+"""Abbreviations and initials that a word follows."""
+_BEFORE_NUMBERS = re.compile(
+    r"\b(?:no|nos|nr|fig|figs|eq|eqs|sec|secs|ch|chap|vol|vols|p|pp|art|arts|para|ref|refs|tab|app|pt|ed|est|c|"
+    r"jan|feb|mar|apr|jun|jul|aug|sep|sept|oct|nov|dec)\.$",
+    re.IGNORECASE,
+)
+"""Abbreviations only before a number: "No. 5", and "The answer is No."."""
+_LONGEST = 20
+"""Characters at the end of a sentence that say whether it is one."""
+_ELLIPSIS_APART = re.compile(r"\s(?:\.{3,}|\u2026|\. \. \.)$")
+"""Something left out, in the middle of a sentence."""
+_NUMBER_ALONE = re.compile(r"\(?\d{1,3}[.)]?")
+
+
+class Parts(Struct, frozen=True):
+    """Lines of an answer.
+
+    Attributes:
+        body: of its claims, without code.
+        references: of its list of references at the end.
+    """
+
+    body: tuple[str, ...]
+    references: tuple[str, ...]
+
+
+def parts_of(text: str) -> Parts:
+    """The lines of an answer without its code; its list of references apart."""
+    lines = _without_code(text.splitlines())
+    start = _start_of_references(lines)
+    return Parts(tuple(line for line in lines[:start] if not _DEFINITION.match(line)), tuple(lines[start:]))
+
+
+def _without_code(lines: list[str]) -> list[str]:
+    """Lines outside of code blocks; one that does not end is none, and an answer that is one block is text."""
+    kept: list[str] = []
+    block: list[str] = []
+    opened = ""
+    for line in lines:
+        fence = _CODE.match(line)
+        if not block and fence is None:
+            kept.append(line)
+        else:
+            block.append(line)
+            if len(block) == 1 and fence is not None:
+                opened = fence[1]
+            elif fence is not None and fence[1].startswith(opened) and not line.strip().strip(opened[0]):
+                block = []
+    kept += block
+    return kept if any(map(_has_words, kept)) else [line for line in lines if not _CODE.match(line)]
+
+
+def _start_of_references(lines: list[str]) -> int:
+    """The line of the heading that only references stand behind; else the end."""
+    entries = 0
+    for place in range(len(lines) - 1, 0, -1):
+        line = lines[place]
+        if _REFERENCES.match(line):
+            return place if entries and any(map(_has_words, lines[:place])) else len(lines)
+        if line.strip():
+            if not _is_entry(line):
+                break
+            entries += 1
+    return len(lines)
+
+
+def _is_entry(line: str) -> bool:
+    """Whether a line may be one of a list of references: behind words a mark would say that they are a claim."""
+    mark = _NUMBERED.search(line)
+    if mark is not None and _has_words(_without_marker(line[: mark.start()])):
+        return False
+    return bool(_ENTRY.match(line) or _PUBLISHED.search(line))
+
+
+def _has_words(line: str) -> bool:
+    return re.search(r"\w", line) is not None
+
+
+def claim_lines(body: Sequence[str], cites: Callable[[str], bool]) -> Iterator[tuple[str, bool]]:
+    """Lines of an answer's body that claim something, and whether each is one sentence whatever stands in it.
+
+    Without headings, the head of a table, and markers of lists. A line that cites is always among them.
+
+    Args:
+        body: see ``parts_of``; citations stand in square brackets.
+        cites: whether a text cites anything.
+    """
+    for line, following in zip(body, [*body[1:], ""], strict=True):
+        if _RULE.match(line) or _TABLE_RULE.match(line):
+            continue
+        is_table = line.lstrip().startswith("|")
+        if not cites(line) and (_is_heading(line, following) or (is_table and _TABLE_RULE.match(following))):
+            continue
+        if is_table:
+            yield " | ".join(filter(None, (cell.strip() for cell in line.strip().strip("|").split("|")))), True
+        else:
+            words = _without_marker(_HASHES.sub("", line))
+            label = _REFERENCES_BEFORE.match(words)
+            only_marks = label is not None and not _has_words(re.sub(MARK, "", words[label.end() :]))
+            yield words[label.end() :] if label is not None and only_marks else words, False
+
+
+def _without_marker(line: str) -> str:
+    found = _MARKER.match(line)
+    return line if found is None else line[found.end() :]
+
+
+def _is_heading(line: str, following: str) -> bool:
+    if _HASHES.match(line):
+        return True
+    words = _without_marker(line).strip()
+    if bold := _BOLD.match(words):
+        return not _ENDS.search(bold[1].strip())
+    return bool(words and _RULE.match(following) and not _ENDS.search(words) and words == line.strip())
+
+
+def is_introduction(sentence: str) -> bool:
+    """Whether a sentence only says what follows it: it ends with a colon."""
+    return sentence.rstrip(" *_").endswith((":", "\uff1a"))
+
+
+def sentences(line: str) -> list[str]:
+    """The sentences of a line; abbreviations, initials, decimals and numbers of a list end none."""
+    found: list[str] = []
+    for part in _WIDE_STOP.sub(r"\g<0>\n", line).split("\n"):
+        start = 0
+        for stop in _STOP.finditer(part):
+            if _ends_sentence(part[start : stop.end()], part[stop.end() :]):
+                found.append(part[start : stop.end()].strip())
+                start = stop.end()
+        found.append(part[start:].strip())
+    return [sentence for sentence in found if sentence and not _NUMBER_ALONE.fullmatch(sentence)]
+
+
+def _ends_sentence(before: str, behind: str) -> bool:
+    opening = _OPENING.match(behind)
+    assert opening is not None
+    following = behind[opening.end() : opening.end() + 1]
+    if not (following.isupper() or following.istitle() or following.isdigit() or _is_wide(following)):
+        return False
+    end = before[-_LONGEST:]
+    if _ELLIPSIS_APART.search(end) or _NEVER_LAST.search(end):
+        return False
+    return not (following.isdigit() and _BEFORE_NUMBERS.search(end))
+
+
+def _is_wide(letter: str) -> bool:
+    return "\u3040" <= letter <= "\u9fff" or "\uac00" <= letter <= "\ud7af"
