@@ -271,7 +271,9 @@ def _may_be_quoted(value: Mapping[str, Any], contract: ReplyContract, shown: Sho
     words = [text for text in given if isinstance(text, str) and letters(text)]
     if not words:
         labels = [f"{name} {value[name]}" for name in contract.counted if name in value]
-        return not (alone and not contract.spoken) and shown.hold(*labels)
+        if alone and not contract.spoken:
+            return False
+        return shown.hold(*labels) or shown.hold_encoded(contract.counted[0])
     if shown.hold(*words):
         together = "".join(words) if contract.form == "list" else ""
         if shown.hold_sign(f"[{together}" if together else "{") or any(shown.hold(*words, name) for name in names):
@@ -351,7 +353,8 @@ def _ends_in_quote(before: str, word: str, shown: Shown) -> bool:
 
     Where they have it in brackets, one's own stands on a line of its own behind a whole sentence.
     """
-    if shown.hold(" ".join([*before.split()[-_QUOTED_WORDS:], word])):
+    words = before.split()[-_QUOTED_WORDS:]
+    if shown.hold(" ".join([*words, word])) or shown.hold_encoded(" ".join(words)):
         return True
     marker = f"[[{word}]]"
     held = shown.hold_sign(marker) or shown.hold_encoded(marker)
@@ -400,7 +403,7 @@ def _read_rating(text: str, contract: ReplyContract, shown: Shown) -> ParsedRepl
     rating = self_rating(reply, levels=contract.levels)
     words = re.sub(r"^\W*\d", "", reply)
     free = words != reply and letters(words) not in ("", letters(contract.levels.get(rating, "")))
-    if free and not contract.mark and shown.hold(f"{rating} {words}"):
+    if free and not contract.mark and (shown.hold(f"{rating} {words}") or shown.hold_encoded(words)):
         raise _unclear("the rating")
     return ParsedReply(rating, "")
 
