@@ -6,7 +6,7 @@ import asyncio
 import random
 import time
 from array import array
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -150,6 +150,22 @@ def asked_again(prompt: Prompt, reply: str, error: ReplyError) -> Prompt:
         Turn("user", f"That reply cannot be used: {error}. Reply again, {form}"),
     )
     return replace(prompt, contract=contract, turns=prompt.turns + turns)
+
+
+def read_again(prompt: Prompt, replies: Sequence[str]) -> ParsedReply:
+    """What the last reply to a prompt says, where those before it were refused.
+
+    Raises:
+        ReplyError: it is outside the contract that it was asked for under.
+    """
+    from judges.parse import parse_reply
+
+    for reply in replies[:-1]:
+        try:
+            parse_reply(reply, prompt.contract, prompt.inputs)
+        except ReplyError as error:
+            prompt = asked_again(prompt, reply, error)
+    return parse_reply(replies[-1], prompt.contract, prompt.inputs)
 
 
 _AT_FIRST = 4

@@ -39,6 +39,7 @@ _OBJECT_START = re.compile(r'\{\s*["}]')
 _MARKER = re.compile(r"\[\[([^\[\]\n]{1,40})\]\]")
 _DECORATION = " \t.*_`>#"
 _AROUND_WORD = " \t\r\n.,:;!*_`'\"\u201c\u201d\u2018\u2019#>()"
+_NUMBER = re.compile(r"[*_`]*(\d+)[*_`]*\.?[*_`]*")
 _NAME = re.compile(NAMED + r"[ \t*_]*", re.IGNORECASE)
 _SENTENCE_ENDS = (".", "!", "?", "\u3002", "\uff01", "\uff1f")
 _QUOTED_WORDS = 3
@@ -135,7 +136,7 @@ def _number_alone(body: str, contract: ReplyContract) -> int | str | None:
         return None
     ((_, words),) = contract.choices.items()
     written = {str(word): value for word, value in words.items() if isinstance(word, int)}
-    return written.get(_bare(_value_named(body)))
+    return written.get(_whole_number(_value_named(body)))
 
 
 def _text(name: str, given: Any) -> str:
@@ -367,15 +368,21 @@ def _read_word(text: str, contract: ReplyContract, shown: Shown) -> ParsedReply:
     Only case, punctuation and Markdown around it do not count, nor a name in front (``Answer: Yes``).
     """
     ((_, allowed),) = contract.choices.items()
-    reply = _without_mark(_bare(_value_named(text)), contract)
+    reply = _without_mark(_value_named(text), contract)
     for word, value in allowed.items():
-        if reply in (_bare(str(word)), str(value)):
+        if _bare(reply) == _bare(str(word)) or _whole_number(reply) == str(value):
             return ParsedReply(value, "")
     raise ReplyError(f"the whole reply must be one word: {' or '.join(map(str, word_per_value(allowed)))}")
 
 
 def _value_named(text: str) -> str:
     return value_alone(_NAME.sub("", unwrapped(text), count=1))
+
+
+def _whole_number(text: str) -> str:
+    """The number that a reply is, but for bold letters and a full stop: ``.1`` and ``No. 1`` are none."""
+    number = _NUMBER.fullmatch(text)
+    return number[1] if number else ""
 
 
 def _bare(text: str) -> str:
@@ -388,9 +395,12 @@ def _without_mark(text: str, contract: ReplyContract) -> str:
     Raises:
         ReplyError: the reply does not end in it.
     """
-    if contract.mark and not text.endswith(contract.mark):
+    if not contract.mark:
+        return text
+    value, mark, behind = text.rpartition(contract.mark)
+    if not mark or letters(behind):
         raise ReplyError(f"the reply must end in {contract.mark}")
-    return text.removesuffix(contract.mark).strip(_AROUND_WORD)
+    return value.strip(_AROUND_WORD)
 
 
 def _read_rating(text: str, contract: ReplyContract, shown: Shown) -> ParsedReply:

@@ -17,8 +17,8 @@ from urllib.parse import quote as percent
 import pytest
 from msgspec import Struct
 
-from judges.contracts import reply_rule, written_reply
-from judges.errors import ReplyError, UnclearReplyError
+from judges.contracts import reply_rule
+from judges.errors import ReplyError
 from judges.judge import MAX_REASKS, asked_again
 from judges.parse import parse_reply
 from judges.types import (
@@ -113,7 +113,7 @@ SPELLINGS: dict[str, Spell] = {
     "Cyrillic": lambda text: text.translate(CYRILLIC),
     "Greek": lambda text: text.translate(GREEK),
     "tag characters": lambda text: "".join(chr(0xE0000 + ord(char)) for char in text),
-    "other brackets": lambda text: text.translate(str.maketrans("{}[]", "❴❵【】")),
+    "other brackets": lambda text: text.translate(str.maketrans("{}[]", "❴❵【】")),  # noqa: RUF001
     "capitals": str.upper,
     "entities": each("&#{};"),
     "hexadecimal entities": each("&#x{:x};"),
