@@ -437,7 +437,8 @@ def _word(marker: re.Match[str]) -> str:
 def _texts(inputs: Inputs) -> Iterable[str]:
     yield inputs.query.text
     yield from (message.text for message in inputs.query.messages)
-    yield from inputs.query.columns.values()
+    yield from inputs.query.metadata.values()
+    yield inputs.query.reference or ""
     for entry in inputs.documents:
         yield entry.document.text
         yield entry.reason

@@ -155,9 +155,7 @@ def test_a_tag_that_a_text_holds_or_that_follows_on_a_rating_ends_no_reasoning(t
         outcome(text, RATING, passage("Of no use. </think>5 is all of it."))
 
 
-@pytest.mark.parametrize(
-    "tag", ["</think>", "</thinking>", "[/THINK]", "◁/think▷", "<|END_THINKING|>", "</mm:think>"]
-)
+@pytest.mark.parametrize("tag", ["</think>", "</thinking>", "[/THINK]", "◁/think▷", "<|END_THINKING|>", "</mm:think>"])
 def test_the_end_of_reasoning_that_begins_in_the_prompt_counts_where_no_text_holds_it(tag: str) -> None:
     for text in (f"It covers most.{tag}4", f"It covers most\n{tag}\n\n4", f"{tag}4"):
         assert outcome(text, RATING) == 4
