@@ -262,11 +262,10 @@ def _judges_object(body: str, contract: ReplyContract, shown: Shown) -> Mapping[
 
 
 def _may_be_quoted(value: Mapping[str, Any], contract: ReplyContract, shown: Shown, *, alone: bool = True) -> bool:
-    """Whether the texts hold as much of an object as tells it from another judge's: its words, else its labels.
+    """Whether the texts hold what an object says in words, and a sign of an object; without words, its labels.
 
-    Labels ``alone`` are no quotation.
+    A judge may well explain itself in words of a text that holds no object. Labels ``alone`` are no quotation.
     """
-    names = (*contract.spoken, *contract.counted)
     given = [value[name] for name in contract.spoken if name in value]
     given += value.get(contract.counted[0], ()) if contract.form == "list" else ()
     words = [text for text in given if isinstance(text, str) and letters(text)]
@@ -277,7 +276,9 @@ def _may_be_quoted(value: Mapping[str, Any], contract: ReplyContract, shown: Sho
         return shown.hold(*labels) or shown.hold_encoded(contract.counted[0])
     if shown.hold(*words):
         together = "".join(words) if contract.form == "list" else ""
-        if shown.hold_sign(f"[{together}" if together else "{") or any(shown.hold(*words, name) for name in names):
+        if shown.hold_sign(f"[{together}" if together else "{"):
+            return True
+        if any(shown.hold(*words, name) for name in contract.counted):
             return True
         if len(words) > 1 and len(together) >= _LONG and shown.hold(together):
             return True
