@@ -17,18 +17,19 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from judges.errors import ReplyError
 
 _ESCAPE = re.compile(
-    r"\\\\*+(?:u(H{4})|u\{(H{1,6})\}|U(H{8})|x(HH)|([0-3][0-7]{2})|[nrtbf])?|%(HH(?:%HH)*)|=(HH(?:=HH)*)".replace(
-        "H", "[0-9a-fA-F]"
-    )
+    (
+        r"\\\\*+(?:u(H{4})|[ux]\{(H{1,6})\}|U(H{8})|x(HH)|([0-3][0-7]{2})|[nrtbf])?"
+        r"|%(HH(?:%HH)*)|=(HH(?:=HH)*)|U\+(H{4,6})|0x(HH)\b"
+    ).replace("H", "[0-9a-fA-F]")
 )
 """Escapes of JSON and of programs, however often escaped again, of addresses, and of mail (quoted-printable)."""
 _OCTAL, _IN_ADDRESS, _IN_MAIL = 5, 6, 7
-_MARKUP = re.compile(r"<[^<>]*>|/\*[^*]*\*/|(?://|#)[^\n]*")
+_MARKUP = re.compile(r"<[^<>]*>|/\*[^*]*\*/|(?://|#|--)[^\n]*")
 """Tags and comments."""
 _TAGS = re.compile("[\U000e0020-\U000e007e]+")
 _UNDOINGS = 3
@@ -89,6 +90,14 @@ def letters(text: str) -> str:
     return _without_signs(_kept(text))
 
 
+_DIGITS = str.maketrans("013457i", "oleastl")
+"""Digits that stand for letters, and the two letters that one of them stands for."""
+
+
+def _compared(text: str) -> str:
+    return letters(text).translate(_DIGITS)
+
+
 def _without_signs(kept: str) -> str:
     for sign in _SIGNS:
         kept = kept.replace(sign, "")
@@ -98,7 +107,7 @@ def _without_signs(kept: str) -> str:
 def undone(text: str) -> str:
     """``text`` with entities and escapes undone."""
     for _ in range(_UNDOINGS):
-        if not any(sign in text for sign in "&\\%="):
+        if not any(sign in text for sign in ("&", "\\", "%", "=", "U+", "0x")):
             break
         plain = html.unescape(_ESCAPE.sub(_unescaped, text)).replace("\xa0", " ")
         if plain == text:
@@ -129,16 +138,18 @@ class Shown:
         """All texts one behind another in each reading: as they are, with escapes undone, without comments and tags."""
         text = "\n".join(self._texts)
         readings = list(dict.fromkeys((text, undone(text))))
-        readings += [_MARKUP.sub("", reading) for reading in readings if any(sign in reading for sign in "</#")]
+        readings += [
+            _MARKUP.sub("", reading) for reading in readings if any(sign in reading for sign in ("<", "/", "#", "--"))
+        ]
         return list(dict.fromkeys(map(_kept, readings)))
 
     @cached_property
     def _letters(self) -> list[str]:
-        return [_without_signs(kept) for kept in self._kept]
+        return [_without_signs(kept).translate(_DIGITS) for kept in self._kept]
 
     def hold(self, *pieces: str) -> bool:
         """Whether one reading has all of these pieces, whatever stands between their letters."""
-        wanted = [letters(undone(piece)) for piece in pieces]
+        wanted = [_compared(undone(piece)) for piece in pieces]
         return any(all(piece in reading for piece in wanted) for reading in self._letters)
 
     def hold_sign(self, sign: str) -> bool:
@@ -161,12 +172,20 @@ def _encoded(piece: str) -> Iterator[str]:
     """What of a piece is the same in every longer text that is encoded with it."""
     plain = max(_RUN.findall(piece), key=len, default="").strip()
     raw = plain.encode()
-    codes = [plain[::-1], codecs.encode(plain, "rot13"), raw.hex()]
+    turned = codecs.encode(plain, "rot13")
+    codes = [plain[::-1], turned, turned[::-1], " ".join(plain.split()[::-1]), raw.hex()]
     codes += ["".join(f"{byte:{form}}" for byte in raw) for form in ("d", "08b", "03o")]
-    for at in range(3):
-        whole = base64.b64encode(bytes(at) + raw).decode()
-        codes.append(whole[-(-8 * at // 6) : 8 * (at + len(raw)) // 6])
-    return (code for code in map(letters, codes) if len(code) >= _FEWEST)
+    once = list(_in_base(64, raw))
+    codes += [*once, *_in_base(32, raw), *_in_base(64, plain.encode("utf-16-le")), *_in_base(64, raw[::-1])]
+    codes += [twice for code in once for twice in _in_base(64, code.encode())]
+    return (code for code in map(_compared, codes) if len(code) >= _FEWEST)
+
+
+def _in_base(base: Literal[32, 64], raw: bytes) -> Iterator[str]:
+    """The characters that stand for these bytes alone, wherever in a longer run of bytes they begin."""
+    encode, bits = (base64.b64encode, 6) if base == 64 else (base64.b32encode, 5)  # noqa: PLR2004
+    for at in range(bits // 2 if bits == 6 else bits):  # noqa: PLR2004
+        yield encode(bytes(at) + raw).decode()[-(-8 * at // bits) : 8 * (at + len(raw)) // bits]
 
 
 _SPACE = " \t\r\n\v\f\u00a0\ufeff\u200b\u2060"
