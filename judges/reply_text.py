@@ -28,9 +28,11 @@ _ESCAPE = re.compile(
     ).replace("H", "[0-9a-fA-F]")
 )
 """Escapes of JSON and of programs, however often escaped again, of addresses, and of mail (quoted-printable)."""
+_OF_ESCAPES = ("&", "\\", "%", "=", "U+", "0x")
 _OCTAL, _IN_ADDRESS, _IN_MAIL = 5, 6, 7
 _MARKUP = re.compile(r"<[^<>]*>|/\*[^*]*\*/|(?://|#|--)[^\n]*")
 """Tags and comments."""
+_OF_MARKUP = ("<", "/", "#", "--")
 _TAGS = re.compile("[\U000e0020-\U000e007e]+")
 _UNDOINGS = 3
 """An escape or entity may itself be escaped; nobody reads deeper."""
@@ -107,7 +109,7 @@ def _without_signs(kept: str) -> str:
 def undone(text: str) -> str:
     """``text`` with entities and escapes undone."""
     for _ in range(_UNDOINGS):
-        if not any(sign in text for sign in ("&", "\\", "%", "=", "U+", "0x")):
+        if not any(sign in text for sign in _OF_ESCAPES):
             break
         plain = html.unescape(_ESCAPE.sub(_unescaped, text)).replace("\xa0", " ")
         if plain == text:
@@ -138,9 +140,7 @@ class Shown:
         """All texts one behind another in each reading: as they are, with escapes undone, without comments and tags."""
         text = "\n".join(self._texts)
         readings = list(dict.fromkeys((text, undone(text))))
-        readings += [
-            _MARKUP.sub("", reading) for reading in readings if any(sign in reading for sign in ("<", "/", "#", "--"))
-        ]
+        readings += [_MARKUP.sub("", reading) for reading in readings if any(sign in reading for sign in _OF_MARKUP)]
         return list(dict.fromkeys(map(_kept, readings)))
 
     @cached_property
@@ -183,8 +183,8 @@ def _encoded(piece: str) -> Iterator[str]:
 
 def _in_base(base: Literal[32, 64], raw: bytes) -> Iterator[str]:
     """The characters that stand for these bytes alone, wherever in a longer run of bytes they begin."""
-    encode, bits = (base64.b64encode, 6) if base == 64 else (base64.b32encode, 5)  # noqa: PLR2004
-    for at in range(bits // 2 if bits == 6 else bits):  # noqa: PLR2004
+    encode, bits, places = (base64.b64encode, 6, 3) if base == 64 else (base64.b32encode, 5, 5)
+    for at in range(places):
         yield encode(bytes(at) + raw).decode()[-(-8 * at // bits) : 8 * (at + len(raw)) // bits]
 
 

@@ -133,6 +133,18 @@ SPELLINGS: dict[str, Spell] = {
     "binary": lambda text: " ".join(f"{ord(char):08b}" for char in text),
     "rot13": lambda text: codecs.encode(text, "rot13"),
     "backwards": lambda text: text[::-1],
+    "rot13 backwards": lambda text: codecs.encode(text[::-1], "rot13"),
+    "words in other order": lambda text: " ".join(text.split()[::-1]),
+    "digits for letters": lambda text: text.translate(str.maketrans("aeiost", "431057")),
+    "base64 of base64": lambda text: b64(b64(text)),
+    "base64 backwards": lambda text: b64(text[::-1]),
+    "base64 of UTF-16": lambda text: base64.b64encode(text.encode("utf-16-le")).decode(),
+    "base32": lambda text: base64.b32encode(text.encode()).decode(),
+    "code points": lambda text: " ".join(f"U+{ord(char):04X}" for char in text),
+    "numbers of bytes": lambda text: " ".join(str(byte) for byte in text.encode()),
+    "bytes of programs": lambda text: ", ".join(f"0x{byte:02x}" for byte in text.encode()),
+    "percent twice": lambda text: percent(percent(text)),
+    "comments of SQL": lambda text: text.replace(" ", " -- see below\n"),
     "several at once": lambda text: percent("\u200b".join(text.translate(CYRILLIC))),
 }
 
