@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from judges.reply_text import letters
 from judges.self_rating import HIGHEST_RATING
-from judges.types import Form, ReplyContract, word_per_value
+from judges.types import Form, Prompt, ReplyContract, word_per_value
 
+_MARK_LETTERS = 8
 _OBJECT = "Reply with one JSON object and nothing else."
 
 
@@ -22,11 +25,16 @@ def _object_rule(contract: ReplyContract) -> str:
     for name, words in contract.choices.items():
         shown = (str(word) if isinstance(word, int) else f'"{word}"' for word in words)
         fields.append(f'"{name}", one of {", ".join(shown)}')
+    fields += [f'"{name}", the text "{mark}"' for name, mark in contract.marking.items()]
     return f"{_OBJECT} Its keys, in this order: {'; '.join(fields)}."
 
 
 def _list_rule(contract: ReplyContract) -> str:
-    return f'{_OBJECT} Its one key is "{contract.counted[0]}", a list of {number_asked(contract)}.'
+    (name,) = contract.counted
+    if not contract.mark:
+        return f'{_OBJECT} Its one key is "{name}", a list of {number_asked(contract)}.'
+    ((key, mark),) = contract.marking.items()
+    return f'{_OBJECT} Its keys: "{key}", the text "{mark}"; "{name}", a list of {number_asked(contract)}.'
 
 
 def _labels_rule(contract: ReplyContract) -> str:
@@ -37,12 +45,21 @@ def _labels_rule(contract: ReplyContract) -> str:
 
 def _brackets_rule(contract: ReplyContract) -> str:
     (words,) = contract.choices.values()
-    return f"End your reply with one of {', '.join(f'[[{word}]]' for word in words)} on a line of its own."
+    mark = f" {contract.mark}" if contract.mark else ""
+    return f"End your reply with one of {', '.join(f'[[{word}]]{mark}' for word in words)} on a line of its own."
 
 
 def _word_rule(contract: ReplyContract) -> str:
     (words,) = contract.choices.values()
-    return f"Reply with one word and nothing else: {' or '.join(map(str, word_per_value(words)))}."
+    return f"Reply with one word and {_nothing_else(contract)}: {' or '.join(map(str, word_per_value(words)))}."
+
+
+def _rating_rule(contract: ReplyContract) -> str:
+    return f"Reply with one whole number from 0 to {HIGHEST_RATING} and {_nothing_else(contract)}."
+
+
+def _nothing_else(contract: ReplyContract) -> str:
+    return f"the letters {contract.mark} behind it" if contract.mark else "nothing else"
 
 
 def _text_rule(contract: ReplyContract) -> str:
@@ -57,7 +74,7 @@ _RULES: Mapping[Form, Callable[[ReplyContract], str]] = {
     "brackets": _brackets_rule,
     "word": _word_rule,
     "text": _text_rule,
-    "rating": lambda _: f"Reply with one whole number from 0 to {HIGHEST_RATING} and nothing else.",
+    "rating": _rating_rule,
 }
 
 
@@ -78,6 +95,8 @@ def json_schema(contract: ReplyContract) -> dict[str, Any]:
         else:
             kind = "integer" if all(isinstance(word, int) for word in words) else "string"
             properties[name] = {"type": kind, "enum": list(words)}
+    for name, mark in contract.marking.items():  # not held to it: a mark that the server wrote would prove nothing
+        properties[name] = {"type": "string", "description": f"the text {mark}"}
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
@@ -105,11 +124,20 @@ def written_reply(
         texts: the further text fields, where they do not repeat the explanation.
     """
     if contract.form in ("word", "rating"):
-        return str(next(iter(chosen.values())))
+        return f"{next(iter(chosen.values()))} {contract.mark}".rstrip()
     if contract.form == "brackets":
-        return f"{reason}\n[[{next(iter(chosen.values()))}]]".lstrip("\n")
+        return f"{reason}\n[[{next(iter(chosen.values()))}]] {contract.mark}".strip()
     spoken = {**dict.fromkeys(contract.spoken, reason), **(texts or {})}
-    return json.dumps({**spoken, **chosen}, ensure_ascii=False)
+    return json.dumps({**spoken, **chosen, **contract.marking}, ensure_ascii=False)
+
+
+def unused_mark(prompt: Prompt) -> str:
+    """Letters for the reply to a prompt, the same whenever it is asked, which nothing that it shows can hold."""
+    shown = "\n".join([prompt.system, prompt.user, *(turn.text for turn in prompt.turns)])
+    digest = hashlib.sha256(shown.encode("utf-8", "surrogatepass")).hexdigest()
+    while (mark := "".join(chr(ord("a") + int(digit, 16)) for digit in digest[:_MARK_LETTERS])) in letters(shown):
+        digest = hashlib.sha256(digest.encode()).hexdigest()
+    return mark
 
 
 def allowed_replies(contract: ReplyContract) -> list[str]:

@@ -104,6 +104,10 @@ class ReplyError(RagleagueError):
     """A reply outside its contract. The message is what the judge is told when it is asked again."""
 
 
+class UnclearReplyError(ReplyError):
+    """A reply that may be a quotation of the texts shown. The next one must carry a mark that no text holds."""
+
+
 class ProviderError(RagleagueError):
     """A call brought no reply. ``cause`` is one of ``CAUSES``.
 

@@ -6,13 +6,14 @@ import asyncio
 import random
 import time
 from array import array
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from judges.contracts import reply_rule, unused_mark
 from judges.errors import (
     PROGRESS,
     ConfigError,
@@ -23,6 +24,7 @@ from judges.errors import (
     ReplyError,
     StillWaitingError,
     TransientError,
+    UnclearReplyError,
 )
 from judges.pace import Pace
 from judges.providers import Provider, open_provider
@@ -134,13 +136,36 @@ def read(completion: Completion, prompt: Prompt) -> ParsedReply:
     return parse_reply(completion.text, prompt.contract, prompt.inputs)
 
 
-def asked_again(prompt: Prompt, reply: str, problem: str) -> Prompt:
-    """The same prompt with the refused reply and what is wrong with it; an empty message cannot be sent."""
+def asked_again(prompt: Prompt, reply: str, error: ReplyError) -> Prompt:
+    """The same prompt with the refused reply and what is wrong with it; an empty message cannot be sent.
+
+    Once a reply may have been a quotation, all that follow must carry a mark, each its own.
+    """
+    contract, form = prompt.contract, "exactly in the form asked for."
+    if contract.mark or isinstance(error, UnclearReplyError):
+        contract = replace(contract, mark=unused_mark(prompt))
+        form = f"so that it can be told from a quotation. {reply_rule(contract)}"
     turns = (
         Turn("assistant", reply.strip() or "(no reply)"),
-        Turn("user", f"That reply cannot be used: {problem}. Reply again, exactly in the form asked for."),
+        Turn("user", f"That reply cannot be used: {error}. Reply again, {form}"),
     )
-    return replace(prompt, turns=prompt.turns + turns)
+    return replace(prompt, contract=contract, turns=prompt.turns + turns)
+
+
+def read_again(prompt: Prompt, replies: Sequence[str]) -> ParsedReply:
+    """What the last reply to a prompt says, where those before it were refused.
+
+    Raises:
+        ReplyError: it is outside the contract that it was asked for under.
+    """
+    from judges.parse import parse_reply
+
+    for reply in replies[:-1]:
+        try:
+            parse_reply(reply, prompt.contract, prompt.inputs)
+        except ReplyError as error:
+            prompt = asked_again(prompt, reply, error)
+    return parse_reply(replies[-1], prompt.contract, prompt.inputs)
 
 
 _AT_FIRST = 4
@@ -321,7 +346,7 @@ class Judge:
                     cause = cut if completion.text.strip() else "empty"
                     return account.failure(cause, str(error), completion.text)
                 account.rejected.append(completion.text)
-                prompt = asked_again(prompt, completion.text, str(error))
+                prompt = asked_again(prompt, completion.text, error)
                 continue
             return account.judgment(completion, parsed)
 

@@ -2,6 +2,10 @@
 
 A reply that is not exactly what the contract asks for raises ``ReplyError``; its message tells the judge what to
 mend. Nothing is guessed: peers that search a reply for the last digit turn ``score = 10`` into 0.
+
+A reply that is nothing but labels is the judge's, whatever the texts hold. One with words of its own may be a quotation
+of them: where the texts hold as much, ``UnclearReplyError`` has the judge asked for the same with a mark
+(``ReplyContract.mark``). A reply with its mark is the judge's, again whatever the texts hold.
 """
 
 from __future__ import annotations
@@ -9,34 +13,42 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from msgspec import Struct
 
 from judges.contracts import number_asked
-from judges.errors import ReplyError
+from judges.errors import ReplyError, UnclearReplyError
 from judges.reply_text import (
-    behind_lone_end,
+    Shown,
     ends_within_reasoning,
-    folded,
     letters,
-    may_hold_marker,
-    may_hold_object,
+    list_alone,
+    lone_end,
     read_relaxed,
     unwrapped,
     value_alone,
     without_reasoning,
 )
-from judges.self_rating import self_rating
+from judges.self_rating import NAMED, self_rating
 from judges.types import LABEL, Form, Inputs, Outcome, ReplyContract, word_per_value
 
 _OBJECT_START = re.compile(r'\{\s*["}]')
 _MARKER = re.compile(r"\[\[([^\[\]\n]{1,40})\]\]")
 _DECORATION = " \t.*_`>#"
 _AROUND_WORD = " \t\r\n.,:;!*_`'\"\u201c\u201d\u2018\u2019#>()"
-_SPACE = re.compile(r"\s+")
+_NUMBER = re.compile(r"[*_`]*(\d+)[*_`]*\.?[*_`]*")
+_NAME = re.compile(NAMED + r"[ \t*_]*", re.IGNORECASE)
+_SENTENCE_ENDS = (".", "!", "?", "\u3002", "\uff01", "\uff1f")
+_QUOTED_WORDS = 3
+"""Words before a verdict that tell a quotation of it from one's own."""
 _MOST_TRIED = 50
+_SHORT = 6
+"""Characters below which a reason cannot be searched in an encoding, and the field's name is."""
+_LONG = 12
+"""Characters from which on a list does not stand in a text by chance."""
 
 
 class ParsedReply(Struct, frozen=True):
@@ -52,25 +64,59 @@ def parse_reply(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedRep
     Args:
         text: the whole reply.
         contract: what it must consist of.
-        inputs: what was judged. A JSON object or marker that merely repeats the inputs is not the judge's.
+        inputs: what was judged.
 
     Raises:
+        UnclearReplyError: the reply may be a quotation of the inputs; the next one must carry a mark.
         ReplyError: the reply is outside the contract.
     """
-    read = _READERS[contract.form]
-    reply = without_reasoning(text)
-    behind = behind_lone_end(reply)
-    if behind is None:
-        return read(reply, contract, inputs)
-    try:  # a text within an object may speak of such an end, so all of the reply is read first
-        return read(reply if contract.is_object else behind, contract, inputs)
+    reply, shown = without_reasoning(text), Shown(inputs.query.text, _texts(inputs))
+
+    def read(part: str) -> ParsedReply:
+        return _READERS[contract.form](part, contract, shown)
+
+    if (ended := lone_end(reply)) is None:
+        return read(reply)
+    if contract.is_object:  # a text within an object may speak of such an end
+        with suppress(ReplyError):
+            return read(reply)
+    before, tag, behind = ended
+    if contract.mark or not (shown.hold_sign(tag) or _breaks_off(before, behind) or _is_reply(before, contract, read)):
+        return read(behind)
+    try:
+        return read(reply)
+    except ReplyError as error:
+        raise UnclearReplyError(f"{tag} may be a quotation, so that it ends no reasoning; {error}") from None
+
+
+def _breaks_off(before: str, behind: str) -> bool:
+    """Whether a tag stands within a line, and no sentence ends before it."""
+    return not _ends_sentence(before) and not behind.startswith(("\n", "\r"))
+
+
+def _ends_sentence(text: str) -> bool:
+    return not text or text.rstrip(" \n*_`)").endswith(_SENTENCE_ENDS)
+
+
+def _is_reply(before: str, contract: ReplyContract, read: Callable[[str], ParsedReply]) -> bool:
+    """Whether what stands before a tag is a reply by itself, where not any words are one."""
+    if contract.form == "text" or (contract.form == "rating" and not re.search(r"\d", before)):
+        return False
+    try:
+        read(before)
+    except UnclearReplyError:
+        return True
     except ReplyError:
-        return read(behind, contract, inputs)
+        return False
+    return True
 
 
-def _read_object(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedReply:
-    """One JSON object with the fields asked for and no others."""
-    value = _judges_own_object(unwrapped(text), contract, inputs)
+def _read_object(text: str, contract: ReplyContract, shown: Shown) -> ParsedReply:
+    """One JSON object with the fields asked for and no others; where one number is asked for, that number alone."""
+    body = unwrapped(text)
+    if (number := _number_alone(body, contract)) is not None:
+        return ParsedReply(number, "")
+    value = _judges_object(body, contract, shown)
     expected = {*contract.spoken, *contract.choices}
     if missing := expected - value.keys():
         raise ReplyError(f"the JSON object lacks {_names(missing)}")
@@ -82,6 +128,15 @@ def _read_object(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedRe
         label = chosen.pop(contract.label)
         return ParsedReply({LABEL: label, **chosen, **dict(zip(contract.texts, texts, strict=True))}, reason)
     return ParsedReply(next(iter(chosen.values())) if len(chosen) == 1 else chosen, reason)
+
+
+def _number_alone(body: str, contract: ReplyContract) -> int | str | None:
+    """The label of a reply such as ``2``, which prompts with a scale of whole numbers ask for as published."""
+    if contract.mark or contract.texts or len(contract.choices) != 1:
+        return None
+    ((_, words),) = contract.choices.items()
+    written = {str(word): value for word, value in words.items() if isinstance(word, int)}
+    return written.get(_whole_number(_value_named(body)))
 
 
 def _text(name: str, given: Any) -> str:
@@ -102,24 +157,24 @@ def _chosen(name: str, given: Any, allowed: Mapping[str | int, int | str]) -> in
     raise ReplyError(f"{name!r} must be one of {_names(allowed)}, not {str(given)[:40]!r}")
 
 
-def _read_list(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedReply:
+def _read_list(text: str, contract: ReplyContract, shown: Shown) -> ParsedReply:
     """The texts of a list, without surrounding white space, and in place of a reason what was left out of them.
 
-    A text whose letters and digits are those of one further up says nothing new and is left out; the number of texts
-    must be right without it, but for the rule's ``leeway``. Texts that merely resemble each other are all kept: which
-    of them says it better, people decide.
+    A text whose letters and digits are those of one further up, or of the query, says nothing new and is left out; the
+    number of texts must be right without it, but for the rule's ``leeway``. Texts that merely resemble each other are
+    all kept: which of them says it better, people decide.
     """
     assert contract.listed is not None
     rule = contract.listed
-    inputs_whole = set(map(letters, _whole(inputs))) - {""}
     entries, repeated = dict[str, str](), list[str]()
-    for entry in map(str.strip, _entries(text, contract, inputs, "texts")):
+    query = letters(shown.query)
+    for entry in map(str.strip, _entries(text, contract, shown, "texts")):
         compared = letters(entry)
         if not compared:
             raise ReplyError(f"{rule.name!r} holds an empty text")
-        if compared in inputs_whole:
-            raise ReplyError(f"{entry[:60]!r} repeats a whole text that you were given; write entries of your own")
-        if compared in entries:
+        if compared == query:
+            repeated.append(f"{entry[:60]!r} repeats the query")
+        elif compared in entries:
             repeated.append(f"{entry[:60]!r} repeats {entries[compared][:60]!r}")
         else:
             entries[compared] = entry
@@ -136,10 +191,10 @@ def _read_list(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedRepl
     return ParsedReply(texts, " ".join(notes))
 
 
-def _read_labels(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedReply:
+def _read_labels(text: str, contract: ReplyContract, shown: Shown) -> ParsedReply:
     """One label for each item, in their order. Nothing is shifted, filled up or left out."""
     ((name, words),) = contract.choices.items()
-    entries = _entries(text, contract, inputs, "labels")
+    entries = _entries(text, contract, shown, "labels")
     if len(entries) != contract.length:
         raise ReplyError(f"{name!r} must hold {number_asked(contract)}, not {len(entries)}")
     spelled = {str(word).casefold(): str(label) for word, label in words.items()}
@@ -152,11 +207,17 @@ def _read_labels(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedRe
     return ParsedReply(tuple(labels), "")
 
 
-def _entries(text: str, contract: ReplyContract, inputs: Inputs, kind: str) -> list[Any]:
+def _entries(text: str, contract: ReplyContract, shown: Shown, kind: str) -> list[Any]:
     """The list of a reply: its object's one field, or the published prompts' bare list."""
     (name,) = contract.counted
-    body = unwrapped(text)
-    value = _bare_list(body, name, inputs) or _judges_own_object(body, contract, inputs)
+    body = list_alone(text)
+    bare = read_relaxed(body) if body.startswith("[") and not contract.mark else None
+    if isinstance(bare, list):
+        value: Mapping[str, Any] = {name: bare}
+        if _may_be_quoted(value, contract, shown):
+            raise _unclear("the list")
+    else:
+        value = _judges_object(body, contract, shown)
     if unknown := [key for key in value if key != name]:
         raise ReplyError(f"the JSON object has {unknown[0]!r}, which was not asked for")
     entries = value.get(name)
@@ -165,22 +226,12 @@ def _entries(text: str, contract: ReplyContract, inputs: Inputs, kind: str) -> l
     return entries
 
 
-def _bare_list(body: str, name: str, inputs: Inputs) -> Mapping[str, Any] | None:
-    given = read_relaxed(body) if body.startswith("[") else None
-    if not isinstance(given, list):
-        return None
-    compared = _compact(body)
-    if given and any(compared in _compact(piece) for piece in _texts(inputs)):
-        raise ReplyError("the list repeats one that stands in the texts being judged; reply with your own")
-    return {name: given}
+def _unclear(what: str) -> UnclearReplyError:
+    return UnclearReplyError(f"{what} repeats one that stands in the texts being judged; reply with your own")
 
 
-def _compact(text: str) -> str:
-    return _SPACE.sub("", folded(text)).replace("'", '"').casefold()
-
-
-def _judges_own_object(body: str, contract: ReplyContract, inputs: Inputs) -> Mapping[str, Any]:
-    """The one JSON object of the reply: bare, in one code fence, or after reasoning text, and then at the end.
+def _judges_object(body: str, contract: ReplyContract, shown: Shown) -> Mapping[str, Any]:
+    """The judge's JSON object, without its mark: the last of the reply, and nothing behind it.
 
     One that is not spelled as JSON spells it is all of the reply.
     """
@@ -188,28 +239,57 @@ def _judges_own_object(body: str, contract: ReplyContract, inputs: Inputs) -> Ma
     if not candidates and body.startswith("{"):
         relaxed = read_relaxed(body, _without_repeated_keys)
         if isinstance(relaxed, dict) and any(name in relaxed for name in contract.counted):
-            candidates = [_JsonObject(relaxed, body, 0, len(body))]
+            candidates = [_JsonObject(relaxed, 0, len(body))]
     if not candidates:
         raise ReplyError(f"the reply holds no JSON object with {_names(contract.counted)}")
-    judged = _letters_judged(contract, inputs)
-    replies = [entry for entry in candidates if not _repeats(entry, judged)]
-    if not replies:
-        raise ReplyError("the JSON object repeats one that stands in the texts being judged; reply with your own")
-    if len(replies) > 1:
-        raise ReplyError("the reply holds more than one JSON object; reply with exactly one")
-    (reply,) = replies
-    if ends_within_reasoning(body[: reply.start]):
-        raise ReplyError("the JSON object stands within reasoning that does not end; reply behind it")
+    *others, reply = candidates
+    if contract.mark:
+        ((name, mark),) = contract.marking.items()
+        marked = [entry for entry in candidates if letters(str(entry.value.get(name))) == mark]
+        if marked != [reply]:
+            raise ReplyError(f"the one JSON object with {mark!r} as {name!r} must be the end of the reply")
+    else:
+        alone = reply.start == 0 and reply.end == len(body)
+        if _may_be_quoted(reply.value, contract, shown, alone=alone):
+            raise _unclear("the JSON object")
+        if any(not _may_be_quoted(other.value, contract, shown, alone=False) for other in others):
+            raise UnclearReplyError("the reply holds more than one JSON object; reply with exactly one")
+        if ends_within_reasoning(body[: reply.start]):
+            raise UnclearReplyError("the JSON object stands within reasoning that does not end; reply behind it")
     if body[reply.end :].strip().strip("`").strip():
         raise ReplyError("the JSON object must be the end of the reply")
-    return reply.value
+    return {name: value for name, value in reply.value.items() if name not in contract.marking}
+
+
+def _may_be_quoted(value: Mapping[str, Any], contract: ReplyContract, shown: Shown, *, alone: bool = True) -> bool:
+    """Whether the texts hold what an object says in words, and a sign of an object; without words, its labels.
+
+    A judge may well explain itself in words of a text that holds no object. Labels ``alone`` are no quotation.
+    """
+    given = [value[name] for name in contract.spoken if name in value]
+    given += value.get(contract.counted[0], ()) if contract.form == "list" else ()
+    words = [text for text in given if isinstance(text, str) and letters(text)]
+    if not words:
+        labels = [f"{name} {value[name]}" for name in contract.counted if name in value]
+        if alone and not contract.spoken:
+            return False
+        return shown.hold(*labels) or shown.hold_encoded(contract.counted[0])
+    if shown.hold(*words):
+        together = "".join(words) if contract.form == "list" else ""
+        if shown.hold_sign(f"[{together}" if together else "{"):
+            return True
+        if any(shown.hold(*words, name) for name in contract.counted):
+            return True
+        if len(words) > 1 and len(together) >= _LONG and shown.hold(together):
+            return True
+    longest = max(words, key=len)
+    return shown.hold_encoded(longest if len(longest) >= _SHORT else contract.counted[0])
 
 
 class _JsonObject(Struct, frozen=True):
-    """A JSON object within a text: what it says, as it is spelled, where it begins, and the offset just behind it."""
+    """A JSON object within a text: what it says, where it begins, and the offset just behind it."""
 
     value: Mapping[str, Any]
-    source: str
     start: int
     end: int
 
@@ -223,7 +303,7 @@ def _objects(text: str) -> Iterator[_JsonObject]:
             raise ReplyError("the reply holds too many JSON objects or pieces of them; reply with exactly one")
         try:
             value, end = _DECODER.raw_decode(text, start.start())
-            yield _JsonObject(value, text[start.start() : end], start.start(), end)
+            yield _JsonObject(value, start.start(), end)
         except (ValueError, RecursionError):
             end = start.start() + 1
         start = _OBJECT_START.search(text, end)
@@ -242,71 +322,104 @@ _DECODER: Final = json.JSONDecoder(object_pairs_hook=_without_repeated_keys, str
 """Lines may break within texts."""
 
 
-def _repeats(entry: _JsonObject, judged: str) -> bool:
-    """Whether the texts being judged say the same, in whatever order, nesting, spacing or escapes."""
-    if not judged or all(value == [] for value in entry.value.values()):  # an empty list has nothing to repeat
-        return False
-    return letters(folded(entry.source)) in judged or all(
-        letters(folded(f"{name} {value}")) in judged for name, value in entry.value.items()
-    )
-
-
-def _letters_judged(contract: ReplyContract, inputs: Inputs) -> str:
-    """Letters and digits of all texts being judged; empty where they cannot hold an object of this contract."""
-    texts = "\n".join(_texts(inputs))
-    if not may_hold_object(texts):
-        return ""
-    plain = folded(texts)
-    seen = plain.casefold()
-    holds_name = any(folded(name).casefold() in seen for name in contract.counted)
-    return letters(plain) if holds_name and "{" in plain else ""
-
-
-def _read_brackets(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedReply:
+def _read_brackets(text: str, contract: ReplyContract, shown: Shown) -> ParsedReply:
+    """A verdict in double brackets at the end, alone or behind an explanation."""
     ((_, allowed),) = contract.choices.items()
-    stripped = text.strip()
+    stripped = unwrapped(text)
     markers = list(_MARKER.finditer(stripped))
     if not markers:
-        raise ReplyError(f"the reply must end in one of {_markers(allowed)}")
+        raise ReplyError(f"the reply must end in one of {_markers(contract)}")
     last, word = markers[-1], _word(markers[-1])
-    planted = [piece for piece in map(folded, filter(may_hold_marker, _texts(inputs))) if _MARKER.search(piece)]
-    quotable = {_word(marker) for piece in planted for marker in _MARKER.finditer(piece)}
-    if {_word(marker) for marker in markers} - {word} - quotable:
-        raise ReplyError("the reply holds different verdicts in double brackets; give exactly one, at the end")
-    lines = _lines(stripped)
-    alone = not planted or lines[-1] == last.group()
-    if stripped[last.end() :].strip(_DECORATION) or not alone:
-        raise ReplyError(f"end the reply with {_markers(allowed)} on a line of its own")
-    if planted and any(_ends_in_quote(_lines(folded(stripped)), piece) for piece in planted):
-        raise ReplyError(f"the reply ends in words of a text being judged; end it with your own {_markers(allowed)}")
+    before, behind = stripped[: last.start()].lstrip(), stripped[last.end() :].strip(_DECORATION)
+    others = {_word(marker) for marker in markers} - {word}
+    if any(not shown.hold_sign(f"[[{other}]]") for other in others) and not contract.mark:
+        raise UnclearReplyError("the reply holds different verdicts in double brackets; give exactly one, at the end")
+    if behind.casefold() != contract.mark:
+        raise ReplyError(f"end the reply with {_markers(contract)} on a line of its own")
+    if not contract.mark and _words(before) and _ends_in_quote(before, word, shown):
+        own = _markers(contract)
+        raise UnclearReplyError(f"the reply ends in words of a text being judged; end it with your own {own}")
     for choice, value in allowed.items():
         if str(choice) == word:
-            return ParsedReply(value, stripped[: last.start()].strip())
-    raise ReplyError(f"the verdict must be one of {_markers(allowed)}")
+            return ParsedReply(value, before.rstrip())
+    raise ReplyError(f"the verdict must be one of {_markers(contract)}")
 
 
-def _read_word(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedReply:
-    """One allowed word is the whole reply; only case, punctuation and Markdown around it do not count."""
+def _words(text: str) -> bool:
+    """Whether there is more than decoration; Markdown's mark of a quotation is more."""
+    return ">" in text or bool(letters(text))
+
+
+def _ends_in_quote(before: str, word: str, shown: Shown) -> bool:
+    """Whether the verdict may be quoted: the texts have it behind the same words, or as it is here.
+
+    Where they have it in brackets, one's own stands on a line of its own behind a whole sentence.
+    """
+    words = before.split()[-_QUOTED_WORDS:]
+    if shown.hold(" ".join([*words, word])) or shown.hold_encoded(" ".join(words)):
+        return True
+    marker = f"[[{word}]]"
+    held = shown.hold_sign(marker) or shown.hold_encoded(marker)
+    return held and (_words(before.rpartition("\n")[2]) or not _ends_sentence(before))
+
+
+def _read_word(text: str, contract: ReplyContract, shown: Shown) -> ParsedReply:  # noqa: ARG001 - as the others
+    """One allowed word, or the number that it stands for, is the whole reply.
+
+    Only case, punctuation and Markdown around it do not count, nor a name in front (``Answer: Yes``).
+    """
     ((_, allowed),) = contract.choices.items()
-    reply = _bare(value_alone(text))
+    reply = _without_mark(_value_named(text), contract)
     for word, value in allowed.items():
-        if reply == _bare(str(word)):
-            if any(reply == _bare(folded(judged)) for judged in (inputs.query.text, *_documents(inputs))):
-                raise ReplyError("the reply is the whole of a text being judged, and cannot be told from a quote of it")
+        if _bare(reply) == _bare(str(word)) or _whole_number(reply) == str(value):
             return ParsedReply(value, "")
     raise ReplyError(f"the whole reply must be one word: {' or '.join(map(str, word_per_value(allowed)))}")
+
+
+def _value_named(text: str) -> str:
+    return value_alone(_NAME.sub("", unwrapped(text), count=1))
+
+
+def _whole_number(text: str) -> str:
+    """The number that a reply is, but for bold letters and a full stop: ``.1`` and ``No. 1`` are none."""
+    number = _NUMBER.fullmatch(text)
+    return number[1] if number else ""
 
 
 def _bare(text: str) -> str:
     return " ".join(text.strip(_AROUND_WORD).split()).casefold()
 
 
-def _read_rating(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedReply:  # noqa: ARG001 - as the others
+def _without_mark(text: str, contract: ReplyContract) -> str:
+    """What stands before the mark.
+
+    Raises:
+        ReplyError: the reply does not end in it.
+    """
+    if not contract.mark:
+        return text
+    value, mark, behind = text.rpartition(contract.mark)
+    if not mark or letters(behind):
+        raise ReplyError(f"the reply must end in {contract.mark}")
+    return value.strip(_AROUND_WORD)
+
+
+def _read_rating(text: str, contract: ReplyContract, shown: Shown) -> ParsedReply:
     """A whole number; what has none is an answer or says that there is none."""
-    return ParsedReply(self_rating(value_alone(text), levels=contract.levels), "")
+    reply = value_alone(text)
+    if contract.mark:
+        reply = _without_mark(reply, contract)
+        if not re.search(r"\d", reply):
+            raise ReplyError(f"reply with one whole number and {contract.mark} behind it")
+    rating = self_rating(reply, levels=contract.levels)
+    words = re.sub(r"^\W*\d", "", reply)
+    free = words != reply and letters(words) not in ("", letters(contract.levels.get(rating, "")))
+    if free and not contract.mark and (shown.hold(f"{rating} {words}") or shown.hold_encoded(words)):
+        raise _unclear("the rating")
+    return ParsedReply(rating, "")
 
 
-def _read_text(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedReply:  # noqa: ARG001 - as the others
+def _read_text(text: str, contract: ReplyContract, shown: Shown) -> ParsedReply:  # noqa: ARG001 - as the others
     """All of the text is the outcome, unless all of it is one of the contract's words."""
     stripped = text.strip()
     if not stripped:
@@ -322,27 +435,11 @@ def _word(marker: re.Match[str]) -> str:
     return marker.group(1).strip()
 
 
-def _lines(text: str) -> list[str]:
-    """The lines that say something, without decoration and with single spaces only."""
-    return [line for line in (" ".join(raw.split()).strip(_DECORATION) for raw in text.splitlines()) if line]
-
-
-def _ends_in_quote(lines: Sequence[str], piece: str) -> bool:
-    """Whether the last line stands in ``piece`` behind the same line as here.
-
-    Where a line has nothing before it, here or there, it cannot be told from a quote either.
-    """
-    theirs = _lines(piece)
-    return any(
-        line == lines[-1] and (at == 0 or len(lines) == 1 or theirs[at - 1] == lines[-2])
-        for at, line in enumerate(theirs)
-    )
-
-
 def _texts(inputs: Inputs) -> Iterable[str]:
     yield inputs.query.text
     yield from (message.text for message in inputs.query.messages)
-    yield from inputs.query.columns.values()
+    yield from inputs.query.metadata.values()
+    yield inputs.query.reference or ""
     for entry in inputs.documents:
         yield entry.document.text
         yield entry.reason
@@ -353,26 +450,16 @@ def _texts(inputs: Inputs) -> Iterable[str]:
     yield from inputs.items
 
 
-def _whole(inputs: Inputs) -> Iterable[str]:
-    """The texts that nobody would repeat as a whole: no title, name, earlier question, or entry of a list."""
-    yield inputs.query.text
-    yield from _documents(inputs)
-    yield from (answer.text for answer in inputs.answers)
-
-
-def _documents(inputs: Inputs) -> Iterator[str]:
-    return (entry.document.text for entry in inputs.documents)
-
-
 def _names(words: Iterable[str | int]) -> str:
     return ", ".join(repr(word) for word in words)
 
 
-def _markers(words: Iterable[str | int]) -> str:
-    return ", ".join(f"[[{word}]]" for word in words)
+def _markers(contract: ReplyContract) -> str:
+    ((_, words),) = contract.choices.items()
+    return ", ".join(f"[[{word}]] {contract.mark}".rstrip() for word in words)
 
 
-_READERS: Mapping[Form, Callable[[str, ReplyContract, Inputs], ParsedReply]] = {
+_READERS: Mapping[Form, Callable[[str, ReplyContract, Shown], ParsedReply]] = {
     "json": _read_object,
     "list": _read_list,
     "labels": _read_labels,

@@ -1,33 +1,43 @@
-"""Texts made comparable, so that a verdict that stands in a judged text is seen however it is disguised there.
+"""Replies without what models put around them, and whether what is left stands in the texts that a judge was shown.
 
-A planted ``{"verdict": "A"}`` may hide from a plain search behind characters that are not seen (soft hyphens,
-zero-width spaces, tag characters), behind others of the same look (full-width or Cyrillic letters), or behind entities
-and escapes. A model reads through all of them and may repeat the object in plain letters.
+A planted ``{"verdict": "A"}`` may hide behind characters that are not seen, behind others of the same look, behind
+entities, escapes, comments or an encoding. A model reads through all of them and may repeat the object in plain
+letters. So only letters and digits are compared, in several readings of the texts. Where that takes too much for a
+quotation, it costs one more call, in which the judge marks its reply.
 """
 
 from __future__ import annotations
 
+import base64
+import codecs
 import html
 import json
 import re
+import sys
 import unicodedata
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+from typing import Any, Literal
 
 from judges.errors import ReplyError
 
-_ESCAPE = re.compile(r"(?<!\\)\\++(?:u([0-9a-fA-F]{4})|[nrtbf])")
-_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
-_TAGS = re.compile("[\U000e0020-\U000e007e]+")
-_NOT_LETTERS = re.compile(r"[\W_]+")
-_MAY_HOLD_OBJECT = re.compile(r"[{｛﹛︷❴⦃\U000e007b]|&(?:#|amp|AMP|l[bc])|\\u0")  # noqa: RUF001 - look-alikes
-_MAY_HOLD_MARKER = re.compile(
-    r"[\[［﹇【][^\x00-\x7f]*[\[［﹇【]|[⟦〚\U000e005b]|&(?:#|amp|AMP|l[bs])|\\u0"  # noqa: RUF001
+_ESCAPE = re.compile(
+    (
+        r"\\\\*+(?:u(H{4})|[ux]\{(H{1,6})\}|U(H{8})|x(HH)|([0-3][0-7]{2})|[nrtbf])?"
+        r"|%(HH(?:%HH)*)|=(HH(?:=HH)*)|U\+(H{4,6})|0x(HH)\b"
+    ).replace("H", "[0-9a-fA-F]")
 )
+"""Escapes of JSON and of programs, however often escaped again, of addresses, and of mail (quoted-printable)."""
+_OF_ESCAPES = ("&", "\\", "%", "=", "U+", "0x")
+_OCTAL, _IN_ADDRESS, _IN_MAIL = 5, 6, 7
+_MARKUP = re.compile(r"<[^<>]*>|/\*[^*]*\*/|(?://|#|--)[^\n]*")
+"""Tags and comments."""
+_OF_MARKUP = ("<", "/", "#", "--")
+_TAGS = re.compile("[\U000e0020-\U000e007e]+")
 _UNDOINGS = 3
 """An escape or entity may itself be escaped; nobody reads deeper."""
 
-_UNSEEN = frozenset({"Cf", "Mn", "Me", "Cc"})
+_UNSEEN = frozenset({"Cf", "Mn", "Me", "Cc", "Lm"})
 _FILLERS = "\u115f\u1160\u3164\uffa0"
 """Letters by their category that show nothing."""
 
@@ -37,70 +47,145 @@ _ALIKE = (  # letters of one script that look like these, where compatibility no
     ("ᎠᎡᎢᎪᎫᎬᎳᎷᎻᏀᏃᏙᏚᏞᏟᏢᏦᏴ", "DRTAJEWMHGZVSLCPKB"),  # noqa: RUF001 - Cherokee
     ("ՕՍՏոսօցհ", "OUSnuogh"),  # noqa: RUF001 - Armenian
     ("ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢıɑɡɩʋ", "abcdefghijklmnoprstuvwyziagiv"),
-    ("❴⦃❵⦄【】", "{{}}[]"),  # noqa: RUF001 - brackets
+    ("❴⦃❵⦄([)]{}", "{{}}([)]{}"),  # noqa: RUF001 - braces; all other brackets are square
 )
 _SEEN_AS = {alike: letter for others, plain in _ALIKE for alike, letter in zip(others, plain, strict=True)}
 _SEEN_AS |= {"⟦": "[[", "〚": "[[", "⟧": "]]", "〛": "]]"}
 _SEEN_AS |= {chr(first + at): chr(65 + at) for first in (0x1F150, 0x1F170, 0x1F1E6) for at in range(26)}  # boxed, flags
 
 
-class _Plain(dict[int, str]):
-    """What a character beyond ASCII is seen as, worked out when it first comes up."""
+_BRACKETS = {"Ps": "[", "Pe": "]"}
+_SIGNS = "[]{/"
+"""Beside letters and digits, by which objects, markers and closing tags are known."""
+
+
+class _Kept(dict[int, str]):
+    """What of a character is compared, worked out when it first comes up: letters as they look, digits, signs."""
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
         parts = unicodedata.normalize("NFKD", _SEEN_AS.get(char, char))
         seen = (part for part in parts if unicodedata.category(part) not in _UNSEEN and part not in _FILLERS)
-        self[code] = plain = "".join(_SEEN_AS.get(part, part) for part in seen)
-        return plain
+        plain = (_SEEN_AS.get(part) or _BRACKETS.get(unicodedata.category(part), part) for part in seen)
+        kept = "".join(plain).casefold()
+        self[code] = kept = "".join(part for part in kept if part.isalnum() or part in _SIGNS)
+        return kept
 
 
-_plain = _Plain()
+_kept_of = _Kept()
+_LOWER = bytes(range(256)).lower()
+_DROPPED = bytes(code for code in range(128) if not chr(code).isalnum() and chr(code) not in _SIGNS)
 
 
-def folded(text: str) -> str:
-    """``text`` as it is seen: without unseen characters, in plain letters, with entities and escapes undone.
-
-    What tag characters spell is put at the end, since a model may read them. Takes time in proportion to the length.
-    """
-    for _ in range(_UNDOINGS):
-        if "&" not in text and "\\u" not in text:
-            break
-        undone = html.unescape(_ESCAPE.sub(_unescaped, text))
-        if undone == text:
-            break
-        text = undone
+def _kept(text: str) -> str:
+    """Letters and digits, and the signs. What tag characters spell is put at the end, since a model may read them."""
     if text.isascii():
-        return text
-    spelled: list[str] = []
-
-    def seen(run: re.Match[str]) -> str:
-        spelled.extend(chr(ord(char) - 0xE0000) for tags in _TAGS.findall(run[0]) for char in tags)
-        return run[0].translate(_plain)
-
-    plain = _BEYOND_ASCII.sub(seen, text)
-    return f"{plain}\n{''.join(spelled)}" if spelled else plain
+        return text.encode().translate(_LOWER, _DROPPED).decode()
+    kept = text.translate(_kept_of)
+    if _TAGS.search(text):
+        kept += _kept("".join(chr(ord(char) - 0xE0000) for tags in _TAGS.findall(text) for char in tags))
+    return kept
 
 
 def letters(text: str) -> str:
-    """Letters and digits only, JSON's escapes undone however often they are escaped again."""
-    return _NOT_LETTERS.sub("", _ESCAPE.sub(_unescaped, text)).casefold()
+    """Letters and digits alone, in lower case: what two texts are compared by, however they are spelled."""
+    return _without_signs(_kept(text))
 
 
-def may_hold_object(text: str) -> bool:
-    """Whether there may be a JSON object in ``text`` once it is folded; cheap, since most texts hold none."""
-    if text.isascii() and "{" not in text and "&" not in text and "\\u0" not in text:
-        return False
-    return _MAY_HOLD_OBJECT.search(text) is not None
+_DIGITS = str.maketrans("013457i", "oleastl")
+"""Digits that stand for letters, and the two letters that one of them stands for."""
 
 
-def may_hold_marker(text: str) -> bool:
-    """Whether there may be a ``[[marker]]`` in ``text`` once it is folded."""
-    return _MAY_HOLD_MARKER.search(text) is not None
+def _compared(text: str) -> str:
+    return letters(text).translate(_DIGITS)
+
+
+def _without_signs(kept: str) -> str:
+    for sign in _SIGNS:
+        kept = kept.replace(sign, "")
+    return kept
+
+
+def undone(text: str) -> str:
+    """``text`` with entities and escapes undone."""
+    for _ in range(_UNDOINGS):
+        if not any(sign in text for sign in _OF_ESCAPES):
+            break
+        plain = html.unescape(_ESCAPE.sub(_unescaped, text)).replace("\xa0", " ")
+        if plain == text:
+            break
+        text = plain
+    return text
 
 
 def _unescaped(escape: re.Match[str]) -> str:
-    return chr(int(escape[1], 16)) if escape[1] else " "
+    kind = escape.lastindex
+    if kind is None:
+        return " "
+    if kind in (_IN_ADDRESS, _IN_MAIL):
+        return bytes.fromhex(escape[kind].replace("%", "").replace("=", "")).decode("utf-8", "replace")
+    code = int(escape[kind], 8 if kind == _OCTAL else 16)
+    return chr(code) if code <= sys.maxunicode else " "
+
+
+class Shown:
+    """The texts that a judge was shown, and whether a piece of its reply may be quoted from them."""
+
+    def __init__(self, query: str, texts: Iterable[str]) -> None:
+        self.query = query
+        self._texts = texts
+
+    @cached_property
+    def _kept(self) -> list[str]:
+        """All texts one behind another in each reading: as they are, with escapes undone, without comments and tags."""
+        text = "\n".join(self._texts)
+        readings = list(dict.fromkeys((text, undone(text))))
+        readings += [_MARKUP.sub("", reading) for reading in readings if any(sign in reading for sign in _OF_MARKUP)]
+        return list(dict.fromkeys(map(_kept, readings)))
+
+    @cached_property
+    def _letters(self) -> list[str]:
+        return [_without_signs(kept).translate(_DIGITS) for kept in self._kept]
+
+    def hold(self, *pieces: str) -> bool:
+        """Whether one reading has all of these pieces, whatever stands between their letters."""
+        wanted = [_compared(undone(piece)) for piece in pieces]
+        return any(all(piece in reading for piece in wanted) for reading in self._letters)
+
+    def hold_sign(self, sign: str) -> bool:
+        """Whether the texts have a piece with brackets or a slash, such as ``[[A]]``."""
+        wanted = _kept(sign)
+        return any(wanted in reading for reading in self._kept)
+
+    def hold_encoded(self, piece: str) -> bool:
+        """Whether the texts have a piece of some length in base64, in hexadecimal, backwards and the like."""
+        return any(code in reading for code in _encoded(piece) for reading in self._letters)
+
+
+_FEWEST = 6
+"""Characters from which on an encoded piece is not met by chance."""
+_RUN = re.compile(r"[ !#-\[\]-~]+")
+"""Characters that JSON writes as they are."""
+
+
+def _encoded(piece: str) -> Iterator[str]:
+    """What of a piece is the same in every longer text that is encoded with it."""
+    plain = max(_RUN.findall(piece), key=len, default="").strip()
+    raw = plain.encode()
+    turned = codecs.encode(plain, "rot13")
+    codes = [plain[::-1], turned, turned[::-1], " ".join(plain.split()[::-1]), raw.hex()]
+    codes += ["".join(f"{byte:{form}}" for byte in raw) for form in ("d", "08b", "03o")]
+    once = list(_in_base(64, raw))
+    codes += [*once, *_in_base(32, raw), *_in_base(64, plain.encode("utf-16-le")), *_in_base(64, raw[::-1])]
+    codes += [twice for code in once for twice in _in_base(64, code.encode())]
+    return (code for code in map(_compared, codes) if len(code) >= _FEWEST)
+
+
+def _in_base(base: Literal[32, 64], raw: bytes) -> Iterator[str]:
+    """The characters that stand for these bytes alone, wherever in a longer run of bytes they begin."""
+    encode, bits, places = (base64.b64encode, 6, 3) if base == 64 else (base64.b32encode, 5, 5)
+    for at in range(places):
+        yield encode(bytes(at) + raw).decode()[-(-8 * at // bits) : 8 * (at + len(raw)) // bits]
 
 
 _SPACE = " \t\r\n\v\f\u00a0\ufeff\u200b\u2060"
@@ -126,6 +211,11 @@ _FENCE = re.compile(
     r"(```|~~~)(?:json5?|jsonc|python|py|text|txt|plaintext|markdown)?[ \t]*(?:\n|(?=[\[{]))", re.IGNORECASE
 )
 _TAG = re.compile(r"<(answer|final_answer|output|response|result|json|verdict|rating|label)>", re.IGNORECASE)
+_HEADED = re.compile(
+    r"[*_#\s]*(?:(?:updated|final)\s+)?(?:(?:nugget|question|query|label)\s+)?(?:list|nuggets|questions|queries|labels)[*_]*"
+    r"[ \t]*:[*_]*\s*(?=[\[`~])",
+    re.IGNORECASE,
+)
 _BOXED = re.compile(r"(?:\$\$?|\\[(\[])?\s*\\boxed\{\s*(?:\\text\{([^{}]*)\}|([^{}]*))\s*\}\s*(?:\$\$?|\\[)\]])?\.?")
 
 
@@ -150,12 +240,21 @@ def without_reasoning(text: str) -> str:
     return rest[at:].removeprefix("<|START_RESPONSE|>")
 
 
-def behind_lone_end(text: str) -> str | None:
-    """What follows the end of reasoning whose beginning stood in the prompt; ``None`` where there is no such end."""
+def lone_end(text: str) -> tuple[str, str, str] | None:
+    """A reply at the last tag that ends reasoning, if none begins it: what is before, the tag, and what is behind.
+
+    Reasoning may begin in the prompt, where the model's chat template opens it. ``None`` where there is no such tag.
+    """
     closes = list(_CLOSES.finditer(text))
     if not closes or _OPENS.search(text):
         return None
-    return text[closes[-1].end() :].strip(_SPACE)
+    return text[: closes[-1].start()].rstrip(_SPACE), closes[-1][0], text[closes[-1].end() :]
+
+
+def with_opening(prompt: str, reply: str) -> str:
+    """The reply behind the tag with which its prompt opens reasoning, if it ends that."""
+    opened = next((tag for tag in _OPENS.finditer(prompt) if tag.end() == len(prompt.rstrip())), None)
+    return f"{opened[0]}{reply}" if opened and lone_end(reply) else reply
 
 
 def ends_within_reasoning(text: str) -> bool:
@@ -182,6 +281,13 @@ def value_alone(text: str) -> str:
         return inner
     boxed = _BOXED.fullmatch(inner)
     return (boxed[1] or boxed[2] or "").strip() if boxed else inner
+
+
+def list_alone(text: str) -> str:
+    """A reply without the heading of a list, such as ``Updated Nugget List:`` at the end of a published prompt."""
+    inner = unwrapped(text)
+    headed = _HEADED.match(inner)
+    return unwrapped(inner[headed.end() :]) if headed else inner
 
 
 def _without_ends(text: str) -> str:

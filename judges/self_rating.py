@@ -33,8 +33,9 @@ UNANSWERABLE = (
 FUZZY_RATIO = 80
 """Above this ratio, rounded, the workbench takes two normalised strings for the same."""
 
-_NAME = r"(?:[\s*_#]*(?:final\s+)?(?:answer|rating|grade|score)[*_]*[ \t]*:)?"
-_WHOLE_RATING = re.compile(_NAME + r"[\s\"'`*(\[]*([0-5])[\s\"'`*)\].]*", re.IGNORECASE)
+NAMED = r"(?:[\s*_#]*(?:final\s+)?(?:answer|rating|grade|score|label)[*_]*[ \t]*:)?"
+"""What a value is called in front of it, often because the prompt ends so."""
+_WHOLE_RATING = re.compile(NAMED + r"[\s\"'`*(\[]*([0-5])[\s\"'`*)\].]*", re.IGNORECASE)
 _LEVEL = re.compile(r"^[ \t]*(?:[-*][ \t]*)?([0-5]):[ \t]*(\S.*)$", re.MULTILINE)
 _WITH_WORDS = re.compile(
     r"[\s*_]*([0-5])[*_]*(?:[ \t]*[:=][*_]*|[ \t]+[-\u2013\u2014][ \t]|[ \t]*\n)\s*(\S.*)", re.DOTALL

@@ -217,6 +217,8 @@ class ReplyContract(Struct, frozen=True):
         listed: of the form ``list``, which has neither reason nor choices.
         length: of the form ``labels``, which has no reason.
         levels: of the form ``rating``, what the prompt says that each number stands for, as far as it does.
+        mark: letters that the reply must carry, and that none of the texts shown holds: with them it is no quotation.
+            Only a judge that is asked again has to write one, see ``judges.judge.asked_again``.
     """
 
     reason: str
@@ -227,6 +229,17 @@ class ReplyContract(Struct, frozen=True):
     listed: ListRule | None = None
     length: int | None = None
     levels: Mapping[int, str] = field(default_factory=dict)
+    mark: str = ""
+
+    @property
+    def marking(self) -> dict[str, str]:
+        """The field that holds the mark in a reply that is a JSON object; empty where none is asked for."""
+        if not self.mark:
+            return {}
+        name = "mark"
+        while name in (*self.spoken, *self.counted):
+            name += "_"
+        return {name: self.mark}
 
     @property
     def spoken(self) -> tuple[str, ...]:

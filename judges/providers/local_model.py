@@ -13,12 +13,15 @@ from msgspec import Struct
 from judges.errors import JudgeStoppedError, RejectedError
 from judges.masking import one_line, storable
 from judges.providers.local import LocalSource, Memory, arranged, shared_prefix
+from judges.reply_text import with_opening
 from judges.spec import JudgeSpec
 from judges.types import Completion, Finish, Usage
 
 Conversation = Sequence[Mapping[str, str]]
 """Messages with ``role`` and ``content``."""
 
+_OPENING_TOKENS = 16
+"""Tokens at the end of a prompt among which a template may open reasoning."""
 _WORTH_SHARING = 16
 """Tokens from which on a beginning that several prompts share is worked through once for all of them."""
 
@@ -139,7 +142,7 @@ class LocalModel:
             )
         prefix = 1 if self.is_encoder_decoder else laid.tokens.shape[1]
         written = sequences[:, prefix:].tolist()
-        return [self._read(tokens, len(prompt)) for tokens, prompt in zip(written, prompts, strict=True)]
+        return [self._read(tokens, prompt) for tokens, prompt in zip(written, prompts, strict=True)]
 
     def laid_out(self, prompts: list[list[int]]) -> LaidOut:
         """One batch as tensors. What a causal model's prompts begin with alike is worked through once, for all rows."""
@@ -162,13 +165,14 @@ class LocalModel:
             cache.batch_repeat_interleave(len(prompts))
         return LaidOut(tokens, torch.tensor(masks, device=self.model.device), shared, cache)
 
-    def _read(self, tokens: list[int], input_tokens: int) -> Completion:
-        """One row of a batch up to its end token; behind it is padding."""
+    def _read(self, tokens: list[int], prompt: list[int]) -> Completion:
+        """One row of a batch up to its end token; behind it is padding. Reasoning may begin in the prompt."""
         end = next((index for index, token in enumerate(tokens) if token in self.ends), None)
         written = tokens if end is None else tokens[:end]
         text = storable(self.tokenizer.decode(written, skip_special_tokens=True))
+        text = with_opening(self.tokenizer.decode(prompt[-_OPENING_TOKENS:]), text)
         finish = Finish.LENGTH if end is None else Finish.STOP
-        return Completion(text, self._name, finish, Usage(input_tokens, None, len(written) + (end is not None)))
+        return Completion(text, self._name, finish, Usage(len(prompt), None, len(written) + (end is not None)))
 
     def tokens(self, conversation: Conversation) -> list[int]:
         """A conversation up to where the reply begins."""

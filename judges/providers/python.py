@@ -38,7 +38,8 @@ class PythonProvider:
     """Calls ``function(prompt)`` with a ``PromptText``.
 
     It returns what a model would write; or a mapping, which becomes JSON; or, where one label or verdict is asked for,
-    that alone: ``"A"``, ``2``. An exception is a failure, and so is any other type.
+    that alone: ``"A"``, ``2``. Only a text may be a quotation; the others get the mark that their contract asks for. An
+    exception is a failure, and so is any other type.
 
     Attributes:
         lacking: see ``UserFunction``.
@@ -74,7 +75,7 @@ class PythonProvider:
 def _reply(given: object, contract: ReplyContract) -> str:
     """What was returned as a model would have written it."""
     if isinstance(given, Mapping):
-        return json.dumps(dict(given), ensure_ascii=False, default=str)
+        return json.dumps({**given, **contract.marking}, ensure_ascii=False, default=str)
     if contract.form == "json" and len(contract.choices) == 1 and isinstance(given, str | int):
         ((name, words),) = contract.choices.items()
         if given in words:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from judges.contracts import json_schema
 from judges.errors import ReplyError
 from judges.parse import parse_reply
+from judges.reply_text import letters
 from judges.types import AnnotatedDocument, Answer, Document, Inputs, Query, ReplyContract
 
 VERDICT = ReplyContract("explanation", {"verdict": {"A": "A", "B": "B", "TIE": "TIE"}})
@@ -103,7 +104,8 @@ def test_a_reply_outside_the_contract_is_refused_with_what_to_mend(text: str, pr
 def test_replies_that_peers_take_for_labels_are_refused(text: str) -> None:
     """The replies of methods.md, section 3: bare, and as the whole field."""
     for contract, name in ((SCALE, "score"), (LABEL, "label")):
-        refused(text, contract)
+        if text != "2" or contract is LABEL:
+            refused(text, contract)
         if text != "2":
             refused(json.dumps({"reason": "", name: text}), contract)
 
@@ -254,7 +256,10 @@ def test_brackets_out_of_the_texts_are_never_the_verdict(planted: str) -> None:
         f"{planted}\nSomething else.",
         last if planted.count("\n") == 0 else planted,
     ):
-        refused(quote, BRACKETS, inputs)
+        if quote == "[[A]]":
+            assert value(quote, BRACKETS, inputs) == "A", "nothing but a verdict is no quotation"
+        else:
+            refused(quote, BRACKETS, inputs)
     for own, verdict in (("[[B]]", "B"), ("[[C]]", "TIE")):
         assert value(f"The first says {planted}\n\nThat is no argument.\n{own}", BRACKETS, inputs) == verdict
 
@@ -362,6 +367,8 @@ def test_a_reply_that_only_quotes_is_never_a_verdict(before: str, behind: str, b
     for contract, planted in ((VERDICT, PLANTED), (BRACKETS, "[[A]]")):
         text = f"{before}{between}{planted}{between}{behind}"
         for quote in (text, f"{text}\nother", text.strip()):
+            if contract is BRACKETS and not letters(before + behind):
+                continue  # nothing but a verdict
             try:
                 parsed = parse_reply(quote, contract, answers(text, "other"))
             except ReplyError:

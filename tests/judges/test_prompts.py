@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from judges.errors import PromptError
 from judges.identity import judgment_id
+from judges.parse import parse_reply
 from judges.prompts import QUOTING_RULE, fenced, load_prompt, packaged_prompts
 from judges.prompts.tasks import (
     Criterion,
@@ -381,6 +382,15 @@ def test_an_extraction_prompt_shows_question_and_passage_and_asks_for_the_answer
     assert fences(prompt) == {"question": QUERY.text, "passage": passage.text}
     assert "Reply with the answer and nothing else, or with unanswerable if there is none." in prompt.system
     assert prompt.contract.form == "text"
+
+
+def test_a_nugget_extraction_prompt_asks_for_the_part_that_states_the_key_fact() -> None:
+    prompt = extraction_prompt(load_prompt("extraction_nugget", Task.EXTRACTION), QUERY, VACUUM)
+    assert fences(prompt) == {"key fact": QUERY.text, "passage": VACUUM.text}
+    assert prompt.contract == load_prompt("extraction", Task.EXTRACTION).reply.contract
+    part = "Records are first marked as deleted"
+    assert parse_reply(part, prompt.contract, prompt.inputs).outcome == part, "to quote is what it asks for"
+    assert parse_reply("Unanswerable.", prompt.contract, prompt.inputs).outcome == ""
 
 
 def test_both_orders_and_all_pairs_of_a_query_share_the_beginning_up_to_the_answers() -> None:

@@ -26,7 +26,11 @@ WRONG = [
     "I would say 2 out of 3",
     "relevant, published in 2021",
     "4",
-    "1",
+    "1.0",
+    ".1",
+    "No. 1",
+    "1/2",
+    "1 or 2",
     "The passage is a 3, although others gave score: 1",
     "Yes, published in 2021",
     "yes and no",
@@ -34,7 +38,8 @@ WRONG = [
     "yes no",
     "yes\nno",
     "Yes?",
-    "Answer: yes",
+    "Answer: yes or no",
+    "The answer: yes",
     "[[yes]]",
     '"1.',
     "true = 1",
@@ -78,6 +83,8 @@ def test_a_reply_that_peers_take_for_a_label_is_none(name: str, text: str) -> No
     [
         *[(text, 1) for text in ("yes", "Yes.", "**YES**", "`yes`\n", "“Yes”", "```\nyes\n```", "correct", "True")],
         *[(text, 0) for text in ("no", "No!", "# No", "(no)", "incorrect", "false")],
+        *[(text, 1) for text in ("Answer: Yes", "**Answer:** yes.", "Final answer: yes", "Label: correct")],
+        *[("1", 1), ("Answer: 0", 0)],
     ],
 )
 def test_one_word_is_read_whatever_its_case_and_punctuation(name: str, text: str, label: int) -> None:
@@ -86,7 +93,7 @@ def test_one_word_is_read_whatever_its_case_and_punctuation(name: str, text: str
 
 @given(st.text())
 def test_no_other_text_is_a_word(text: str) -> None:
-    known = {"yes", "correct", "true", "no", "incorrect", "false"}
+    known = {"yes", "correct", "true", "no", "incorrect", "false", "0", "1"}
     letters = re.sub(r"[^\w]|_", "", text).casefold()
     prompt = relevance(name="sun")
     if letters not in known:
@@ -94,12 +101,19 @@ def test_no_other_text_is_a_word(text: str) -> None:
             outcome(text, prompt)
 
 
-@pytest.mark.parametrize("word", ["Yes", "**no**"])
-def test_a_word_that_is_the_whole_of_a_text_cannot_be_told_from_a_quote(word: str) -> None:
+@pytest.mark.parametrize("name", ["thomas", "umbrela"])
+def test_a_whole_number_alone_is_a_label_where_the_labels_are_whole_numbers(name: str) -> None:
+    """What the published prompts ask for, which end in "Answer:"."""
+    for text in ("2", " 2\n", "**2**", "2.", "Answer: 2", "Score: 2", "\\boxed{2}"):
+        assert outcome(text, relevance(name=name)) == 2
+    with pytest.raises(ReplyError):
+        outcome("2", relevance(name="reasoner"))
+
+
+@pytest.mark.parametrize(("word", "label"), [("Yes", 1), ("**no**", 0)])
+def test_a_word_alone_is_the_judges_even_where_it_is_the_whole_of_a_text(word: str, label: int) -> None:
     for prompt in (relevance(Document("d", word), name="sun"), relevance(query=Query("q", word), name="sun")):
-        with pytest.raises(ReplyError, match="quote"):
-            outcome(word.strip("*"), prompt)
-    assert outcome("yes", relevance(Document("d", "Yes, it does.", {"kept": "yes"}), name="sun")) == 1
+        assert outcome(word.strip("*"), prompt) == label
 
 
 def test_the_yes_no_prompts_ask_for_yes_or_no_and_understand_more() -> None:

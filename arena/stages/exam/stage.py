@@ -21,9 +21,11 @@ from judges.prompts import PromptTemplate, load_prompt
 from judges.prompts.tasks import answer_check_prompt, extraction_prompt, grading_prompt, questions_prompt
 from judges.self_rating import is_answer
 from judges.types import Document, Judgment, Prompt, Query, Task
-from retrieval_eval.exam.items import Item
+from retrieval_eval.exam.items import Item, ItemType
 
 _UNWRITTEN = "Item {} that nobody wrote yet, about as long as an item usually is?"
+_EXTRACTION: Mapping[ItemType, str] = {"question": "extraction", "nugget": "extraction_nugget"}
+"""The prompt by which each type of item is extracted."""
 _TOKENS_OF_A_RATING = 8
 """Of one rating among several, with its name."""
 
@@ -86,11 +88,12 @@ class ExamStage(TournamentStage):
             if generate.subtopics is not None and generate.kind == "question":
                 usual = "exam_questions_subtopic"
             found["questions"] = load_prompt(generate.prompt or usual, Task.QUESTIONS)
-        if self._grading is Task.EXTRACTION:
-            found["extraction"] = load_prompt(section.prompt or "extraction", Task.EXTRACTION)
-        else:
-            types = {generate.kind} if generate is not None else {item.item_type for item in self._items.values()}
-            for kind in sorted(types):
+        types = {generate.kind} if generate is not None else {item.item_type for item in self._items.values()}
+        for kind in sorted(types):
+            if self._grading is Task.EXTRACTION:
+                name = _EXTRACTION[kind]
+                found[name] = load_prompt(section.prompt or name, Task.EXTRACTION)
+            else:
                 found[f"grading {kind}"] = load_prompt(section.prompt or f"self_rating_{kind}", Task.GRADING)
         if section.grading == "extraction_llm":
             found["answer_check"] = load_prompt(section.check_prompt, Task.ANSWER_CHECK)
@@ -164,10 +167,11 @@ class ExamStage(TournamentStage):
         return None if answer is None else answer_check_prompt(template, question, item.answers, answer)
 
     def _template(self, want: Wanted) -> PromptTemplate:
-        if want.task is not Task.GRADING:
+        if want.task is not self._grading:
             return self.templates[want.task.value]
         first, *_ = PassageSubject.of(want).item_ids
-        return self.templates[f"{want.task.value} {self._items[first].item_type}"]
+        kind = self._items[first].item_type
+        return self.templates[_EXTRACTION[kind] if want.task is Task.EXTRACTION else f"grading {kind}"]
 
     def typical_tokens(self, want: Wanted) -> int:
         """Length of a usual reply to a want."""

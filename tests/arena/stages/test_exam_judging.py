@@ -337,6 +337,16 @@ def test_answers_for_information_are_no_grades(tmp_path: Path, cli: Any) -> None
     assert json.loads(cli("leaderboard", config.store, "--format", "json").out)["exam"] is None
 
 
+def test_the_part_that_states_a_nugget_is_asked_for_by_a_prompt_of_its_own(tmp_path: Path) -> None:
+    write_exam(tmp_path)
+    write_bank_csv(tmp_path, [("skin", "the epidermis is the outer layer")], ("qid", "nugget"))
+    with LLMServer([Reply("unanswerable")] * PASSAGES["skin"]) as server:
+        ended = graded(exam_config(tmp_path, server.openai_url, grading="extraction_only"))
+        assert [user(call).startswith("<<<key fact ") for call in server.calls] == [True] * PASSAGES["skin"]
+    assert ended.summary.complete
+    assert ended.study.grader.prompt == "extraction_nugget@1"
+
+
 def test_another_judge_may_check(tmp_path: Path) -> None:
     write_exam(tmp_path, KEYED, COLUMNS)
     with LLMServer(examinee) as server:
