@@ -57,12 +57,6 @@ class Bootstrap(Struct, frozen=True, eq=False):
         """The sets of samples; what is read off them is the widest over the sets."""
         return (self.samples,) if self.model_samples is None else (self.samples, self.model_samples)
 
-    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
-        """Percentile interval of each agent's rating, two arrays of shape (agents,)."""
-        tails = [50 * (1 - level), 50 * (1 + level)]
-        bounds = np.array([np.percentile(samples, tails, axis=0) for samples in self.sample_sets])
-        return bounds[:, 0].min(axis=0), bounds[:, 1].max(axis=0)
-
 
 def bootstrap(
     games: Games,

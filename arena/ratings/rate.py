@@ -8,8 +8,9 @@ from operator import attrgetter
 
 import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
-from arena.present.numbers import SIGNED
+from arena.present.numbers import SIGNED, listed
 from arena.ratings.bootstrap import Bootstrap, bootstrap
 from arena.ratings.bradley_terry import BradleyTerry, bradley_terry
 from arena.ratings.elo import EloRatings, elo_of, sorted_games
@@ -221,11 +222,8 @@ def _rows(
     different = compared.joint.different if compared else np.zeros((ratings.size, ratings.size), np.bool_)
     lettered = groups(ratings, different)
     low = high = rank_low = rank_high = None
-    if resampled:
-        low, high = resampled.interval(settings.level)
-    elif compared and settings.intervals == "sandwich":
+    if compared and (resampled or settings.intervals == "sandwich"):
         low, high = compared.interval(ratings, settings.level)
-    if low is not None and compared:
         rank_low, rank_high = rank_intervals(compared.joint)
     rows = [
         AgentRating(
@@ -280,11 +278,15 @@ def notes(
     """Sentences on everything unusual about the ratings; none where there is nothing to say."""
     said = []
     enough = fewest_queries(len(games.agents))
-    if compared is not None and compared.joint.units < enough:
+    if compared is not None and compared.units < enough:
         units = UNITS[by if by_query and games.cluster is not None else "game"][1]
         said.append(
-            f"Too few {units} ({compared.joint.units}): intervals miss too often, so no agent is told from another; "
+            f"Too few {units} ({compared.units}): intervals miss too often, so no agent is told from another; "
             f"{len(games.agents)} agents need at least {enough}."
+        )
+    elif compared is not None:
+        said += _of_few(
+            games.agents, compared.per_agent, enough, by if by_query and games.cluster is not None else "game"
         )
     said += [*_of_fit(games, fitted), *_of_clusters(games, by_query=by_query), *_of_absence(games, UNITS[by][1])]
     if resampled is not None:
@@ -299,6 +301,18 @@ def notes(
     if games.tally is not None:
         said += _of_tally(games.tally)
     return tuple(said)
+
+
+def _of_few(agents: Sequence[str], played: NDArray[np.int64], enough: int, by: Unit) -> list[str]:
+    """Agents with too few queries of their own, where the others have enough."""
+    few = [(count, name) for count, name in zip(played.tolist(), agents, strict=True) if count < enough]
+    if not few:
+        return []
+    named = listed([f"{name} ({count})" for count, name in sorted(few)], _NAMED)
+    return [
+        f"Too few {UNITS[by][1]} of their own: {named}. {len(agents)} agents need at least {enough} each, so these are "
+        "told from no other."
+    ]
 
 
 def _preference_note(table: VerdictTable) -> str:

@@ -64,8 +64,9 @@ class RatingSettings(Struct, frozen=True):
             ``position`` is set.
         win_and_tie: what a win in one order and a tie in the other make.
         cluster: resample whole queries, or conversations, not single games.
-        bootstrap: samples; 0 for no intervals.
-        intervals: from the ``bootstrap``, or without samples from the ``sandwich`` covariance.
+        bootstrap: samples of resampled queries, which joint ranks and groups rest on; 0 for no intervals.
+        intervals: with samples of the ``bootstrap``, or without from the ``sandwich`` covariance alone. Intervals of
+            ratings are the sandwich's with Student's t in both, which hold at few queries where percentiles do not.
         level: of intervals, and with which all rank intervals, groups and separable pairs hold at once.
         seed: of Elo's orders and the bootstrap.
         fragility: of the ``leader`` alone, of it and all ``neighbours`` (dozens of fits each), or ``none``; ``auto``
@@ -146,7 +147,7 @@ class AgentRating(Struct, frozen=True):
         elo: mean Elo rating over random orders of the games, ``None`` for fractions of games, which have no order.
         elo_order_sd: its standard deviation over orders: order noise, no confidence interval.
         bt: Bradley-Terry rating.
-        bt_low, bt_high: its interval, ``None`` where there is no bootstrap.
+        bt_low, bt_high: its interval, ``None`` where none was asked for or a single query shows no variation.
         games, wins, ties, losses: of the games rated.
         flags: why the rating is to be read with care: ``undefeated``, ``winless``, ``separated``, ``disconnected``,
             ``ties``, ``position``, ``single_game``.
