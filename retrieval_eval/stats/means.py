@@ -1,0 +1,65 @@
+"""The interval of a mean of bounded figures, such as scores from 0 to 1 or win shares: one method for all of them.
+
+Student's t misses too often where scores lie near an end of their scale or few queries decide: with 20 queries and a
+mean of 0.92 it holds the truth in 76 to 92 %, and where 5 % of queries are lost whole, what is not worse by its lower
+end is worse in up to 36 %. So each end is the farther of two:
+
+- the empirical likelihood (Owen 2001, *Empirical Likelihood*, sections 2.9 and 3.3) of the figures and of ``UNSEEN``
+  further ones at that end of the scale. Chen, Variyath and Abraham (2008, J. Computational and Graphical Statistics 17)
+  add such a figure to let the likelihood exist. The end lies where the log-likelihood ratio reaches t^2 / 2, for
+  Student's t of n - 1 degrees of freedom.
+- what figures that never vary leave open: as many at that end of the scale as n of them may miss (Clopper and Pearson
+  1934, Biometrika 26, of none in n).
+
+``benchmarks/coverage.py`` and ``benchmarks/gate.py`` show what it holds.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+import scipy
+
+from retrieval_eval.stats.bootstrap import Floats, Interval, student
+
+METHOD: Final = "empirical likelihood"
+UNSEEN: Final = 0.25
+"""Figures at the end of the scale that are added. More would miss what Student's t finds: with 1 a loss of 0.17 on 30
+queries is seen in 40 %, with 0.25 in 85 %. Fewer would pass too much that is worse where losses are rare and whole."""
+_LARGEST_LOG: Final = 60.0
+
+
+def mean_interval(figures: Floats, level: float = 0.95, *, times: float = 1.0) -> Interval:
+    """Interval of the mean of figures from 0 to 1, shape (n,), as if each were there so many times."""
+    return _low(figures, level, times), 1 - _low(1 - figures, level, times)
+
+
+def _low(x: Floats, level: float, times: float) -> float:
+    units = times * x.size
+    if units <= 1 or not x.any():
+        return 0.0
+    unvaried = float(x.max()) * ((1 - level) / 2) ** (1 / units)
+    return min(unvaried, _likely(x, student(level, units) ** 2 / 2, times))
+
+
+def _likely(x: Floats, allowed: float, times: float) -> float:
+    """The lowest mean that the likelihood allows.
+
+    Weights 1 / (1 + t x), divided by their sum, are the likeliest ones of mean m; as t goes from 0 on, m falls from the
+    mean to 0 and their log-likelihood ratio grows without bound.
+    """
+    total = times * x.size + UNSEEN
+
+    def share(t: float) -> float:
+        return float((times * (1 / (1 + t * x)).sum() + UNSEEN) / total)
+
+    def excess(log_t: float) -> float:
+        t = math.exp(log_t)
+        return total * math.log(share(t)) + times * float(np.log1p(t * x).sum()) - allowed
+
+    if excess(_LARGEST_LOG) <= 0:
+        return 0.0
+    t = math.exp(scipy.optimize.brentq(excess, -_LARGEST_LOG, _LARGEST_LOG))
+    return (1 / share(t) - 1) / t
