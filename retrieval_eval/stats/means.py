@@ -21,8 +21,10 @@ from typing import Final
 
 import numpy as np
 import scipy
+from numpy.typing import ArrayLike
 
 from retrieval_eval.stats.bootstrap import Floats, Interval, student
+from retrieval_eval.stats.estimate import Estimate
 
 METHOD: Final = "empirical likelihood"
 UNSEEN: Final = 0.25
@@ -36,11 +38,38 @@ def mean_interval(figures: Floats, level: float = 0.95, *, times: float = 1.0) -
     return _low(figures, level, times), 1 - _low(1 - figures, level, times)
 
 
+def ratio_estimate(parts: ArrayLike, wholes: ArrayLike, ends: Interval = (0.0, 1.0)) -> Estimate:
+    """``sum(parts) / sum(wholes)`` of clusters, such as the mean over the turns of conversations, with its interval.
+
+    The interval is that of the mean of what each cluster contributes, ``m + (part - m * whole) / mean(wholes)``.
+
+    Args:
+        parts: sums of figures of each cluster, shape (clusters,).
+        wholes: their numbers; a cluster without any is left out.
+        ends: of the scale of a figure.
+
+    Returns:
+        Without an interval for fewer than two clusters.
+    """
+    part, whole = np.asarray(parts, np.float64), np.asarray(wholes, np.float64)
+    part, whole = part[whole > 0], whole[whole > 0]
+    if not whole.size:
+        return Estimate(None, n=0)
+    value = float(part.sum() / whole.sum())
+    if whole.size < 2:
+        return Estimate(value, n=1)
+    figures = value + (part - value * whole) / whole.mean()
+    least, most = min(ends[0], float(figures.min())), max(ends[1], float(figures.max()))
+    low, high = mean_interval((figures - least) / (most - least))
+    low, high = (max(ends[0], min(ends[1], least + (most - least) * end)) for end in (low, high))
+    return Estimate(value, low, high, int(whole.size), METHOD)
+
+
 def _low(x: Floats, level: float, times: float) -> float:
     units = times * x.size
     if units <= 1 or not x.any():
         return 0.0
-    unvaried = float(x.max()) * ((1 - level) / 2) ** (1 / units)
+    unvaried = float(x.max() * ((1 - level) / 2) ** (1 / units))
     return min(unvaried, _likely(x, student(level, units) ** 2 / 2, times))
 
 
@@ -62,4 +91,4 @@ def _likely(x: Floats, allowed: float, times: float) -> float:
     if excess(_LARGEST_LOG) <= 0:
         return 0.0
     t = math.exp(scipy.optimize.brentq(excess, -_LARGEST_LOG, _LARGEST_LOG))
-    return (1 / share(t) - 1) / t
+    return float((1 / share(t) - 1) / t)
