@@ -18,10 +18,12 @@ from arena.ratings.bootstrap import Bootstrap
 from arena.ratings.bradley_terry import BradleyTerry, sandwich
 from arena.ratings.games import NO_SPREAD, Floats, Games
 from arena.ratings.results import PairDifference, fewest_queries
-from retrieval_eval.stats.significance import holm
 
 _RESOLUTION = 1e-6
 """Ratings closer than this many points are equal: agents with the same record differ by rounding alone."""
+
+_KNOWN = 1e9
+"""Degrees of freedom of a spread that is known."""
 
 _LARGEST = 30.0
 """Beyond so many standard errors the normal tail is 0 in floating point."""
@@ -42,6 +44,8 @@ class JointDifferences(Struct, frozen=True, eq=False):
         half: how far the intervals reach below the differences, same shape; (j, i) is how far above (i, j) reaches.
         units: number of independent queries (or games) on which both have games, same shape.
         level: probability that no interval misses.
+        p: of no difference, corrected for all pairs by these very intervals: 1 - level where an interval just leaves
+            out 0; NaN where there are too few units. Same shape.
     """
 
     difference: Floats
@@ -49,6 +53,7 @@ class JointDifferences(Struct, frozen=True, eq=False):
     half: Floats
     units: NDArray[np.int64]
     level: float
+    p: Floats
 
     @property
     def different(self) -> NDArray[np.bool_]:
@@ -85,25 +90,28 @@ def joint_differences(
 
     Args:
         ratings: point estimate, shape (agents,).
-        sample_sets: ratings of samples, each of shape (samples, agents); each pair has the widest of its intervals.
+        sample_sets: ratings of resampled queries, and where these cannot show all, of draws from the fitted model,
+            whose spread is known; each of shape (samples, agents). Each pair has the wider of its intervals.
         units: number of independent queries (or games), of all pairs or of each agent, shape (agents,). Of two agents
             the fewer count: one with games on 5 of 40 queries is told from no other.
         level: probability that all intervals hold the truth.
         fewest: units below which no interval leaves out 0; what ``fewest_queries`` says if absent.
     """
-    se = half = np.zeros((ratings.size, ratings.size))
+    se = half = p = np.zeros((ratings.size, ratings.size))
+    difference = ratings[:, np.newaxis] - ratings
     of_pairs = _of_pairs(units, ratings.size)
-    freedom = np.maximum(of_pairs, 2) - 1
-    inflation = np.sqrt(1 + 1 / freedom)
-    for samples in sample_sets:
+    of_queries = np.maximum(of_pairs, 2) - 1.0, np.sqrt(1 + 1 / (np.maximum(of_pairs, 2) - 1))
+    of_model = np.full(of_pairs.shape, _KNOWN), np.ones(of_pairs.shape)
+    for samples, (freedom, inflation) in zip(sample_sets, (of_queries, of_model), strict=False):
         below = _spread_below(samples - ratings)
-        beyond = scipy.special.ndtr(-_critical(samples - ratings, below, level))
+        largest = _largest(samples - ratings, below)
+        beyond = scipy.special.ndtr(-_critical(largest, level))
         width = -scipy.special.stdtrit(freedom, beyond) * inflation * below
         se, half = np.where(width > half, inflation * below, se), np.maximum(width, half)
-    difference = ratings[:, np.newaxis] - ratings
+        p = np.maximum(p, _corrected(difference, inflation * below, freedom, largest))
     few = of_pairs < (fewest_queries(ratings.size) if fewest is None else fewest)
     half = np.where(few, np.maximum(half, np.abs(difference)), half)
-    return JointDifferences(difference, se, half, of_pairs, level)
+    return JointDifferences(difference, se, half, of_pairs, level, np.where(few, np.nan, np.minimum(p, p.T)))
 
 
 def _of_pairs(units: int | NDArray[np.int64], agents: int) -> NDArray[np.int64]:
@@ -189,13 +197,8 @@ def queries_needed(
     return found
 
 
-def paired_tests(
-    ratings: Floats, covariances: tuple[Floats, ...], units: int | NDArray[np.int64]
-) -> tuple[Floats, Floats]:
+def paired_tests(ratings: Floats, covariances: tuple[Floats, ...], units: int | NDArray[np.int64]) -> Floats:
     """Wald tests of all differences, with Student's t on one degree of freedom less than there are ``units``.
-
-    Bootstrap shares are not used for p-values: with 1000 samples none is below 0.002, and Holm's correction for
-    eight agents would already call nothing significant.
 
     Args:
         ratings: in points, shape (agents,).
@@ -203,8 +206,7 @@ def paired_tests(
         units: number of independent queries (or games), of all pairs or of each agent, shape (agents,).
 
     Returns:
-        Two-sided p-values of each pair alone, and those corrected by Holm for the number of pairs, shapes (agents,
-        agents).
+        Two-sided p-values of each pair alone, shape (agents, agents).
     """
     difference = ratings[:, np.newaxis] - ratings[np.newaxis]
     own = [np.diag(covariance) for covariance in covariances]
@@ -212,10 +214,7 @@ def paired_tests(
     apart = np.abs(difference) > _RESOLUTION
     size = np.sqrt(np.maximum(variance, _RESOLUTION**2))
     freedom = np.maximum(_of_pairs(units, ratings.size), 2) - 1
-    p = np.where(apart, 2 * scipy.special.stdtr(freedom, -np.abs(difference) / size), 1.0)
-    upper, corrected = np.triu_indices(len(p), k=1), np.ones_like(p)
-    corrected[upper] = corrected.T[upper] = holm(p[upper])
-    return p, corrected
+    return np.where(apart, 2 * scipy.special.stdtr(freedom, -np.abs(difference) / size), 1.0)
 
 
 def groups(ratings: Floats, different: NDArray[np.bool_]) -> tuple[str, ...]:
@@ -254,12 +253,32 @@ def _spread_below(deviations: Floats) -> Floats:
     )
 
 
-def _critical(deviations: Floats, below: Floats, level: float) -> float:
-    """Quantile of the largest studentised shortfall over all ordered pairs, as of a normal distribution."""
+def _largest(deviations: Floats, below: Floats) -> Floats:
+    """The largest studentised shortfall over all ordered pairs of each sample, shape (samples,)."""
     scale = np.where(below > NO_SPREAD, below, np.inf)
     largest = np.zeros(len(deviations))
     for agent in range(deviations.shape[1]):
         np.maximum(largest, (_short_of(deviations, agent) / scale[agent]).max(axis=1), out=largest)
+    return largest
+
+
+def _corrected(difference: Floats, se: Floats, freedom: Floats, largest: Floats) -> Floats:
+    """Share of samples in which some pair strays as far as each pair's difference lies from 0, shape (agents, agents).
+
+    Beyond what samples can show, the tail of Student's t for as many comparisons as there are ordered pairs.
+    """
+    apart = difference > _RESOLUTION
+    size = np.where(apart, difference / np.maximum(se, _RESOLUTION), 0.0)
+    alone = scipy.special.stdtr(freedom, -size)
+    far = np.minimum(-scipy.special.ndtri(np.maximum(alone, np.finfo(np.float64).tiny)), _LARGEST)
+    as_far = largest.size - np.searchsorted(np.sort(largest), far, side="left")
+    share = (1 + as_far) / (1 + largest.size)
+    tail = np.minimum(share, alone * difference.size)
+    return np.where(apart, np.where(as_far == 0, tail, share), 1.0)
+
+
+def _critical(largest: Floats, level: float) -> float:
+    """Quantile of the largest studentised shortfall, as of a normal distribution."""
     rank = min(largest.size, math.ceil(level * (largest.size + 1)))
     return min(float(np.partition(largest, rank - 1)[rank - 1]), _LARGEST)
 
@@ -298,7 +317,6 @@ class Comparison(Struct, frozen=True, eq=False):
     """
 
     p: Floats
-    p_holm: Floats
     joint: JointDifferences
     covariances: tuple[Floats, ...]
     arbitrary: frozenset[str]
@@ -341,7 +359,7 @@ def compare(
         draws = [rng.multivariate_normal(fitted.ratings, c, size=_DRAWS, method="eigh") for c in covariances]
         sample_sets = tuple(np.asarray(draw, np.float64) for draw in draws)
     return Comparison(
-        *paired_tests(fitted.ratings, tuple(covariances), spread.per_agent),
+        paired_tests(fitted.ratings, tuple(covariances), spread.per_agent),
         joint_differences(fitted.ratings, sample_sets, spread.per_agent, level),
         tuple(covariances),
         arbitrary,
@@ -364,10 +382,10 @@ def pair_differences(agents: tuple[str, ...], compared: Comparison | None) -> tu
     needed = queries_needed(gap, se, half, units, agents=len(agents), level=joint.level)
     unknown = (arbitrary[one] | arbitrary[other]) & ~separable
     figures = (
-        (gap, compared.p_holm[one, other], compared.p[one, other], se),
+        (gap, joint.p[one, other], np.where(np.isnan(joint.p), np.nan, compared.p)[one, other], se),
         (gap - half, gap + joint.half[worse, better], separable),
     )
-    columns = [column.tolist() for columns in figures for column in columns]
+    columns = [np.where(np.isnan(column), None, column).tolist() for figure in figures for column in figure]
     return tuple(
         PairDifference(agents[first], agents[second], *values, *((None,) * 3 if hidden else more))
         for first, second, *values, hidden, more in zip(

@@ -199,7 +199,8 @@ class PairDifference(Struct, frozen=True):
 
     Attributes:
         difference: in Bradley-Terry points.
-        p_holm: p-value corrected by Holm for all pairs.
+        p_holm: p-value corrected for all pairs by the intervals that ``low`` and ``high`` are from, so that it is below
+            1 - level just where the two are separable; ``None`` where the queries are too few for any.
         p: p-value of this pair alone.
         se: standard error of the difference, clustered as the ratings are.
         low, high: interval of the difference; those of all pairs hold at once at the level of the settings.
@@ -214,8 +215,8 @@ class PairDifference(Struct, frozen=True):
     better: str
     worse: str
     difference: float
-    p_holm: float
-    p: float
+    p_holm: float | None
+    p: float | None
     se: float
     low: float
     high: float

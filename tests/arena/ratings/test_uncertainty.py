@@ -185,6 +185,20 @@ def test_five_wins_in_five_games_are_not_certainty() -> None:
     assert (best.tolist(), worst.tolist()) == ([1, 1], [2, 2])
 
 
+@pytest.mark.parametrize("ties", ["davidson", "half"])
+def test_more_wins_never_say_less(ties: TieModel) -> None:
+    won, p = [], []
+    for queries in range(6, 30):
+        games = [(f"q{number}", *pair) for number in range(queries) for pair in (("x", "y"), ("y", "x"))]
+        verdicts = [GameVerdict(*game, Verdict.A if game[1] == "x" else Verdict.B) for game in games]
+        (pair,) = rate(verdicts, RatingSettings(tournaments=0, fragility="none", ties=ties)).pairs
+        won.append(pair.separable)
+        p.append(1.0 if pair.p_holm is None else pair.p_holm)
+    assert won == [False] * 4 + [True] * 20  # from ten queries on, which two agents need
+    assert p == sorted(p, reverse=True)
+    assert [one <= 0.05 for one in p] == won
+
+
 def test_ranks_share_a_place_as_in_a_competition() -> None:
     ratings = np.array([1000.0, 1200.0, 1000.0 + 1e-9, 900.0])
     assert competition_ranks(ratings).tolist() == [2, 1, 2, 4]
@@ -196,13 +210,13 @@ def test_paired_tests_use_the_covariance_of_the_difference() -> None:
     together = np.array([[100.0, 99.0], [99.0, 100.0]])
     alone = np.diag([100.0, 100.0])
     ratings = np.array([1010.0, 1000.0])
-    assert paired_tests(ratings, (together,), 50)[0][0, 1] < 1e-6
-    assert paired_tests(ratings, (alone,), 50)[0][0, 1] > 0.4
-    assert paired_tests(ratings, (together, alone), 50)[0][0, 1] > 0.4
+    assert paired_tests(ratings, (together,), 50)[0, 1] < 1e-6
+    assert paired_tests(ratings, (alone,), 50)[0, 1] > 0.4
+    assert paired_tests(ratings, (together, alone), 50)[0, 1] > 0.4
 
 
 def test_equal_ratings_without_variance_are_not_different() -> None:
-    assert paired_tests(np.array([1000.0, 1000.0]), (np.zeros((2, 2)),), 10)[0].tolist() == [[1, 1], [1, 1]]
+    assert paired_tests(np.array([1000.0, 1000.0]), (np.zeros((2, 2)),), 10).tolist() == [[1, 1], [1, 1]]
 
 
 @pytest.mark.parametrize(
@@ -355,7 +369,7 @@ def test_a_leaderboard_says_which_neighbours_are_separable_and_what_it_would_tak
     assert close.low < 0 < close.high
     assert close.queries_needed > 500
     assert (equal.separable, equal.queries_needed) == (False, None)
-    assert all(pair.p <= pair.p_holm for pair in rated.pairs)
+    assert all((pair.p_holm <= 0.05) == pair.separable for pair in rated.pairs)
     groups_of = {line.agent: line.group for line in rated.agents}
     ranks = {line.agent: (line.rank_low, line.rank_high) for line in rated.agents}
     assert ranks["top"] == (1, 1)
