@@ -119,12 +119,10 @@ def _sentence(comparison: Comparison, judge: JudgeAgainstPeople, trust: Trust) -
         return f"{said}. {more}"
     among = f"two people agree in {with_interval(within, PERCENT)}"
     gap = judge.less_people
-    beside = (
-        "nobody repeated a vote on what it judged"
-        if gap.value is None
-        else f"on the same {what} {with_interval(gap, SIGNED_2)}"
-    )
-    return f"{said}; {among}; the difference is {beside}. {_BESIDE[trust]}"
+    on_same = "nobody repeated a vote on what it judged"
+    if gap.value is not None:
+        on_same = f"on the same {what} the difference is {with_interval(gap, SIGNED_2)}"
+    return f"{said}; {among}; {on_same}. {_BESIDE[trust]}"
 
 
 def is_full(found: Estimate) -> bool:

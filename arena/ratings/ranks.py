@@ -368,6 +368,10 @@ def compare(
     )
 
 
+def _or_none(number: float) -> float | None:
+    return None if math.isnan(number) else number
+
+
 def pair_differences(agents: tuple[str, ...], compared: Comparison | None) -> tuple[PairDifference, ...]:
     """A line for every pair of agents, none where there is no comparison."""
     if compared is None:
@@ -385,7 +389,7 @@ def pair_differences(agents: tuple[str, ...], compared: Comparison | None) -> tu
         (gap, joint.p[one, other], np.where(np.isnan(joint.p), np.nan, compared.p)[one, other], se),
         (gap - half, gap + joint.half[worse, better], separable),
     )
-    columns = [np.where(np.isnan(column), None, column).tolist() for figure in figures for column in figure]
+    columns = [[_or_none(number) for number in column.tolist()] for figure in figures for column in figure]
     return tuple(
         PairDifference(agents[first], agents[second], *values, *((None,) * 3 if hidden else more))
         for first, second, *values, hidden, more in zip(
