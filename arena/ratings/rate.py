@@ -176,6 +176,7 @@ def rate_games(
         direct=direct_games(parts, settings.level, by_query=by_query),
         unit=unit,
         units=units,
+        absent=_absent(games),
     )
 
 
@@ -363,14 +364,27 @@ def _of_clusters(games: Games, *, by_query: bool) -> list[str]:
     return []
 
 
+def _presence(games: Games) -> tuple[dict[str, int], int]:
+    """On how many queries, or conversations, each agent has a game, and any has."""
+    played = np.zeros((len(games.agents), int(np.asarray(games.cluster).max(initial=-1)) + 1), np.bool_)
+    played[games.a, games.cluster] = played[games.b, games.cluster] = True
+    return dict(zip(games.agents, played.sum(axis=1).tolist(), strict=True)), int(played.any(axis=0).sum())
+
+
+def _absent(games: Games) -> dict[str, int]:
+    """Agents that met on fewer queries than some other, with their number; equally sparse ones are not absent."""
+    if games.cluster is None:
+        return {}
+    counts, _ = _presence(games)
+    most = max(counts.values())
+    return {name: count for name, count in counts.items() if count < _PRESENT * most}
+
+
 def _of_absence(games: Games, units: str) -> list[str]:
     """Agents without a game on many of the queries, or conversations, the most absent first."""
     if games.cluster is None:
         return []
-    played = np.zeros((len(games.agents), int(games.cluster.max(initial=-1)) + 1), np.bool_)
-    played[games.a, games.cluster] = played[games.b, games.cluster] = True
-    queries = int(played.any(axis=0).sum())
-    counts = dict(zip(games.agents, played.sum(axis=1).tolist(), strict=True))
+    counts, queries = _presence(games)
     absent = sorted((count, name) for name, count in counts.items() if count < _PRESENT * queries)
     if not absent:
         return []

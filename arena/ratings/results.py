@@ -365,6 +365,8 @@ class Ratings(Struct, frozen=True):
         beyond_place: whether the agent rated highest is still surely better than all others when the advantage of being
             shown first is estimated along; ``None`` where place cannot matter (every game was judged in both orders),
             is part of the ratings, or is not known.
+        absent: agents with games on clearly fewer queries than others, each with its number; what these others met may
+            have been harder.
     """
 
     agents: tuple[AgentRating, ...]
@@ -384,6 +386,7 @@ class Ratings(Struct, frozen=True):
     unit: Unit = "query"
     units: int = 0
     beyond_place: bool | None = None
+    absent: Mapping[str, int] = {}
 
     @property
     def noun(self) -> tuple[str, str]:
