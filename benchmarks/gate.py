@@ -15,6 +15,7 @@ import scipy
 from numpy.typing import NDArray
 
 from retrieval_eval.stats.bootstrap import Floats, student
+from retrieval_eval.stats.means import UNSEEN
 from retrieval_eval.stats.paired import STAKES, interval, paired
 
 MARGIN, LEVEL, BATCH = 0.05, 0.95, 20
@@ -85,8 +86,9 @@ def first_passes(d: Floats, reach: float) -> tuple[Floats, Floats]:
     found = np.full((2, len(d)), np.inf)
     for run, own in enumerate((1 + d / reach) / 2):
         valid = scipy.special.logsumexp(capital(own, null, STAKES), axis=0) - np.log(STAKES.size)
-        best = (capital(own, null, HINDSIGHT) + np.log1p(-HINDSIGHT)[:, None]).max(axis=0)
-        for passed, at in ((valid > np.log(2 / (1 - LEVEL)), found[0]), (best > once, found[1])):
+        best = (capital(own, null, HINDSIGHT) + UNSEEN * np.log1p(-HINDSIGHT)[:, None]).max(axis=0)
+        varied = np.maximum.accumulate(own)[looks - 1] * ((1 - LEVEL) / 2) ** (1 / looks) > null
+        for passed, at in ((valid > np.log(2 / (1 - LEVEL)), found[0]), ((best > once) & varied, found[1])):
             at[run] = looks[passed.argmax()] if passed.any() else np.inf
         if run < 5:  # the same as the gate itself says
             at = int(min(found[0, run], d.shape[1]))
