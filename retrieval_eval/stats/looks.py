@@ -79,4 +79,4 @@ def _undecided(grid: Floats, density: Floats, step: float, sd: float, reached: f
     if not grid.size:
         return places, np.exp(-(places**2) / (2 * step)) / spread
     kernel = np.exp(-((places[:, np.newaxis] - grid) ** 2) / (2 * step)) / spread
-    return places, np.trapezoid(kernel * density, grid, axis=1)
+    return places, np.asarray(np.trapezoid(kernel * density, grid, axis=1), np.float64)

@@ -11,6 +11,8 @@ Both intervals are made of that, each end by itself; ties and queries that all s
 - *One look*, once all queries are judged: the empirical likelihood, as for every mean (``means.mean_interval``). It is
   the capital of the stake that is best in hindsight, of the queries and of a part of one more with the worst possible
   figure.
+- *Several looks* at a number of queries that is known beforehand: the same at the level that alpha spending leaves to
+  this look (``looks``).
 - *Any number of looks*, while queries are judged one after another in an order drawn beforehand: the mean capital over
   stakes fixed beforehand, which ever reaches 2 / (1 - level) with a probability of (1 - level) / 2 at most, whatever
   the figures are (Ville's inequality; Waudby-Smith and Ramdas 2024, JRSS B 86). ``arena.ratings.evidence`` is the same
@@ -22,6 +24,7 @@ Both intervals are made of that, each end by itself; ties and queries that all s
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias
 
 import numpy as np
@@ -31,6 +34,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from judges.errors import InputError
 from retrieval_eval.stats.estimate import Estimate
+from retrieval_eval.stats.looks import level_of_look
 from retrieval_eval.stats.means import METHOD, mean_interval
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -38,6 +42,7 @@ Verdict: TypeAlias = Literal["better", "not worse", "worse", "undecided"]
 
 STAKES: Final[Floats] = np.geomspace(0.05, 1.8, 8) / 2
 """Shares of what may be staked. The best on a win share p against one half is about 2p - 1."""
+SEVERAL_LOOKS: Final = "alpha spending"
 ANY_LOOK: Final = "confidence sequence"
 MOST: Final = 1_000_000
 """Queries beyond which nobody asks for more."""
@@ -80,6 +85,7 @@ def paired(
     known: ArrayLike = 1.0,
     reach: float = 1.0,
     level: float = 0.95,
+    looks: Sequence[float] = (),
     any_look: bool = False,
 ) -> Paired:
     """Compare two systems by the differences of new less old.
@@ -90,7 +96,8 @@ def paired(
         missing: further queries of which nothing is known.
         known: the share of each query that its difference is of, where a query is a conversation and turns are missing.
         reach: the largest difference there can be: 1/2 for win shares less one half, 1 for scores from 0 to 1.
-        level: of the interval.
+        level: of the interval; with several looks of all of them together.
+        looks: the share of all queries that was judged at each look so far, this one last; see ``level_of_look``.
         any_look: whether the interval must hold however often one looks while queries are added.
 
     Raises:
@@ -108,7 +115,8 @@ def paired(
     signs = (int((d > _SMALLEST).sum()), int((np.abs(d) <= _SMALLEST).sum()), int((d < -_SMALLEST).sum()))
     if not d.size:
         return Paired(Estimate(None, n=0), "undecided", margin, *signs, missing, False, None)
-    low, high = interval(x, level, any_look=any_look)
+    of_this_look = level_of_look(looks, level) if looks else level
+    low, high = interval(x, of_this_look, any_look=any_look)
     of_known = _verdict(low, high, null)
     share = np.broadcast_to(np.asarray(known, np.float64), x.shape)
     unknown = missing + float((1 - share).sum())
@@ -116,7 +124,7 @@ def paired(
     verdict = _verdict(min(low, lost), max(high, won), null)
     more = _more(x, null, level, any_look=any_look) if of_known == "undecided" and d.size > 1 else None
     ends = (reach * (2 * low - 1), reach * (2 * high - 1)) if d.size > 1 else (None, None)
-    method = ANY_LOOK if any_look else METHOD
+    method = ANY_LOOK if any_look else SEVERAL_LOOKS if looks else METHOD
     estimate = Estimate(float(d.mean()), ends[0], ends[1], d.size, method)
     return Paired(estimate, verdict, margin, *signs, missing, of_known != verdict == "undecided", more)
 

@@ -292,7 +292,7 @@ def test_nothing_known_decides_nothing() -> None:
 
 
 def test_ends_are_where_the_likelihood_allows() -> None:
-    x = np.array([0.1, 0.4, 0.4, 0.7, 1.0, 0.9, 0.2])
+    x = np.array([0.2, 0.4, 0.4, 0.7, 0.8, 0.85, 0.3])
     low, high = interval(x, 0.95, any_look=False)
     allowed = scipy.special.stdtrit(x.size - 1, 0.975) ** 2 / 2
     for end, figures in ((low, x), (1 - high, 1 - x)):
@@ -307,6 +307,23 @@ def test_the_best_figure_on_every_query_never_says_less(x: list[float]) -> None:
     figures = np.array(x)
     alike = np.full(figures.size, figures.max())
     assert interval(alike, 0.95, any_look=False)[0] >= interval(figures, 0.95, any_look=False)[0] - 1e-9
+
+
+@pytest.mark.parametrize("queries", [30, 62, 98, 104, 131, 200, 300])
+def test_rare_whole_losses_at_the_margin_pass_in_2_5_percent_at_most(queries: int) -> None:
+    """Lost whole with a probability of 0.05, else tied: the mean is just what a margin of 0.05 must not pass."""
+    passing = [
+        lost
+        for lost in range(queries)
+        if paired([-1.0] * lost + [0.0] * (queries - lost), 0.05).verdict in ("better", "not worse")
+    ]
+    assert sum(scipy.stats.binom.pmf(lost, queries, 0.05) for lost in passing) <= 0.025
+
+
+def test_an_ordinary_loss_is_seen_on_30_queries() -> None:
+    rng = np.random.default_rng(8)
+    seen = [paired(np.clip(rng.normal(-0.17, 0.227, 30), -1, 1), 0.05).verdict == "worse" for _ in range(400)]
+    assert np.mean(seen) > 0.8
 
 
 def test_queries_that_never_differ_leave_open_what_they_may_miss() -> None:
