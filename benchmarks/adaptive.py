@@ -22,6 +22,7 @@ from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry, san
 from arena.ratings.evidence import AdaptiveSettings, Decide, decision
 from arena.ratings.games import Floats, Games
 from arena.ratings.ranks import paired_tests
+from retrieval_eval.stats.significance import holm
 
 POINTS = 400 / np.log(10)
 UNEQUAL = -np.cumsum([0.0, 150, 60, 250, 90, 200, 70, 120, 300, 80, 180, 100])
@@ -112,7 +113,9 @@ def repeated_tests_err(drawn: World, meetings: list[Meeting]) -> tuple[bool, boo
     robust = sandwich(games, fitted)
     if robust is None or fitted.problems:
         return False, False
-    different = paired_tests(fitted.ratings, (robust.covariance,), robust.clusters)[1] < 0.05
+    alone = paired_tests(fitted.ratings, (robust.covariance,), robust.clusters)
+    upper, different = np.triu_indices(len(alone), k=1), np.zeros(alone.shape, np.bool_)
+    different[upper] = different.T[upper] = holm(alone[upper]) < 0.05
     better = different & (fitted.ratings[:, np.newaxis] > fitted.ratings)
     false = better & (drawn.strengths[:, np.newaxis] <= drawn.strengths)
     first = np.flatnonzero(better.sum(axis=1) == len(better) - 1)

@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from functools import cache
+from typing import Any
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
 from retrieval_eval.stats.bootstrap import Floats, student
+from retrieval_eval.stats.looks import level_of_look
+from retrieval_eval.stats.means import LOST, UNSEEN
 from retrieval_eval.stats.paired import STAKES, interval, paired
 
 MARGIN, LEVEL, BATCH = 0.05, 0.95, 20
 QUERIES = (20, 50, 100, 200, 500, 1000)
-OF_LOOKS = 1000
+OF_LOOKS = 300
 """Queries that are there while one looks after each batch."""
 HINDSIGHT = np.r_[np.geomspace(1e-3, 0.5, 100), 1 - np.geomspace(0.5, 1e-3, 40)[1:]]
 """Stakes among which the best in hindsight is sought."""
@@ -74,26 +78,51 @@ def capital(x: Floats, null: float, stakes: Floats) -> Floats:
     return grown
 
 
-def first_passes(d: Floats, reach: float) -> tuple[Floats, Floats]:
-    """Queries at which a gate first passes that looks after each batch, infinite where it never does, shape (runs,).
+def first_passes(d: Floats, reach: float) -> Floats:
+    """Queries at which a gate first passes that looks after each batch, infinite where it never does, shape (3, runs).
 
-    By the interval that allows it, and by that of one look, which does not.
+    By alpha spending and by the confidence sequence, which allow it, and by the interval of one look, which does not.
     """
     null = (1 - MARGIN / reach) / 2
     looks = np.arange(BATCH, d.shape[1] + 1, BATCH)
-    once = np.array([student(LEVEL, n) ** 2 / 2 for n in looks])
-    found = np.full((2, len(d)), np.inf)
+    found = np.full((3, len(d)), np.inf)
     for run, own in enumerate((1 + d / reach) / 2):
         valid = scipy.special.logsumexp(capital(own, null, STAKES), axis=0) - np.log(STAKES.size)
-        best = (capital(own, null, HINDSIGHT) + np.log1p(-HINDSIGHT)[:, None]).max(axis=0)
-        for passed, at in ((valid > np.log(2 / (1 - LEVEL)), found[0]), (best > once, found[1])):
+        best = (capital(own, null, HINDSIGHT) + UNSEEN * np.log1p(-HINDSIGHT)[:, None]).max(axis=0)
+        passing = [
+            _passes(best, own, null, looks, levels_of_looks(looks.size)),
+            valid > np.log(2 / (1 - LEVEL)),
+            _passes(best, own, null, looks, np.full(looks.size, LEVEL)),
+        ]
+        for passed, at in zip(passing, found, strict=True):
             at[run] = looks[passed.argmax()] if passed.any() else np.inf
         if run < 5:  # the same as the gate itself says
-            at = int(min(found[0, run], d.shape[1]))
-            verdict = paired(d[run, :at], MARGIN, reach=reach, any_look=True).verdict
-            assert (verdict in ("better", "not worse")) == np.isfinite(found[0, run])
-            assert found[1, run] == next((n for n in looks if passes_once(d[run, :n], reach)), np.inf)
-    return found[0], found[1]
+            times = (looks / looks[-1]).tolist()
+            spending = next((n for k, n in enumerate(looks) if _said(d[run, :n], reach, looks=times[: k + 1])), np.inf)
+            betting = next((n for n in looks if _said(d[run, :n], reach, any_look=True)), np.inf)
+            again = next((n for n in looks if passes_once(d[run, :n], reach)), np.inf)
+            assert found[:, run].tolist() == [spending, betting, again]
+    return found
+
+
+def _passes(best: Floats, x: Floats, null: float, looks: NDArray[np.int64], levels: Floats) -> NDArray[np.bool_]:
+    """Which looks pass by the one-look interval at these levels, from the log-likelihood against ``null``."""
+    allowed = np.array([student(level, n) ** 2 / 2 for level, n in zip(levels.tolist(), looks.tolist(), strict=True)])
+    lost = np.cumsum(x <= LOST)[looks - 1]
+    kept = 1 - scipy.special.betaincinv(lost + 1, np.maximum(looks - lost, 1), (1 + levels) / 2)
+    above = np.cumsum(x)[looks - 1] / looks > null
+    return above & (best > allowed) & (kept * np.maximum.accumulate(x)[looks - 1] > null)
+
+
+def _said(d: Floats, reach: float, **how: Any) -> bool:
+    return paired(d, MARGIN, reach=reach, level=LEVEL, **how).verdict in ("better", "not worse")
+
+
+@cache
+def levels_of_looks(looks: int) -> Floats:
+    """The level of each of so many looks, evenly over the queries."""
+    times = [number / looks for number in range(1, looks + 1)]
+    return np.array([level_of_look(times[:number], LEVEL) for number in range(1, looks + 1)])
 
 
 def main() -> None:
@@ -108,15 +137,18 @@ def main() -> None:
             once = [float(np.mean([passes_once(own, reach) for own in d])) for d in drawn]
             _line(kind, truth, "one look", once)
             _line(kind, truth, "Student's t", [float(passes_t(d).mean()) for d in drawn])
-    print("\n| | truth | passes at any look | one look again and again | median queries until it passes |")
-    print("|---|---|---|---|---|")
+    heads = ["truth", "one look", "alpha spending", "confidence sequence", "one look again and again", "median queries"]
+    print(f"\n| | {' | '.join(heads)} |")
+    print("|---|---|---|---|---|---|---|")
     for kind, (draw, reach) in KINDS.items():
         for truth, value in TRUTHS.items():
             d = draw(np.random.default_rng(25), value, (runs, OF_LOOKS))
-            at, again = first_passes(d, reach)
-            median = f"{np.median(at):,.0f}" if np.isfinite(np.median(at)) else "-"
+            at = first_passes(d, reach)
+            single = float(np.mean([passes_once(own, reach) for own in d]))
+            spending, betting, again = np.isfinite(at).mean(axis=1)
+            median = " and ".join(f"{own:,.0f}" if np.isfinite(own) else "-" for own in np.median(at[:2], axis=1))
             print(
-                f"| {kind} | {truth} | {np.isfinite(at).mean():.1%} | {np.isfinite(again).mean():.1%} | {median} |",
+                f"| {kind} | {truth} | {single:.1%} | {spending:.1%} | {betting:.1%} | {again:.1%} | {median} |",
                 flush=True,
             )
 

@@ -104,7 +104,6 @@ class QrelsAgreement(Board, frozen=True):
 
     agreements: Mapping[str, LabelAgreement]
     qrels: Mapping[str, Qrels]
-    settings: Mapping[str, int]
     clusters: Clusters = field(default_factory=dict)
 
     def sections(self) -> list[Section]:  # noqa: D102
@@ -139,7 +138,7 @@ class QrelsAgreement(Board, frozen=True):
         reference = next(iter(self.qrels))
         sets = {name: agreement_json(own) | as_read(self.qrels[name]) for name, own in self.agreements.items()}
         first = {"name": reference, **as_read(self.qrels[reference])}
-        return plain({"reference": first, "sets": sets, "settings": self.settings})
+        return plain({"reference": first, "sets": sets})
 
     def _coefficients(self) -> Table:
         thresholds = sorted({one.threshold for own in self.agreements.values() for one in own.binarised})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import numpy as np
@@ -82,7 +83,7 @@ class Conclusion(Struct, frozen=True):
         """The same, standing as firmly as these trust checks let it."""
         if self.kind in ("unclear", "empty"):
             return replace(self, standing="none")
-        failed = any(check.status == "failed" for check in checks)
+        failed = self.standing == "care" or any(check.status == "failed" for check in checks)
         return replace(self, standing="care" if failed else "decided")
 
 
@@ -128,7 +129,17 @@ def conclude(
             sentence=f"{listed(of_words, _NAMED)} only {verb} words. Name a language model under 'judges'.",
             top=(),
         )
-    return found.weighed(())
+    return _with_absence(found, ratings).weighed(())
+
+
+def _with_absence(found: Conclusion, ratings: Ratings) -> Conclusion:
+    """The same with care, where agents met on clearly fewer queries than others: those may have been the easy ones."""
+    if found.kind not in ("leader", "tie") or not ratings.absent:
+        return found
+    (name, count), *others = sorted(ratings.absent.items(), key=itemgetter(1, 0))
+    more = f", {counted(len(others), 'more agent')} on fewer than others too" if others else ""
+    doubt = f"{name} has games on {counted(count, *ratings.noun)} only{more}: what it did not meet may be harder."
+    return replace(found, standing="care", sentence=f"{found.sentence} {doubt}")
 
 
 def _concluded(

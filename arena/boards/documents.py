@@ -135,6 +135,7 @@ def retrieval_board(
         for source, own in (labels.items() if runs else ())
     }
     resampling = _resampling(settings, data)
+    clusters = resampling["clusters"]
     people = labels.get("people", {})
     by_agent = results_by_agent(results, entries) if each else {}
     if people or len(by_judge) > 1:  # else there is nothing to agree
@@ -152,12 +153,12 @@ def retrieval_board(
         judges={
             judge: JudgeLabels(
                 label_distribution(judged[judge].values()),
-                label_agreement(people, own, **resampling) if people else None,
+                label_agreement(people, own, clusters=clusters) if people else None,
             )
             for judge, own in by_judge.items()
         },
-        between_judges=rater_agreement(list(by_judge.values()), **resampling) if len(by_judge) > 1 else None,
-        agreement=label_agreement(people, labels["judge"], **resampling)
+        between_judges=rater_agreement(list(by_judge.values()), clusters=clusters) if len(by_judge) > 1 else None,
+        agreement=label_agreement(people, labels["judge"], clusters=clusters)
         if len(labels) > 1 and labels["judge"]
         else None,
         rankings=_rankings(metrics, resampling),

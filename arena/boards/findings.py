@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from arena.calibration.methods import MethodComparison, MethodPair
     from arena.calibration.votes import Level
 
-Trust: TypeAlias = Literal["unknown", "few", "chance", "below people", "as people", "above chance"]
+Trust: TypeAlias = Literal["unknown", "few", "chance", "below people", "beside people", "as people", "above chance"]
 
 THINGS: Final[dict[Level, str]] = {
     "verdicts": "games",
@@ -26,6 +26,14 @@ THINGS: Final[dict[Level, str]] = {
     "support": "citations",
 }
 """What is judged on each level, many of them."""
+
+MARGIN: Final = 0.05
+"""By how much less than people a judge may agree with them and still do as they do; as much as a gate allows."""
+_BESIDE: Final[dict[Trust, str]] = {
+    "below people": "It agrees with people less than they do among themselves.",
+    "as people": f"It agrees with people as they do among themselves, or less by {MARGIN:g} at most.",
+    "beside people": "Whether that is less than people do among themselves is not known: too few votes are repeated.",
+}
 
 OUTCOMES: Final = {1: "first wins", 0: "tie", -1: "second wins"}
 """Values of a verdict; the first of two agents is the one whose name comes first."""
@@ -38,8 +46,9 @@ class Finding(Struct, frozen=True):
         level: what was judged.
         judge: its name, which comes from outside.
         trust: ``unknown``: nothing both judged; ``few``: on too few queries; ``chance``: not shown to agree more than
-            chance would; ``below people``: its agreement with a vote lies, interval and all, below that of two people;
-            ``as people``: it does not; ``above chance``: there are no two people to hold against.
+            chance would; ``below people``: it agrees with a vote less than two people do; ``as people``: it does not,
+            or by less than ``MARGIN``; ``beside people``: too few votes are repeated to tell; ``above chance``: there
+            are no two people to hold against.
         sentence: the same in words, with the figures.
         kappa: Cohen's, against the consensus of people; without a value where values are no labels.
     """
@@ -109,8 +118,11 @@ def _sentence(comparison: Comparison, judge: JudgeAgainstPeople, trust: Trust) -
         more = "That is more than chance. How often two people agree is not known: let several judge the same things."
         return f"{said}. {more}"
     among = f"two people agree in {with_interval(within, PERCENT)}"
-    verdict = "It agrees with people less than they do" if trust == "below people" else "No less than people do"
-    return f"{said}; {among}. {verdict} among themselves."
+    gap = judge.less_people
+    on_same = "nobody repeated a vote on what it judged"
+    if gap.value is not None:
+        on_same = f"on the same {what} the difference is {with_interval(gap, SIGNED_2)}"
+    return f"{said}; {among}; {on_same}. {_BESIDE[trust]}"
 
 
 def is_full(found: Estimate) -> bool:
@@ -129,5 +141,13 @@ def _trust(comparison: Comparison, judge: JudgeAgainstPeople) -> Trust:
         return "chance"
     if within.value is None:
         return "above chance"
-    below = share.high is not None and within.low is not None and share.high < within.low
-    return "below people" if below else "as people"
+    return _beside(judge.less_people)
+
+
+def _beside(gap: Estimate) -> Trust:
+    """What the difference from people allows to be said."""
+    if gap.low is None or gap.high is None or (gap.n or 0) < FEW_QUERIES:
+        return "beside people"
+    if gap.high < 0:
+        return "below people"
+    return "as people" if gap.low > -MARGIN else "beside people"

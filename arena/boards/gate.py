@@ -35,6 +35,7 @@ from arena.store import Store
 from judges.errors import InputError
 from judges.sections import nearest
 from retrieval_eval.stats.bootstrap import Clusters, units_of
+from retrieval_eval.stats.looks import level_of_look
 from retrieval_eval.stats.missing import shares
 from retrieval_eval.stats.paired import MOST, Paired, Verdict, paired
 
@@ -100,13 +101,15 @@ class Compared(Struct, frozen=True):
             return f"{self.title}: no {UNITS[self.unit][0]} has a figure of both."
         queries = counted(own.n or 0, *UNITS[self.unit])
         if self.on != PAIRWISE:
-            ends = "" if own.low is None else f", {self.level:.0%} interval {_SIGNED.between(own.low, own.high)}"
+            ends = (
+                "" if own.low is None else f", {_in_percent(self.level)} interval {_SIGNED.between(own.low, own.high)}"
+            )
             return (
                 f"{self.title}: {new} scores {_FORM.write(self.new)} and {old} {_FORM.write(self.old)} on {queries}; "
                 f"difference {_SIGNED.write(own.value)}{ends}, margin {margin:g}."
             )
         share = [None if end is None else end + 0.5 for end in (own.low, own.high)]
-        ends = "" if own.low is None else f" ({self.level:.0%} interval {_SHARE.between(*share)})"
+        ends = "" if own.low is None else f" ({_in_percent(self.level)} interval {_SHARE.between(*share)})"
         return (
             f"{self.title}: {new} won {_SHARE.write(own.value + 0.5)} of the points against {old} on "
             f"{queries}{ends}, a tie counting half. Above {_SHARE.write(0.5 - margin)} it is not worse, above 50% "
@@ -200,7 +203,7 @@ class Comparison(Board, frozen=True):
             }
             for own in self.scores
         ]
-        level, units = f"{self.scores[0].level:.0%} interval", UNITS[self.scores[0].unit][1]
+        level, units = f"{_in_percent(self.scores[0].level)} interval", UNITS[self.scores[0].unit][1]
         columns = (
             Column("on", ""),
             Column("title", "Score", programs=False),
@@ -294,7 +297,14 @@ def _json(own: Compared) -> dict[str, Any]:
 
 
 def compare(
-    store: Store, tournament: str, new: str, old: str, *, on: str | Sequence[str] = (), margin: float = MARGIN
+    store: Store,
+    tournament: str,
+    new: str,
+    old: str,
+    *,
+    on: str | Sequence[str] = (),
+    margin: float = MARGIN,
+    looks: Sequence[float] = (),
 ) -> Comparison:
     """Compare two agents of a tournament on what is judged; nobody is asked.
 
@@ -307,6 +317,7 @@ def compare(
             such as ``nDCG@10``, or several of these; when empty all that the tournament has of the first four and its
             first measure.
         margin: how much worse still passes: in share of games won, or in units of the score.
+        looks: of a gate that looks at games after each batch, the share of all queries at each look, this one last.
 
     Raises:
         InputError: no such tournament, agent or score; or a margin that is out of range.
@@ -327,7 +338,7 @@ def compare(
     scores = []
     for name in dict.fromkeys(asked or [*played, *means]):
         if name == PAIRWISE and played:
-            scores.append(_by_games(games, settings, answered, (new, old), margin))
+            scores.append(_by_games(games, settings, answered, (new, old), margin, looks=looks))
         elif name in means:
             own = replace(means[name], name=name)
             if name in _criteria(settings):  # all answers are graded, so a query without any grade is missing
@@ -400,6 +411,8 @@ def _by_games(
     answered: frozenset[tuple[str, str]],
     pair: tuple[str, str],
     margin: float,
+    *,
+    looks: Sequence[float],
 ) -> Compared:
     """Two agents by the games between them; of a query all games, orders and judges are one figure."""
     new, old = pair
@@ -426,11 +439,19 @@ def _by_games(
     there = _verdicts_there(games, rows)
     known = [there[name] / turns[name] for name in sorted(judged)]  # in the order of ``outcomes``
     found = paired(
-        outcomes - 0.5, margin, missing=missing, known=known, reach=0.5, level=level, any_look=settings.adaptive
+        outcomes - 0.5,
+        margin,
+        missing=missing,
+        known=known,
+        reach=0.5,
+        level=level,
+        looks=looks,
+        any_look=settings.adaptive and not looks,
     )
     share = float(outcomes.mean())
     unit = _unit(games.clusters)
-    notes = (*_notes(games, rows, missing, only, unit), *_missing_turns(judged, turns))
+    notes = (*_notes(games, rows, missing, only, unit), *_missing_turns(judged, turns), *_of_looks(found, looks, unit))
+    level = level_of_look(looks, level) if looks else level
     judgments = (_lacking_of(games, rows),) * 2
     return Compared(PAIRWISE, share, 1 - share, found, level, tuple(_doubts(games, rows, new)), notes, unit, judgments)
 
@@ -500,6 +521,22 @@ def _notes(games: GameTable, rows: Bools, missing: int, alone: int, unit: Unit) 
         yield f"{there:,} of {counted(wanted, 'verdict')} between the two are there; {failed:,} failed."
     if not judged.all(axis=1).any():
         yield "judged in one order only, so a judge's favour for a place may show."
+
+
+def _of_looks(found: Paired, looks: Sequence[float], unit: Unit) -> Iterator[str]:
+    """What several looks do to a verdict and to the estimate beside it."""
+    if len(looks) > 1:
+        yield f"look {len(looks)} of a gate that looks after each batch; its interval is at the level left for it."
+    if looks and looks[-1] < 1 and found.verdict != "undecided":
+        yield (
+            f"decided after {looks[-1]:.0%} of the {UNITS[unit][1]}. A difference that ends a gate early is likely "
+            "smaller in truth."
+        )
+
+
+def _in_percent(level: float) -> str:
+    """A level; those of early looks are close to 100 %."""
+    return f"{100 * level:.5g}%"
 
 
 def _unit(clusters: Clusters) -> Unit:

@@ -39,6 +39,7 @@ from arena.calibration.votes import (
     by_rater,
     decided,
     each_vote,
+    judge_less_people,
     paired,
     whole_numbers,
 )
@@ -121,6 +122,7 @@ class JudgeAgainstPeople(Struct, frozen=True):
         judge_only, people_only: things that only one of them judged.
         votes: how often a verdict of the judge and a vote of a person agree.
         votes_decided: the same of verdicts and votes that are no tie.
+        less_people: how often it agrees with a vote less how often two people agree, on things that both know of.
         labels: kappa, alpha and confusion against the people's consensus, or their votes; ``None`` where a value is no
             label.
         correlations: with the same.
@@ -144,6 +146,7 @@ class JudgeAgainstPeople(Struct, frozen=True):
     people_only: int
     votes: VoteAgreement
     votes_decided: VoteAgreement | None
+    less_people: Estimate
     labels: LabelAgreement | None
     correlations: Correlations
     differences: BlandAltman | None
@@ -187,9 +190,7 @@ def people(level: Level, opinions: Sequence[Opinion], settings: Settings = USUAL
         repeated=sum(times > 1 for times in counts.values()),
         within=agreement_within(opinions),
         within_decided=agreement_within(decided(opinions)) if level == "verdicts" else None,
-        alpha=rater_agreement(labels, mirrored=mirrored, samples=settings.samples, seed=settings.seed)
-        if comparable
-        else None,
+        alpha=rater_agreement(labels, mirrored=mirrored) if comparable else None,
         annotators=annotators(opinions, mirrored=mirrored, graded=level != "verdicts"),
         consensus=consensus(opinions, settings.consensus, mirrored=level == "verdicts"),
     )
@@ -222,7 +223,7 @@ def judge_against_people(
     reference, other = whole_numbers(people_values), whole_numbers(values)
     labels = None
     if reference is not None and other is not None:
-        labels = label_agreement(reference, other, mirrored=mirrored, samples=settings.samples, seed=settings.seed)
+        labels = label_agreement(reference, other, mirrored=mirrored)
     return JudgeAgainstPeople(
         level=against.level,
         judge=judge,
@@ -232,6 +233,7 @@ def judge_against_people(
         people_only=people_only,
         votes=agreement_between(said, against.opinions),
         votes_decided=agreement_between(decided(said), decided(against.opinions)) if verdicts else None,
+        less_people=judge_less_people(said, against.opinions),
         labels=labels,
         correlations=correlations(x, y, units, mirrored=mirrored),
         differences=None if verdicts else bland_altman([human for _, _, human, _ in differing], y, units),

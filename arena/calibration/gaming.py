@@ -6,12 +6,15 @@ are the plain ones among those published; they know nothing of the judge.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
 from scipy.optimize import brentq
+
+from arena.ratings.likelihood import NO_TIES, TieModel, probabilities
 
 _END: Final = re.compile(r"(?<=\w)([.!?])(?=\s|$)")
 _PRAISE: Final = (
@@ -37,12 +40,21 @@ COPIES: Final = frozenset({"padded", "citations"})
 """Those that say what the answer says that they meet: half of the points is fair. No other deserves any."""
 
 
-def rating_for(share: float | None, opponents: Sequence[float], scale: float = 400.0) -> float | None:
+def rating_for(
+    share: float | None,
+    opponents: Sequence[float],
+    *,
+    ties: TieModel = "half",
+    tie_parameter: float | None = None,
+    scale: float = 400.0,
+) -> float | None:
     """The rating with which an agent is expected to get this share of points against opponents of these ratings.
 
     Args:
         share: of points, a tie half; at 0 or 1 the rating is infinite.
         opponents: one rating for each game.
+        ties: how these ratings model ties.
+        tie_parameter: fitted along with them; ``None`` where there is none.
         scale: points per factor of ten in odds.
     """
     if share is None or not opponents:
@@ -51,8 +63,11 @@ def rating_for(share: float | None, opponents: Sequence[float], scale: float = 4
         return -np.inf if share <= 0 else np.inf
     ratings = np.asarray(opponents, np.float64)
 
+    tie = np.array([math.log(tie_parameter) if tie_parameter else NO_TIES[ties]])
+
     def excess(rating: float) -> float:
-        return float((1 / (1 + 10 ** ((ratings - rating) / scale))).mean()) - share
+        won, _, tied = probabilities(ties, (rating - ratings) * math.log(10) / scale, tie)
+        return float((won + tied / 2).mean()) - share
 
     far = 20 * scale
     return float(brentq(excess, ratings.min() - far, ratings.max() + far))

@@ -19,6 +19,7 @@ from msgspec import Struct
 from retrieval_eval.stats.agreement import cohen_kappas
 from retrieval_eval.stats.bootstrap import jackknife_estimates, share_estimate
 from retrieval_eval.stats.estimate import Estimate
+from retrieval_eval.stats.means import ratio_estimate
 
 Level: TypeAlias = Literal["verdicts", "labels", "criteria", "nuggets", "support"]
 """What was judged: two answers to a query, a document, an answer by one criterion, a nugget in an answer, a sentence by
@@ -129,6 +130,38 @@ def agreement_within(people: Iterable[Opinion]) -> VoteAgreement:
             equal[query_id] += _pairs([one.value for one in own])
             equal[query_id] -= _pairs([(one.value, one.rater) for one in own]) if same_rater else 0
     return _agreement(equal, pairs)
+
+
+def judge_less_people(judge: Iterable[Opinion], people: Iterable[Opinion]) -> Estimate:
+    """How much more often the judge agrees with a person than two people agree, on the same things.
+
+    Only things count that the judge and two people or more have judged, each once, so that hard ones count for both
+    alike; the interval is by query. ``n`` is the number of queries.
+    """
+    said = by_item(people)
+    gaps: defaultdict[str, float] = defaultdict(float)
+    things: Counter[str] = Counter()
+    for query_id, own in by_item(judge).items():
+        human = said.get(query_id, {})
+        for item in human.keys() & own.keys():
+            of_two = _shares_of_two(human[item])
+            if of_two is None:
+                continue
+            votes = Counter(one.value for one in human[item])
+            of_judge = sum(votes[one.value] for one in own[item]) / (len(own[item]) * votes.total())
+            gaps[query_id] += of_judge - of_two
+            things[query_id] += 1
+    return ratio_estimate([gaps[name] for name in things], [*things.values()], (-1.0, 1.0))
+
+
+def _shares_of_two(votes: Sequence[Opinion]) -> float | None:
+    """Share of the pairs of votes by different people that are equal; ``None`` where there is no such pair."""
+    same_rater = _pairs([one.rater for one in votes])
+    pairs = len(votes) * (len(votes) - 1) // 2 - same_rater
+    if not pairs:
+        return None
+    equal = _pairs([one.value for one in votes]) - _pairs([(one.value, one.rater) for one in votes])
+    return equal / pairs
 
 
 def each_vote(judge: Values, people: Iterable[Opinion]) -> tuple[Values, Values]:

@@ -12,7 +12,7 @@ import typer
 from msgspec.structs import replace
 
 from arena.cli.console import errors, say
-from arena.cli.options import Form, Tournament
+from arena.cli.options import Form, Tournament, require_unused
 from judges.errors import InputError
 
 if TYPE_CHECKING:
@@ -157,7 +157,28 @@ def calibrate(
     if width is not None and not width > 0:
         raise InputError(f"--width: more than 0, not {width:g}")
     if any(is_qrels(source) or source.startswith("irds:") for source in sources):
-        _compare_qrels(sources, people or [], queries, samples, seed, form)
+        require_unused(
+            "qrels, whose labels are only held against each other; write them as tables of qid, did, label",
+            {
+                "--consensus": consensus != "majority",
+                "--against": against != "consensus",
+                "--item": item,
+                "--by": by,
+                "--column": column,
+                "--as-games": as_games,
+                "--answers": answers,
+                "--documents": documents,
+                "--disagreements": disagreements,
+                "--estimates": estimates,
+                "--width": width,
+                "--next": label_next,
+                "--plot": plot,
+                "--epsilon": epsilon,
+                "--card": card,
+                "--tournament": tournament,
+            },
+        )
+        _compare_qrels(sources, people or [], queries, form)
         return
     theirs = [entry.removeprefix("people:") for entry in column or () if entry.startswith("people:")]
     ours = [entry for entry in column or () if not entry.startswith("people:")]
@@ -212,15 +233,13 @@ def _compare_qrels(
     sources: Sequence[str],
     people: Sequence[Path],
     queries: Path | None,
-    samples: int | None,
-    seed: int | None,
     form: str,
 ) -> None:
     from arena.cli.metrics import compare_label_sets
 
     if len(people) != 1:
         raise InputError("--people: one file of labels to hold qrels against")
-    compare_label_sets(str(people[0]), sources, queries, 1000 if samples is None else samples, seed or 0, form)
+    compare_label_sets(str(people[0]), sources, queries, form)
 
 
 def _check_cards(paths: Sequence[Path], sources: Sequence[str]) -> None:

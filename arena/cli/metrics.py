@@ -139,9 +139,7 @@ def _write_pairs(out: Path, pooled: Pool, labels: Qrels | None) -> None:
     write_rows(out, ("qid", "did", "label", "rank", "runs"), rows)
 
 
-def compare_label_sets(
-    reference: str, others: Sequence[str], queries: Path | None, samples: int, seed: int, form: str
-) -> None:
+def compare_label_sets(reference: str, others: Sequence[str], queries: Path | None, form: str) -> None:
     """How far sets of relevance labels agree with a first one, for ``calibrate``.
 
     Faulty lines are left out and listed, and the exit status is then 3.
@@ -157,11 +155,9 @@ def compare_label_sets(
     agreements = {}
     for name in rest:
         try:
-            agreements[name] = label_agreement(
-                labels[first].labels, labels[name].labels, samples=samples, seed=seed, clusters=clusters
-            )
+            agreements[name] = label_agreement(labels[first].labels, labels[name].labels, clusters=clusters)
         except InputError as error:
             raise InputError(f"{first} and {name}: {error}") from error
-    show_noted(QrelsAgreement(agreements, labels, {"samples": samples, "seed": seed}, clusters), form)
+    show_noted(QrelsAgreement(agreements, labels, clusters), form)
     if any(one.faulty for one in labels.values()):
         raise typer.Exit(INCOMPLETE)

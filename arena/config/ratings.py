@@ -61,9 +61,9 @@ class RatingsSection(Section):
     bradley_terry: BradleyTerrySection = BradleyTerrySection()
     """One strength for each agent, by maximum likelihood."""
     bootstrap: BootstrapSection = BootstrapSection()
-    """Intervals from resampled queries or games."""
+    """Ranks and groups from resampled queries or games."""
     intervals: Literal["bootstrap", "sandwich"] = "bootstrap"
-    """``bootstrap`` (resampled queries) or ``sandwich`` (a formula, quicker on many games)."""
+    """Ranks and groups from the ``bootstrap`` (resampled queries) or the ``sandwich`` (a formula, quicker)."""
     preferences: Literal["hard", "soft"] = "hard"
     """``hard``: score a game by its verdict. ``soft``: [by how sure the judge is](rate.md#preferences)."""
     min_coverage: Annotated[float, Field(ge=0, le=1)] = 0.8

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -32,6 +32,8 @@ ALIASES: Final[Mapping[str, Sequence[str]]] = {
 
 PROBABILITY: Final = "probability"
 """Column of the chance with which a thing was drawn to be labelled."""
+_MOST_APART: Final = 50
+"""Values of a column that tells things apart, such as turns or dimensions."""
 
 OUTCOME = {Verdict.A: 1.0, Verdict.TIE: 0.0, Verdict.B: -1.0}
 SUPPORT = {Support.NONE: 0.0, Support.PARTIAL: 1.0, Support.FULL: 2.0}
@@ -76,12 +78,16 @@ class OpinionTable(Struct, frozen=True):
         groups: opinions by the value of ``Reading.by``; under ``""`` without one.
         notes: what is odd about it, for people to read.
         clusters: the conversations of queries, by a column of that name.
+        further: columns that nothing is read of.
+        apart: those of them in which rows differ that are taken for one thing, such as the turn of a conversation.
     """
 
     level: Level
     groups: Mapping[str, Sequence[Opinion]]
     notes: tuple[str, ...]
     clusters: Clusters = field(default_factory=dict)
+    further: frozenset[str] = frozenset()
+    apart: frozenset[str] = frozenset()
 
 
 def read_opinions(path: Path, reading: Reading | None = None) -> OpinionTable:
@@ -171,7 +177,35 @@ def _verdicts(path: Path, how: Reading) -> OpinionTable:
     if not placed:
         told.append("no column 'order' says which answer was shown first, so nothing is said of places")
     named = CONVERSATION in read.further and CONVERSATION not in _further(how)
-    return OpinionTable("verdicts", dict(found), tuple(told), read.of_queries(CONVERSATION) if named else {})
+    clusters = read.of_queries(CONVERSATION) if named else {}
+    spare = {
+        name: own
+        for name, own in read.extras.items()
+        if name not in {"reason", CONVERSATION, PROBABILITY, *_further(how)}
+    }
+    rows_of_one = zip(
+        read.extras[how.by] if how.by else [""] * len(table),
+        [] if table.query is None else table.query.tolist(),
+        zip(*(read.extras[column] for column in how.item), strict=True) if how.item else [()] * len(table),
+        table.a.tolist(),
+        table.b.tolist(),
+        table.judge.tolist(),
+        strict=True,
+    )
+    apart = _telling_apart(list(rows_of_one), spare)
+    return OpinionTable("verdicts", dict(found), tuple(told), clusters, frozenset(spare), apart)
+
+
+def _telling_apart(things: Sequence[Hashable], further: Mapping[str, Sequence[str]]) -> frozenset[str]:
+    """Columns of few values in which rows of one thing and rater differ.
+
+    Reasons, times and numbers of rows differ too, but say nothing of what was judged: these have a value for nearly
+    each row.
+    """
+    if len(set(things)) == len(things):
+        return frozenset()
+    few = {name: own for name, own in further.items() if len(set(own)) <= min(_MOST_APART, len(things) // 4)}
+    return frozenset(name for name, own in few.items() if len(set(zip(things, own, strict=True))) > len(set(things)))
 
 
 def _chances(read: ImportedVerdicts) -> Sequence[float | None]:
@@ -249,6 +283,8 @@ def _collected(
     found: dict[str, list[Opinion]] = {}
     clusters: dict[str, str] = {}
     skipped = 0
+    rows_of_one: list[Hashable] = []
+    further: dict[str, list[str]] = {name: [] for name in read_columns(path)}
     for row in rows:
         query_id = row.identifier("qid")
         name = "" if CONVERSATION in _further(how) else row.text(CONVERSATION).strip()
@@ -266,7 +302,15 @@ def _collected(
             group = row.identifier(how.by) if how.by else ""
             opinion = Opinion(query_id, item, rater, _value(row, column, level), chance=chance)
             found.setdefault(group, []).append(opinion)
-    return OpinionTable(level, found, (f"{skipped:,} without a value left out",) if skipped else (), clusters)
+            rows_of_one.append((group, query_id, item, rater))
+            for name, texts in further.items():
+                texts.append(row.text(name))
+    read = {"qid", "annotator", "reason", CONVERSATION, PROBABILITY, *_THINGS[level], *columns, *_further(how)}
+    spare = {
+        name: own for name, own in further.items() if name not in read.union(*(ALIASES.get(own, ()) for own in read))
+    }
+    told = (f"{skipped:,} without a value left out",) if skipped else ()
+    return OpinionTable(level, found, told, clusters, frozenset(spare), _telling_apart(rows_of_one, spare))
 
 
 def _thing(row: Row, level: Level) -> Item:

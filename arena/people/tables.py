@@ -12,7 +12,8 @@ from msgspec import Struct, field
 from arena.boards.calibration.board import Calibration
 from arena.calibration.comparison import Comparison, Settings, compare
 from arena.calibration.votes import Level, Opinion, Opinions
-from arena.people.files import Reading, read_opinions
+from arena.people.files import OpinionTable, Reading, read_opinions
+from arena.present.numbers import listed
 from judges.errors import InputError
 from judges.types import conversations
 from retrieval_eval.data.conversations import require_one_spelling
@@ -51,7 +52,11 @@ def calibrate_tables(
     Raises:
         InputError: a file cannot be read, or judges and people speak of different things.
     """
-    (said, notes, named), (human, more, theirs) = read_tables(judges), read_tables(people)
+    of_judges, of_people = (
+        [(path, read_opinions(path, own.reading)) for path in own.paths] for own in (judges, people)
+    )
+    _require_told_apart(of_judges, of_people)
+    (said, notes, named), (human, more, theirs) = _gathered(of_judges), _gathered(of_people)
     if not any(key in said for key in human):
         raise InputError(f"{_kinds(judges.paths, said)}; {_kinds(people.paths, human)}: nothing in common to compare")
     clusters = {**named, **theirs, **({} if data is None else conversations(data.queries.values()))}
@@ -128,16 +133,42 @@ def read_tables(tables: Tables) -> tuple[dict[tuple[Level, str], list[Opinion]],
     Raises:
         InputError: a file cannot be read.
     """
+    return _gathered([(path, read_opinions(path, tables.reading)) for path in tables.paths])
+
+
+def _gathered(
+    tables: Iterable[tuple[Path, OpinionTable]],
+) -> tuple[dict[tuple[Level, str], list[Opinion]], list[str], dict[str, str]]:
     found: defaultdict[tuple[Level, str], list[Opinion]] = defaultdict(list)
     notes: list[str] = []
     clusters: dict[str, str] = {}
-    for path in tables.paths:
-        read = read_opinions(path, tables.reading)
+    for path, read in tables:
         clusters.update(read.clusters)
         for group, said in read.groups.items():
             found[read.level, group] += said
         notes += [f"{path}: {note}" for note in read.notes]
+        if read.apart:
+            notes.append(f"{path}: rows of one thing differ in {listed(sorted(read.apart))}, and count as one")
     return dict(found), notes, clusters
+
+
+def _require_told_apart(
+    of_judges: Iterable[tuple[Path, OpinionTable]], of_people: Iterable[tuple[Path, OpinionTable]]
+) -> None:
+    """See that no column which judges and people both have tells things apart that would be taken for one.
+
+    Raises:
+        InputError: one does.
+    """
+    for judged, of_judge in of_judges:
+        for voted, human in of_people:
+            shared = (of_judge.apart | human.apart) & of_judge.further & human.further
+            if shared and of_judge.level == human.level:
+                column = min(shared)
+                raise InputError(
+                    f"{judged}, {voted}: rows of one thing differ in column {column!r}; say --item {column} to tell "
+                    f"them apart, or --by {column} to compare each of its values by itself"
+                )
 
 
 def _kinds(paths: Sequence[Path], said: Opinions) -> str:

@@ -7,7 +7,6 @@ counts, and every sample's maximum is found from the point estimate.
 
 from __future__ import annotations
 
-from copy import deepcopy
 from functools import lru_cache
 
 import numpy as np
@@ -57,12 +56,6 @@ class Bootstrap(Struct, frozen=True, eq=False):
         """The sets of samples; what is read off them is the widest over the sets."""
         return (self.samples,) if self.model_samples is None else (self.samples, self.model_samples)
 
-    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
-        """Percentile interval of each agent's rating, two arrays of shape (agents,)."""
-        tails = [50 * (1 - level), 50 * (1 + level)]
-        bounds = np.array([np.percentile(samples, tails, axis=0) for samples in self.sample_sets])
-        return bounds[:, 0].min(axis=0), bounds[:, 1].max(axis=0)
-
 
 def bootstrap(
     games: Games,
@@ -110,7 +103,7 @@ def bootstrap(
     ratings = fitted.to_points(drawn)
     blind = bool(fitted.problems) or bool((ratings.std(axis=0) < 1e-6).all())
     by: Unit = "query" if clusters is not None else "game"
-    of_model = _model_draws(fitted, samples, deepcopy(rng)) if blind else None
+    of_model = _model_draws(fitted, samples, seed) if blind else None
     return Bootstrap(ratings, by, units, without, failed, of_model)
 
 
@@ -232,7 +225,11 @@ def _chord(fitted: BradleyTerry, counts: PairCounts, inverse: Floats, adding: Su
     return x, left <= fitted.settings.tolerance
 
 
-def _model_draws(fitted: BradleyTerry, samples: int, rng: np.random.Generator) -> Floats:
-    """Draws from the normal approximation to the fit, which with the prior is its approximate posterior."""
+def _model_draws(fitted: BradleyTerry, samples: int, seed: int) -> Floats:
+    """Draws from the normal approximation to the fit, which with the prior is its approximate posterior.
+
+    The same normal draws whatever the games are, so that one more win never says less by the luck of the draw.
+    """
+    rng = np.random.default_rng([seed, 1])
     draws = rng.multivariate_normal(fitted.ratings, fitted.model_covariance(), size=samples, method="eigh")
     return np.asarray(draws, np.float64)

@@ -174,28 +174,34 @@ class Sandwich(Struct, frozen=True, eq=False):
     """Covariance of ratings.
 
     Attributes:
-        covariance: of ratings in points, shape (agents, agents); every row sums to 0 unless there is an anchor.
+        covariance: of ratings in points, shape (agents, agents).
         position_sd: standard error of the order effect in points, ``None`` where it was not estimated.
         clusters: independent units: queries, or games.
+        per_agent: those on which each agent has a game, shape (agents,).
     """
 
     covariance: Floats
     position_sd: float | None
     clusters: int
+    per_agent: NDArray[np.int64]
 
 
 def sandwich(games: Games, fitted: BradleyTerry, *, by_query: bool = True) -> Sandwich | None:
     """Sandwich covariance of ``fitted``, which must come from ``games``.
+
+    The scores of n clusters vary by (n - 1) / n too little around the fit. Of each agent that n is the number of its
+    own clusters: one that plays on 5 of 40 queries is known from 5.
 
     Games whose query is not known count as independent. ``None`` where there are fewer than two units, which say
     nothing about variation.
     """
     if by_query and games.cluster is not None:
         scores = cluster_scores(games, fitted)
-        units = len(scores)
+        units, per_agent = len(scores), _clusters_per_agent(games)
     else:
         scores = _game_scores(fitted)
         units = round(float(fitted.counts.games.sum()))
+        per_agent = np.round(games.per_agent()).astype(np.int64)
     if units < 2:
         return None
     bread = np.linalg.inv(fitted.curvature())
@@ -204,7 +210,17 @@ def sandwich(games: Games, fitted: BradleyTerry, *, by_query: bool = True) -> Sa
     if fitted.form.position:
         variance = max(0.0, of_parameters[fitted.form.agents, fitted.form.agents])  # none, but for rounding
         position_sd = float(fitted.settings.points * np.sqrt(variance))
-    return Sandwich(fitted.in_points(of_parameters), position_sd, units)
+    few = np.sqrt((1 + 1 / (np.maximum(per_agent, 2) - 1)) / (units / (units - 1)))
+    return Sandwich(fitted.in_points(of_parameters) * np.outer(few, few), position_sd, units, per_agent)
+
+
+def _clusters_per_agent(games: Games) -> NDArray[np.int64]:
+    """On how many clusters each agent has a game, shape (agents,)."""
+    cluster, clusters = game_clusters(games)
+    played = np.zeros((clusters, len(games.agents)), np.bool_)
+    real = games.weights > 0
+    played[cluster[real], games.a[real]] = played[cluster[real], games.b[real]] = True
+    return np.asarray(played.sum(axis=0), np.int64)
 
 
 def cluster_scores(games: Games, fitted: BradleyTerry) -> Floats:

@@ -18,11 +18,12 @@ from arena.ratings.bootstrap import Bootstrap
 from arena.ratings.bradley_terry import BradleyTerry, sandwich
 from arena.ratings.games import NO_SPREAD, Floats, Games
 from arena.ratings.results import PairDifference, fewest_queries
-from retrieval_eval.stats.bootstrap import student
-from retrieval_eval.stats.significance import holm
 
 _RESOLUTION = 1e-6
 """Ratings closer than this many points are equal: agents with the same record differ by rounding alone."""
+
+_KNOWN = 1e9
+"""Degrees of freedom of a spread that is known."""
 
 _LARGEST = 30.0
 """Beyond so many standard errors the normal tail is 0 in floating point."""
@@ -41,15 +42,18 @@ class JointDifferences(Struct, frozen=True, eq=False):
         difference: rating of the row agent minus rating of the column agent, in points, shape (agents, agents).
         se: standard errors downwards: how far the difference may in truth be smaller, same shape.
         half: how far the intervals reach below the differences, same shape; (j, i) is how far above (i, j) reaches.
-        units: number of independent queries (or games).
+        units: number of independent queries (or games) on which both have games, same shape.
         level: probability that no interval misses.
+        p: of no difference, corrected for all pairs by these very intervals: 1 - level where an interval just leaves
+            out 0; NaN where there are too few units. Same shape.
     """
 
     difference: Floats
     se: Floats
     half: Floats
-    units: int
+    units: NDArray[np.int64]
     level: float
+    p: Floats
 
     @property
     def different(self) -> NDArray[np.bool_]:
@@ -67,7 +71,12 @@ def competition_ranks(ratings: Floats) -> NDArray[np.int64]:
 
 
 def joint_differences(
-    ratings: Floats, sample_sets: tuple[Floats, ...], units: int, level: float = 0.95, *, fewest: int | None = None
+    ratings: Floats,
+    sample_sets: tuple[Floats, ...],
+    units: int | NDArray[np.int64],
+    level: float = 0.95,
+    *,
+    fewest: int | None = None,
 ) -> JointDifferences:
     """Intervals of all differences from the largest studentised difference over all pairs in each sample.
 
@@ -81,21 +90,34 @@ def joint_differences(
 
     Args:
         ratings: point estimate, shape (agents,).
-        sample_sets: ratings of samples, each of shape (samples, agents); each pair has the widest of its intervals.
-        units: number of independent queries (or games).
+        sample_sets: ratings of resampled queries, and where these cannot show all, of draws from the fitted model,
+            whose spread is known; each of shape (samples, agents). Each pair has the wider of its intervals.
+        units: number of independent queries (or games), of all pairs or of each agent, shape (agents,). Of two agents
+            the fewer count: one with games on 5 of 40 queries is told from no other.
         level: probability that all intervals hold the truth.
         fewest: units below which no interval leaves out 0; what ``fewest_queries`` says if absent.
     """
-    se = half = np.zeros((ratings.size, ratings.size))
-    inflation = math.sqrt(units / (units - 1))
-    for samples in sample_sets:
-        below = _spread_below(samples - ratings)
-        width = _critical(samples - ratings, below, units, level) * inflation * below
-        se, half = np.where(width > half, inflation * below, se), np.maximum(width, half)
+    se = half = p = np.zeros((ratings.size, ratings.size))
     difference = ratings[:, np.newaxis] - ratings
-    if units < (fewest_queries(ratings.size) if fewest is None else fewest):
-        half = np.maximum(half, np.abs(difference))
-    return JointDifferences(difference, se, half, units, level)
+    of_pairs = _of_pairs(units, ratings.size)
+    of_queries = np.maximum(of_pairs, 2) - 1.0, np.sqrt(1 + 1 / (np.maximum(of_pairs, 2) - 1))
+    of_model = np.full(of_pairs.shape, _KNOWN), np.ones(of_pairs.shape)
+    for samples, (freedom, inflation) in zip(sample_sets, (of_queries, of_model), strict=False):
+        below = _spread_below(samples - ratings)
+        largest = _largest(samples - ratings, below)
+        beyond = scipy.special.ndtr(-_critical(largest, level))
+        width = -scipy.special.stdtrit(freedom, beyond) * inflation * below
+        se, half = np.where(width > half, inflation * below, se), np.maximum(width, half)
+        p = np.maximum(p, _corrected(difference, inflation * below, freedom, largest))
+    few = of_pairs < (fewest_queries(ratings.size) if fewest is None else fewest)
+    half = np.where(few, np.maximum(half, np.abs(difference)), half)
+    return JointDifferences(difference, se, half, of_pairs, level, np.where(few, np.nan, np.minimum(p, p.T)))
+
+
+def _of_pairs(units: int | NDArray[np.int64], agents: int) -> NDArray[np.int64]:
+    """The fewer of two agents' queries (or games), shape (agents, agents)."""
+    own = np.broadcast_to(np.asarray(units, np.int64), (agents,))
+    return np.minimum.outer(own, own)
 
 
 def rank_intervals(joint: JointDifferences) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -110,7 +132,13 @@ def rank_intervals(joint: JointDifferences) -> tuple[NDArray[np.int64], NDArray[
 
 
 def queries_needed(
-    difference: Floats, se: Floats, half: Floats, units: int, *, agents: int = 2, level: float = 0.95
+    difference: Floats,
+    se: Floats,
+    half: Floats,
+    units: int | NDArray[np.int64],
+    *,
+    agents: int = 2,
+    level: float = 0.95,
 ) -> list[tuple[int | None, int | None, int | None]]:
     """How many more queries would separate two agents in four cases out of five, of each pair.
 
@@ -122,7 +150,7 @@ def queries_needed(
         difference: between the two agents of each pair, in points, shape (pairs,).
         se: its standard error downwards, likewise.
         half: how far its interval reaches below it, likewise.
-        units: number of queries (or games) behind it.
+        units: number of queries (or games) behind it, of all pairs or of each.
         agents: number of agents, of whose differences all intervals hold at once.
         level: with which they do.
 
@@ -135,12 +163,14 @@ def queries_needed(
     apart = gaps > np.maximum(half, _RESOLUTION)
     unclear = ~apart & (gaps > _RESOLUTION) & (se > NO_SPREAD)
     gap, error = gaps[unclear], se[unclear]
+    units = np.broadcast_to(np.asarray(units, np.int64), gaps.shape)[unclear]
     # Resamples of few queries come in few kinds, so that their quantile can be larger than many queries will need.
     of_all_pairs = 1 - (1 - level) / (agents * (agents - 1))
-    tail = np.minimum(of_all_pairs, scipy.special.stdtr(units - 1, half[unclear] / error))
-    reach = scipy.special.stdtrit(units - 1, (1 + _POWER) / 2) * error
-    luck, sd = scipy.special.ndtri(_POWER), error * math.sqrt(units)
-    least = max(1, fewest_queries(agents) - units)
+    freedom = np.maximum(units, 2) - 1
+    tail = np.minimum(of_all_pairs, scipy.special.stdtr(freedom, half[unclear] / error))
+    reach = scipy.special.stdtrit(freedom, (1 + _POWER) / 2) * error
+    luck, sd = scipy.special.ndtri(_POWER), error * np.sqrt(units)
+    least = np.maximum(1, fewest_queries(agents) - units)
 
     def more(of_new: Floats) -> list[int | None]:
         def suffice(new: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -149,7 +179,7 @@ def queries_needed(
             quantile = scipy.special.stdtrit(total - 1, tail)
             return np.asarray(mean > sd * (quantile / np.sqrt(total) + luck * np.sqrt(new) / total), np.bool_)
 
-        fewest, enough = np.full(gap.shape, least), np.full(gap.shape, _MOST_QUERIES)
+        fewest, enough = least.copy(), np.full(gap.shape, _MOST_QUERIES)
         found = (of_new > 0) & suffice(enough)
         while (fewest < enough).any():
             middle = (fewest + enough) // 2
@@ -167,30 +197,24 @@ def queries_needed(
     return found
 
 
-def paired_tests(ratings: Floats, covariances: tuple[Floats, ...], units: int) -> tuple[Floats, Floats]:
-    """Wald tests of all differences, with Student's t on ``units - 1`` degrees of freedom.
-
-    Bootstrap shares are not used for p-values: with 1000 samples none is below 0.002, and Holm's correction for
-    eight agents would already call nothing significant.
+def paired_tests(ratings: Floats, covariances: tuple[Floats, ...], units: int | NDArray[np.int64]) -> Floats:
+    """Wald tests of all differences, with Student's t on one degree of freedom less than there are ``units``.
 
     Args:
         ratings: in points, shape (agents,).
         covariances: of the ratings, each of shape (agents, agents); each pair uses its largest.
-        units: number of independent queries (or games).
+        units: number of independent queries (or games), of all pairs or of each agent, shape (agents,).
 
     Returns:
-        Two-sided p-values of each pair alone, and those corrected by Holm for the number of pairs, shapes (agents,
-        agents).
+        Two-sided p-values of each pair alone, shape (agents, agents).
     """
     difference = ratings[:, np.newaxis] - ratings[np.newaxis]
     own = [np.diag(covariance) for covariance in covariances]
     variance = np.max([d[:, np.newaxis] + d - 2 * cov for d, cov in zip(own, covariances, strict=True)], axis=0)
     apart = np.abs(difference) > _RESOLUTION
     size = np.sqrt(np.maximum(variance, _RESOLUTION**2))
-    p = np.where(apart, 2 * scipy.special.stdtr(units - 1, -np.abs(difference) / size), 1.0)
-    upper, corrected = np.triu_indices(len(p), k=1), np.ones_like(p)
-    corrected[upper] = corrected.T[upper] = holm(p[upper])
-    return p, corrected
+    freedom = np.maximum(_of_pairs(units, ratings.size), 2) - 1
+    return np.where(apart, 2 * scipy.special.stdtr(freedom, -np.abs(difference) / size), 1.0)
 
 
 def groups(ratings: Floats, different: NDArray[np.bool_]) -> tuple[str, ...]:
@@ -229,15 +253,34 @@ def _spread_below(deviations: Floats) -> Floats:
     )
 
 
-def _critical(deviations: Floats, below: Floats, units: int, level: float) -> float:
-    """Quantile of the largest studentised shortfall over all ordered pairs, on the scale of Student's t."""
+def _largest(deviations: Floats, below: Floats) -> Floats:
+    """The largest studentised shortfall over all ordered pairs of each sample, shape (samples,)."""
     scale = np.where(below > NO_SPREAD, below, np.inf)
     largest = np.zeros(len(deviations))
     for agent in range(deviations.shape[1]):
         np.maximum(largest, (_short_of(deviations, agent) / scale[agent]).max(axis=1), out=largest)
+    return largest
+
+
+def _corrected(difference: Floats, se: Floats, freedom: Floats, largest: Floats) -> Floats:
+    """Share of samples in which some pair strays as far as each pair's difference lies from 0, shape (agents, agents).
+
+    Beyond what samples can show, the tail of Student's t for as many comparisons as there are ordered pairs.
+    """
+    apart = difference > _RESOLUTION
+    size = np.where(apart, difference / np.maximum(se, _RESOLUTION), 0.0)
+    alone = scipy.special.stdtr(freedom, -size)
+    far = np.minimum(-scipy.special.ndtri(np.maximum(alone, np.finfo(np.float64).tiny)), _LARGEST)
+    as_far = largest.size - np.searchsorted(np.sort(largest), far, side="left")
+    share = (1 + as_far) / (1 + largest.size)
+    tail = np.minimum(share, alone * difference.size)
+    return np.where(apart, np.where(as_far == 0, tail, share), 1.0)
+
+
+def _critical(largest: Floats, level: float) -> float:
+    """Quantile of the largest studentised shortfall, as of a normal distribution."""
     rank = min(largest.size, math.ceil(level * (largest.size + 1)))
-    normal = float(np.partition(largest, rank - 1)[rank - 1])
-    return -float(scipy.special.stdtrit(units - 1, scipy.special.ndtr(-min(normal, _LARGEST))))
+    return min(float(np.partition(largest, rank - 1)[rank - 1]), _LARGEST)
 
 
 def _short_of(deviations: Floats, agent: int) -> Floats:
@@ -269,19 +312,25 @@ class Comparison(Struct, frozen=True, eq=False):
     """All pairs of agents: tests of each, as of ``paired_tests``, and intervals that hold for all.
 
     ``covariances`` are of the ratings: the sandwich, and the model's where the sandwich cannot show the uncertainty.
-    ``arbitrary`` names the agents of whose ratings no query shows the variation.
+    ``arbitrary`` names the agents of whose ratings no query shows the variation. ``units`` is the number of queries (or
+    games), ``per_agent`` of those on which each agent has a game, shape (agents,).
     """
 
     p: Floats
-    p_holm: Floats
     joint: JointDifferences
     covariances: tuple[Floats, ...]
     arbitrary: frozenset[str]
+    units: int
+    per_agent: NDArray[np.int64]
 
     def interval(self, ratings: Floats, level: float = 0.95) -> tuple[Floats, Floats]:
-        """Student's interval of each rating by the largest of the covariances, two arrays of shape (agents,)."""
+        """Student's interval of each rating by the largest of the covariances, two arrays of shape (agents,).
+
+        Degrees of freedom are one less than the agent has queries. ``benchmarks/coverage`` shows what it holds.
+        """
         variance = np.max([covariance.diagonal() for covariance in self.covariances], axis=0)
-        half = student(level, self.joint.units) * np.sqrt(np.maximum(variance, 0.0))
+        far = scipy.special.stdtrit(np.maximum(self.per_agent, 2) - 1, (1 + level) / 2)
+        half = far * np.sqrt(np.maximum(variance, 0.0))
         return ratings - half, ratings + half
 
 
@@ -310,11 +359,17 @@ def compare(
         draws = [rng.multivariate_normal(fitted.ratings, c, size=_DRAWS, method="eigh") for c in covariances]
         sample_sets = tuple(np.asarray(draw, np.float64) for draw in draws)
     return Comparison(
-        *paired_tests(fitted.ratings, tuple(covariances), spread.clusters),
-        joint_differences(fitted.ratings, sample_sets, spread.clusters, level),
+        paired_tests(fitted.ratings, tuple(covariances), spread.per_agent),
+        joint_differences(fitted.ratings, sample_sets, spread.per_agent, level),
         tuple(covariances),
         arbitrary,
+        spread.clusters,
+        spread.per_agent,
     )
+
+
+def _or_none(number: float) -> float | None:
+    return None if math.isnan(number) else number
 
 
 def pair_differences(agents: tuple[str, ...], compared: Comparison | None) -> tuple[PairDifference, ...]:
@@ -327,13 +382,14 @@ def pair_differences(agents: tuple[str, ...], compared: Comparison | None) -> tu
     better, worse = np.where(ahead, one, other), np.where(ahead, other, one)
     gap, se, half = (part[better, worse] for part in (joint.difference, joint.se, joint.half))
     separable, arbitrary = joint.different[better, worse], np.array([name in compared.arbitrary for name in agents])
-    needed = queries_needed(gap, se, half, joint.units, agents=len(agents), level=joint.level)
+    units = joint.units[better, worse]
+    needed = queries_needed(gap, se, half, units, agents=len(agents), level=joint.level)
     unknown = (arbitrary[one] | arbitrary[other]) & ~separable
     figures = (
-        (gap, compared.p_holm[one, other], compared.p[one, other], se),
+        (gap, joint.p[one, other], np.where(np.isnan(joint.p), np.nan, compared.p)[one, other], se),
         (gap - half, gap + joint.half[worse, better], separable),
     )
-    columns = [column.tolist() for columns in figures for column in columns]
+    columns = [[_or_none(number) for number in column.tolist()] for figure in figures for column in figure]
     return tuple(
         PairDifference(agents[first], agents[second], *values, *((None,) * 3 if hidden else more))
         for first, second, *values, hidden, more in zip(

@@ -8,8 +8,9 @@ from operator import attrgetter
 
 import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
-from arena.present.numbers import SIGNED
+from arena.present.numbers import SIGNED, listed
 from arena.ratings.bootstrap import Bootstrap, bootstrap
 from arena.ratings.bradley_terry import BradleyTerry, bradley_terry
 from arena.ratings.elo import EloRatings, elo_of, sorted_games
@@ -175,6 +176,7 @@ def rate_games(
         direct=direct_games(parts, settings.level, by_query=by_query),
         unit=unit,
         units=units,
+        absent=_absent(games),
     )
 
 
@@ -221,11 +223,8 @@ def _rows(
     different = compared.joint.different if compared else np.zeros((ratings.size, ratings.size), np.bool_)
     lettered = groups(ratings, different)
     low = high = rank_low = rank_high = None
-    if resampled:
-        low, high = resampled.interval(settings.level)
-    elif compared and settings.intervals == "sandwich":
+    if compared and (resampled or settings.intervals == "sandwich"):
         low, high = compared.interval(ratings, settings.level)
-    if low is not None and compared:
         rank_low, rank_high = rank_intervals(compared.joint)
     rows = [
         AgentRating(
@@ -280,11 +279,15 @@ def notes(
     """Sentences on everything unusual about the ratings; none where there is nothing to say."""
     said = []
     enough = fewest_queries(len(games.agents))
-    if compared is not None and compared.joint.units < enough:
+    if compared is not None and compared.units < enough:
         units = UNITS[by if by_query and games.cluster is not None else "game"][1]
         said.append(
-            f"Too few {units} ({compared.joint.units}): intervals miss too often, so no agent is told from another; "
+            f"Too few {units} ({compared.units}): intervals miss too often, so no agent is told from another; "
             f"{len(games.agents)} agents need at least {enough}."
+        )
+    elif compared is not None:
+        said += _of_few(
+            games.agents, compared.per_agent, enough, by if by_query and games.cluster is not None else "game"
         )
     said += [*_of_fit(games, fitted), *_of_clusters(games, by_query=by_query), *_of_absence(games, UNITS[by][1])]
     if resampled is not None:
@@ -299,6 +302,18 @@ def notes(
     if games.tally is not None:
         said += _of_tally(games.tally)
     return tuple(said)
+
+
+def _of_few(agents: Sequence[str], played: NDArray[np.int64], enough: int, by: Unit) -> list[str]:
+    """Agents with too few queries of their own, where the others have enough."""
+    few = [(count, name) for count, name in zip(played.tolist(), agents, strict=True) if count < enough]
+    if not few:
+        return []
+    named = listed([f"{name} ({count})" for count, name in sorted(few)], _NAMED)
+    return [
+        f"Too few {UNITS[by][1]} of their own: {named}. {len(agents)} agents need at least {enough} each, so these are "
+        "told from no other."
+    ]
 
 
 def _preference_note(table: VerdictTable) -> str:
@@ -349,14 +364,27 @@ def _of_clusters(games: Games, *, by_query: bool) -> list[str]:
     return []
 
 
+def _presence(games: Games) -> tuple[dict[str, int], int]:
+    """On how many queries, or conversations, each agent has a game, and any has."""
+    played = np.zeros((len(games.agents), int(np.asarray(games.cluster).max(initial=-1)) + 1), np.bool_)
+    played[games.a, games.cluster] = played[games.b, games.cluster] = True
+    return dict(zip(games.agents, played.sum(axis=1).tolist(), strict=True)), int(played.any(axis=0).sum())
+
+
+def _absent(games: Games) -> dict[str, int]:
+    """Agents that met on fewer queries than some other, with their number; equally sparse ones are not absent."""
+    if games.cluster is None:
+        return {}
+    counts, _ = _presence(games)
+    most = max(counts.values())
+    return {name: count for name, count in counts.items() if count < _PRESENT * most}
+
+
 def _of_absence(games: Games, units: str) -> list[str]:
     """Agents without a game on many of the queries, or conversations, the most absent first."""
     if games.cluster is None:
         return []
-    played = np.zeros((len(games.agents), int(games.cluster.max(initial=-1)) + 1), np.bool_)
-    played[games.a, games.cluster] = played[games.b, games.cluster] = True
-    queries = int(played.any(axis=0).sum())
-    counts = dict(zip(games.agents, played.sum(axis=1).tolist(), strict=True))
+    counts, queries = _presence(games)
     absent = sorted((count, name) for name, count in counts.items() if count < _PRESENT * queries)
     if not absent:
         return []

@@ -64,8 +64,9 @@ class RatingSettings(Struct, frozen=True):
             ``position`` is set.
         win_and_tie: what a win in one order and a tie in the other make.
         cluster: resample whole queries, or conversations, not single games.
-        bootstrap: samples; 0 for no intervals.
-        intervals: from the ``bootstrap``, or without samples from the ``sandwich`` covariance.
+        bootstrap: samples of resampled queries, which joint ranks and groups rest on; 0 for no intervals.
+        intervals: with samples of the ``bootstrap``, or without from the ``sandwich`` covariance alone. Intervals of
+            ratings are the sandwich's with Student's t in both, which hold at few queries where percentiles do not.
         level: of intervals, and with which all rank intervals, groups and separable pairs hold at once.
         seed: of Elo's orders and the bootstrap.
         fragility: of the ``leader`` alone, of it and all ``neighbours`` (dozens of fits each), or ``none``; ``auto``
@@ -146,7 +147,7 @@ class AgentRating(Struct, frozen=True):
         elo: mean Elo rating over random orders of the games, ``None`` for fractions of games, which have no order.
         elo_order_sd: its standard deviation over orders: order noise, no confidence interval.
         bt: Bradley-Terry rating.
-        bt_low, bt_high: its interval, ``None`` where there is no bootstrap.
+        bt_low, bt_high: its interval, ``None`` where none was asked for or a single query shows no variation.
         games, wins, ties, losses: of the games rated.
         flags: why the rating is to be read with care: ``undefeated``, ``winless``, ``separated``, ``disconnected``,
             ``ties``, ``position``, ``single_game``.
@@ -198,7 +199,8 @@ class PairDifference(Struct, frozen=True):
 
     Attributes:
         difference: in Bradley-Terry points.
-        p_holm: p-value corrected by Holm for all pairs.
+        p_holm: p-value corrected for all pairs by the intervals that ``low`` and ``high`` are from, so that it is below
+            1 - level just where the two are separable; ``None`` where the queries are too few for any.
         p: p-value of this pair alone.
         se: standard error of the difference, clustered as the ratings are.
         low, high: interval of the difference; those of all pairs hold at once at the level of the settings.
@@ -213,8 +215,8 @@ class PairDifference(Struct, frozen=True):
     better: str
     worse: str
     difference: float
-    p_holm: float
-    p: float
+    p_holm: float | None
+    p: float | None
     se: float
     low: float
     high: float
@@ -363,6 +365,8 @@ class Ratings(Struct, frozen=True):
         beyond_place: whether the agent rated highest is still surely better than all others when the advantage of being
             shown first is estimated along; ``None`` where place cannot matter (every game was judged in both orders),
             is part of the ratings, or is not known.
+        absent: agents with games on clearly fewer queries than others, each with its number; what these others met may
+            have been harder.
     """
 
     agents: tuple[AgentRating, ...]
@@ -382,6 +386,7 @@ class Ratings(Struct, frozen=True):
     unit: Unit = "query"
     units: int = 0
     beyond_place: bool | None = None
+    absent: Mapping[str, int] = {}
 
     @property
     def noun(self) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from arena.run.tournament import load_data, run
 from arena.stages import STAGES
 from arena.stages.adaptive import AdaptiveGames, adaptive_settings
 from arena.store import Store
+from arena.store.runs import Runs
 from judges.errors import InputError
 from judges.sections import nearest
 from judges.types import CallTrace
@@ -44,7 +45,8 @@ def decide(
     """Judge what is missing of some scores, and compare two agents by them.
 
     With an adaptive schedule the two meet batch by batch until the games decide, in a tournament of their own, which
-    is named after both; what is in the store already costs nothing.
+    is named after both; what is in the store already costs nothing. Each batch is a look, and all looks together err as
+    one would (``level_of_look``); the tournament's runs in the store say which there were.
 
     Args:
         config: the tournament.
@@ -145,11 +147,21 @@ def _by_batch(
             summary = run(now, told, data=data, retry_failed=retry_failed, trace=trace)
         say(summary)
         with closing(Store.open(now.store)) as store:
-            found = compare(store, now.name, new, old, on=PAIRWISE, margin=margin)
+            looks = [own / most for own in sorted({*_looked_after(store, now.name, most), games}) if own <= games]
+            found = compare(store, now.name, new, old, on=PAIRWISE, margin=margin, looks=looks)
             without_card = bool(lacking_cards(store.settings(now.name), "verdicts", datetime.now(UTC).date()))
         left = any(stage.left for stage in summary.stages.values())
         if found.verdict != "undecided" or games >= most or left or without_card:
             return found
+
+
+def _looked_after(store: Store, tournament: str, most: int) -> Iterator[int]:
+    """After how many games earlier runs of this pair were looked at."""
+    for earlier in Runs(store, tournament).all():
+        schedule = earlier.subject.get("settings", {}).get("pairwise", {}).get("schedule", {})
+        games = schedule.get("max_games")
+        if isinstance(games, int) and 0 < games <= most:
+            yield games
 
 
 def _of_two(data: Dataset, new: str, old: str) -> Dataset:

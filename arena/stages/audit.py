@@ -24,6 +24,7 @@ from arena.present.blocks import Board, Check, Checks, Section, Status, settled
 from arena.present.numbers import COUNT, PERCENT, listed, with_interval
 from arena.present.table import Column, Table
 from arena.ratings.rate import rate
+from arena.ratings.results import Ratings
 from arena.stages.base import Release, TournamentStage
 from arena.stages.labels import Labels
 from arena.stages.samples import outcomes
@@ -170,30 +171,33 @@ def board(store: Store, tournament: str) -> AuditBoard:
     """What the stage has come to."""
     settings, games = store.settings(tournament), cached_games(store, tournament)
     how = replace(rating_settings(settings), intervals="sandwich", bootstrap=0, tournaments=0, fragility="none")
-    rated = rate(games.verdicts(), how).agents if games.played.any() else ()
-    ratings = {row.agent: row.bt for row in rated}
+    rated = rate(games.verdicts(), how) if games.played.any() else None
     points: defaultdict[tuple[str, str], dict[tuple[str, str], dict[str, float]]] = defaultdict(dict)
     for want, result in outcomes(store, tournament, AUDIT):
         own = points[want.judge, want.item].setdefault((want.query_id, want.other), {})
         if isinstance(result, Judgment):
             won = _POINTS[str(result.outcome)]
             own[want.order] = won if want.order == "ab" else 1 - won
-    return AuditBoard([_row(key, own, ratings, games.clusters) for key, own in points.items()])
+    return AuditBoard([_row(key, own, rated, games.clusters) for key, own in points.items()])
 
 
 def _row(
     key: tuple[str, str],
     games: Mapping[tuple[str, str], Mapping[str, float]],
-    ratings: Mapping[str, float],
+    rated: Ratings | None,
     clusters: Clusters,
 ) -> dict[str, Any]:
     judge, canary = key
+    ratings = {} if rated is None else {row.agent: row.bt for row in rated.agents}
     whole = {game: sum(own.values()) / 2 for game, own in games.items() if len(own) == 2}
     unit = units_of([clusters.get(game[0], repr(game)) for game in whole])
     share = share_estimate(np.bincount(unit, [*whole.values()]), np.bincount(unit))
     fair = 0.5 if canary in COPIES else 0.0
     met = [ratings[agent] for _, agent in whole if agent in ratings]
-    places = [_place(rating_for(end, met), ratings) for end in (share.value, share.high, share.low)]
+    model: dict[str, Any] = {}
+    if rated is not None:
+        model = {"ties": rated.settings.tie_model, "tie_parameter": rated.tie_parameter, "scale": rated.settings.scale}
+    places = [_place(rating_for(end, met, **model), ratings) for end in (share.value, share.high, share.low)]
     rank = None
     if places[0] is not None:
         rank = f"{places[0]} of {len(ratings) + 1}"

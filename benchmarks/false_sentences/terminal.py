@@ -91,6 +91,26 @@ def _few(seen: Seen, said: Mapping[str, str]) -> bool | str:
     return right and (said["unit"][0] == "q") == seen.count.named
 
 
+_OWN = r"[v-z] \(\d+\)"
+
+
+@claim(
+    "note: few of their own",
+    rf"Too few (?P<unit>queries|games) of their own: (?P<who>{_OWN}(?:(?:, | and ){_OWN})*)\. (?P<agents>\d+) agents need at least (?P<least>\d+) each, so these are told from no other\.",
+)
+def _few_of_their_own(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    games, agents = seen.count.games, seen.count.agents
+    present = {
+        agent: len(
+            {game.query if seen.count.named else at for at, game in enumerate(games) if agent in (game.one, game.other)}
+        )
+        for agent in agents
+    }
+    told = {agent: int(times) for agent, times in re.findall(r"([v-z]) \((\d+)\)", said["who"])}
+    right = (int(said["agents"]), int(said["least"])) == (len(agents), seen.fewest)
+    return right and told == {agent: times for agent, times in present.items() if times < seen.fewest}
+
+
 _PRESENT = r"[v-z] has games on \d+ of \d+ queries"
 
 

@@ -23,7 +23,14 @@ from msgspec import Struct
 from numpy.typing import ArrayLike, NDArray
 
 from judges.errors import InputError
-from retrieval_eval.stats.bootstrap import ALONE, Clusters, Floats, estimates, query_weights
+from retrieval_eval.stats.bootstrap import (
+    ALONE,
+    COEFFICIENT,
+    Clusters,
+    Floats,
+    jackknife_estimate,
+    share_estimate,
+)
 from retrieval_eval.stats.estimate import Estimate
 
 Weights: TypeAlias = Literal["none", "linear", "quadratic"]
@@ -104,6 +111,7 @@ def _defined(coefficient: Floats) -> float | None:
 
 
 Item = TypeVar("Item", bound=Hashable)
+_NO_WIDTH = 1e-9
 _MOST_LABELS = 101
 """A scale with more labels than this, those from 0 to 100, is no scale of labels."""
 
@@ -125,7 +133,9 @@ class Binarised(Struct, frozen=True):
 
 
 class LabelAgreement(Struct, frozen=True):
-    """Two sets of labels, the first being the reference. Intervals are bootstrapped over queries.
+    """Two sets of labels, the first being the reference.
+
+    Intervals are over queries: Wilson's of the share, of coefficients the jackknife's on Fisher's scale.
 
     Attributes:
         n: things that both labelled, such as documents; all figures are of these.
@@ -160,8 +170,6 @@ def label_agreement(
     *,
     scale: range | None = None,
     mirrored: bool = False,
-    samples: int = 1000,
-    seed: int = 0,
     clusters: Clusters = ALONE,
 ) -> LabelAgreement:
     """Compare two sets of labels, each by query and thing.
@@ -173,8 +181,6 @@ def label_agreement(
         mirrored: labels are verdicts, 1 for one side, -1 for the other and 0 for a tie. Which side an answer is
             written on says nothing, so coefficients are of the counts averaged with their mirror image; the confusion
             is of the labels as given, and there is nothing to binarise.
-        samples: bootstrap samples of the intervals.
-        seed: of the samples.
         clusters: what queries are drawn in; where there are any, ``queries`` counts these.
 
     Raises:
@@ -194,19 +200,17 @@ def label_agreement(
     given = tables.sum(axis=0)
     if mirrored:
         tables = (tables + tables[:, ::-1, ::-1]) / 2
-    stack = _with_samples(tables, samples, seed)
-    n = int(stack[0].sum())
-    same, kappa, linear, quadratic, alpha, ordinal = _estimates(
-        len(tables),
-        stack,
-        [
-            _agreements,
+    n = int(given.sum())
+    same = share_estimate(np.trace(tables, axis1=1, axis2=2), tables.sum(axis=(1, 2)))
+    kappa, linear, quadratic, alpha, ordinal = (
+        _coefficient(statistic, tables)
+        for statistic in (
             cohen_kappas,
-            lambda drawn: cohen_kappas(drawn, "linear"),
-            lambda drawn: cohen_kappas(drawn, "quadratic"),
-            lambda drawn: _alphas(drawn, scale, "nominal"),
-            lambda drawn: _alphas(drawn, scale, "ordinal"),
-        ],
+            lambda totals: cohen_kappas(totals, "linear"),
+            lambda totals: cohen_kappas(totals, "quadratic"),
+            lambda totals: _alphas(totals, scale, "nominal"),
+            lambda totals: _alphas(totals, scale, "ordinal"),
+        )
     )
     return LabelAgreement(
         n=n,
@@ -221,39 +225,22 @@ def label_agreement(
         kappa_quadratic=quadratic,
         alpha=alpha,
         alpha_ordinal=ordinal,
-        binarised=()
-        if mirrored
-        else tuple(_binarised(scale[place], stack, place, len(tables)) for place in range(1, len(scale))),
+        binarised=() if mirrored else tuple(_binarised(scale[place], tables, place) for place in range(1, len(scale))),
     )
 
 
-def _binarised(threshold: int, stack: Floats, place: int, queries: int) -> Binarised:
+def _binarised(threshold: int, tables: Floats, place: int) -> Binarised:
     """Relevant are the labels from ``place`` of the scale on."""
     halves = [slice(None, place), slice(place, None)]
-    cells = [[stack[:, row, column].sum(axis=(1, 2)) for column in halves] for row in halves]
-    tables = np.moveaxis(np.array(cells), -1, 0)
-    (kappa,) = _estimates(queries, tables, [cohen_kappas])
-    (neither, second_only), (first_only, both) = tables[0].astype(int).tolist()
-    return Binarised(threshold, both, first_only, second_only, neither, kappa)
+    cells = [[tables[:, row, column].sum(axis=(1, 2)) for column in halves] for row in halves]
+    halved = np.moveaxis(np.array(cells), -1, 0)
+    (neither, second_only), (first_only, both) = halved.sum(axis=0).astype(int).tolist()
+    return Binarised(threshold, both, first_only, second_only, neither, _coefficient(cohen_kappas, halved))
 
 
-def _with_samples(tables: Floats, samples: int, seed: int) -> Floats:
-    """The table of all queries, then that of each sample, from one table a query, shape (1 + samples, ...)."""
-    weights = np.vstack([np.ones(len(tables)), query_weights(len(tables), samples, seed)])
-    drawn: Floats = np.tensordot(weights, tables, axes=1)
-    return drawn
-
-
-def _estimates(queries: int, stack: Floats, statistics: Iterable[Callable[[Floats], Floats]]) -> tuple[Estimate, ...]:
-    """The statistics of the first table of the stack, with intervals from the others."""
-    figures = np.stack([statistic(stack) for statistic in statistics], axis=1)
-    return estimates(figures[0], figures[1:], queries)
-
-
-def _agreements(tables: Floats) -> Floats:
-    totals = tables.sum(axis=(1, 2))
-    same = np.trace(tables, axis1=1, axis2=2)
-    return np.where(totals > 0, same / np.maximum(totals, 1), np.nan)
+def _coefficient(statistic: Callable[[Floats], Floats], tables: Floats) -> Estimate:
+    """Of all tables together, from one table a query; no interval where no query changes it."""
+    return jackknife_estimate(statistic, tables, COEFFICIENT, narrowest=_NO_WIDTH)
 
 
 def _alphas(tables: Floats, scale: range, level: Level) -> Floats:
@@ -291,7 +278,7 @@ def _clustered(labels: Mapping[str, Mapping[Any, int]], clusters: Clusters) -> M
 
 
 class RaterAgreement(Struct, frozen=True):
-    """Krippendorff's alpha; intervals are bootstrapped over queries.
+    """Krippendorff's alpha; intervals are the jackknife's over queries.
 
     Attributes:
         documents: (query, document) pairs that two judges or more labelled.
@@ -310,8 +297,6 @@ def rater_agreement(
     raters: Sequence[Mapping[str, Mapping[Item, int]]],
     *,
     mirrored: bool = False,
-    samples: int = 1000,
-    seed: int = 0,
     clusters: Clusters = ALONE,
 ) -> RaterAgreement:
     """Compare the labels of two judges or more, each by query and document (or any other thing).
@@ -319,8 +304,6 @@ def rater_agreement(
     Args:
         raters: the labels of each.
         mirrored: labels are verdicts, counted alike for both sides, see ``label_agreement``.
-        samples: bootstrap samples of the intervals.
-        seed: of the samples.
         clusters: as of ``label_agreement``.
     """
     raters = [_clustered(own, clusters) for own in raters]
@@ -337,15 +320,12 @@ def rater_agreement(
     stacked = np.array(tables).reshape(len(tables), labels.size, labels.size)
     if mirrored:
         stacked = (stacked + stacked[:, ::-1, ::-1]) / 2
-    nominal, ordinal = _estimates(
+    return RaterAgreement(
+        documents,
         len(tables),
-        _with_samples(stacked, samples, seed),
-        [
-            lambda drawn: krippendorff_alphas(drawn, labels, "nominal"),
-            lambda drawn: krippendorff_alphas(drawn, labels, "ordinal"),
-        ],
+        _coefficient(lambda totals: krippendorff_alphas(totals, labels, "nominal"), stacked),
+        _coefficient(lambda totals: krippendorff_alphas(totals, labels, "ordinal"), stacked),
     )
-    return RaterAgreement(documents, len(tables), nominal, ordinal)
 
 
 def _ratings(raters: Sequence[Mapping[Item, int]]) -> Floats:

@@ -226,6 +226,11 @@ def wilson(share: float, variance: float, size: float, units: float, level: floa
     return max(0.0, float(middle - half)), min(1.0, float(middle + half))
 
 
+COEFFICIENT: Final[Interval] = (-1.0, 1.0)
+"""Ends of kappa, alpha and kin, whose intervals are symmetric on Fisher's scale: with 12 queries 90 to 94 % hold what
+they should where they are symmetric on the coefficient's own, and 94 to 98 % so."""
+
+
 def jackknife_estimate(
     statistic: Callable[[Floats], Floats],
     totals: Floats,
@@ -240,7 +245,7 @@ def jackknife_estimate(
     Args:
         statistic: of a stack of totals, shape (n, ...) to (n,); NaN where it is not defined.
         totals: one row per cluster, shape (clusters, ...); rows of zeros are no clusters.
-        ends: that the interval keeps within.
+        ends: that the interval keeps within; see ``COEFFICIENT``.
         narrowest: no interval is given below this width: where no cluster differs from another, nothing shows how the
             figure varies, which is no claim of exactness.
     """
@@ -276,5 +281,14 @@ def jackknife_estimates(
         found[at] = Estimate(value)
         half = student(0.95, number) * spread if number > 1 else math.nan
         if not (math.isnan(half) or (narrowest and 2 * half <= narrowest)):
-            found[at] = Estimate(value, max(ends[0], value - half), min(ends[1], value + half))
+            low, high = _of_coefficient(value, half) if ends == COEFFICIENT else (value - half, value + half)
+            found[at] = Estimate(value, max(ends[0], low), min(ends[1], high))
     return tuple(found)
+
+
+def _of_coefficient(value: float, half: float) -> Interval:
+    """Ends on Fisher's scale, on which a coefficient varies alike wherever it lies."""
+    if not half or abs(value) >= 1:
+        return value - half, value + half
+    z, reach = math.atanh(value), half / (1 - value**2)
+    return math.tanh(z - reach), math.tanh(z + reach)

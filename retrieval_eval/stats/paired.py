@@ -8,11 +8,11 @@ gambler who doubts that its mean is m or less stakes a share s of the capital on
 
 Both intervals are made of that, each end by itself; ties and queries that all say the same are no special case.
 
-- *One look*, once all queries are judged: the empirical likelihood (Owen 2001, *Empirical Likelihood*, sections 2.9 and
-  3.3), which is the capital of the stake that is best in hindsight, of the queries and of one more with the worst
-  possible figure. Chen, Variyath and Abraham (2008, J. Computational and Graphical Statistics 17) add such a figure to
-  let the likelihood exist; the worst possible one also says what queries that never differ leave open, as the rule of
-  three does. The end lies where it reaches t^2 / 2, for Student's t of n - 1 degrees of freedom.
+- *One look*, once all queries are judged: the empirical likelihood, as for every mean (``means.mean_interval``). It is
+  the capital of the stake that is best in hindsight, of the queries and of a part of one more with the worst possible
+  figure.
+- *Several looks* at a number of queries that is known beforehand: the same at the level that alpha spending leaves to
+  this look (``looks``).
 - *Any number of looks*, while queries are judged one after another in an order drawn beforehand: the mean capital over
   stakes fixed beforehand, which ever reaches 2 / (1 - level) with a probability of (1 - level) / 2 at most, whatever
   the figures are (Ville's inequality; Waudby-Smith and Ramdas 2024, JRSS B 86). ``arena.ratings.evidence`` is the same
@@ -24,6 +24,7 @@ Both intervals are made of that, each end by itself; ties and queries that all s
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias
 
 import numpy as np
@@ -32,20 +33,20 @@ from msgspec import Struct
 from numpy.typing import ArrayLike, NDArray
 
 from judges.errors import InputError
-from retrieval_eval.stats.bootstrap import student
 from retrieval_eval.stats.estimate import Estimate
+from retrieval_eval.stats.looks import level_of_look
+from retrieval_eval.stats.means import METHOD, mean_interval
 
 Floats: TypeAlias = NDArray[np.float64]
 Verdict: TypeAlias = Literal["better", "not worse", "worse", "undecided"]
 
 STAKES: Final[Floats] = np.geomspace(0.05, 1.8, 8) / 2
 """Shares of what may be staked. The best on a win share p against one half is about 2p - 1."""
-ONE_LOOK: Final = "empirical likelihood"
+SEVERAL_LOOKS: Final = "alpha spending"
 ANY_LOOK: Final = "confidence sequence"
 MOST: Final = 1_000_000
 """Queries beyond which nobody asks for more."""
 _POWER: Final = 0.8
-_LARGEST_LOG: Final = 60.0
 _SMALLEST: Final = 1e-9
 
 
@@ -88,6 +89,7 @@ def paired(
     bounds: ArrayLike | None = None,
     reach: float = 1.0,
     level: float = 0.95,
+    looks: Sequence[float] = (),
     any_look: bool = False,
 ) -> Paired:
     """Compare two systems by the differences of new less old.
@@ -98,9 +100,10 @@ def paired(
         missing: further queries of which nothing is known.
         known: the share of each query that its difference is of, where a query is a conversation and turns are missing.
         reach: the largest difference there can be: 1/2 for win shares less one half, 1 for scores from 0 to 1.
-        level: of the interval.
+        level: of the interval; with several looks of all of them together.
         bounds: the least and the most that the difference of each query can be, also of those without one, shape (2,
             queries); in place of ``known``, which takes what is missing for lost or won as a whole.
+        looks: the share of all queries that was judged at each look so far, this one last; see ``level_of_look``.
         any_look: whether the interval must hold however often one looks while queries are added.
 
     Raises:
@@ -125,22 +128,24 @@ def paired(
     ends = (reach * (2 * lost - 1), reach * (2 * won - 1)) if d.size + missing else None
     if not d.size:
         return Paired(Estimate(None, n=0), "undecided", margin, *signs, missing, False, None, ends)
-    low, high = interval(x, level, any_look=any_look)
+    of_this_look = level_of_look(looks, level) if looks else level
+    low, high = interval(x, of_this_look, any_look=any_look)
     of_known = _verdict(low, high, null)
     verdict = _verdict(min(low, lost), max(high, won), null)
     more = _more(x, null, level, any_look=any_look) if of_known == "undecided" and d.size > 1 else None
     shown: tuple[float, float] | tuple[None, None] = (None, None)
     if d.size > 1:
         shown = reach * (2 * low - 1), reach * (2 * high - 1)
-    method = ANY_LOOK if any_look else ONE_LOOK
+    method = ANY_LOOK if any_look else SEVERAL_LOOKS if looks else METHOD
     estimate = Estimate(float(d.mean()), shown[0], shown[1], d.size, method)
     return Paired(estimate, verdict, margin, *signs, missing, of_known != verdict == "undecided", more, ends)
 
 
 def interval(x: Floats, level: float, *, any_look: bool, times: float = 1.0) -> tuple[float, float]:
     """Interval of the mean of figures in [0, 1], shape (n,), as if each were there so many times."""
-    low = _low_of_any_look if any_look else _low_of_one_look
-    return low(x, level, times), 1 - low(1 - x, level, times)
+    if not any_look:
+        return mean_interval(x, level, times=times)
+    return _low_of_any_look(x, level, times), 1 - _low_of_any_look(1 - x, level, times)
 
 
 def _verdict(low: float, high: float, null: float) -> Verdict:
@@ -149,30 +154,6 @@ def _verdict(low: float, high: float, null: float) -> Verdict:
     if low > null:
         return "not worse"
     return "worse" if high < 0.5 else "undecided"
-
-
-def _low_of_one_look(x: Floats, level: float, times: float) -> float:
-    """Lower end by the empirical likelihood with one more figure, 0.
-
-    Weights 1 / (1 + t x), divided by their sum, are the likeliest ones of mean m; as t goes from 0 on, m falls from the
-    mean to 0 and their log-likelihood ratio grows without bound.
-    """
-    units = times * x.size
-    if units <= 1 or not x.any():
-        return 0.0
-    allowed = student(level, units) ** 2 / 2
-
-    def share(t: float) -> float:
-        return float((times * (1 / (1 + t * x)).sum() + 1) / (units + 1))
-
-    def excess(log_t: float) -> float:
-        t = math.exp(log_t)
-        return (units + 1) * math.log(share(t)) + times * float(np.log1p(t * x).sum()) - allowed
-
-    if excess(_LARGEST_LOG) <= 0:
-        return 0.0
-    t = math.exp(scipy.optimize.brentq(excess, -_LARGEST_LOG, _LARGEST_LOG))
-    return (1 / share(t) - 1) / t
 
 
 def _low_of_any_look(x: Floats, level: float, times: float) -> float:

@@ -14,6 +14,7 @@ from scipy import stats
 
 from judges.errors import InputError
 from retrieval_eval.stats.bootstrap import estimates, query_weights
+from retrieval_eval.stats.means import UNSEEN
 from retrieval_eval.stats.paired import interval, paired
 from retrieval_eval.stats.rank import correlate_runs, correlate_topics, kendall_taus, pair_sums, spearmans
 from retrieval_eval.stats.significance import compare, holm, paired_t, sign_flip
@@ -268,9 +269,10 @@ def shares(won: int, tied: int, lost: int) -> list[float]:
         (20, 0, 80, "worse"),
         (50, 0, 50, "undecided"),
         (0, 50, 0, "not worse"),
-        (0, 40, 0, "undecided"),  # the rule of three: of 40 ties, one query in ten may still be lost
-        (8, 0, 0, "better"),
-        (7, 0, 0, "not worse"),
+        (0, 40, 0, "not worse"),
+        (0, 30, 0, "undecided"),  # of 30 ties, one query in nine may still be lost
+        (7, 0, 0, "better"),
+        (6, 0, 0, "not worse"),
         (5, 0, 0, "undecided"),
         (0, 0, 8, "worse"),
         (1, 0, 0, "undecided"),
@@ -290,13 +292,43 @@ def test_nothing_known_decides_nothing() -> None:
 
 
 def test_ends_are_where_the_likelihood_allows() -> None:
-    x = np.array([0.1, 0.4, 0.4, 0.7, 1.0, 0.9, 0.2])
+    x = np.array([0.2, 0.4, 0.4, 0.7, 0.8, 0.85, 0.3])
     low, high = interval(x, 0.95, any_look=False)
     allowed = scipy.special.stdtrit(x.size - 1, 0.975) ** 2 / 2
     for end, figures in ((low, x), (1 - high, 1 - x)):
         stakes = np.linspace(0, 1 - 1e-9, 200_001) / end
-        log = np.log1p(stakes[:, None] * (np.append(figures, 0) - end)).sum(axis=1)
+        of_unseen = UNSEEN * np.log1p(-stakes * end)
+        log = np.log1p(stakes[:, None] * (figures - end)).sum(axis=1) + of_unseen
         assert log.max() == pytest.approx(allowed, abs=1e-6)
+
+
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=30))
+def test_the_best_figure_on_every_query_never_says_less(x: list[float]) -> None:
+    figures = np.array(x)
+    alike = np.full(figures.size, figures.max())
+    assert interval(alike, 0.95, any_look=False)[0] >= interval(figures, 0.95, any_look=False)[0] - 1e-9
+
+
+@pytest.mark.parametrize("queries", [30, 62, 98, 104, 131, 200, 300])
+def test_rare_whole_losses_at_the_margin_pass_in_2_5_percent_at_most(queries: int) -> None:
+    """Lost whole with a probability of 0.05, else tied: the mean is just what a margin of 0.05 must not pass."""
+    passing = [
+        lost
+        for lost in range(queries)
+        if paired([-1.0] * lost + [0.0] * (queries - lost), 0.05).verdict in ("better", "not worse")
+    ]
+    assert sum(scipy.stats.binom.pmf(lost, queries, 0.05) for lost in passing) <= 0.025
+
+
+def test_an_ordinary_loss_is_seen_on_30_queries() -> None:
+    rng = np.random.default_rng(8)
+    seen = [paired(np.clip(rng.normal(-0.17, 0.227, 30), -1, 1), 0.05).verdict == "worse" for _ in range(400)]
+    assert np.mean(seen) > 0.8
+
+
+def test_queries_that_never_differ_leave_open_what_they_may_miss() -> None:
+    low, high = interval(np.ones(20), 0.95, any_look=False)
+    assert (low, high) == (pytest.approx(0.025 ** (1 / 20)), 1.0)
 
 
 def test_any_look_is_the_evidence_of_games_at_one_half() -> None:

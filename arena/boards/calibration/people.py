@@ -52,6 +52,9 @@ _AMONG: Final = (
 )
 _N: Final = Column("n", "Things", COUNT, "Judged by this judge and by people.")
 _VOTES: Final = Column("vote_agreement", "Agrees with a vote", PERCENT, interval=WIDE)
+_GAP: Final = Column(
+    "less_people", "Judge less people", SIGNED_2, "Agrees with a vote less two people agree, on the same things.", WIDE
+)
 _SAME: Final = Column("same", "Two people agree", PERCENT, "How often two people say the same of one thing.")
 _BIAS: Final = Column("bias", "Bias", SIGNED_2, "Mean of judge minus people; verdicts have none.", WIDE)
 _AGAINST: Final = (
@@ -61,6 +64,7 @@ _AGAINST: Final = (
     _VOTES,
     Column("decided_vote_agreement", "Without ties", PERCENT, "The same where neither side calls a tie."),
     _SAME,
+    _GAP,
     Column("kappa", "Kappa", FIGURE, interval=WIDE),
     _BIAS,
 )
@@ -161,16 +165,17 @@ def remarks_of(comparisons: Sequence[Comparison]) -> list[str]:
 
 def people_checks(comparisons: Sequence[Comparison], apart: Sequence[Level] = ()) -> Sequence[Check]:
     """Whether each judge agrees with people as they do among themselves, on each kind of things that both judged."""
-    known = [(one, finding) for one in comparisons for finding in findings(one) if finding.trust != "unknown"]
-    checks = [Check(f"{PEOPLE} {found.judge} on {found.level}", *_agreement(one, found)) for one, found in known]
+    known = [finding for one in comparisons for finding in findings(one) if finding.trust != "unknown"]
+    checks = [Check(f"{PEOPLE} {found.judge} on {found.level}", *_agreement(found)) for found in known]
     return checks or [no_people(apart)]
 
 
-def _agreement(one: Comparison, finding: Finding) -> tuple[Status, str, str]:
+def _agreement(finding: Finding) -> tuple[Status, str, str]:
     """Status, finding and remedy.
 
-    Where people repeat each other, the judge must agree with them at least as often as two of them may; with nobody to
-    hold it against, well beyond chance. One that agrees no more than by chance fails where kappa lies below that too.
+    Where people repeat each other, the judge must agree with them as often as two of them do, on the same things; with
+    nobody to hold it against, well beyond chance. One that agrees no more than by chance fails where kappa lies below
+    that too.
     """
     kappa, said = finding.kappa, finding.sentence
     if kappa.value is not None:
@@ -180,11 +185,15 @@ def _agreement(one: Comparison, finding: Finding) -> tuple[Status, str, str]:
         return "unknown", said, "Let people judge a random sample on more queries, on the pages."
     if finding.trust == "above chance" and kappa.value is None:
         return "unknown", said, "Let several people judge the same things, so that the judge can be held against them."
-    status = "passed" if is_full(kappa) else settled(kappa, ALPHA)
-    within = one.people.within.share.low
-    if finding.trust in ("as people", "below people") and within is not None:
-        share = one.judges[finding.judge].votes.share
-        status = settled(share, within)
+    if finding.trust == "beside people":
+        return (
+            "unknown",
+            said,
+            "Let several people judge more of the same things, so that the judge can be held against them.",
+        )
+    status: Status = "passed" if is_full(kappa) else settled(kappa, ALPHA)
+    if finding.trust in ("as people", "below people"):
+        status = "passed" if finding.trust == "as people" else "failed"
     read = "Read where they differ ('ragleague calibrate --disagreements 20')"
     remedy = f"{read}; decide by the figures that people correct (--estimates), or change the prompt or the judge."
     return status, said, remedy
@@ -296,6 +305,7 @@ def judge_figures(judge: JudgeAgainstPeople) -> dict[str, Any]:
         **_of(judge, "level", "judge", "n", "queries", "judge_only", "people_only"),
         "vote_pairs": judge.votes.pairs,
         "vote_agreement": judge.votes.share,
+        "less_people": judge.less_people,
     }
     if (decided := judge.votes_decided) is not None:
         row |= {"decided_vote_pairs": decided.pairs, "decided_vote_agreement": decided.share}

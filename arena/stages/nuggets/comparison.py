@@ -130,9 +130,7 @@ def compare_conditions(
         topics or (),
         _run_points(a, b),
         () if topics is None else _pair_points(a, b),
-        _nugget_agreement(a.assignments, b.assignments, samples, seed, clusters)
-        if a.assignments and b.assignments
-        else None,
+        _nugget_agreement(a.assignments, b.assignments, clusters) if a.assignments and b.assignments else None,
         {
             "runs_a": [run for run in first.runs if run not in runs],
             "runs_b": [run for run in second.runs if run not in runs],
@@ -174,9 +172,7 @@ def _pair_points(a: Condition, b: Condition) -> tuple[Point, ...]:
     )
 
 
-def _nugget_agreement(
-    first: Sequence[Assignment], second: Sequence[Assignment], samples: int, seed: int, clusters: Clusters
-) -> NuggetAgreement:
+def _nugget_agreement(first: Sequence[Assignment], second: Sequence[Assignment], clusters: Clusters) -> NuggetAgreement:
     importances = [_importances(own) for own in (first, second)]
     rated = [{key: label for key, label in own.items() if label is not None} for own in importances]
     grades = [_labels(own) for own in (first, second)]
@@ -191,8 +187,6 @@ def _nugget_agreement(
             label_agreement(
                 *(_by_query(own, names) for own in both),
                 scale=range(len(names)),
-                samples=samples,
-                seed=seed,
                 clusters=clusters,
             )
             for both, names in zip(labels, SCALES.values(), strict=True)

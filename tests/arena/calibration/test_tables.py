@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from scipy import stats
 
+from arena.calibration.comparison import USUAL
 from arena.calibration.methods import leaderboard_agreement
 from arena.people.files import Reading, read_opinions
+from arena.people.tables import Tables, calibrate_tables
 from arena.store.imports import import_table
 from judges.errors import DataError, InputError
 from tests.conftest import CLI
@@ -141,7 +143,7 @@ def test_verdicts_from_elsewhere_are_taken_in_by_conversation(cli: CLI, tmp_path
     gated = cli("gate", tmp_path / "s.db", "--new", "x", "--old", "y", "--format", "json")
     (own,) = json.loads(gated.out)["scores"]
     assert own["queries"] == 12
-    assert (own["low"], own["high"]) == pytest.approx((-0.182, 0.409), abs=0.001)
+    assert (own["low"], own["high"]) == pytest.approx((-0.156, 0.403), abs=0.001)
 
 
 @pytest.mark.parametrize(("judges", "people"), [(True, False), (False, True)])
@@ -184,3 +186,37 @@ def test_agreement_in_every_case_is_more_than_chance(cli: CLI, tmp_path: Path) -
     nearly = table("nearly.csv", [*rows[:-1], (rows[-1][0], "AB"[rows[-1][1] == "A"])])
     for votes in (people, nearly):
         assert cli("calibrate", judge, "--people", votes).out.startswith("passed: People agree with the judge")
+
+
+TURNS = [("1", "A"), ("2", "B")]
+
+
+def write_turns(path: Path, judge: str, column: str = "turn") -> Path:
+    rows = [f"q{query},x,y,{verdict},{judge},{turn}" for query in range(12) for turn, verdict in TURNS]
+    path.write_text("\n".join([f"qid,agent_a,agent_b,verdict,judge,{column}", *rows]) + "\n")
+    return path
+
+
+def test_rows_that_a_further_column_tells_apart_are_not_taken_for_one(tmp_path: Path) -> None:
+    judge, people = write_turns(tmp_path / "j.csv", "j"), write_turns(tmp_path / "p.csv", "p")
+    with pytest.raises(InputError, match="differ in column 'turn'; say --item turn to tell them apart, or --by turn"):
+        calibrate_tables(Tables([judge]), Tables([people]), USUAL)
+    (found,) = calibrate_tables(
+        Tables([judge], Reading(("turn",))), Tables([people], Reading(("turn",))), USUAL
+    ).comparisons
+    assert found.judges["j"].n == 24
+    assert found.judges["j"].votes.share.value == 1
+
+
+def test_grades_that_a_further_column_tells_apart_are_not_taken_for_one(tmp_path: Path) -> None:
+    for name in "jp":
+        rows = [f"q{query},x,good,{1 + turn},{name},{turn}" for query in range(12) for turn in (0, 1)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["qid,agent,criterion,score,judge,turn", *rows]))
+    with pytest.raises(InputError, match="differ in column 'turn'"):
+        calibrate_tables(Tables([tmp_path / "j.csv"]), Tables([tmp_path / "p.csv"]), USUAL)
+
+
+def test_a_column_of_one_side_alone_is_a_note(tmp_path: Path) -> None:
+    judge, people = write_turns(tmp_path / "j.csv", "j", "round"), write_turns(tmp_path / "p.csv", "p")
+    notes = calibrate_tables(Tables([judge]), Tables([people]), USUAL).notes
+    assert f"{people}: rows of one thing differ in turn, and count as one" in notes

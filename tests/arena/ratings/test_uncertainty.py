@@ -11,11 +11,12 @@ from msgspec import structs
 from arena.boards.conclusion import more_needed
 from arena.ratings import bootstrap as bootstrap_module
 from arena.ratings.bootstrap import bootstrap
-from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry, sandwich
+from arena.ratings.bradley_terry import BradleyTerry, BradleyTerrySettings, bradley_terry, sandwich
 from arena.ratings.games import Floats, Games, GameVerdict
 from arena.ratings.likelihood import TieModel
 from arena.ratings.ranks import (
     JointDifferences,
+    compare,
     competition_ranks,
     groups,
     joint_differences,
@@ -50,9 +51,14 @@ def repeated(games: Games, times: int) -> Games:
 
 
 def width(games: Games, *, by_query: bool) -> Floats:
-    drawn = bootstrap(games, bradley_terry(games), 300, by_query=by_query)
-    low, high = drawn.interval()
+    low, high = interval(games, bradley_terry(games), by_query=by_query)
     return high - low
+
+
+def interval(games: Games, fitted: BradleyTerry, *, by_query: bool = True) -> tuple[Floats, Floats]:
+    compared = compare(games, fitted, None, by_query=by_query, level=0.95, seed=0)
+    assert compared is not None
+    return compared.interval(fitted.ratings)
 
 
 @pytest.mark.parametrize("position", [False, True])
@@ -88,6 +94,31 @@ def test_copies_of_all_verdicts_do_not_narrow_the_interval() -> None:
     np.testing.assert_allclose(width(repeated(games, 10), by_query=True), width(games, by_query=True))
     once, tenfold = (sandwich(g, bradley_terry(g)) for g in (games, repeated(games, 10)))
     np.testing.assert_allclose(tenfold.covariance, once.covariance)
+
+
+def test_an_agent_is_as_uncertain_as_its_own_queries_are_few() -> None:
+    games = simulated(np.random.default_rng(3), spread=1.0, queries=40, agents=4)
+    rare = ((games.a != 3) & (games.b != 3)) | (games.cluster < 5)
+    few = Games(games.agents, *(column[rare] for column in (games.a, games.b, games.score, games.cluster)))
+    robust = sandwich(few, bradley_terry(few))
+    assert robust.per_agent.tolist() == [40, 40, 40, 5]
+    rated = rate_games(few, RatingSettings(tournaments=0, bootstrap=300, fragility="none"))
+    last = next(row for row in rated.agents if row.agent == "agent_3")
+    assert (last.rank_low, last.rank_high) == (1, 4)
+    assert any(note.startswith("Too few queries of their own: agent_3 (5).") for note in rated.notes)
+    assert all(not pair.separable for pair in rated.pairs if "agent_3" in (pair.better, pair.worse))
+
+
+@pytest.mark.parametrize("own", [5, 40])
+def test_intervals_hold_the_rating_of_an_agent_with_few_queries(own: int) -> None:
+    held = 0
+    for seed in range(200):
+        games = simulated(np.random.default_rng(seed), spread=1.0, queries=40, per_query=12, agents=4)
+        kept = ((games.a != 3) & (games.b != 3)) | (games.cluster < own)
+        part = Games(games.agents, *(column[kept] for column in (games.a, games.b, games.score, games.cluster)))
+        low, high = interval(part, bradley_terry(part))
+        held += bool(low[3] <= 1000 <= high[3])
+    assert held >= 184  # of 200; one in a hundred thousand has fewer where 95 % hold
 
 
 def test_equal_seeds_give_equal_samples_however_they_are_chunked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,11 +178,25 @@ def test_five_wins_in_five_games_are_not_certainty() -> None:
     fitted = bradley_terry(games)
     drawn = bootstrap(games, fitted, 500)
     assert drawn.model_samples is not None
-    low, high = drawn.interval()
+    low, high = interval(games, fitted)
     assert (high - low > 200).all()
     assert drawn.without_maximum == 500
     best, worst = rank_intervals(joint_differences(fitted.ratings, drawn.sample_sets, drawn.units))
     assert (best.tolist(), worst.tolist()) == ([1, 1], [2, 2])
+
+
+@pytest.mark.parametrize("ties", ["davidson", "half"])
+def test_more_wins_never_say_less(ties: TieModel) -> None:
+    won, p = [], []
+    for queries in range(6, 30):
+        games = [(f"q{number}", *pair) for number in range(queries) for pair in (("x", "y"), ("y", "x"))]
+        verdicts = [GameVerdict(*game, Verdict.A if game[1] == "x" else Verdict.B) for game in games]
+        (pair,) = rate(verdicts, RatingSettings(tournaments=0, fragility="none", ties=ties)).pairs
+        won.append(pair.separable)
+        p.append(1.0 if pair.p_holm is None else pair.p_holm)
+    assert won == [False] * 4 + [True] * 20  # from ten queries on, which two agents need
+    assert p == sorted(p, reverse=True)
+    assert [one <= 0.05 for one in p] == won
 
 
 def test_ranks_share_a_place_as_in_a_competition() -> None:
@@ -165,13 +210,13 @@ def test_paired_tests_use_the_covariance_of_the_difference() -> None:
     together = np.array([[100.0, 99.0], [99.0, 100.0]])
     alone = np.diag([100.0, 100.0])
     ratings = np.array([1010.0, 1000.0])
-    assert paired_tests(ratings, (together,), 50)[0][0, 1] < 1e-6
-    assert paired_tests(ratings, (alone,), 50)[0][0, 1] > 0.4
-    assert paired_tests(ratings, (together, alone), 50)[0][0, 1] > 0.4
+    assert paired_tests(ratings, (together,), 50)[0, 1] < 1e-6
+    assert paired_tests(ratings, (alone,), 50)[0, 1] > 0.4
+    assert paired_tests(ratings, (together, alone), 50)[0, 1] > 0.4
 
 
 def test_equal_ratings_without_variance_are_not_different() -> None:
-    assert paired_tests(np.array([1000.0, 1000.0]), (np.zeros((2, 2)),), 10)[0].tolist() == [[1, 1], [1, 1]]
+    assert paired_tests(np.array([1000.0, 1000.0]), (np.zeros((2, 2)),), 10).tolist() == [[1, 1], [1, 1]]
 
 
 @pytest.mark.parametrize(
@@ -324,7 +369,7 @@ def test_a_leaderboard_says_which_neighbours_are_separable_and_what_it_would_tak
     assert close.low < 0 < close.high
     assert close.queries_needed > 500
     assert (equal.separable, equal.queries_needed) == (False, None)
-    assert all(pair.p <= pair.p_holm for pair in rated.pairs)
+    assert all((pair.p_holm <= 0.05) == pair.separable for pair in rated.pairs)
     groups_of = {line.agent: line.group for line in rated.agents}
     ranks = {line.agent: (line.rank_low, line.rank_high) for line in rated.agents}
     assert ranks["top"] == (1, 1)

@@ -17,6 +17,7 @@ from arena.run.gate import decide
 from arena.run.ledger import Progress
 from judges.errors import InputError
 from judges.types import Task
+from retrieval_eval.stats.looks import level_of_look
 from tests.conftest import CLI
 from tests.support.llm_server import LLMServer, by_name
 from tests.support.tournaments import Quiet, configured, write_data
@@ -52,12 +53,30 @@ def test_a_gate_plays_no_more_games_than_decide(tmp_path: Path, server: LLMServe
     assert found.passed
     played = found.scores[0].result.difference.n
     assert played is not None
-    assert played in (5, 10)
+    assert played in (10, 15)
     assert len(server.calls) == 2 * played
-    assert found.scores[0].result.difference.method == "confidence sequence"
+    assert found.scores[0].result.difference.method == "alpha spending"
     assert gated(config, "x", "z").json() == found.json()
     assert len(server.calls) == 2 * played  # nothing was asked again
     assert gated(config, "z", "x").verdict == "worse"
+
+
+def test_every_look_counts_whoever_looked(tmp_path: Path, server: LLMServer) -> None:
+    def level(config: Config) -> tuple[int | None, float]:
+        (own,) = gated(config, "x", "y").scores
+        return own.result.difference.n, own.level
+
+    config = of_games(tmp_path, server, batch=20)
+    assert level(config)[1] == pytest.approx(0.95)  # a single look at all there is
+    (tmp_path / "again").mkdir()
+    config = of_games(tmp_path / "again", server, batch=10)
+    first = level(config)
+    assert level(config) == first  # the same looks again
+    finer = of_games(tmp_path / "again", server, batch=5)
+    found, own = level(finer)
+    assert found is not None
+    assert own < level_of_look([0.5], 0.95)  # the look at 5 games spent something, however little
+    assert any("of a gate that looks after each batch" in note for note in gated(finer, "x", "y").scores[0].notes)
 
 
 def test_a_limit_of_games_holds(tmp_path: Path, server: LLMServer) -> None:

@@ -18,9 +18,10 @@ from arena.boards.leaderboard import TournamentBoard
 from arena.boards.results import Leaderboard, leaderboard
 from arena.calibration.gaming import CANARIES, rating_for
 from arena.config.whole import Config
-from arena.ratings.bradley_terry import bradley_terry
+from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
 from arena.ratings.covariates import controlled_ratings, standardised_difference
 from arena.ratings.games import Games
+from arena.ratings.likelihood import TieModel
 from arena.stages.audit import AuditBoard, board
 from arena.store import Store
 from judges.errors import ConfigError
@@ -174,6 +175,25 @@ def test_a_share_of_points_is_the_rating_that_is_expected_to_get_it() -> None:
     assert rating_for(10 / 11, [1000]) == pytest.approx(1400)
     assert rating_for(0, [1000]) == float("-inf")
     assert rating_for(None, [1000]) is None
+
+
+@pytest.mark.parametrize("ties", ["davidson", "rao-kupper", "half"])
+def test_a_cheat_as_strong_as_an_agent_gets_its_rating_however_many_games_are_ties(ties: TieModel) -> None:
+    """One game in two and more is a tie; the share of points of an agent places a cheat where the agent is."""
+    rng = np.random.default_rng(4)
+    pairs = np.array([(i, j) for i in range(5) for j in range(i + 1, 5)] * 2000, np.int32)
+    gap = np.array([0, 0.4, 0.8, 1.2, 1.6])[pairs] @ [0.5, -0.5]
+    total = np.exp(gap) + np.exp(-gap) + 3
+    drawn = rng.random(len(pairs)) * total
+    score = np.where(drawn < np.exp(gap), 1.0, np.where(drawn < np.exp(gap) + 3, 0.5, 0.0))
+    fitted = bradley_terry(Games(tuple("vwxyz"), *pairs.T, score), BradleyTerrySettings(ties=ties))
+    assert (score == 0.5).mean() > 0.5
+    for agent in range(5):
+        first, second = (pairs[:, side] == agent for side in (0, 1))
+        share = np.concatenate([score[first], 1 - score[second]]).mean()
+        met = fitted.ratings[np.concatenate([pairs[first, 1], pairs[second, 0]])]
+        found = rating_for(float(share), met.tolist(), ties=ties, tie_parameter=fitted.tie_parameter)
+        assert found == pytest.approx(fitted.ratings[agent], abs=12)
 
 
 def test_control_for_length_does_not_see_the_constant_text_that_won_alpaca_eval(shared: Path) -> None:
