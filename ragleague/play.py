@@ -339,7 +339,9 @@ class _Line:
         if time.monotonic() - self._written_at > _EVERY_S:
             self._written_at = time.monotonic()
             failed = f", {self._failed[task]} failed" if self._failed[task] else ""
-            line = f"{task}: {self._settled[task]:,} of {self._wanted[task]:,}{failed}"
+            from arena.present.numbers import printable
+
+            line = f"{printable(task)}: {self._settled[task]:,} of {self._wanted[task]:,}{failed}"
             print(f"\r{line:<60}", end="", file=sys.stderr, flush=True)  # noqa: T201
 
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl, urlencode
 
 from arena.present.markup import STYLE
+from arena.present.numbers import printable
 from arena.store import Store, engine
 from judges.errors import InputError, RagleagueError
 from ui.access import Role
@@ -125,7 +126,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         serve(given.location, access, port=given.port, open_browser=not given.no_browser, config=given.config)
     except RagleagueError as error:
-        print(f"error: {error}", file=sys.stderr)  # noqa: T201
+        print(printable(f"error: {error}"), file=sys.stderr)  # noqa: T201
         return 2 if isinstance(error, InputError) else 1
     return 0
 

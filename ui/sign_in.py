@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import streamlit as st
 from msgspec import Struct
 
+from arena.present.numbers import printable
 from judges.errors import ConfigError, InputError, MissingExtraError
 from ui import text
 from ui.access import (
@@ -163,7 +164,7 @@ def let_in() -> bool:
         return _let_in()
     except ConfigError as error:
         # For whoever runs the server: nobody else is told where its files are.
-        sys.stderr.write(f"error: {error}\n")
+        sys.stderr.write(printable(f"error: {error}") + "\n")
         st.error("Nobody can be let in: the roles file cannot be used as it is now.", icon=":material/error:")
         return False
 

@@ -48,7 +48,7 @@ class Bars:
 
     def __init__(self) -> None:
         self._progress = Progress(
-            TextColumn("{task.description:<10}"),
+            TextColumn("{task.description:<10}", markup=False),  # else a name may be a link
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
             TextColumn("{task.fields[failed]} failed"),

@@ -7,10 +7,12 @@ import shutil
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 
+from arena.cli.streams import visible
 from arena.present.numbers import printable as printable  # noqa: PLC0414 - offered here to all commands
 from arena.present.table import json_text
 
@@ -20,10 +22,35 @@ INCOMPLETE = 3
 WIDE = 10_000
 """Columns of an output that is no terminal: lines stay whole, so that they can be searched and compared."""
 
-output = Console(highlight=False, markup=False, emoji=False, force_jupyter=False, width=None if os.isatty(1) else WIDE)
-errors = Console(
-    stderr=True, highlight=False, markup=False, emoji=False, force_jupyter=False, width=None if os.isatty(2) else WIDE
-)
+
+class _Console(Console):
+    """Commands a terminal itself and lets no text do so: not a name in a sentence, a table or the label of a bar."""
+
+    @property
+    def file(self) -> IO[str]:
+        """What is written to; while bars are drawn, rich puts a stream of its own in front of ours."""
+        file: IO[str] = super().file
+        return getattr(file, "rich_proxied_file", file)
+
+    @file.setter
+    def file(self, new_file: IO[str]) -> None:
+        self._file = new_file
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """What is written, in parts."""
+        parts = super().render(renderable, options)
+        if not self.is_terminal:
+            return parts
+        return (part if part.control else Segment(visible(part.text), part.style) for part in parts)
+
+
+def _console(number: int) -> _Console:
+    width = None if os.isatty(number) else WIDE
+    plain: Mapping[str, Any] = dict.fromkeys(("highlight", "markup", "emoji", "force_jupyter"), False)
+    return _Console(stderr=number == 2, width=width, **plain)
+
+
+output, errors = _console(1), _console(2)
 
 
 def program() -> str:

@@ -1,19 +1,16 @@
-"""The ``ragleague`` command: one place where errors become exit statuses.
-
-Standard output and standard error may be full, closed, or have no reader any more.
-"""
+"""The ``ragleague`` command: one place where errors become exit statuses."""
 
 from __future__ import annotations
 
 import atexit
-import errno
 import gc
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING
 
 from arena.cli.commands import overview
+from arena.cli.streams import guard_streams, output_problem
 
 if TYPE_CHECKING:
     from judges.errors import RagleagueError
@@ -77,86 +74,3 @@ def _failed(status: int, error: RagleagueError) -> int:
 
     errors.print(printable(near(f"error: {error}")))
     return status
-
-
-_READER_GONE: Final = 141
-"""Exit status of a command whose reader left (``ragleague ... | head``): 128 and SIGPIPE's number, as shells say it."""
-_UNWRITTEN: Final = 1
-
-
-def guard_streams() -> None:
-    """Let a command do its work to the end where a standard stream cannot be written; ``output_problem`` says so then.
-
-    Streams that somebody has put in the place of the process's own, such as a test, stay as they are.
-    """
-    for number in range(3):
-        _reserve(number)
-    if sys.stdout is sys.__stdout__:
-        sys.stdout = _Output(sys.stdout or _null(os.O_RDONLY))
-    if sys.stderr is sys.__stderr__:
-        sys.stderr = _Stream(sys.stderr or _null(os.O_WRONLY))
-
-
-def output_problem() -> tuple[int, str | None]:
-    """What became of standard output: an exit status, 0 where all is written, and what there is to say of it."""
-    sys.stdout.flush()
-    return sys.stdout.problem if isinstance(sys.stdout, _Output) else (0, None)
-
-
-class _Stream:
-    """A text stream that behaves as the one behind it, until that cannot be written: from there on nothing is."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-    def write(self, text: str) -> int:
-        """Write text."""
-        try:
-            return self._stream.write(text)
-        except OSError as error:
-            self._failed(error)
-            return len(text)
-
-    def flush(self) -> None:
-        """Write what is held back."""
-        try:
-            self._stream.flush()
-        except OSError as error:
-            self._failed(error)
-
-    def _failed(self, _error: OSError) -> None:
-        """Drop what is held back and all that will come, so that Python does not try again when it ends."""
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, self._stream.fileno())
-        os.close(nowhere)
-        self._stream.flush()
-
-
-class _Output(_Stream):
-    def __init__(self, stream: TextIO) -> None:
-        super().__init__(stream)
-        self.problem: tuple[int, str | None] = (0, None)
-        self._terminal = stream.isatty()
-
-    def _failed(self, error: OSError) -> None:
-        if isinstance(error, BrokenPipeError):
-            self.problem = _READER_GONE, None
-        elif not (error.errno == errno.EIO and self._terminal):  # a terminal that was closed reads nothing
-            self.problem = _UNWRITTEN, "closed" if error.errno == errno.EBADF else error.strerror
-        super()._failed(error)
-
-
-def _null(mode: int) -> TextIO:
-    """A stream for one that was closed: opened for reading, it cannot be written either."""
-    return os.fdopen(os.open(os.devnull, mode), "w", encoding="utf-8")
-
-
-def _reserve(number: int) -> None:
-    """Put the null device in the place of a standard stream that is closed: the next file would get its number."""
-    try:
-        os.fstat(number)
-    except OSError:
-        os.set_inheritable(os.open(os.devnull, os.O_RDONLY if number < 2 else os.O_WRONLY), True)

@@ -84,10 +84,13 @@ def spreadsheet(headings: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 def written(headings: Sequence[str], rows: Iterable[Sequence[Any]], end: str) -> str:
     """Headings and rows as CSV whose lines end so."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator=end)
-    writer.writerow(headings)
-    writer.writerows(rows)
+    out, line = io.StringIO(), io.StringIO()
+    writer = csv.writer(line)  # whose line ends have either character, so that a cell with one of them is quoted
+    for row in (headings, *rows):
+        length = writer.writerow(row) - len(writer.dialect.lineterminator)
+        out.write(line.getvalue()[:length] + end)
+        line.seek(0)
+        line.truncate()
     return out.getvalue()
 
 
