@@ -25,7 +25,7 @@ MARGIN, LEVEL, BATCH = 0.05, 0.95, 20
 QUERIES = (20, 50, 100, 200, 500, 1000)
 OF_LOOKS = 300
 """Queries that are there while one looks after each batch."""
-HINDSIGHT = np.r_[np.geomspace(1e-3, 0.5, 100), 1 - np.geomspace(0.5, 1e-3, 40)[1:]]
+HINDSIGHT = np.r_[np.geomspace(1e-3, 0.5, 1000), 1 - np.geomspace(0.5, 1e-3, 200)[1:]]
 """Stakes among which the best in hindsight is sought."""
 TRUTHS = {"equal": 0.0, "at the margin": -MARGIN, "worse": -2 * MARGIN}
 
