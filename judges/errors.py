@@ -157,7 +157,7 @@ CAUSES = {
     "empty": "the reply was empty",
     "contract": "the reply was outside the contract, also when asked again",
     "not_recorded": "no reply is recorded for this prompt",
-    "exception": "the judge's own code raised an exception",
+    "exception": "the judge's code, or its model's, raised an exception",
     "budget": "the judge's max_cost_usd was spent",
     "stopped": "the judge was stopped before this call",
     "cancelled": "the batch that held this request was cancelled",
@@ -177,9 +177,10 @@ TO_DO = {
     "truncated": "raise 'max_tokens'",
     "empty": "raise 'max_tokens', or choose another 'model'",
     "contract": "try another 'model' or prompt (see 'ragleague failures')",
-    "exception": "mend the function",
+    "exception": "mend {code}",
 }
-"""What mends a cause that holds for every call; ``{address}`` and ``{key}`` are what the judge has them from."""
+"""What mends a cause that holds for every call; ``{address}`` and ``{key}`` are what the judge has them from,
+``{code}`` is what raised an exception."""
 
 _OF_THE_TEXTS = {"bad_request", "refusal", "content_filter", "truncated", "empty", "contract", "cancelled"}
 RETRIED_NEXT_RUN = frozenset(CAUSES.keys() - _OF_THE_TEXTS)

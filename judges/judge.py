@@ -24,6 +24,8 @@ from judges.errors import (
     StillWaitingError,
     TransientError,
 )
+from judges.functions import contained
+from judges.masking import exception_line
 from judges.pace import Pace
 from judges.providers import Provider, open_provider
 from judges.providers.replay import ReadRecords
@@ -125,13 +127,27 @@ def read(completion: Completion, prompt: Prompt) -> ParsedReply:
     Raises:
         ReplyError: it is outside the contract, cut off, or empty.
     """
-    from judges.parse import parse_reply  # late, as a run that knows all replies reads none
-
     if not completion.text.strip():
         raise ReplyError("the reply was empty")
     if completion.finish is Finish.LENGTH:
         raise ReplyError("the reply was cut off; explain more briefly")
-    return parse_reply(completion.text, prompt.contract, prompt.inputs)
+    return parsed(completion.text, prompt)
+
+
+def parsed(text: str, prompt: Prompt) -> ParsedReply:
+    """What a reply to a prompt says.
+
+    Raises:
+        ReplyError: it is outside the contract, or the parser fails on it.
+    """
+    from judges.parse import parse_reply  # late, as a run that knows all replies reads none
+
+    try:
+        return parse_reply(text, prompt.contract, prompt.inputs)
+    except ReplyError:
+        raise
+    except Exception as error:
+        raise ReplyError(f"the reply cannot be read: {exception_line(error)}") from error
 
 
 def asked_again(prompt: Prompt, reply: str, problem: str) -> Prompt:
@@ -314,7 +330,7 @@ class Judge:
                 cause, message = FINAL_FINISHES[completion.finish]
                 return account.failure(cause, message, completion.text)
             try:
-                parsed = read(completion, prompt)
+                reply = read(completion, prompt)
             except ReplyError as error:
                 if len(account.rejected) == MAX_REASKS:
                     cut = "truncated" if completion.finish is Finish.LENGTH else "contract"
@@ -323,7 +339,7 @@ class Judge:
                 account.rejected.append(completion.text)
                 prompt = asked_again(prompt, completion.text, str(error))
                 continue
-            return account.judgment(completion, parsed)
+            return account.judgment(completion, reply)
 
     async def _call(self, prompt: Prompt, account: Account) -> Completion:
         """One reply, whatever it says; attempts are repeated within bounds of number and time (not that in line)."""
@@ -379,7 +395,7 @@ class Judge:
         sent, used = account.begin_call(), None
         try:
             async with asyncio.timeout(self.spec.reply_s):
-                completion = await self.provider.complete(prompt)
+                completion = await contained(self.provider.complete(prompt))
         except (TimeoutError, ProviderError) as raised:
             late = TransientError("timeout", f"no reply within {self.spec.timeout_s:g} s")
             error = raised if isinstance(raised, ProviderError) else late

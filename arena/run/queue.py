@@ -19,7 +19,7 @@ from arena.store import Result, Store, Wanted, chunks
 from arena.store.runners import Runner
 from judges.errors import RETRIED_NEXT_RUN, ReplyError
 from judges.identity import judgment_id
-from judges.judge import Asked, Judge, Request, judge_all
+from judges.judge import Asked, Judge, Request, judge_all, parsed
 from judges.types import JudgeFailure, Judgment, Prompt, Task
 
 _FEWEST, _USUAL = 16, 64
@@ -181,16 +181,14 @@ class Lookup(Struct, frozen=True):
         """A stored reply that the present parser accepts is a judgment, without a new call."""
         if not isinstance(known, JudgeFailure) or known.cause != "contract" or entry.request is None:
             return known
-        from judges.parse import parse_reply
-
         try:
-            parsed = parse_reply(known.reply or "", entry.request.prompt.contract, entry.request.prompt.inputs)
+            reply = parsed(known.reply or "", entry.request.prompt)
         except ReplyError:
             return known
         judgment = Judgment(
             known.judgment_id,
-            parsed.outcome,
-            parsed.reason,
+            reply.outcome,
+            reply.reason,
             known.reply or "",
             known.model,
             known.usage,
