@@ -25,7 +25,13 @@ class RagleagueError(Exception):
 
 
 class InputError(RagleagueError):
-    """The user's input is wrong; the message says where and what to do."""
+    """The user's input is wrong; the message says where and what to do.
+
+    It can be printed, also where it quotes what is no UTF-8, such as the name of a file.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00"))
 
 
 class ConfigError(InputError):

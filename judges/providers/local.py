@@ -130,9 +130,7 @@ class LocalProvider(ABC, Generic[Model, Item, Result]):
         """
         self._spec, self._local = spec, local_source(spec)
         self._size = spec.batch_size or spec.concurrency
-        self._batcher: Batcher[Model, Item, Result] = Batcher(
-            self._loaded, self._worked_off, spec.concurrency
-        )
+        self._batcher: Batcher[Model, Item, Result] = Batcher(self._loaded, self._worked_off, spec.concurrency)
         self.identity: Mapping[str, str | int | float | None] = {
             "provider": spec.provider,
             "model": self._local.name,

@@ -134,7 +134,6 @@ def scored(
     with counts with the prompt: it changes nothing between them.
     """
 
-
     def tokens(asked: tuple[Conversation, Sequence[str]]) -> tuple[tuple[tuple[int, ...], ...], list[int]]:
         conversation, allowed = asked
         return _reply_tokens(model, model.rendered(conversation), allowed), model.tokens(conversation)

@@ -180,7 +180,8 @@ def test_another_exception_divides_the_batch_and_bars_no_later_one(raised: BaseE
     assert failures == [([7], f"{type(raised).__name__}: {raised}")]
     assert [part for part, _ in parts] == [[1, 2], [3], [7], [5]]
     del tried[:]
-    assert list(divider.parts([1, 2, 3, 8, 5], lambda item: item, work))[0][0] == [1, 2, 3, 8, 5]
+    ((whole, _),) = divider.parts([1, 2, 3, 8, 5], lambda item: item, work)
+    assert whole == [1, 2, 3, 8, 5]
     assert tried == [5]
 
 

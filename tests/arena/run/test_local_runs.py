@@ -79,13 +79,13 @@ def test_each_batch_is_kept_when_it_ends_and_no_deadline_throws_one_away(
 
 
 SICK = """
-import torch, transformers
+import transformers
 real = transformers.LlamaForCausalLM.forward
 def forward(self, input_ids=None, *args, **options):
     if len(input_ids) > 5:
         raise RuntimeError("cuDNN Frontend error: mha_graph.execute(...).is_good()")
     if (input_ids == TILDE).any():
-        raise torch.AcceleratorError("device-side assert triggered") if hasattr(torch, "AcceleratorError") else IndexError
+        raise RuntimeError("device-side assert triggered")
     return real(self, input_ids, *args, **options)
 forward.__signature__ = __import__("inspect").signature(real)
 transformers.LlamaForCausalLM.forward = forward
