@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from judges.contracts import number_asked
 from judges.errors import ReplyError
@@ -253,6 +254,8 @@ def _repeats(entry: _JsonObject, judged: str) -> bool:
 
 def _letters_judged(contract: ReplyContract, inputs: Inputs) -> str:
     """Letters and digits of all texts being judged; empty where they cannot hold an object of this contract."""
+    if contract.listed is not None:  # the list so far stands in the next one
+        inputs = replace(inputs, items=())
     texts = "\n".join(_texts(inputs))
     if not may_hold_object(texts):
         return ""
