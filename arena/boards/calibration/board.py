@@ -195,13 +195,21 @@ _GRADES: Final = (
 )
 
 
-def grades_table(tests: Sequence[GradeTest]) -> list[Table]:
-    """Every two agents by people's grades of each criterion."""
+_MOST_TESTS: Final = 10
+"""Tests that are listed beside what judges say."""
+
+
+def grades_table(tests: Sequence[GradeTest], *, most: int | None = None) -> list[Table]:
+    """Every two agents by people's grades of each criterion; the ``most`` with the smallest p where there are more."""
     if not tests:
         return []
     shown = {"group": any(test.group for test in tests), "n": any(t.queries != t.found.difference.n for t in tests)}
     columns = [column if shown.get(column.key, True) else replace(column, heading="") for column in _GRADES]
-    return [Table("people-grades", "Agents by people's grades", columns, [_grade_row(test) for test in tests])]
+    rows, notes = [_grade_row(test) for test in tests], list[str]()
+    if most is not None and len(rows) > most:
+        rows = sorted(rows, key=lambda row: 1.0 if row["p_t"] is None else row["p_t"])[:most]
+        notes = [f"The {most} with the smallest p, of {len(tests)}; '--format json' has all."]
+    return [Table("people-grades", "Agents by people's grades", columns, rows, notes)]
 
 
 def _grade_row(test: GradeTest) -> dict[str, Any]:
@@ -255,12 +263,13 @@ class Calibration(Board, frozen=True):
         whom = "the consensus" if self.settings.against == "consensus" else "each vote"
         corrected = [block for judge in judges_of(comparisons) for block in corrected_figures(judge, self.width)]
         listed = list(disagreements(comparisons, self.texts))
+        shown = _MOST_TESTS if comparisons or self.methods is not None else None
         sections = [
             Section(
                 "people", "People and the judge", "Does the judge see what people see?", people_blocks(comparisons)
             ),
             Section("coefficients", "All coefficients", "", coefficient_tables(comparisons, whom)),
-            Section("grades", "Agents by people's grades", "", grades_table(self.grade_tests)),
+            Section("grades", "Agents by people's grades", "", grades_table(self.grade_tests, most=shown)),
             Section("corrected", "The answer if the judge is biased", _CORRECTED, corrected),
             Section("methods", "Do the ways of scoring agree?", _METHODS, method_blocks(self.methods)),
             Section("money", "Which judge for the money", _MONEY, cost_table(judges, comparisons)),
