@@ -30,7 +30,13 @@ class RagleagueError(Exception):
 
 
 class InputError(RagleagueError):
-    """The user's input is wrong; the message says where and what to do."""
+    """The user's input is wrong; the message says where and what to do.
+
+    It can be printed, also where it quotes what is no UTF-8, such as the name of a file.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00"))
 
 
 class ConfigError(InputError):
@@ -166,7 +172,7 @@ CAUSES = {
     "empty": "the reply was empty",
     "contract": "the reply was outside the contract, also when asked again",
     "not_recorded": "no reply is recorded for this prompt",
-    "exception": "the judge's own code raised an exception",
+    "exception": "the judge's code, or its model's, raised an exception",
     "budget": "the judge's max_cost_usd was spent",
     "stopped": "the judge was stopped before this call",
     "cancelled": "the batch that held this request was cancelled",
@@ -186,9 +192,10 @@ TO_DO = {
     "truncated": "raise 'max_tokens'",
     "empty": "raise 'max_tokens', or choose another 'model'",
     "contract": "try another 'model' or prompt (see 'ragleague failures')",
-    "exception": "mend the function",
+    "exception": "mend {code}",
 }
-"""What mends a cause that holds for every call; ``{address}`` and ``{key}`` are what the judge has them from."""
+"""What mends a cause that holds for every call; ``{address}`` and ``{key}`` are what the judge has them from,
+``{code}`` is what raised an exception."""
 
 _OF_THE_TEXTS = {"bad_request", "refusal", "content_filter", "truncated", "empty", "contract", "cancelled"}
 RETRIED_NEXT_RUN = frozenset(CAUSES.keys() - _OF_THE_TEXTS)

@@ -11,17 +11,17 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import MethodType, ModuleType
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar
 
 from pydantic import AfterValidator, ValidationInfo
 
-from judges.errors import InputError, ProviderError
-from judges.masking import one_line
+from judges.errors import InputError, ProviderError, RagleagueError, RejectedError
+from judges.masking import exception_line
 from judges.sections import beside_file, nearest
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ def _usable(given: str | Callable[..., Any], info: ValidationInfo) -> str | Call
         raise ValueError(f"is written module:function or file.py:function, not {given!r}")
     return given if found["file"] is None else f"{beside_file(Path(found['file']), info)}:{found['name']}"
 
+
+Result = TypeVar("Result")
 
 Named: TypeAlias = Annotated[str | Callable[..., Any], AfterValidator(_usable)]
 """``module:function`` or ``file.py:function`` in a configuration; in Python also the function itself."""
@@ -97,8 +99,7 @@ def _looked_up(named: str) -> Callable[..., Any]:
     except FileNotFoundError:
         raise InputError(f"{where}: no such file; check its name and folder") from None
     except (Exception, SystemExit) as error:
-        said = one_line(f"{type(error).__name__}: {error}")
-        raise InputError(f"{where}: cannot be imported: {said}; mend that first") from error
+        raise InputError(f"{where}: cannot be imported: {exception_line(error)}; mend that first") from error
     found: Any = module
     for part in name.split("."):
         found = getattr(found, part, None)
@@ -124,7 +125,7 @@ def _instance(found: Callable[..., Any]) -> Callable[..., Any]:
     try:
         made = found()
     except Exception as error:
-        raise InputError(f"{found.__name__}() failed: {one_line(f'{type(error).__name__}: {error}')}") from error
+        raise InputError(f"{found.__name__}() failed: {exception_line(error)}") from error
     if not callable(made):
         raise InputError(f"{found.__name__} has no method __call__, so what it makes cannot be called")
     return made
@@ -175,7 +176,29 @@ async def called(function: Callable[[Any], Any], argument: Any) -> tuple[Any, fl
         given, seconds = await _in_thread(function, argument)
         return (await given, None) if inspect.isawaitable(given) else (given, seconds)
     except Exception as error:
-        raise ProviderError("exception", one_line(f"{type(error).__name__}: {error}")) from error
+        raise ProviderError("exception", exception_line(error)) from error
+
+
+async def contained(work: Awaitable[Result]) -> Result:
+    """The result of a judge, a provider or an agent, in which any exception may arise: it ends no run.
+
+    Errors that this project raises on purpose pass, and so do Ctrl-C and the cancellation of this task. Errors in the
+    rest of this program do not come by here, and show.
+
+    Raises:
+        RejectedError: another exception was raised; the cause is ``exception``.
+    """
+    task = asyncio.current_task()
+    try:
+        return await work
+    except (RagleagueError, KeyboardInterrupt, GeneratorExit):
+        raise
+    except asyncio.CancelledError:
+        if task is None or task.cancelling():
+            raise
+        raise RejectedError("exception", "CancelledError: the call cancelled itself") from None
+    except BaseException as error:  # SystemExit too, and what a library in Rust raises when it panics
+        raise RejectedError("exception", exception_line(error)) from error
 
 
 async def _in_thread(function: Callable[[Any], Any], argument: Any) -> tuple[Any, float]:
@@ -195,7 +218,9 @@ async def _in_thread(function: Callable[[Any], Any], argument: Any) -> tuple[Any
         except Exception as raised:
             error = raised
         except BaseException as raised:  # SystemExit, of code that was written as a script
-            error = RuntimeError(f"{type(raised).__name__}: {raised}")
+            error = RuntimeError(exception_line(raised))
+        if isinstance(error, StopIteration):  # asyncio refuses it, and whoever waits would wait for ever
+            error = RuntimeError(exception_line(error))
         try:
             loop.call_soon_threadsafe(settle, result, error)
         except RuntimeError:

@@ -26,6 +26,8 @@ from judges.errors import (
     TransientError,
     UnclearReplyError,
 )
+from judges.functions import contained
+from judges.masking import exception_line
 from judges.pace import Pace
 from judges.providers import Provider, open_provider
 from judges.providers.replay import ReadRecords
@@ -127,13 +129,27 @@ def read(completion: Completion, prompt: Prompt) -> ParsedReply:
     Raises:
         ReplyError: it is outside the contract, cut off, or empty.
     """
-    from judges.parse import parse_reply  # late, as a run that knows all replies reads none
-
     if not completion.text.strip():
         raise ReplyError("the reply was empty")
     if completion.finish is Finish.LENGTH:
         raise ReplyError("the reply was cut off; explain more briefly")
-    return parse_reply(completion.text, prompt.contract, prompt.inputs)
+    return parsed(completion.text, prompt)
+
+
+def parsed(text: str, prompt: Prompt) -> ParsedReply:
+    """What a reply to a prompt says.
+
+    Raises:
+        ReplyError: it is outside the contract, or the parser fails on it.
+    """
+    from judges.parse import parse_reply  # late, as a run that knows all replies reads none
+
+    try:
+        return parse_reply(text, prompt.contract, prompt.inputs)
+    except ReplyError:
+        raise
+    except Exception as error:
+        raise ReplyError(f"the reply cannot be read: {exception_line(error)}") from error
 
 
 def asked_again(prompt: Prompt, reply: str, error: ReplyError) -> Prompt:
@@ -158,14 +174,12 @@ def read_again(prompt: Prompt, replies: Sequence[str]) -> ParsedReply:
     Raises:
         ReplyError: it is outside the contract that it was asked for under.
     """
-    from judges.parse import parse_reply
-
     for reply in replies[:-1]:
         try:
-            parse_reply(reply, prompt.contract, prompt.inputs)
+            parsed(reply, prompt)
         except ReplyError as error:
             prompt = asked_again(prompt, reply, error)
-    return parse_reply(replies[-1], prompt.contract, prompt.inputs)
+    return parsed(replies[-1], prompt)
 
 
 _AT_FIRST = 4
@@ -339,7 +353,7 @@ class Judge:
                 cause, message = FINAL_FINISHES[completion.finish]
                 return account.failure(cause, message, completion.text)
             try:
-                parsed = read(completion, prompt)
+                reply = read(completion, prompt)
             except ReplyError as error:
                 if len(account.rejected) == MAX_REASKS:
                     cut = "truncated" if completion.finish is Finish.LENGTH else "contract"
@@ -348,7 +362,7 @@ class Judge:
                 account.rejected.append(completion.text)
                 prompt = asked_again(prompt, completion.text, error)
                 continue
-            return account.judgment(completion, parsed)
+            return account.judgment(completion, reply)
 
     async def _call(self, prompt: Prompt, account: Account) -> Completion:
         """One reply, whatever it says; attempts are repeated within bounds of number and time (not that in line)."""
@@ -404,7 +418,7 @@ class Judge:
         sent, used = account.begin_call(), None
         try:
             async with asyncio.timeout(self.spec.reply_s):
-                completion = await self.provider.complete(prompt)
+                completion = await contained(self.provider.complete(prompt))
         except (TimeoutError, ProviderError) as raised:
             late = TransientError("timeout", f"no reply within {self.spec.timeout_s:g} s")
             error = raised if isinstance(raised, ProviderError) else late

@@ -241,6 +241,15 @@ def one_line(text: str) -> str:
     return flat if len(flat) <= _SHOWN else flat[: _SHOWN - 1] + "…"
 
 
+def exception_line(error: BaseException) -> str:
+    """Type and message of an exception on one line."""
+    try:
+        message = str(error)
+    except Exception:  # of a class whose own __str__ fails
+        message = ""
+    return one_line(f"{type(error).__name__}: {message}" if message.strip() else type(error).__name__)
+
+
 def storable(text: str) -> str:
     """``text`` without any key, half a surrogate pair or NUL: JSON can spell these, and no database can hold them."""
     whole = masked(text).replace("\0", "\ufffd")

@@ -18,6 +18,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from judges.contracts import number_asked
 from judges.errors import ReplyError, UnclearReplyError
@@ -28,6 +29,7 @@ from judges.reply_text import (
     list_alone,
     lone_end,
     read_relaxed,
+    undone,
     unwrapped,
     value_alone,
     without_reasoning,
@@ -70,7 +72,8 @@ def parse_reply(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedRep
         UnclearReplyError: the reply may be a quotation of the inputs; the next one must carry a mark.
         ReplyError: the reply is outside the contract.
     """
-    reply, shown = without_reasoning(text), Shown(inputs.query.text, _texts(inputs))
+    reply = without_reasoning(text)
+    shown = Shown(inputs.query.text, _texts(inputs if contract.listed is None else _without_list_so_far(inputs, reply)))
 
     def read(part: str) -> ParsedReply:
         return _READERS[contract.form](part, contract, shown)
@@ -87,6 +90,13 @@ def parse_reply(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedRep
         return read(reply)
     except ReplyError as error:
         raise UnclearReplyError(f"{tag} may be a quotation, so that it ends no reasoning; {error}") from None
+
+
+def _without_list_so_far(inputs: Inputs, reply: str) -> Inputs:
+    """The inputs without items that the reply has again, as a list does that goes on from them; an object is none."""
+    again = letters(reply)
+    others = [item for item in inputs.items if letters(item) not in again or any(sign in undone(item) for sign in "[{")]
+    return replace(inputs, items=tuple(others))
 
 
 def _breaks_off(before: str, behind: str) -> bool:

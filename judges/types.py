@@ -278,7 +278,7 @@ class Inputs(Struct, frozen=True):
 
     ``documents`` holds the one document of a relevance prompt or the reference documents of an answer
     prompt; ``answers`` holds none, one, or two answers in the order shown; ``items`` the questions or nuggets of a test
-    bank that the texts are held against.
+    bank that the texts are held against, or the list of nuggets that goes on.
     """
 
     query: Query

@@ -141,6 +141,10 @@ def written(value: Any) -> bytes:
     return zlib.compress(json.dumps([types, content], separators=(",", ":")).encode(), 1)
 
 
+_SMALL = 32_000_000
+"""Bytes that a value may unpack to, and 50 times its size: beyond them is none that we wrote."""
+
+
 def read(content: bytes) -> Any:
     """The value that ``written`` wrote.
 
@@ -148,7 +152,7 @@ def read(content: bytes) -> Any:
         ValueError: these are no such bytes, or of types that are not so defined now.
     """
     try:
-        types, value = json.loads(zlib.decompress(content))
+        types, value = json.loads(zlib.decompressobj().decompress(content, max(_SMALL, 50 * len(content))))
         return _Reader([_type(*named) for named in types]).value(value)
     except (zlib.error, ImportError, LookupError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         raise ValueError(f"no frozen value: {error}") from error

@@ -211,7 +211,13 @@ def _level_json(own: Mapping[str, Any]) -> dict[str, Any]:
         "cover_possible": own["possible"].value,
         "cover_least": own["least"].value,
         **{
-            name: {"mean": own[name].value, "standard_error": own[name].error, "n": own[name].n}
+            name: {
+                "mean": own[name].value,
+                "low": own[name].low,
+                "high": own[name].high,
+                "standard_error": own[name].error,
+                "n": own[name].n,
+            }
             for name in ("cover", "normalised", "alpha_ndcg")
         },
     }

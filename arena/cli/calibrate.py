@@ -26,9 +26,12 @@ _CARD = "Judge card"
 
 def calibrate(
     sources: Annotated[
-        list[str],
-        typer.Argument(metavar="CONFIG|STORE|FILE...", help="a tournament, or tables or qrels of what judges said"),
-    ],
+        list[str] | None,
+        typer.Argument(
+            metavar="CONFIG|STORE|FILE...",
+            help="a tournament, or tables or qrels of what judges said; none to compare agents by people's grades",
+        ),
+    ] = None,
     people: Annotated[
         list[Path] | None,
         typer.Option(metavar="FILE", help="what people said: tables or qrels", rich_help_panel=_PEOPLE),
@@ -142,6 +145,8 @@ def calibrate(
 
     Tables hold verdicts, relevance labels, grades or nugget assignments, told apart by their columns. Of a tournament
     the judges' opinions are in its store; people's come from --people, from the pages, and from the data's qrels.
+    People's grades of answers compare the agents, too: paired t tests of each criterion, corrected by Holm. Without
+    judges, '--people FILE' alone says that.
     Qrels are held against those of --people: kappa, alpha, confusion, and agreement at each threshold. Of them faulty
     lines are left out and listed, and the exit status is then 3.
     """
@@ -153,6 +158,7 @@ def calibrate(
     from retrieval_eval.data.rows import known_format
     from retrieval_eval.data.trec import is_qrels
 
+    sources = sources or []
     _check_cards(card or [], sources)
     if width is not None and not width > 0:
         raise InputError(f"--width: more than 0, not {width:g}")

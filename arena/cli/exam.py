@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from arena.present.table import Table
     from arena.stages.exam.study import Study
+    from retrieval_eval.exam.grades import Labels
     from retrieval_eval.stats.bootstrap import Clusters
 
 _SHOWN, _GRADER, _LABELS = "What to show", "Which grades", "Labels"
@@ -88,7 +89,8 @@ def exam(
     people's labels or a second grading, and the other views are for oversight.
     """
     from arena.cli.sources import clusters_in
-    from arena.stages.exam.study import load_study
+    from arena.stages.exam.study import load_labels, load_study
+    from retrieval_eval.data.trec import is_qrels
 
     known = _GIVEN.get(show, _OF_OVERSIGHT) | _ALWAYS
     if strange := given_options(ctx) - known:
@@ -100,12 +102,16 @@ def exam(
             clusters=clusters_in(queries),
         )
 
+    def labels() -> tuple[Labels, Labels] | None:
+        return None if llm is None and prompt is None else load_labels(file, llm=llm, prompt=prompt)
+
     if show == "scores":
         _scores(study(), file, official, k, alpha, compat is not None, out, form)
     elif show == "labels":
-        _labels(study(), by, min_grade, grade_map, out)
+        _labels(study, labels(), by, min_grade, grade_map, out)
     elif show == "agreement":
-        _agreement(study, file, qrels, other, by, min_grade, min_label, grade_map, clusters_in(queries), form)
+        given = None if other is not None or is_qrels(file) else labels()
+        _agreement(study, given, file, qrels, other, by, min_grade, min_label, grade_map, clusters_in(queries), form)
     else:
         _oversight(study(), show, query, min_grade, min_label, k, out, form)
 
@@ -129,7 +135,14 @@ def _scores(
         output.print(f"every query's scores are in {out}")
 
 
-def _labels(study: Study, by: _By, min_grade: int | None, grade_map: str | None, out: Path | None) -> None:
+def _labels(
+    load: Callable[..., Study],
+    given: tuple[Labels, Labels] | None,
+    by: _By,
+    min_grade: int | None,
+    grade_map: str | None,
+    out: Path | None,
+) -> None:
     from arena.boards.exam import UNITS
     from arena.cli.console import output
     from retrieval_eval.data.trec import write_qrels
@@ -138,6 +151,12 @@ def _labels(study: Study, by: _By, min_grade: int | None, grade_map: str | None,
     if out is None:
         raise InputError("--out: name the file for the labels")
     steps = read_grade_map(grade_map) if grade_map is not None else None
+    if given is not None:
+        _require_as_they_are(by, min_grade, grade_map)
+        write_qrels(out, given[0])
+        output.print(f"{counted(sum(map(len, given[0].values())), 'label')} written to {out}")
+        return
+    study = load()
     level, highest = min_grade or study.usual_level, max(study.levels)
     labels = exam_labels(study.grids, by=by, level=level, grade_to_label=steps, highest=highest)
     write_qrels(out, labels.labels)
@@ -150,8 +169,15 @@ def _labels(study: Study, by: _By, min_grade: int | None, grade_map: str | None,
         output.print("trec_eval counts what has no label as not relevant")
 
 
+def _require_as_they_are(by: _By, min_grade: int | None, grade_map: str | None) -> None:
+    """Labels that a model gave without items are no grades of which labels are made."""
+    if by != "highest" or min_grade is not None or grade_map is not None:
+        raise InputError("--prompt: this prompt labels passages without items; leave out --by, --min-grade and --map")
+
+
 def _agreement(
     load: Callable[..., Study],
+    given: tuple[Labels, Labels] | None,
     file: Path,
     qrels: Path | None,
     other: Path | None,
@@ -179,10 +205,14 @@ def _agreement(
         if qrels is None:
             raise InputError(f"{file}: predicted labels; name the labels by people with --qrels")
         board = of_labels(read_qrels(file).labels, read_qrels(qrels).labels, None, min_label, clusters)
+    elif given is not None:
+        _require_as_they_are(by, min_grade, grade_map)
+        predicted, people = given
+        people = people if qrels is None else read_qrels(qrels).labels
+        board = of_labels(predicted, _labels_of(people, file), None, min_label, clusters)
     else:
         study = load()
-        if not study.labels:
-            raise InputError(f"{file}: holds no judgments by people; name their labels with --qrels")
+        _labels_of(study.labels, file)
         steps = read_grade_map(grade_map) if grade_map is not None else None
         level = min_grade or study.usual_level
         made = exam_labels(study.grids, by=by, level=level, grade_to_label=steps, highest=max(study.levels))
@@ -195,6 +225,12 @@ def _agreement(
             sys.stdout.write(latex(table) + "".join(sentence(note, "latex") for note in table.notes) + "\n")
     else:
         show(board, form)
+
+
+def _labels_of(people: Labels, file: Path) -> Labels:
+    if not people:
+        raise InputError(f"{file}: holds no judgments by people; name their labels with --qrels")
+    return people
 
 
 def _oversight(

@@ -53,7 +53,7 @@ class SynthSection(Section):
     per_passage: Count = PER_PASSAGE
     """Most queries that a model may write about a passage."""
     examples: RelativePath | None = None
-    """A file of experts' queries to show as examples."""
+    """Experts' queries to show as examples: a file with one a line, or a table with a column ``query``."""
     shots: Count = SHOTS
     """Examples to show, drawn anew for each passage."""
     prompt: PromptName = "synthetic_queries"

@@ -160,7 +160,11 @@ class ExecutorSection(Section):
         return self
 
 
-AgentName = Annotated[str, matching(r"^\S(.*\S)?$", "an agent's name must not be empty, nor begin or end with a blank")]
+AgentName = Annotated[
+    str,
+    matching(r"^\S(.*\S)?$", "an agent's name must not be empty, nor begin or end with a blank"),
+    matching(r"^[^\0\ud800-\udfff]+$", "an agent's name must hold no NUL and no half of a surrogate pair"),
+]
 
 
 class Config(Section):

@@ -29,12 +29,14 @@ from retrieval_eval.data.rows import (
     Row,
     canonical_names,
     cell_text,
+    confusable,
     id_of_text,
     known_format,
     lacks,
     list_in,
     missing_column,
     names_of,
+    unstorable,
 )
 from retrieval_eval.data.tables import read_rows
 from retrieval_eval.data.trec import is_trec_answers, trec_answer_rows
@@ -148,7 +150,12 @@ def named_rows(
         raise DataError(source.name, "the table has no rows; add at least one")
     for number, record in enumerate(source.records, start=1):
         cells = {str(name): _plain(cell) for name, cell in record.items()}
-        yield _renamed(Row(Path(source.name), number, cells), names, required, columns)
+        row = Row(Path(source.name), number, cells)
+        if len(cells) < len(record):
+            raise row.error("two columns have one name; rename one", Counter(map(str, record)).most_common(1)[0][0])
+        if (problem := unstorable(cells)) is not None:
+            raise row.error(problem)
+        yield _renamed(row, names, required, columns)
 
 
 def columns_of(source: Source) -> Iterator[str]:
@@ -171,6 +178,8 @@ def _is_list_of_turns(cell: Cell) -> bool:
 
 def _renamed(row: Row, names: Mapping[str, Sequence[str]], required: Sequence[str], columns: Columns | None) -> Row:
     called = canonical_names(row.values, names, columns)
+    if (problem := confusable(called, {*names, *required})) is not None:
+        raise row.error(problem)
     for column in required:
         if lacks(column, called.values()):
             if (

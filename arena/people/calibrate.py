@@ -31,7 +31,7 @@ from arena.people.opinions import (
     spending,
     verdict_opinions,
 )
-from arena.people.tables import Tables, compare_opinions, dataset_texts, read_tables
+from arena.people.tables import Tables, compare_opinions, dataset_texts, read_tables, tests_of
 from arena.ratings.judges import of_judge
 from arena.store import Store
 from arena.store.annotations import Annotations
@@ -49,12 +49,14 @@ Progress: TypeAlias = Callable[[float, str], None]
 class _Said(Struct, frozen=True):
     """Everything said of a tournament, by judges and by people.
 
-    ``outdated`` counts annotations of texts that have changed since, which are left out; ``apart`` is as of
-    ``Calibration``; ``games`` are all, where the judges' verdicts are of some; ``clusters`` are the conversations.
+    ``grades`` are people's of answers, whoever else judged them; ``outdated`` counts annotations of texts that have
+    changed since, which are left out; ``apart`` is as of ``Calibration``; ``games`` are all, where the judges' verdicts
+    are of some; ``clusters`` are the conversations.
     """
 
     judges: Opinions
     people: Opinions
+    grades: Opinions
     outdated: int
     apart: tuple[Level, ...]
     games: GameTable | None
@@ -140,6 +142,7 @@ def calibrate_tournament(
             methods=compare_methods(methods, method_samples, settings.seed, games.clusters, drawn=drawn),
             styles=(*alone.styles, *_families(store, tournament, games, said.people.get(("verdicts", ""), ()))),
             apart=said.apart,
+            grade_tests=tests_of(said.grades, settings, said.clusters),
         )
 
     found = kept.made("calibration", made, made_of)
@@ -228,7 +231,9 @@ def _said(
             human.setdefault(key, []).extend(said)
         else:
             apart.append(key[0])
-    return _Said(judges, human, outdated, tuple(apart), None if shared is None else games, games.clusters)
+    graded = [key for key in {**people, **own} if key[0] == "criteria"]
+    grades = {key: [*people.get(key, ()), *own.get(key, ())] for key in graded}
+    return _Said(judges, human, grades, outdated, tuple(apart), None if shared is None else games, games.clusters)
 
 
 def _families(store: Store, tournament: str, games: GameTable, people: Sequence[Opinion]) -> tuple[StyleEffect, ...]:

@@ -11,6 +11,7 @@ from msgspec import Struct, field
 
 from arena.boards.calibration.board import Calibration
 from arena.calibration.comparison import Comparison, Settings, compare
+from arena.calibration.people_tests import GradeTest, grade_tests
 from arena.calibration.votes import Level, Opinion, Opinions
 from arena.people.files import OpinionTable, Reading, read_opinions
 from arena.present.numbers import listed
@@ -42,7 +43,7 @@ def calibrate_tables(
     """Read tables and compare everything that judges and people both speak of.
 
     Args:
-        judges: what judges said.
+        judges: what judges said; without them agents are compared by people's grades alone.
         people: what people said.
         settings: of the comparison.
         data: texts for disagreements, and the conversations that queries are turns of.
@@ -57,14 +58,28 @@ def calibrate_tables(
     )
     _require_told_apart(of_judges, of_people)
     (said, notes, named), (human, more, theirs) = _gathered(of_judges), _gathered(of_people)
-    if not any(key in said for key in human):
+    if judges.paths and not any(key in said for key in human):
         raise InputError(f"{_kinds(judges.paths, said)}; {_kinds(people.paths, human)}: nothing in common to compare")
     clusters = {**named, **theirs, **({} if data is None else conversations(data.queries.values()))}
     require_one_spelling(clusters.values())
     found = compare_opinions(said, human, settings, most=most, label_next=label_next, clusters=clusters)
+    tests = tests_of(human, settings, clusters)
+    if not judges.paths:
+        if not tests:
+            raise InputError(
+                f"{_kinds(people.paths, human)}: no grades of two agents to compare; name what judges said"
+            )
+        return Calibration(settings=settings, notes=tuple(more), grade_tests=tests)
     sides = [key for key in said if key not in human] + [key for key in human if key not in said]
     lonely = [f"{' '.join(filter(None, key))}: on one side only, left out" for key in sides]
-    return Calibration(found, settings, (*notes, *more, *lonely), {} if data is None else dataset_texts(data))
+    texts = {} if data is None else dataset_texts(data)
+    return Calibration(found, settings, (*notes, *more, *lonely), texts, grade_tests=tests)
+
+
+def tests_of(people: Opinions, settings: Settings, clusters: Clusters) -> tuple[GradeTest, ...]:
+    """Agents held against each other by people's grades."""
+    graded = [(group, said) for (level, group), said in people.items() if level == "criteria"]
+    return grade_tests(graded, samples=settings.samples, seed=settings.seed, clusters=clusters)
 
 
 def compare_opinions(

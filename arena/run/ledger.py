@@ -231,7 +231,8 @@ def _why(spec: JudgeSpec, stopped: JudgeStoppedError) -> str:
     if spec.in_batches:
         return str(stopped)
     cause = "exception" if spec.provider == "python" else stopped.cause
-    to_do = TO_DO.get(cause, "").format(address=spec.address_from, key=spec.key_from)
+    code = "the function" if spec.provider == "python" else "the model or its settings"
+    to_do = TO_DO.get(cause, "").format(address=spec.address_from, key=spec.key_from, code=code)
     said, room = str(stopped).rstrip("."), _ROOM - len(to_do)
     said = said if len(said) <= room else f"{said[: room - 1]}…"
     return f"{said}; {to_do}" if to_do else said

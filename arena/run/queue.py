@@ -182,13 +182,13 @@ class Lookup(Struct, frozen=True):
         if not isinstance(known, JudgeFailure) or known.cause != "contract" or entry.request is None:
             return known
         try:
-            parsed = read_again(entry.request.prompt, (*known.rejected, known.reply or ""))
+            reply = read_again(entry.request.prompt, (*known.rejected, known.reply or ""))
         except ReplyError:
             return known
         judgment = Judgment(
             known.judgment_id,
-            parsed.outcome,
-            parsed.reason,
+            reply.outcome,
+            reply.reason,
             known.reply or "",
             known.model,
             known.usage,

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from judges.errors import InputError, JudgeStoppedError, TransientError
+from judges.functions import contained
 from judges.providers import Provider, open_provider
 from judges.spec import JudgeSpec
 from judges.types import Completion, Prompt
@@ -96,7 +97,7 @@ class Worker:
             if self.provider is None:
                 raise JudgeStoppedError("stopped", self._opened.problem or "the provider cannot be opened")
             async with asyncio.timeout(self._timeout_s):
-                reply = await self.provider.complete(prompt)
+                reply = await contained(self.provider.complete(prompt))
         except TimeoutError:
             reply = TransientError("timeout", f"no reply within {self._timeout_s:g} s")
         except Exception as error:  # raised again where the prompt came from

@@ -24,6 +24,7 @@ from sqlalchemy.exc import ArgumentError, DatabaseError, DisconnectionError, Int
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from judges.errors import PROGRESS, InputError, MissingExtraError, StoreError, StoreGoneError
+from retrieval_eval.data.rows import unstorable
 
 logging.getLogger("sqlalchemy").addHandler(logging.NullHandler())  # a Ctrl-C while a connection closes is no news
 
@@ -38,10 +39,19 @@ _LOCK: Final = 0x7261676172656E61
 
 
 def sqlite_path(location: str) -> Path | None:
-    """The file of an SQLite store, ``None`` for a database server."""
-    if location.startswith("sqlite:///"):
-        return Path(location.removeprefix("sqlite:///"))
-    return None if "://" in location else Path(location)
+    """The file of an SQLite store, ``None`` for a database server.
+
+    Raises:
+        InputError: what stands there is a name of SQLite's for no file, or cannot be the name of a file.
+    """
+    if not location.startswith("sqlite:///") and "://" in location:
+        return None
+    path = Path(location.removeprefix("sqlite:///"))
+    if ":memory:" in path.name or path.name.startswith("file:"):
+        raise InputError(f"store: {path.name!r}: a store is a file, which keeps what was paid for; name one")
+    if (problem := unstorable(location)) is not None:
+        raise InputError(f"store: {location!a}: {problem}")
+    return path
 
 
 def lacks_file(location: str) -> bool:

@@ -291,8 +291,8 @@ def creation_prompt(
         most: nuggets that the list may have.
     """
     contract = _list_contract(template, fewest=1 if so_far else 0, most=most, leeway="more")
-    inputs = Inputs(query, documents=tuple(map(AnnotatedDocument, documents)))
-    return template.render(inputs, contract=contract, items=so_far, most=most)
+    inputs = Inputs(query, documents=tuple(map(AnnotatedDocument, documents)), items=tuple(so_far))
+    return template.render(inputs, contract=contract, most=most)
 
 
 def importance_prompt(template: PromptTemplate, query: Query, nuggets: Sequence[str]) -> Prompt:

@@ -15,9 +15,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from judges.errors import JudgeStoppedError, RejectedError
-from judges.masking import one_line, storable
-from judges.providers.local import LocalProvider, LocalSource, Memory
+from judges.errors import JudgeStoppedError, ProviderError, RejectedError
+from judges.masking import storable
+from judges.providers.local import Divider, LocalProvider, LocalSource, attempted
 from judges.spec import JudgeSpec
 from judges.types import Completion, Prompt, Usage
 
@@ -48,19 +48,17 @@ class SpanModel:
         """Load, without running code that comes with the checkpoint.
 
         Raises:
-            JudgeStoppedError: there is no such model, or it cannot be loaded, or it is of another kind.
+            JudgeStoppedError: the model is of another kind.
+            Exception: there is no such model, or it cannot be loaded; whatever the libraries raise.
         """
         import transformers
 
         source, self._name = local.source, local.name
         transformers.utils.logging.disable_progress_bar()  # it would write across ours
-        try:
-            tokenizer = transformers.AutoTokenizer.from_pretrained(source)
-            model, report = transformers.AutoModelForQuestionAnswering.from_pretrained(
-                source, dtype="auto", output_loading_info=True
-            )
-        except (OSError, ValueError, RuntimeError) as error:
-            raise JudgeStoppedError("unknown_model", one_line(f"{source}: cannot be loaded: {error}")) from error
+        tokenizer = transformers.AutoTokenizer.from_pretrained(source)
+        model, report = transformers.AutoModelForQuestionAnswering.from_pretrained(
+            source, dtype="auto", output_loading_info=True
+        )
         if report["missing_keys"]:
             problem = f"has no trained head for extractive question answering ({sorted(report['missing_keys'])[0]})"
             raise JudgeStoppedError("unknown_model", f"{source}: {problem}")
@@ -68,24 +66,29 @@ class SpanModel:
             raise JudgeStoppedError("unknown_model", f"{source}: its tokenizer cannot say where tokens stand")
         self._tokenizer, self._model = tokenizer, model.to(local.device).eval()
         self._max_span_tokens = max_span_tokens
-        self._memory = Memory()
+        self._divider = Divider()
         positions = getattr(model.config, "max_position_embeddings", None) or LONGEST_WINDOW
         self._window = min(tokenizer.model_max_length, positions, LONGEST_WINDOW)
 
-    def answers(self, asked: Sequence[Asked], size: int) -> Iterator[tuple[int, Completion | RejectedError]]:
+    def answers(self, asked: Sequence[Asked], size: int) -> Iterator[tuple[int, Completion | ProviderError]]:
         """The best span for each question and passage, or an error where one does not fit.
 
         Yields:
             The place of an item with what came of it, as soon as its batch of at most ``size`` items is done.
         """
-        lengths = [len(ids) for ids in self._tokenizer([question for question, *_ in asked])["input_ids"]]
-        yield from ((at, self._too_long(length)) for at, length in enumerate(lengths) if length > self._window // 2)
-        fitting = [at for at, length in enumerate(lengths) if length <= self._window // 2]
-        for start in range(0, len(fitting), size):
-            places = fitting[start : start + size]
-            yield from zip(places, self._spans([asked[at] for at in places]), strict=True)
+        lengths, failures = attempted(asked, lambda each: len(self._tokenizer(each[0])["input_ids"]))
+        yield from failures
+        yield from ((at, self._too_long(length)) for at, length in lengths.items() if length > self._window // 2)
+        fitting = [at for at, length in lengths.items() if length <= self._window // 2]
 
-    def _spans(self, asked: Sequence[Asked]) -> Iterator[Completion | RejectedError]:
+        def spans(places: Sequence[int]) -> list[Completion | ProviderError]:
+            return list(self._spans([asked[at] for at in places]))
+
+        for start in range(0, len(fitting), size):
+            for places, found in Divider().parts(fitting[start : start + size], lengths.__getitem__, spans):
+                yield from zip(places, [found] if isinstance(found, ProviderError) else found, strict=True)
+
+    def _spans(self, asked: Sequence[Asked]) -> Iterator[Completion | ProviderError]:
         windows = self._tokenizer(
             [question for question, _, _ in asked],
             [passage for _, passage, _ in asked],
@@ -104,11 +107,11 @@ class SpanModel:
             yield self._reply(passage, no_answer, [spans[row] for row in rows], tokens)
 
     def _reply(
-        self, passage: str, no_answer: str, windows: Sequence[_Window | None], tokens: int
-    ) -> Completion | RejectedError:
-        spans = [window for window in windows if window is not None]
-        if len(spans) < len(windows):
-            return RejectedError("server_error", "out of memory with a single window")
+        self, passage: str, no_answer: str, windows: Sequence[_Window | ProviderError], tokens: int
+    ) -> Completion | ProviderError:
+        spans = [window for window in windows if not isinstance(window, ProviderError)]
+        if problem := next((window for window in windows if isinstance(window, ProviderError)), None):
+            return problem
         best = max(spans, key=lambda window: window.probability)
         text, probability = passage[best.start : best.end].strip(), best.probability
         without = min(window.no_answer for window in spans)
@@ -117,15 +120,14 @@ class SpanModel:
         usage = Usage(tokens, None, best.tokens)
         return Completion(storable(text), self._name, usage=usage, probability=probability)
 
-    def _read(self, windows: Any, number: int) -> list[_Window | None]:
-        """Each window's best span, ``None`` of one for which alone memory does not suffice."""
-        read: list[_Window | None] = [None] * number
+    def _read(self, windows: Any, number: int) -> list[_Window | ProviderError]:
+        """Each window's best span, or why there is none."""
+        read: dict[int, _Window | ProviderError] = {}
         width = len(windows["input_ids"][0])
-        parts = self._memory.parts(range(number), lambda _: width, lambda rows: self._batch(windows, rows))
+        parts = self._divider.parts(range(number), lambda _: width, lambda rows: self._batch(windows, rows))
         for rows, results in parts:
-            for row, window in zip(rows, results or [], strict=results is not None):
-                read[row] = window
-        return read
+            read.update(zip(rows, [results] if isinstance(results, ProviderError) else results, strict=True))
+        return [read[row] for row in range(number)]
 
     def _batch(self, windows: Any, rows: Sequence[int]) -> list[_Window]:
         import torch

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from importlib.util import find_spec
 from itertools import takewhile
 from pathlib import Path
@@ -15,8 +17,8 @@ from typing import Generic, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from judges.errors import PROGRESS, InputError, MissingExtraError
-from judges.masking import one_line
+from judges.errors import PROGRESS, InputError, JudgeStoppedError, MissingExtraError, ProviderError, RejectedError
+from judges.masking import exception_line, one_line
 from judges.spec import JudgeSpec
 
 _SAMPLES, _SAMPLE_BYTES = 64, 65536
@@ -128,7 +130,7 @@ class LocalProvider(ABC, Generic[Model, Item, Result]):
         """
         self._spec, self._local = spec, local_source(spec)
         self._size = spec.batch_size or spec.concurrency
-        self._batcher: Batcher[Model, Item, Result] = Batcher(self._loaded, self._work, spec.concurrency)
+        self._batcher: Batcher[Model, Item, Result] = Batcher(self._loaded, self._worked_off, spec.concurrency)
         self.identity: Mapping[str, str | int | float | None] = {
             "provider": spec.provider,
             "model": self._local.name,
@@ -138,7 +140,17 @@ class LocalProvider(ABC, Generic[Model, Item, Result]):
 
     def _loaded(self) -> Model:
         self._local.say_it_loads()
-        return self._load()
+        try:
+            return self._load()
+        except ProviderError:
+            raise
+        except Exception as error:  # broken files raise what the libraries below please
+            problem = one_line(f"{self._local.source}: cannot be loaded: {exception_line(error)}")
+            raise JudgeStoppedError("unknown_model", problem) from error
+
+    def _worked_off(self, model: Model, items: Sequence[Item]) -> Iterator[tuple[int, Result | Exception]]:
+        with without_cudnn_attention():
+            yield from self._work(model, items)
 
     @abstractmethod
     def _load(self) -> Model: ...
@@ -157,7 +169,7 @@ class Batcher(Generic[Model, Item, Result]):
     Args:
         load: makes the model, when the first item is there; if it raises an exception, every item gets that.
         work: takes the model and a batch; yields the place of an item in the batch and its result or an exception, in
-            any order. Both run in one thread of their own.
+            any order. Both run in one thread of their own. What they raise is a failure of all that have no result yet.
         size: largest batch.
     """
 
@@ -169,7 +181,7 @@ class Batcher(Generic[Model, Item, Result]):
     ) -> None:
         self._load, self._work, self._size = load, work, size
         self._model: Model | None = None
-        self._unloadable: Exception | None = None
+        self._unloadable: ProviderError | None = None
         self._waiting: deque[tuple[Item, asyncio.Future[Result]]] = deque()
         self._thread = ThreadPoolExecutor(max_workers=1)
         self._running: asyncio.Task[None] | None = None
@@ -186,10 +198,10 @@ class Batcher(Generic[Model, Item, Result]):
         loop = asyncio.get_running_loop()
         while batch := await self._next_batch():
             items, futures = [item for item, _ in batch], [future for _, future in batch]
-            problem: Exception = RuntimeError("the model gave no result")
+            problem: ProviderError = RejectedError("exception", "the model gave no result")
             try:
                 await loop.run_in_executor(self._thread, self._worked_off, items, futures, loop)
-            except Exception as error:
+            except ProviderError as error:
                 problem = error
             for future in futures:
                 _settle(future, problem)
@@ -197,20 +209,28 @@ class Batcher(Generic[Model, Item, Result]):
     def _worked_off(
         self, items: list[Item], futures: list[asyncio.Future[Result]], loop: asyncio.AbstractEventLoop
     ) -> None:
+        try:
+            left = set(range(len(items)))
+            for place, result in self._work(self._loaded(), items):
+                loop.call_soon_threadsafe(_settle, futures[place], result)
+                left.discard(place)
+                if all(futures[place].done() for place in left):  # whoever asked for the rest has given up
+                    break
+            return
+        except BaseException as error:  # no Ctrl-C: that goes to the main thread
+            failure = failure_of(error)
+        raise failure  # without the exception, which may hold on to the memory of a device
+
+    def _loaded(self) -> Model:
         if self._unloadable is not None:
             raise self._unloadable
         if self._model is None:
             try:
                 self._model = self._load()
-            except Exception as error:
-                self._unloadable = error
+            except BaseException as error:
+                self._unloadable = failure_of(error)
                 raise
-        left = set(range(len(items)))
-        for place, result in self._work(self._model, items):
-            loop.call_soon_threadsafe(_settle, futures[place], result)
-            left.discard(place)
-            if all(futures[place].done() for place in left):  # whoever asked for the rest has given up
-                return
+        return self._model
 
     async def _next_batch(self) -> list[tuple[Item, asyncio.Future[Result]]]:
         """What waits; whoever has just been answered, and is about to ask again, joins it."""
@@ -248,55 +268,109 @@ _SAID_BY_CPU_AND_MPS = ("can't allocate memory", "not enough memory", "out of me
 """torch has an error of its own for CUDA and XPU; elsewhere it is a ``RuntimeError`` that says so."""
 
 
-class Memory:
-    """Divides batches that do not fit into memory, and does not try again what did not fit.
+def failure_of(error: BaseException) -> ProviderError:
+    """The failure that an exception of a model, its tokenizer or its device is."""
+    return error if isinstance(error, ProviderError) else RejectedError("exception", exception_line(error))
 
-    What failed once is held to fail again in this process, and so is anything larger: as many items or more, the
-    longest of them as long or longer. Single items are always tried, since others may have held the memory.
+
+def attempted(
+    items: Sequence[Item], work: Callable[[Item], Result]
+) -> tuple[dict[int, Result], list[tuple[int, ProviderError]]]:
+    """What comes of each item by its place, and the failures of those with which it raises an exception."""
+    results: dict[int, Result] = {}
+    failures = []
+    for place, item in enumerate(items):
+        try:
+            results[place] = work(item)
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:  # a tokenizer in Rust that panics raises no Exception
+            failures.append((place, failure_of(error)))
+    return results, failures
+
+
+class Divider:
+    """Divides a batch in which an exception is raised, down to single items, whose failure it then is.
+
+    What did not fit into memory once is held not to fit again in this process, and so is anything larger: as many items
+    or more, the longest of them as long or longer. Single items are always tried, since others may have held the
+    memory. Other exceptions, as of a kernel that does not know a shape, tell nothing of the next batch.
     """
 
     def __init__(self) -> None:
-        self._failed: list[tuple[int, int]] = []
+        self._too_large: list[tuple[int, int]] = []
 
     def parts(
         self, items: Sequence[Item], length: Callable[[Item], int], work: Callable[[Sequence[Item]], list[Result]]
-    ) -> Iterator[tuple[Sequence[Item], list[Result] | None]]:
-        """Work on items in as few parts as fit.
+    ) -> Iterator[tuple[Sequence[Item], list[Result] | ProviderError]]:
+        """Work on items in as few parts as succeed.
 
         Yields:
-            Each part with its results, as soon as they are there; ``None`` for a single item that does not fit alone.
+            Each part with its results, as soon as they are there; or a single item with its failure.
         """
         waiting = [items]
         while waiting:
             part = waiting.pop()
             size = len(part), max(map(length, part))
-            results = None
-            if len(part) == 1 or not self._too_much(*size):
-                results = _within_memory(part, work)
-                if results is None:
-                    self._failed.append(size)
-            if results is not None or len(part) == 1:
-                yield part, results
-            else:
-                half = len(part) // 2
-                waiting += [part[half:], part[:half]]
+            if len(part) == 1 or not self._does_not_fit(*size):
+                results = self._results(part, size, work)
+                if len(part) == 1 or not isinstance(results, ProviderError):
+                    yield part, results
+                    continue
+            half = len(part) // 2
+            waiting += [part[half:], part[:half]]
 
-    def _too_much(self, number: int, length: int) -> bool:
-        return any(number >= failed and length >= longest for failed, longest in self._failed)
+    def _does_not_fit(self, number: int, length: int) -> bool:
+        return any(number >= failed and length >= longest for failed, longest in self._too_large)
+
+    def _results(
+        self, items: Sequence[Item], size: tuple[int, int], work: Callable[[Sequence[Item]], list[Result]]
+    ) -> list[Result] | ProviderError:
+        """The results, or the failure. The exception, which holds on to what filled the memory, is gone."""
+        try:
+            return work(items)
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:
+            if not _lacks_memory(error):
+                return failure_of(error)
+            self._too_large.append(size)
+            return RejectedError("server_error", f"out of memory with {size[1]} tokens alone")
 
 
-def _within_memory(items: Sequence[Item], work: Callable[[Sequence[Item]], list[Result]]) -> list[Result] | None:
-    """The results, ``None`` where memory did not suffice. The exception, which holds on to what filled it, is gone."""
+def _lacks_memory(error: BaseException) -> bool:
     import torch
 
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    return isinstance(error, RuntimeError) and any(said in str(error).lower() for said in _SAID_BY_CPU_AND_MPS)
+
+
+_cudnn = threading.Lock()
+_without_cudnn = [0, True]
+"""How many passes run without cuDNN's attention now, and whether it was on before the first of them."""
+
+
+@contextmanager
+def without_cudnn_attention() -> Iterator[None]:
+    """Keep torch from cuDNN's attention while models of ours run; the switch is one for the whole process.
+
+    On an H100 it makes a new plan for each new shape, and ends some batches of a 7B model with a RuntimeError.
+    """
+    from torch.backends import cuda
+
+    with _cudnn:
+        if not _without_cudnn[0]:
+            _without_cudnn[1] = cuda.cudnn_sdp_enabled()
+            cuda.enable_cudnn_sdp(False)
+        _without_cudnn[0] += 1
     try:
-        return work(items)
-    except (MemoryError, torch.OutOfMemoryError):
-        return None
-    except RuntimeError as error:
-        if not any(said in str(error).lower() for said in _SAID_BY_CPU_AND_MPS):
-            raise
-        return None
+        yield
+    finally:
+        with _cudnn:
+            _without_cudnn[0] -= 1
+            if not _without_cudnn[0]:
+                cuda.enable_cudnn_sdp(_without_cudnn[1])
 
 
 def shared_prefix(prompts: Sequence[Tokens]) -> int:

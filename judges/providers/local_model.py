@@ -10,9 +10,9 @@ from typing import Any, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from judges.errors import JudgeStoppedError, RejectedError
-from judges.masking import one_line, storable
-from judges.providers.local import LocalSource, Memory, arranged, shared_prefix
+from judges.errors import JudgeStoppedError, ProviderError, RejectedError
+from judges.masking import storable
+from judges.providers.local import Divider, LocalSource, arranged, attempted, shared_prefix
 from judges.reply_text import with_opening
 from judges.spec import JudgeSpec
 from judges.types import Completion, Finish, Usage
@@ -26,7 +26,7 @@ _WORTH_SHARING = 16
 """Tokens from which on a beginning that several prompts share is worked through once for all of them."""
 
 Result = TypeVar("Result")
-Placed: TypeAlias = tuple[int, Result | RejectedError]
+Placed: TypeAlias = tuple[int, Result | ProviderError]
 """A prompt's place among those asked together, and what came of it."""
 
 
@@ -57,24 +57,19 @@ class LocalModel:
         """Load.
 
         Raises:
-            JudgeStoppedError: there is no such model, it cannot be loaded so, or its chat template does not know what
-                it is to be given.
+            JudgeStoppedError: its chat template does not know what it is to be given.
+            Exception: there is no such model, or it cannot be loaded so; whatever the libraries raise.
         """
         import torch
         import transformers
 
         source = local.source
         transformers.utils.logging.disable_progress_bar()  # it would write across ours
-        try:
-            config = transformers.AutoConfig.from_pretrained(source)
-            family = (
-                transformers.AutoModelForSeq2SeqLM if config.is_encoder_decoder else transformers.AutoModelForCausalLM
-            )
-            self.tokenizer = transformers.AutoTokenizer.from_pretrained(source)
-            model = family.from_pretrained(source, dtype="auto", **_placed(spec))
-            self.model = (model if spec.device_map else model.to(local.device)).eval()
-        except (OSError, ValueError, RuntimeError, ImportError) as error:
-            raise JudgeStoppedError("unknown_model", one_line(f"{source}: cannot be loaded: {error}")) from error
+        config = transformers.AutoConfig.from_pretrained(source)
+        family = transformers.AutoModelForSeq2SeqLM if config.is_encoder_decoder else transformers.AutoModelForCausalLM
+        self.tokenizer = transformers.AutoTokenizer.from_pretrained(source)
+        model = family.from_pretrained(source, dtype="auto", **_placed(spec))
+        self.model = (model if spec.device_map else model.to(local.device)).eval()
         self._name = local.name
         self._template_options = dict(spec.chat_template_kwargs)
         self._check_template(source)
@@ -83,7 +78,7 @@ class LocalModel:
         self.is_encoder_decoder = bool(config.is_encoder_decoder)
         self._context = getattr(config.get_text_config(), "max_position_embeddings", None)
         self._max_new_tokens = spec.max_tokens
-        self._memory = Memory()
+        self._divider = Divider()
         if self.tokenizer.pad_token is None:
             self.tokenizer.pad_token = self.tokenizer.eos_token or self.tokenizer.unk_token
         self._pad = self.tokenizer.pad_token_id
@@ -95,14 +90,16 @@ class LocalModel:
 
     def generate(self, conversations: Sequence[Conversation], size: int) -> Iterator[Placed[Completion]]:
         """Reply to each conversation, at most ``size`` in one batch; to one that does not fit with an error."""
-        prompts = [self.tokens(conversation) for conversation in conversations]
-        room = 0 if self.is_encoder_decoder else self._max_new_tokens
-        return self.worked_off(prompts, size, room, self._batch)
+        prompts, failures = attempted(conversations, self.tokens)
+        yield from failures
+        places, room = list(prompts), 0 if self.is_encoder_decoder else self._max_new_tokens
+        for at, reply in self.worked_off(list(prompts.values()), size, room, self._batch):
+            yield places[at], reply
 
     def worked_off(
         self, prompts: Sequence[list[int]], size: int, room: int, work: Callable[[list[list[int]]], list[Result]]
     ) -> Iterator[Placed[Result]]:
-        """Work on prompts in batches that cost little, and in smaller ones where memory does not suffice.
+        """Work on prompts in batches that cost little, and in smaller ones where these fail.
 
         Args:
             prompts: tokens; those that do not fit the model get an error.
@@ -124,12 +121,8 @@ class LocalModel:
 
         for chosen in arranged([prompts[place] for place in fitting], size):
             places = [fitting[at] for at in chosen]
-            for part, results in self._memory.parts(places, lengths.__getitem__, batch):
-                if results is None:
-                    message = f"out of memory with a prompt of {len(prompts[part[0]])} tokens"
-                    yield part[0], RejectedError("server_error", message)
-                else:
-                    yield from zip(part, results, strict=True)
+            for part, results in self._divider.parts(places, lengths.__getitem__, batch):
+                yield from zip(part, [results] if isinstance(results, ProviderError) else results, strict=True)
 
     def _batch(self, prompts: list[list[int]]) -> list[Completion]:
         import torch

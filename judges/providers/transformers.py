@@ -11,8 +11,8 @@ from typing import Any
 from msgspec import Struct
 
 from judges.contracts import allowed_replies, written_reply
-from judges.errors import RejectedError
-from judges.providers.local import LocalProvider, shared_prefix
+from judges.errors import ProviderError
+from judges.providers.local import LocalProvider, attempted, shared_prefix
 from judges.providers.local_model import Conversation, LocalModel, Placed
 from judges.spec import JudgeSpec
 from judges.types import Completion, Prompt, ReplyContract, Usage, word_per_value
@@ -48,7 +48,7 @@ class TransformersProvider(LocalProvider[LocalModel, Prompt, Completion]):
         """Ask once, together with what else is waiting.
 
         Raises:
-            RejectedError: the prompt does not fit the model, or memory.
+            RejectedError: the prompt does not fit the model, or memory, or an exception was raised with it alone.
             JudgeStoppedError: the model cannot be loaded.
         """
         return await self._batcher.submit(prompt)
@@ -71,7 +71,7 @@ class TransformersProvider(LocalProvider[LocalModel, Prompt, Completion]):
             yield to_write[place], reply
 
     def _likeliest(
-        self, contract: ReplyContract, replies: Sequence[str], scores: Scores | RejectedError
+        self, contract: ReplyContract, replies: Sequence[str], scores: Scores | ProviderError
     ) -> Completion | Exception:
         if isinstance(scores, Exception):
             return scores
@@ -133,13 +133,20 @@ def scored(
     2.4, without a correction for length); the replies' probabilities are then made to sum to 1. What all replies begin
     with counts with the prompt: it changes nothing between them.
     """
+
+    def tokens(asked: tuple[Conversation, Sequence[str]]) -> tuple[tuple[tuple[int, ...], ...], list[int]]:
+        conversation, allowed = asked
+        return _reply_tokens(model, model.rendered(conversation), allowed), model.tokens(conversation)
+
+    read, failures = attempted(list(zip(conversations, replies, strict=True)), tokens)
+    yield from failures
     groups: defaultdict[tuple[tuple[int, ...], ...], list[int]] = defaultdict(list)
-    for at, (conversation, allowed) in enumerate(zip(conversations, replies, strict=True)):
-        groups[_reply_tokens(model, model.rendered(conversation), allowed)].append(at)
-    for tokens, places in groups.items():
-        prompts = [model.tokens(conversations[at]) for at in places]
-        scorer = _Scorer(model, [list(reply) for reply in tokens])
-        for at, scores in model.worked_off(prompts, size, max(map(len, tokens)), scorer.batch):
+    for at, (written, _) in read.items():
+        groups[written].append(at)
+    for written, places in groups.items():
+        scorer = _Scorer(model, [list(reply) for reply in written])
+        prompts = [read[at][1] for at in places]
+        for at, scores in model.worked_off(prompts, size, max(map(len, written)), scorer.batch):
             yield places[at], scores
 
 

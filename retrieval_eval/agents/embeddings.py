@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from msgspec import Struct
 
 from judges.errors import InputError, JudgeStoppedError, MissingExtraError, ProviderError, reason
-from judges.masking import one_line
+from judges.masking import exception_line, one_line
 from judges.providers.endpoint import HttpAnswer, Received, api_key, sdk_target, token_count, unused_client
-from judges.providers.local import LocalSource, local_source
+from judges.providers.local import LocalSource, local_source, without_cudnn_attention
 from judges.spec import JudgeSpec
 from judges.types import Usage
 from retrieval_eval.agents.ranking import terms
@@ -288,14 +288,17 @@ class LocalEmbedder:
 
         assert self._loaded is not None  # by embed
         tokenizer, model, longest = self._loaded
-        inputs = tokenizer(texts, padding=True, truncation=True, max_length=longest, return_tensors="pt")
-        inputs = {name: values.to(model.device) for name, values in inputs.items()}
         try:
-            with torch.inference_mode():
+            inputs = tokenizer(texts, padding=True, truncation=True, max_length=longest, return_tensors="pt")
+            inputs = {name: values.to(model.device) for name, values in inputs.items()}
+            with torch.inference_mode(), without_cudnn_attention():
                 tokens = model(**inputs).last_hidden_state
         except torch.OutOfMemoryError:
             message = f"{self._local.name}: out of memory with {len(texts)} texts; lower 'batch'"
             raise ProviderError("server_error", message) from None
+        except Exception as error:
+            message = f"{self._local.name}: {exception_line(error)} with {len(texts)} texts"
+            raise ProviderError("exception", message) from None
         mask = inputs["attention_mask"].unsqueeze(-1).to(tokens.dtype)
         means = (tokens * mask).sum(1) / mask.sum(1).clamp(min=1)
         return of_length_one(means.float().cpu().numpy())

@@ -152,7 +152,7 @@ def _read_markup(path: Path) -> Iterator[Row]:
     Raises:
         DataError: the file is neither SGML nor XML topics, or declares entities of its own.
     """
-    text = "".join(line for _, line in read_lines(path)).replace("\r\n", "\n")
+    text = "".join(line for _, line in read_lines(path, whole=True)).replace("\r\n", "\n")
     if "<!ENTITY" in text.upper():
         raise DataError(path, "topics that declare entities are not read")
     lines = [text.count("\n", 0, start.start()) + 1 for start in _START.finditer(text)]

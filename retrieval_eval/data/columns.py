@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from judges.errors import DataError
 from retrieval_eval.data.files import is_gzip, open_binary
 from retrieval_eval.data.rows import Cell, Row, cell_text, table_format, unstorable
-from retrieval_eval.data.tables import csv_delimiter, csv_header, csv_records, open_parquet, plain, read_rows
+from retrieval_eval.data.tables import cells, csv_delimiter, csv_header, csv_records, open_parquet, plain, read_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -128,7 +128,7 @@ def _of_delimited(path: Path) -> dict[str, Texts] | None:
     numbers = [str(number) for number in range(len(header))]
     try:
         # Arrow's threads must not hold a file of Python's: one that is let go while the program ends would abort it.
-        with open_binary(path) as raw, pa.BufferReader(raw.read()) if is_gzip(path) else pa.OSFile(str(path)) as source:
+        with pa.OSFile(str(path)) as raw, pa.CompressedInputStream(raw, "gzip") if is_gzip(path) else raw as source:
             table = csv.read_csv(
                 source,
                 csv.ReadOptions(column_names=numbers, skip_rows=start - 1, skip_rows_after_names=1),
@@ -139,16 +139,16 @@ def _of_delimited(path: Path) -> dict[str, Texts] | None:
                     strings_can_be_null=False,
                 ),
             )
-    except pa.ArrowException:
+    except (pa.ArrowException, OSError):  # such as of zeros behind gzip data
         return None
     names = [name for name in header if name]
-    return {name: _texts(column) for name, column in zip(names, table.columns, strict=True)}
+    return {name: _texts(path, column) for name, column in zip(names, table.columns, strict=True)}
 
 
 def _of_parquet(path: Path) -> dict[str, Texts]:
-    with open_parquet(path, encoded=True) as file:
+    with open_parquet(path) as file:
         table = file.read()
-        columns = {name: _texts(column) for name, column in zip(table.column_names, table.columns, strict=True)}
+        columns = {name: _texts(path, column) for name, column in zip(table.column_names, table.columns, strict=True)}
     faults = [
         (int((column.codes == code).argmax()), problem)
         for column in columns.values()
@@ -161,13 +161,13 @@ def _of_parquet(path: Path) -> dict[str, Texts]:
     return columns
 
 
-def _texts(column: pa.ChunkedArray) -> Texts:
+def _texts(path: Path, column: pa.ChunkedArray) -> Texts:
     """A column of any type as the texts that its cells have in CSV."""
     import pyarrow as pa
 
     kind = column.type
     if pa.types.is_nested(kind):
-        return _coded(map(plain, column.to_pylist()))
+        return _coded(plain(cell) for chunk in column.chunks for cell in cells(path, chunk))
     if not pa.types.is_dictionary(kind):
         column = column.dictionary_encode()
     whole = column.unify_dictionaries().combine_chunks()

@@ -1,4 +1,9 @@
-"""Files at the edge: UTF-8 lines in, whole files out, gzip where the name ends in ``.gz``; errors name the file."""
+"""Files at the edge: UTF-8 lines in, whole files out, gzip where the name ends in ``.gz``; errors name the file.
+
+A packed file from a stranger may unpack to far more than memory holds. So it is read in a stream and no further than
+``most_unpacked`` bytes, and no line is longer than ``LONGEST_LINE``: a file of 4 MB takes less than 2 GB of memory,
+whatever is in it. What a user has unpacked is not bounded.
+"""
 
 from __future__ import annotations
 
@@ -10,23 +15,24 @@ import secrets
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
 from judges.errors import DataError, a_file, reason
-from retrieval_eval.data.rows import no_file
+from retrieval_eval.data.rows import no_file, unstorable
 
 
 @contextmanager
-def open_binary(path: Path | str) -> Iterator[BinaryIO]:
-    """A file's bytes, unpacked.
+def open_binary(path: Path | str, *, whole: bool = False) -> Iterator[BinaryIO]:
+    """A file's bytes, unpacked; ``whole`` where all of it will be in memory at once.
 
     Raises:
         DataError: the file is missing, a folder, unreadable, or its gzip data is torn; also while it is read.
     """
     path = Path(path)
     try:
-        with _Unpacked(path) if is_gzip(a_file(path)) else path.open("rb") as raw:
+        with _Unpacked(path, whole=whole) if is_gzip(a_file(path)) else path.open("rb") as raw:
             yield cast(BinaryIO, raw)
     except FileNotFoundError as error:
         raise no_file(path) from error
@@ -45,9 +51,10 @@ class _Unpacked(gzip.GzipFile):
 
     _left = 0
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, whole: bool) -> None:
         super().__init__(path, "rb")
-        self._left = max(path.stat().st_size * _PACKED, _SMALL)
+        self._whole = whole
+        self._left = self._most = most_unpacked(path, whole=whole)
 
     def read(self, size: int | None = -1) -> bytes:
         """Unpack some."""
@@ -60,14 +67,25 @@ class _Unpacked(gzip.GzipFile):
     def _counted(self, some: bytes) -> bytes:
         self._left -= len(some)
         if self._left < 0:
-            raise OSError(errno.EFBIG, f"it unpacks to over {_PACKED} times its size; unpack it, and look what it is")
+            lines = ", write it as JSON lines," if self._whole and ".json" in self.name else ""
+            raise OSError(
+                errno.EFBIG, f"it unpacks to over {self._most // 1_000_000} MB; unpack it{lines} and try again"
+            )
         return some
 
 
-_PACKED: Final = 400
-"""Times that a table gets smaller at most; a file of one byte repeated gets 1,000 times smaller."""
-_SMALL: Final = 16_000_000
-"""Bytes that are unpacked however small their file is."""
+def most_unpacked(path: Path, *, whole: bool = False) -> int:
+    """Bytes that a packed file may unpack to: in a stream 100 times its size, else 20 times; 32 MB in any case.
+
+    Tables get up to 80 times smaller, where they repeat names in each row; one byte repeated gets 1,000 times smaller.
+    JSON that is read whole takes up to 20 times its size in memory.
+    """
+    return max(path.stat().st_size * (20 if whole else 100), _SMALL)
+
+
+_SMALL: Final = 32_000_000
+LONGEST_LINE: Final = 2**25
+"""Characters of a line, and of a cell of CSV."""
 
 
 def is_gzip(path: Path) -> bool:
@@ -76,18 +94,35 @@ def is_gzip(path: Path) -> bool:
 
 
 def file_stem(path: Path) -> str:
-    """The file's name without its extension and ``.gz``."""
+    """The file's name without its extension and ``.gz``.
+
+    Raises:
+        DataError: it is not UTF-8, and so can name nothing in a store or a table.
+    """
+    if (problem := unstorable(path.name)) is not None:
+        raise DataError(path, f"this name cannot be used: {problem}")
     return Path(path.name.removesuffix(".gz")).stem or path.name
 
 
-def read_lines(path: Path | str) -> Iterator[tuple[int, str]]:
+def read_lines(path: Path | str, *, whole: bool = False) -> Iterator[tuple[int, str]]:
     """Stream the lines of a UTF-8 text file, plain or ``.gz``, numbered from 1, with their line ends.
 
+    Args:
+        path: the file.
+        whole: all lines will be in memory at once; then one may be of any length.
+
     Raises:
-        DataError: the file is missing, unreadable or torn, or a line holds NUL or bytes that are not UTF-8.
+        DataError: the file is missing, unreadable or torn, or a line is too long, holds NUL or bytes that are not
+            UTF-8.
     """
-    with open_binary(path) as raw, io.TextIOWrapper(raw, "utf-8-sig", "surrogateescape", newline="") as lines:
-        for number, line in enumerate(lines, start=1):
+    longest = -1 if whole else LONGEST_LINE
+    with (
+        open_binary(path, whole=whole) as raw,
+        io.TextIOWrapper(raw, "utf-8-sig", "surrogateescape", newline="") as lines,
+    ):
+        for number, line in enumerate(iter(partial(lines.readline, longest), ""), start=1):
+            if len(line) == longest and not line.endswith(("\n", "\r")):
+                raise DataError(path, f"the line has over {longest:,} characters; divide it", line=number)
             if number == 1 and (kind := next((_KINDS[each] for each in _KINDS if line.startswith(each)), None)):
                 raise DataError(path, f"is {kind}")
             if not line.isascii():
@@ -116,7 +151,7 @@ def read_json(path: Path | str) -> Any:
         DataError: the file cannot be read, or is not JSON.
     """
     try:
-        return json.loads("".join(line for _, line in read_lines(path)))
+        return json.loads("".join(line for _, line in read_lines(path, whole=True)))
     except (ValueError, RecursionError) as error:
         raise DataError(path, f"not JSON: {error}") from error
 

@@ -27,7 +27,7 @@ def json_records(path: Path, decoder: json.JSONDecoder) -> Iterator[tuple[int, A
     Raises:
         DataError: the file cannot be read, is not JSON, or holds no list of objects or several.
     """
-    text = "".join(line for _, line in read_lines(path))
+    text = "".join(line for _, line in read_lines(path, whole=True))
     reader = _Reader(path, text, decoder)
     start = reader.next_place(0)
     if start == len(text):

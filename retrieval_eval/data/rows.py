@@ -167,7 +167,7 @@ def canonical_names(
         aliases: for a canonical name its other spellings, of which the first that is there counts.
         columns: which column the user says it is; what the table has not, and what is not said, goes by ``aliases``.
     """
-    names = {name: name for name in found}
+    names = {name: name if name.strip() else "" for name in found}
     said = {ours: theirs for ours, theirs in (columns or {}).items() if theirs is None or theirs in names}
     names |= dict.fromkeys(said.keys() & names.keys(), "")
     names |= {theirs: ours for ours, theirs in said.items() if theirs is not None}
@@ -183,6 +183,19 @@ def canonical_names(
                 names[name] = canonical
                 break
     return names
+
+
+def confusable(names: Mapping[str, str], ours: Collection[str]) -> str | None:
+    """Why two columns of a table may be taken for each other, if so, by the names that they go by.
+
+    Spaces around a name tell no columns apart; nor does case, where one of them is of our ``ours``.
+    """
+    seen: dict[str, str] = {}
+    for name in filter(names.get, names):
+        other = seen.setdefault(name.strip().casefold(), name)
+        if other != name and (other.strip() == name.strip() or not {names[name], names[other]}.isdisjoint(ours)):
+            return f"columns {other!r} and {name!r} differ in case or spaces only; rename one, or leave it out"
+    return None
 
 
 Columns: TypeAlias = Mapping[str, str | None]
@@ -274,7 +287,7 @@ def _texts(value: object) -> Iterator[str]:
         for key, cell in value.items():
             yield from _texts(key)
             yield from _texts(cell)
-    elif isinstance(value, list):
+    elif isinstance(value, list | tuple):
         for cell in value:
             yield from _texts(cell)
 

@@ -24,7 +24,7 @@ from typing import Any, BinaryIO
 from msgspec import Struct
 
 from judges.errors import DataError
-from retrieval_eval.data.files import is_gzip, open_binary, open_replacing, read_lines
+from retrieval_eval.data.files import LONGEST_LINE, is_gzip, most_unpacked, open_binary, open_replacing, read_lines
 from retrieval_eval.data.json_records import json_records, why_not_json
 from retrieval_eval.data.rows import (
     Cell,
@@ -34,6 +34,7 @@ from retrieval_eval.data.rows import (
     Row,
     canonical_names,
     cell_text,
+    confusable,
     lacks,
     missing_column,
     table_format,
@@ -42,12 +43,14 @@ from retrieval_eval.data.rows import (
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _DELIMITERS_OF_CSV = (",", ";", "\t")
-_FIELD_LIMIT = 2**31 - 1
 _CSV_WORDS = {
     "unexpected end of data": "a quote is not closed",
     "',' expected after '\"'": "text stands behind a closing quote",
+    f"field larger than field limit ({LONGEST_LINE})": f"a cell has over {LONGEST_LINE:,} characters",
 }
 """Our words, by the library's."""
+_CELLS = 50_000_000
+"""Cells that a file of Parquet may have, however small it is."""
 _PART = 10_000
 """Rows of Parquet that are in memory as they come; those before them are columns by then, a tenth of the size."""
 
@@ -99,6 +102,8 @@ class _Naming(Struct, frozen=True):
     def of(self, line: int | None, found: Sequence[str]) -> dict[str, str]:
         """For each column found the name it goes by."""
         names = canonical_names(found, self.aliases, self.columns)
+        if (problem := confusable(names, {*self.required, *self.aliases})) is not None:
+            raise DataError(self.path, problem, line=line)
         present = set(names.values())
         for column in self.required:
             if lacks(column, present):
@@ -186,8 +191,7 @@ def csv_delimiter(path: Path) -> str:
 
 
 def _take_long_fields() -> None:
-    if csv.field_size_limit() < _FIELD_LIMIT:  # the default, 128 KiB, is shorter than some retrieved documents
-        csv.field_size_limit(_FIELD_LIMIT)
+    csv.field_size_limit(LONGEST_LINE)  # the default, 128 KiB, is shorter than some retrieved documents
 
 
 def csv_header(path: Path, delimiter: str) -> tuple[int, list[str]]:
@@ -292,10 +296,14 @@ def _read_parquet(path: Path, naming: _Naming, only: Only | None) -> Iterator[Ro
     with open_parquet(path) as table:
         renamed = naming.of(None, table.schema_arrow.names)
         for batch in table.iter_batches(batch_size=4096):
-            wanted = _wanted_places(batch, renamed, only)
-            for place, record in zip(wanted, batch.take(pa.array(wanted, pa.int64())).to_pylist(), strict=True):
-                cells = {name: plain(cell) for key, cell in record.items() if (name := renamed[key])}
-                row = Row(path, before + place + 1, cells)
+            wanted = _wanted_places(path, batch, renamed, only)
+            taken = batch.take(pa.array(wanted, pa.int64()))
+            read = [cells(path, column) for column in taken.columns]
+            for place, *record in zip(wanted, *read, strict=True):
+                named = zip(batch.schema.names, record, strict=True)
+                row = Row(
+                    path, before + place + 1, {name: plain(cell) for key, cell in named if (name := renamed[key])}
+                )
                 if (problem := unstorable(row.values)) is not None:
                     raise row.error(problem)
                 yield row
@@ -303,11 +311,11 @@ def _read_parquet(path: Path, naming: _Naming, only: Only | None) -> Iterator[Ro
 
 
 @contextmanager
-def open_parquet(path: Path, *, encoded: bool = False) -> Iterator[Any]:
-    """A file of Parquet, whose texts come as dictionaries if ``encoded``.
+def open_parquet(path: Path) -> Iterator[Any]:
+    """A file of Parquet, whose texts come as dictionaries: a text that stands in a million rows is there once.
 
     Raises:
-        DataError: it cannot be read or is none; also while it is read.
+        DataError: it cannot be read or is none, or would fill memory; also while it is read.
     """
     import pyarrow as pa
     from pyarrow import parquet
@@ -316,20 +324,77 @@ def open_parquet(path: Path, *, encoded: bool = False) -> Iterator[Any]:
         with open_binary(path) as raw:
             # Parquet is read from its end, and a gzip stream has no cheap way there.
             source = io.BytesIO(raw.read()) if is_gzip(path) else raw
-            file = parquet.ParquetFile(source)
-            if encoded:
-                texts = [field.name for field in file.schema_arrow if field.type in (pa.string(), pa.large_string())]
-                file = parquet.ParquetFile(source, read_dictionary=texts)
+            content = parquet.read_metadata(source)
+            _require_room(path, content)
+            leaves = map(content.schema.column, range(len(content.schema)))
+            texts = [leaf.path for leaf in leaves if leaf.logical_type.type == "STRING"]
+            file = parquet.ParquetFile(source, read_dictionary=texts)
+            names = list(map(str.strip, file.schema_arrow.names))
+            if repeated := _repeated(filter(None, names)):
+                raise DataError(path, "two columns have one name; rename one", value=repeated[0])
+            if (problem := unstorable(names)) is not None:
+                raise DataError(path, f"a column's name cannot be used: {problem}")
             yield file
     except (pa.ArrowException, UnicodeDecodeError) as error:
         raise DataError(path, "not Parquet, or cut off; write the file anew") from error
 
 
-def _wanted_places(batch: Any, renamed: Mapping[str, str], only: Only | None) -> list[int]:
+def _require_room(path: Path, content: Any) -> None:
+    """Refuse what unpacks to far more than any table does, by what its end says of each column."""
+    groups = map(content.row_group, range(content.num_row_groups))
+    columns = [group.column(at) for group in groups for at in range(group.num_columns)]
+    most = most_unpacked(path)
+    if sum(column.total_uncompressed_size for column in columns) > most:
+        raise DataError(path, f"it unpacks to over {most // 1_000_000} MB; write it anew without compression")
+    if (number := sum(column.num_values for column in columns)) > max(most // 4, _CELLS):
+        raise DataError(path, f"it has {number:,} cells, far more than a file of its size; divide it")
+
+
+def cells(path: Path, column: Any, *, nested: bool = False) -> list[Any]:
+    """The cells of a column in Python; one text that many cells have is one object.
+
+    Raises:
+        DataError: the texts within lists and objects would fill memory, if each were written out.
+    """
+    from pyarrow import types
+
+    kind = column.type
+    if types.is_dictionary(kind):
+        codes = column.indices.to_pylist()
+        used = list({code for code in codes if code is not None})
+        texts = dict(zip(used, column.dictionary.take(used).to_pylist(), strict=True)) if used else {}
+        most = most_unpacked(path)
+        if nested and sum(len(texts[code]) for code in codes if code is not None) > most:
+            raise DataError(path, f"the texts in its lists have over {most // 1_000_000} MB; write it as JSON lines")
+        return [None if code is None else texts[code] for code in codes]
+    if types.is_list(kind) or types.is_large_list(kind):
+        values, ends = cells(path, column.values, nested=True), column.offsets.to_pylist()
+        return [
+            values[start:end] if there else None
+            for start, end, there in zip(ends[:-1], ends[1:], _there(column), strict=True)
+        ]
+    if types.is_struct(kind):
+        fields = [cells(path, column.field(at), nested=True) for at in range(kind.num_fields)]
+        names = [kind.field(at).name for at in range(kind.num_fields)]
+        rows = zip(*fields, strict=True) if fields else [()] * len(column)
+        return [
+            dict(zip(names, row, strict=True)) if there else None
+            for row, there in zip(rows, _there(column), strict=True)
+        ]
+    listed: list[Any] = column.to_pylist()
+    return listed
+
+
+def _there(column: Any) -> list[bool]:
+    there: list[bool] = column.is_valid().to_pylist()
+    return there
+
+
+def _wanted_places(path: Path, batch: Any, renamed: Mapping[str, str], only: Only | None) -> list[int]:
     if only is None:
         return list(range(len(batch)))
-    cells = next(batch[name] for name, canonical in renamed.items() if canonical == only.column).to_pylist()
-    return [place for place, cell in enumerate(cells) if cell_text(plain(cell)) in only.values]
+    column = next(batch[name] for name, canonical in renamed.items() if canonical == only.column)
+    return [place for place, cell in enumerate(cells(path, column)) if cell_text(plain(cell)) in only.values]
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

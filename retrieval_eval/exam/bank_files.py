@@ -146,7 +146,7 @@ _TextDates.yaml_implicit_resolvers = {
 
 
 def _yaml_rows(path: Path) -> Iterator[Row]:
-    text = "".join(line for _, line in read_lines(path))
+    text = "".join(line for _, line in read_lines(path, whole=True))
     try:
         loader = _TextDates(text)
         node = loader.get_single_node()

@@ -86,11 +86,18 @@ class Graded(Struct, frozen=True):
         rating = [own for own in fitting if own in self.rated]
         if len(fitting) == 1 or len(rating) == 1:
             return (rating or fitting)[0]
+        named = "; ".join(f"--llm {own.llm!r} --prompt {own.prompt!r}" for own in self.labelling(llm, prompt))
+        if not fitting and named:
+            raise InputError(f"relevance labels without items go with --show labels and --show agreement: {named}")
         if not self.grades:
             raise InputError("there are no grades to choose from; has this file been graded?")
         there = "; ".join(f"--llm {own.llm!r} --prompt {own.prompt!r}" for own in fitting or self.grades)
         which = "several graders graded this; name one" if fitting else "no grader fits; there are"
         raise InputError(f"{which}: {there}")
+
+    def labelling(self, llm: str | None = None, prompt: str | None = None) -> list[Grader]:
+        """Those who labelled passages without items and fit."""
+        return [own for own in self.direct if (llm or own.llm) == own.llm and (prompt or own.prompt) == own.prompt]
 
     def without(self, item_ids: Collection[str]) -> tuple[Graded, int]:
         """The same without the grades of some items, and how many these are."""

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from judges.contracts import allowed_replies
+from judges.errors import ProviderError
 from judges.parse import parse_reply
 from judges.providers import open_provider
-from judges.providers.local import Batcher, Memory, arranged, cost, local_source, shared_prefix
+from judges.providers.local import Batcher, Divider, arranged, cost, local_source, shared_prefix
 from judges.providers.local_model import LocalModel
 from judges.providers.transformers import Scores, label_probabilities, scored
 from judges.spec import JudgeSpec
@@ -87,7 +88,7 @@ async def test_whoever_gives_up_is_left_out_and_an_error_reaches_everyone_else()
     impatient, lucky, patient = (asyncio.ensure_future(batcher.submit(item)) for item in (1, 2, 3))
     await asyncio.sleep(0)
     impatient.cancel()
-    with pytest.raises(RuntimeError, match="out of order"):
+    with pytest.raises(ProviderError, match="RuntimeError: out of order"):
         await patient
     assert await lucky == 2
     assert seen == [2, 3]
@@ -103,7 +104,7 @@ async def test_a_model_that_cannot_be_loaded_is_not_tried_for_everyone_who_asks(
 
     batcher: Batcher[None, int, int] = Batcher(load, lambda _, items: enumerate(items), 4)
     for item in (1, 2):
-        with pytest.raises(RuntimeError, match="no such model"):
+        with pytest.raises(ProviderError, match="no such model"):
             await batcher.submit(item)
     assert tried == ["loaded"]
     await batcher.close()
@@ -143,11 +144,11 @@ def test_a_size_that_failed_bars_what_is_larger_and_nothing_else(failure: Except
             raise failure
         return [item * 10 for item in items]
 
-    memory = Memory()
+    divider = Divider()
 
     def done(items: list[int]) -> list[int | None]:
-        parts = memory.parts(items, lambda item: item, work)
-        return [result for part, results in parts for result in results or [None] * len(part)]
+        parts = divider.parts(items, lambda item: item, work)
+        return [result for _, results in parts for result in ([None] if isinstance(results, Exception) else results)]
 
     assert done([50] * 4) == [500] * 4, "in the order they came"
     assert tried == [(4, 50), (2, 50), *[(1, 50)] * 4], "the other two of the four are not tried together"
@@ -159,12 +160,29 @@ def test_a_size_that_failed_bars_what_is_larger_and_nothing_else(failure: Except
     assert done([90]) == [None], "a single one is always tried"
 
 
-def test_another_error_of_the_model_is_not_taken_for_a_lack_of_memory() -> None:
-    def work(items: Sequence[int]) -> list[int]:
-        raise RuntimeError("shapes do not match")
+class Panic(BaseException):
+    """Like what a library in Rust raises when it panics."""
 
-    with pytest.raises(RuntimeError, match="shapes"):
-        list(Memory().parts([1, 2], lambda item: item, work))
+
+@pytest.mark.parametrize("raised", [RuntimeError("mha_graph.execute is_good()"), IndexError("token 9"), Panic("rust")])
+def test_another_exception_divides_the_batch_and_bars_no_later_one(raised: BaseException) -> None:
+    tried: list[int] = []
+
+    def work(items: Sequence[int]) -> list[int]:
+        tried.append(len(items))
+        if 7 in items:
+            raise raised
+        return [item * 10 for item in items]
+
+    divider = Divider()
+    parts = [(list(part), results) for part, results in divider.parts([1, 2, 3, 7, 5], lambda item: item, work)]
+    failures = [(part, str(results)) for part, results in parts if isinstance(results, ProviderError)]
+    assert failures == [([7], f"{type(raised).__name__}: {raised}")]
+    assert [part for part, _ in parts] == [[1, 2], [3], [7], [5]]
+    del tried[:]
+    ((whole, _),) = divider.parts([1, 2, 3, 8, 5], lambda item: item, work)
+    assert whole == [1, 2, 3, 8, 5]
+    assert tried == [5]
 
 
 LABEL = ReplyContract("why", {"label": {"no": 0, "partly": 1, "yes, fully": 2, "irrelevant": 0}})

@@ -107,17 +107,19 @@ async def test_a_question_that_fills_the_window_is_rejected_and_the_others_are_n
     assert outcome(short) == FOUND
 
 
-async def test_where_memory_does_not_suffice_the_windows_are_read_a_few_at_a_time(
-    model: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("failure", ["memory", "device"])
+async def test_where_many_windows_fail_together_they_are_read_a_few_at_a_time(
+    model: Path, monkeypatch: pytest.MonkeyPatch, failure: str
 ) -> None:
     import torch
 
+    error = torch.OutOfMemoryError() if failure == "memory" else RuntimeError("mha_graph.execute is_good()")
     real, sizes = SpanModel._batch, []
 
     def scarce(self: SpanModel, windows: Any, rows: list[int]) -> Any:
         sizes.append(len(rows))
         if len(rows) > 2:
-            raise torch.OutOfMemoryError
+            raise error
         return real(self, windows, rows)
 
     monkeypatch.setattr(SpanModel, "_batch", scarce)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -14,6 +16,7 @@ import pytest
 from pydantic import BaseModel
 
 import ragleague as rl
+from judges.errors import InputError
 
 QUERY: Final = "Why do cats purr?"
 TEXT, REFERENCE, PASSAGES = (
@@ -157,3 +160,76 @@ def test_a_frame_whose_contexts_are_missing_in_a_row_loads() -> None:
     rows.append({"question": "why?", "agent": "two", "answer": "b"})
     found = rl.load(pd.DataFrame(rows)).retrieved
     assert [own.agent for of_query in found.values() for own in of_query] == ["one"]
+
+
+ANSWER = {"qid": "q1", "query": "a?", "agent": "x", "answer": "b"}
+HALF, NOT_UTF_8 = "a\ud800", "holds half a surrogate pair; write its characters whole"
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ([{**ANSWER, "query": HALF}], f"answers:1: the text is not UTF-8, or {NOT_UTF_8}"),
+        ([ANSWER, {**ANSWER, "qid": "q2", "answer": HALF}], f"answers:2: the text is not UTF-8, or {NOT_UTF_8}"),
+        ([{**ANSWER, "contexts": ("a", HALF)}], NOT_UTF_8),
+        ([{**ANSWER, "meta": {"a": [HALF]}}], NOT_UTF_8),
+        ([{**ANSWER, HALF: "a"}], NOT_UTF_8),
+        ([{**ANSWER, "answer": "a\0"}], "answers:1: the text holds a NUL character; remove it"),
+        ({"x\ud800": [ANSWER]}, r"x\ud800: this name cannot be used"),
+        ({"x\0": [ANSWER]}, r"x\x00: this name cannot be used"),
+        ([{**ANSWER, 1: "a", "1": "b"}], "two columns have one name; rename one ('1')"),
+        ([{**ANSWER, "Query": "b"}], "answers:1: columns 'query' and 'Query' differ in case or spaces only"),
+        ([{**ANSWER, "query ": "b"}], "columns 'query' and 'query ' differ in case or spaces only"),
+        ([{**ANSWER, "note": "b", "note ": "c"}], "columns 'note' and 'note ' differ in case or spaces only"),
+        (pd.DataFrame([{**ANSWER, "query": HALF}], dtype=object), NOT_UTF_8),
+        (pd.DataFrame([{**ANSWER, " QUERY": "b"}]), "columns 'query' and ' QUERY' differ in case or spaces only"),
+        ("no\ud800.csv", r"no\ud800.csv: is not the name of a file; name one"),
+    ],
+)
+def test_what_no_store_can_hold_and_columns_alike_are_one_line(given: Any, problem: str) -> None:
+    with pytest.raises(InputError) as caught:
+        rl.load(given)
+    assert problem in str(caught.value)
+    str(caught.value).encode()
+
+
+def test_columns_that_mean_nothing_to_us_may_differ_in_case_and_nameless_ones_are_passed_over() -> None:
+    data = rl.load([{**ANSWER, "Note": "1", "note": "2", "": "3", "  ": "4"}])
+    assert data.answers["q1", "x"].metadata == {"Note": "1", "note": "2"}
+    named = rl.load([{**ANSWER, "Query": "b?"}], columns={"query": "Query"})
+    assert named.queries["q1"].text == "b?", "the user says which"
+
+
+def test_queries_and_documents_are_checked_alike() -> None:
+    with pytest.raises(InputError, match="queries:1: the text is not UTF-8"):
+        rl.load(queries=[{"qid": "q1", "query": HALF}])
+    with pytest.raises(InputError, match="documents:1: the text is not UTF-8"):
+        rl.load([ANSWER], documents=[{"qid": "q1", "did": HALF, "document": "a"}])
+
+
+def test_a_file_whose_name_is_not_utf_8_names_no_agent(tmp_path: Path) -> None:
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/a\xff.csv"))
+    path.write_text("qid,query,answer\nq1,a?,b\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"a\\udcff.csv: this name cannot be used"):
+        rl.load(path)
+
+
+@pytest.mark.parametrize("store", [":memory:", "sqlite:///:memory:", "file::memory:?cache=shared", "x\ud800.db"])
+def test_a_store_that_is_no_file_is_refused_before_anything_is_asked(
+    store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked: list[Any] = []
+    data = rl.load([ANSWER, {**ANSWER, "agent": "y"}])
+    with pytest.raises(InputError, match=r"^store: "):
+        rl.run(data, judge=asked.append, store=store, progress=False)
+    assert not asked
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(InputError):
+        rl.open(store)
+
+
+@pytest.mark.parametrize("name", ["x\ud800", "x\0y"])
+def test_an_agent_to_ask_has_a_name_that_a_store_can_hold(name: str) -> None:
+    with pytest.raises(InputError, match="an agent's name must hold no NUL and no half of a surrogate pair"):
+        rl.run(rl.load([ANSWER]), judge=lambda _: "A", agents={name: lambda _: "x"}, progress=False)

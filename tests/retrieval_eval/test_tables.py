@@ -335,3 +335,23 @@ def test_texts_in_order_are_those_that_rows_have() -> None:
     names, (of_one, of_other) = in_order(one, other)
     assert names == ("a", "m", "z")
     assert (of_one.tolist(), of_other.tolist()) == ([2, 0, 2], [1, 1, 1])
+
+
+@pytest.mark.parametrize(
+    ("names", "problem"),
+    [
+        (["qid", "query", "query"], "two columns have one name; rename one ('query')"),
+        (["qid", "query", " query"], "two columns have one name; rename one ('query')"),
+        (["qid", "query", "Query"], "columns 'query' and 'Query' differ in case or spaces only"),
+        (["qid", "query", "n\0m"], "a column's name cannot be used: the text holds a NUL character"),
+    ],
+)
+def test_columns_alike_in_parquet_are_one_line(tmp_path: Path, names: list[str], problem: str) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    path = tmp_path / "table.parquet"
+    parquet.write_table(pa.table([["1"], ["a"], ["b"]], names=names), path)
+    with pytest.raises(DataError) as caught:
+        list(read_rows(path, ("qid", "query")))
+    assert problem in str(caught.value)

@@ -35,11 +35,12 @@ from arena.calibration.comparison import Comparison, JudgeAgainstPeople, Setting
 from arena.calibration.consensus import OrderHealth
 from arena.calibration.corrected_ratings import CorrectedRatings, Estimates
 from arena.calibration.methods import MethodComparison
+from arena.calibration.people_tests import GradeTest
 from arena.calibration.prediction_powered import labels_needed
 from arena.calibration.style import StyleEffect
 from arena.calibration.votes import Level
 from arena.present.blocks import Block, Board, Remarks, Section
-from arena.present.numbers import COUNT, FIGURE, PERCENT, POINTS, Number, counted
+from arena.present.numbers import COUNT, FIGURE, P_VALUE, PERCENT, POINTS, Number, counted
 from arena.present.picture import Look, of_table
 from arena.present.table import Column, Table, flat, plain
 from retrieval_eval.stats.estimate import Estimate
@@ -198,6 +199,51 @@ _DISAGREEMENTS: Final = (
 )
 
 
+_GRADES: Final = (
+    Column("group", "Of"),
+    Column("criterion", "Criterion"),
+    Column("first", "Agent"),
+    Column("second", "Against"),
+    Column("queries", "Queries", COUNT, "On which people graded both."),
+    Column("n", "Units", COUNT, "Conversations, where queries are turns of some; else the queries."),
+    Column("difference", "Difference", Number(2, signed=True), "Mean of people's grades, agent less the other.", WIDE),
+    Column("p_t", "p", P_VALUE, "Paired t test, two-sided."),
+    Column("p_t_holm", "p, corrected", P_VALUE, "The same, corrected for all tests of this table (Holm)."),
+)
+
+
+_MOST_TESTS: Final = 10
+"""Tests that are listed beside what judges say."""
+
+
+def grades_table(tests: Sequence[GradeTest], *, most: int | None = None) -> list[Table]:
+    """Every two agents by people's grades of each criterion; the ``most`` with the smallest p where there are more."""
+    if not tests:
+        return []
+    shown = {"group": any(test.group for test in tests), "n": any(t.queries != t.found.difference.n for t in tests)}
+    columns = [column if shown.get(column.key, True) else replace(column, heading="") for column in _GRADES]
+    rows, notes = [_grade_row(test) for test in tests], list[str]()
+    if most is not None and len(rows) > most:
+        rows = sorted(rows, key=lambda row: 1.0 if row["p_t"] is None else row["p_t"])[:most]
+        notes = [f"The {most} with the smallest p, of {len(tests)}; '--format json' has all."]
+    return [Table("people-grades", "Agents by people's grades", columns, rows, notes)]
+
+
+def _grade_row(test: GradeTest) -> dict[str, Any]:
+    found = test.found
+    return {
+        "group": test.group or None,
+        "criterion": test.criterion,
+        "first": found.first,
+        "second": found.second,
+        "queries": test.queries,
+        "n": found.difference.n,
+        "difference": found.difference,
+        "p_t": found.p_t,
+        "p_t_holm": found.p_t_holm,
+    }
+
+
 class Calibration(Board, frozen=True):
     """What tables or a tournament show of judges.
 
@@ -213,6 +259,7 @@ class Calibration(Board, frozen=True):
         styles: what answer judges make of qualities of style, and of agents of their own family.
         apart: levels on which people said something on the pages or with the data, of nothing that a judge judged.
         width: of an interval, to say how many labels it needs.
+        grade_tests: agents held against each other by people's grades.
     """
 
     comparisons: tuple[Comparison, ...] = ()
@@ -226,17 +273,20 @@ class Calibration(Board, frozen=True):
     styles: tuple[StyleEffect, ...] = ()
     apart: tuple[Level, ...] = ()
     width: float | None = None
+    grade_tests: tuple[GradeTest, ...] = ()
 
     def sections(self) -> Sequence[Section]:  # noqa: D102
         comparisons, judges = self.comparisons, judges_json(self.spent, self.orders)
         whom = "the consensus" if self.settings.against == "consensus" else "each vote"
         corrected = [block for judge in judges_of(comparisons) for block in corrected_figures(judge, self.width)]
         listed = list(disagreements(comparisons, self.texts))
+        shown = _MOST_TESTS if comparisons or self.methods is not None else None
         sections = [
             Section(
                 "people", "People and the judge", "Does the judge see what people see?", people_blocks(comparisons)
             ),
             Section("coefficients", "All coefficients", "", coefficient_tables(comparisons, whom)),
+            Section("grades", "Agents by people's grades", "", grades_table(self.grade_tests, most=shown)),
             Section("corrected", "The answer if the judge is biased", _CORRECTED, corrected),
             Section("methods", "Do the ways of scoring agree?", _METHODS, method_blocks(self.methods)),
             Section("money", "Which judge for the money", _MONEY, cost_table(judges, comparisons)),
@@ -250,6 +300,8 @@ class Calibration(Board, frozen=True):
     def tables(self) -> list[Table]:
         """All tables, first the one that is written as CSV: a line for every two methods, of tables for every judge."""
         first = against_people(self.comparisons) if self.methods is None else method_pairs(self.methods)
+        if not self.comparisons and self.methods is None:
+            (first,) = grades_table(self.grade_tests)
         return [first, *(table for table in Board.tables(self) if table.name != first.name)]
 
     def json(self) -> Any:  # noqa: D102
@@ -257,6 +309,7 @@ class Calibration(Board, frozen=True):
             "comparisons": [self._comparison_json(one) for one in self.comparisons],
             "settings": self.settings,
             "notes": self.notes,
+            "people_grades": [_grade_row(test) for test in self.grade_tests],
         }
         if self.methods is not None:
             shape |= {

@@ -28,7 +28,8 @@ from arena.store.agents import ANSWERED, AgentQuery, AgentReplies
 from arena.store.runners import Runner
 from arena.store.runs import AGENTS
 from arena.store.subjects import AnswerSubject
-from judges.errors import RETRIED_NEXT_RUN, InputError
+from judges.errors import RETRIED_NEXT_RUN, InputError, ProviderError
+from judges.functions import contained
 from judges.judge import Judge, Stop
 from judges.types import CallTrace, Query, Task
 from retrieval_eval.agents.build import require_messages
@@ -271,7 +272,10 @@ class AskedAgent:
         async with self._turns:
             if self.halted.is_set():
                 return None
-            reply = await self._agent.reply(replace(request.query, reference=None))
+            try:
+                reply = await contained(self._agent.reply(replace(request.query, reference=None)))
+            except ProviderError as error:
+                reply = AgentFailure(error.cause, str(error))
         judge = self._judge
         if judge is not None and judge.stopped is not None:
             self.halt(str(judge.stopped))

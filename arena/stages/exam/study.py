@@ -170,6 +170,29 @@ def load_study(
     return Study(source, graded, grader, grades, known, rankings, grids, labels, levels, unit)
 
 
+def load_labels(file: Path, *, llm: str | None = None, prompt: str | None = None) -> tuple[Labels, Labels] | None:
+    """Relevance labels that a model gave without items, and those of people; ``None`` where grades of items are meant.
+
+    Args:
+        file: the workbench's graded file or a table of grades.
+        llm: the model.
+        prompt: its prompt.
+
+    Raises:
+        InputError: the file is wrong, or several fit.
+    """
+    from retrieval_eval.exam.grade_files import read_graded
+
+    graded = read_graded(file)
+    fitting = graded.labelling(llm, prompt)
+    if not fitting or any((llm or own.llm, prompt or own.prompt) == own for own in graded.grades):
+        return None
+    if len(fitting) > 1:
+        there = "; ".join(f"--llm {own.llm!r} --prompt {own.prompt!r}" for own in fitting)
+        raise InputError(f"{file}: several graders labelled its passages; name one: {there}")
+    return graded.direct[fitting[0]], graded.labels
+
+
 def _rankings_of_ids(grades: Sequence[Grade]) -> dict[tuple[str, str], tuple[str, ...]]:
     """Which passages make up whose answer, where every id leads back to one; an answer without any is not known of."""
     found: dict[tuple[str, str], dict[int, str]] = {}

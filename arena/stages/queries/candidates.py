@@ -20,7 +20,8 @@ from arena.config.synth import FiltersSection
 from judges.errors import DataError, InputError
 from judges.types import Document
 from retrieval_eval.data.collections import topic_rows
-from retrieval_eval.data.rows import Cell, Row
+from retrieval_eval.data.files import read_lines
+from retrieval_eval.data.rows import Cell, Row, known_format
 from retrieval_eval.data.tables import read_rows, write_rows
 from retrieval_eval.documents.passages import NearDuplicates
 
@@ -180,15 +181,25 @@ REVIEW = ("qid", "decision", "query", "generated", "state", "why", *PROVENANCE, 
 DECISIONS = ("accept", "edit", "reject")
 
 
+def _are_topics(path: Path) -> bool:
+    """Whether a file that is no table has topics, as SGML, XML or ``id<TAB>text``."""
+    first = next((line for _, line in read_lines(path) if not line.isspace()), "")
+    return first.lstrip().startswith("<") or "\t" in first.strip()
+
+
 def read_examples(path: Path | None) -> list[str]:
-    """The experts' queries.
+    """The experts' queries: of a table its column ``query``, of topics their texts, else a query a line.
 
     Raises:
         DataError: the file cannot be read, or has no query.
     """
     if path is None:
         return []
-    texts = [row.text("query").strip() for row in topic_rows(path)]
+    if known_format(path) is None and not _are_topics(path):
+        texts = [line.strip() for _, line in read_lines(path)]
+        texts = texts[texts[:1] == ["query"] :]
+    else:
+        texts = [row.text("query").strip() for row in topic_rows(path, ids=False)]
     if not any(texts):
         raise DataError(path, "has no query with text")
     return list(dict.fromkeys(filter(None, texts)))

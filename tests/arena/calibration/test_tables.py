@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -220,3 +222,82 @@ def test_a_column_of_one_side_alone_is_a_note(tmp_path: Path) -> None:
     judge, people = write_turns(tmp_path / "j.csv", "j", "round"), write_turns(tmp_path / "p.csv", "p")
     notes = calibrate_tables(Tables([judge]), Tables([people]), USUAL).notes
     assert f"{people}: rows of one thing differ in turn, and count as one" in notes
+
+
+def graded(path: Path, *, turns: bool = False) -> Path:
+    """Grades of two criteria by two people; of the third agent on every second query."""
+    draws = np.random.default_rng(3).normal(0, 0.6, (24, 2, 3, 2)).round(2)
+    lines = ["qid,agent,annotator,completeness,precision" + ",conversation" * turns]
+    for query in range(24):
+        for at, person in enumerate(("ann", "bob")):
+            for number, (agent, completeness, precision) in enumerate([("rag", 2, 3), ("ragf", 2.6, 2.9), ("x", 2, 2)]):
+                if agent == "x" and query % 2:
+                    continue
+                own = draws[query, at, number]
+                cells = [f"q{query}", agent, person, f"{completeness + own[0]:.2f}", f"{precision + own[1]:.2f}"]
+                lines.append(",".join([*cells, *([f"c{query // 3}"] if turns else [])]))
+    return written(path, "\n".join(lines) + "\n")
+
+
+def queries_means(path: Path, agent: str, criterion: str) -> dict[str, float]:
+    rows = pd.read_csv(path)
+    means = rows[rows.agent == agent].groupby("qid")[criterion].mean()
+    return dict(means.items())
+
+
+def test_peoples_grades_compare_agents_as_a_paired_t_test_does(tmp_path: Path, cli: CLI) -> None:
+    path = graded(tmp_path / "people.csv")
+    ended = cli("calibrate", "--people", path, "--format", "json")
+    assert ended.status == 0, ended.err
+    tests = json.loads(ended.out)["people_grades"]
+    assert [(each["criterion"], each["first"], each["second"], each["queries"], each["n"]) for each in tests] == [
+        (criterion, *pair, number, number)
+        for criterion in ("completeness", "precision")
+        for *pair, number in (("rag", "ragf", 24), ("rag", "x", 12), ("ragf", "x", 12))
+    ]
+    expected = []
+    for each in tests:
+        first, second = (queries_means(path, each[side], each["criterion"]) for side in ("first", "second"))
+        shared = sorted(first.keys() & second.keys())
+        expected.append(stats.ttest_rel([first[query] for query in shared], [second[query] for query in shared]).pvalue)
+        mean = sum(first[query] - second[query] for query in shared) / len(shared)
+        assert each["difference"]["value"] == pytest.approx(mean, abs=1e-6)
+        assert each["difference"]["low"] < mean < each["difference"]["high"]
+    assert [each["p_t"] for each in tests] == pytest.approx(expected, abs=1e-6)
+    ranked, running = sorted(range(6), key=expected.__getitem__), 0.0
+    for place, at in enumerate(ranked):
+        running = max(running, min(1.0, (6 - place) * expected[at]))
+        assert tests[at]["p_t_holm"] == pytest.approx(running, abs=1e-6)
+    assert tests[0]["p_t_holm"] < 0.05 < tests[3]["p_t_holm"], "of completeness alone the new one is better"
+    shown = cli("calibrate", "--people", path).out
+    assert "Agents by people's grades" in shown
+    assert "Queries" in shown
+    assert "Units" not in shown
+    assert cli("calibrate", "--people", path, "--format", "csv").out.startswith(
+        "group,criterion,first,second,queries,n,"
+    )
+
+
+def test_turns_of_a_conversation_are_one_unit_of_peoples_grades(tmp_path: Path, cli: CLI) -> None:
+    path = graded(tmp_path / "people.csv", turns=True)
+    (first, *_) = json.loads(cli("calibrate", "--people", path, "--format", "json").out)["people_grades"]
+    assert (first["queries"], first["n"]) == (24, 8)
+    rag, ragf = (queries_means(path, agent, "completeness") for agent in ("rag", "ragf"))
+    sums = [sum(rag[f"q{at}"] - ragf[f"q{at}"] for at in range(3 * number, 3 * number + 3)) for number in range(8)]
+    assert first["p_t"] == pytest.approx(stats.ttest_1samp(sums, 0).pvalue, abs=1e-6)
+    assert "Units" in cli("calibrate", "--people", path).out
+
+
+def test_judges_and_people_compared_say_it_too_and_without_grades_there_is_nothing_to_say(
+    tmp_path: Path, cli: CLI
+) -> None:
+    path = graded(tmp_path / "people.csv")
+    both = cli(
+        "calibrate", written(tmp_path / "judge.csv", path.read_text().replace(",ann,", ",judge,")), "--people", path
+    )
+    assert "Judges against people" in both.out
+    assert "Agents by people's grades" in both.out
+    labels = written(tmp_path / "labels.csv", "qid,did,label\nq1,d1,1\n")
+    ended = cli("calibrate", "--people", labels)
+    assert (ended.status, "no grades of two agents to compare" in ended.err) == (2, True)
+    assert cli("calibrate").status == 2

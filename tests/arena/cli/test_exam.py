@@ -85,3 +85,31 @@ def test_what_a_user_can_get_wrong_is_one_line_and_status_2(
     assert done.status == 2
     assert said in done.err
     assert len(done.err.splitlines()) == 1
+
+
+def test_labels_that_a_model_gave_without_items_are_chosen_by_their_prompt(
+    cli: CLI, graded: Path, tmp_path: Path
+) -> None:
+    ended = cli("exam", graded, "--show", "agreement", "--prompt", "Sun", "--format", "json")
+    assert ended.status == 0, ended.err
+    assert json.loads(ended.out)["n"] == 4, "the passages that people judged"
+    out = tmp_path / "sun.qrels"
+    assert cli("exam", graded, "--show", "labels", "--prompt", "Sun", "--llm", "flan", "--out", out).status == 0
+    assert out.read_text(encoding="utf-8").splitlines()[0].split() == ["skin", "0", "p1", "1"]
+    refused = cli("exam", graded, "--prompt", "Sun")
+    assert refused.status == 2
+    assert "relevance labels without items go with --show labels and --show agreement" in refused.err
+    mapped = cli("exam", graded, "--show", "labels", "--prompt", "Sun", "--map", "0:1", "--out", out)
+    assert (mapped.status, "labels passages without items" in mapped.err) == (2, True)
+    assert cli("exam", graded, "--show", "agreement", "--prompt", "Moon").status == 2
+
+
+def test_programs_get_the_interval_that_people_see(cli: CLI, graded: Path) -> None:
+    agents = json.loads(cli("exam", graded, "--format", "json").out)["agents"]
+    shown = cli("exam", graded, "--format", "csv").out.splitlines()
+    header, *rows = (line.split(",") for line in shown)
+    for row in rows:
+        told = dict(zip(header, row, strict=True))
+        (own,) = (each["levels"]["4"]["cover"] for each in agents if each["agent"] == told["agent"])
+        assert own["low"] <= own["mean"] <= own["high"]
+        assert (own["low"], own["high"]) == (float(told["cover_low"]), float(told["cover_high"]))

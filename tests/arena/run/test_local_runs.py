@@ -76,3 +76,42 @@ def test_each_batch_is_kept_when_it_ends_and_no_deadline_throws_one_away(
     assert len(shares) == LABELS
     assert all(sum(each.values()) == pytest.approx(1, abs=1e-5) for each in shares)
     assert [f"p_{row['label']}" for row in rows] == [max(each, key=each.__getitem__) for each in shares]
+
+
+SICK = """
+import transformers
+real = transformers.LlamaForCausalLM.forward
+def forward(self, input_ids=None, *args, **options):
+    if len(input_ids) > 5:
+        raise RuntimeError("cuDNN Frontend error: mha_graph.execute(...).is_good()")
+    if (input_ids == TILDE).any():
+        raise RuntimeError("device-side assert triggered")
+    return real(self, input_ids, *args, **options)
+forward.__signature__ = __import__("inspect").signature(real)
+transformers.LlamaForCausalLM.forward = forward
+"""
+
+
+def test_a_device_that_fails_in_large_batches_and_on_one_text_costs_that_texts_judgments(
+    tmp_path: Path, cli: CLI
+) -> None:
+    import transformers
+
+    model = save_random_chat_model(tmp_path / "model", width=64, layers=1, context=8192)
+    write_data(tmp_path, ["q1", "q2"])
+    with (tmp_path / "documents.csv").open("a", encoding="utf-8") as file:
+        file.write("q1,odd,A text with a ~ in it.,x\n")
+    declared = {"provider": "transformers", "path": model, "labels": "likeliest", "device": "cpu", "max_tokens": 32}
+    config = configured(tmp_path, judge={**declared, "concurrency": 16}, pairwise=None, criteria=None)
+    path = tmp_path / "local.yaml"
+    path.write_text(config.model_dump_json(exclude_defaults=True), encoding="utf-8")
+    tilde = transformers.AutoTokenizer.from_pretrained(model)("~")["input_ids"][0]
+    child = begin("run", path, folder=tmp_path, before=SICK.replace("TILDE", str(tilde)))
+    _, said = child.communicate(timeout=120)
+    assert child.returncode == 3, said
+    assert kept(tmp_path) == LABELS, said
+    assert f"relevance: {LABELS} judged, 0 needed no call, 1 failed, 0 left of {LABELS + 1}" in said
+    assert "Traceback" not in said
+    failures = cli("failures", path, "--format", "json").out
+    assert "device-side assert triggered" in failures
+    assert cli("run", path).status == 0, "asked again by the next run, where the device is well"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import time
@@ -9,13 +10,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from arena.config.whole import load_config
 from arena.run.tournament import load_data
+from arena.stages.answers.asking import AskedAgent
 from arena.store import Store
 from arena.store.runs import Run, Runs
+from judges.types import Query
+from retrieval_eval.agents.types import AgentFailure, AgentReply
 from tests.support.agents import answering, http_agent, write_config
 from tests.support.children import Child, begin, ended
 from tests.support.llm_server import Call, LLMServer, Reply
@@ -110,3 +116,35 @@ def test_a_whole_run_that_is_interrupted_among_its_agents_judges_nothing(
     stopped = ended(child)
     assert (stopped.status, stopped.out) == (3, "")
     assert "pairwise" not in stopped.err
+
+
+class Raising:
+    """An agent in which any exception is raised; such an agent's own code is not ours."""
+
+    name, identity, notes = "x", "x", ()
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    async def reply(self, query: Query) -> AgentReply:
+        if query.query_id == "odd":
+            raise self._error
+        return AgentReply("An answer.")
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError("half"), SystemExit(2), TimeoutError(), asyncio.CancelledError()])
+async def test_whatever_an_agent_raises_is_a_failure_of_that_answer(error: BaseException) -> None:
+    asked = AskedAgent(Raising(error), None, 1, asyncio.Semaphore(1))
+
+    def request(query_id: str) -> Any:
+        return SimpleNamespace(query=Query(query_id, "What?"))
+
+    failure = await asked.judge(request("odd"))
+    assert isinstance(failure, AgentFailure)
+    assert failure.cause == "exception"
+    assert failure.message.startswith(type(error).__name__)
+    assert await asked.judge(request("q1")) == AgentReply("An answer.")
+    assert not asked.halted.is_set()

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from arena.data.files import load_dataset
 from arena.run.plan import Plan, plan_queries
-from arena.stages.queries.candidates import by_quota, drawn, sampled_passages
+from arena.stages.queries.candidates import by_quota, drawn, read_examples, sampled_passages
 from arena.stages.queries.config import SynthConfig
 from arena.stages.queries.run import SynthReport, synthesise
 from arena.store import Store
@@ -70,6 +70,24 @@ def test_840_queries_of_four_models_become_200_by_quotas(tmp_path: Path) -> None
         assert row["passage"] == f"{row['source']}#l1"
         assert (row["title"], row["prompt"], row["seed"]) == (f"Document {number}", "synthetic_queries@1", "4")
     assert len(load_dataset(tmp_path / "queries.csv").queries) == 200
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("experts.txt", "Which sensor?\n\n  What, and why?\n"),
+        ("experts.txt", "query\nWhich sensor?\nWhat, and why?\n"),
+        ("experts", "Which sensor?\r\nWhat, and why?"),
+        ("experts.csv", 'query\nWhich sensor?\n"What, and why?"\n'),
+        ("experts.jsonl", '{"query": "Which sensor?"}\n{"query": "What, and why?"}\n'),
+        ("experts.csv", 'qid,question\n1,Which sensor?\n2,"What, and why?"\n'),
+        ("experts.tsv", "1\tWhich sensor?\n2\tWhat, and why?\n"),
+        ("topics.txt", "1\tWhich sensor?\n2\tWhat, and why?\n"),
+    ],
+)
+def test_experts_queries_are_a_list_or_a_table_with_a_column_query(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    assert read_examples(tmp_path / name) == ["Which sensor?", "What, and why?"]
 
 
 def test_the_experts_queries_are_shown_as_many_as_asked_and_the_same_to_every_model(tmp_path: Path) -> None:
