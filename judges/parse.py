@@ -25,11 +25,11 @@ from judges.errors import ReplyError, UnclearReplyError
 from judges.reply_text import (
     Shown,
     ends_within_reasoning,
+    has_brackets,
     letters,
     list_alone,
     lone_end,
     read_relaxed,
-    undone,
     unwrapped,
     value_alone,
     without_reasoning,
@@ -95,7 +95,7 @@ def parse_reply(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedRep
 def _without_list_so_far(inputs: Inputs, reply: str) -> Inputs:
     """The inputs without items that the reply has again, as a list does that goes on from them; an object is none."""
     again = letters(reply)
-    others = [item for item in inputs.items if letters(item) not in again or any(sign in undone(item) for sign in "[{")]
+    others = [item for item in inputs.items if has_brackets(item) or letters(item) not in again]
     return replace(inputs, items=tuple(others))
 
 

@@ -118,6 +118,11 @@ def undone(text: str) -> str:
     return text
 
 
+def has_brackets(text: str) -> bool:
+    """Whether a text has brackets or braces, however they are spelled, as an object has."""
+    return any(sign in _kept(undone(text)) for sign in "[{")
+
+
 def _unescaped(escape: re.Match[str]) -> str:
     kind = escape.lastindex
     if kind is None:
