@@ -38,8 +38,7 @@ _ESCAPE: Final = re.compile(
     re.IGNORECASE,
 )
 _FILLER: Final = b"\0"
-_LETTERS: Final = f"{string.ascii_letters}{string.digits}".encode()
-_SIGNS: Final = bytes(set(range(256)) - set(_LETTERS))
+_SIGNS: Final = bytes(set(range(256)) - set(f"{string.ascii_letters}{string.digits}".encode()))
 
 _keys: dict[str, None] = {}
 """The keys that this process has sent anywhere."""
@@ -73,13 +72,7 @@ def masked(text: str) -> str:
 
 
 class _Code(Struct, frozen=True):
-    """One spelling of a key.
-
-    Attributes:
-        letters: its letters and digits in lower case.
-        least: how many of them in a row give the key away.
-        key: the key in lower case, where this is no encoding of it.
-    """
+    """A spelling's letters and digits, how many of them give the key away, and the key where this is no encoding."""
 
     letters: bytes
     least: int
@@ -212,17 +205,21 @@ _LOOKS: Final = re.compile(
 """How vendors' keys begin, headers with a key, and 32 letters of both cases and digits in a row, which no word has."""
 _PASSWORD: Final = re.compile(r"(:/{1,3}[^/@\s:\"']*:)[^\s\"']*(?=@)")
 _PARAMETER: Final = re.compile(
-    r"([?&][^=&\s]*(?:key|secret|password|token|sig|auth|code)[^=&\s]*=)[^&\s]*[^&\s:;,.\"')]", re.IGNORECASE
+    r"([?&](?:[^=&\s]*(?:key|secret|password|token)|sig|signature|auth|code)=)[^&\s]*[^&\s:;,.\"')]", re.IGNORECASE
 )
 
 
-def looks_like_key(value: object) -> bool:
-    """Whether a value, or anything in it, looks like a key or an address with a password; names do not count."""
-    if isinstance(value, Mapping):
-        return any(map(looks_like_key, value.values()))
-    if isinstance(value, list | tuple):
-        return any(map(looks_like_key, value))
-    return isinstance(value, str) and (_LOOKS.search(value) is not None or without_passwords(value) != value)
+def looks_like_key(text: str) -> bool:
+    """Whether a text holds what looks like a key, or an address with a password."""
+    return _LOOKS.search(text) is not None or without_passwords(text) != text
+
+
+def key_in(value: object) -> tuple[str, ...] | None:
+    """Where in a value as JSON has it, by names and places, a text looks like a key; ``None`` if none does."""
+    if isinstance(value, str):
+        return () if looks_like_key(value) else None
+    inner = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    return next(((str(name), *at) for name, each in inner if (at := key_in(each)) is not None), None)
 
 
 def without_passwords(text: str) -> str:

@@ -25,16 +25,16 @@ from pydantic import (
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from judges.errors import InputError, a_file, reason
-from judges.masking import one_line
+from judges.masking import looks_like_key, one_line
 
 
-def matching(pattern: str, words: str, *, shown: bool = True) -> AfterValidator:
-    """A text of a certain form; ``words`` say which. The text that has another is ``shown`` unless it may be secret."""
+def matching(pattern: str, words: str) -> AfterValidator:
+    """A text of a certain form; ``words`` say which."""
     form = re.compile(pattern)
 
     def check(given: str) -> str:
         if not form.match(given):
-            raise ValueError(f"{words}, not {shortened([given])!r}" if shown else words)
+            raise ValueError(f"{words}, not {shortened([given])!r}")
         return given
 
     return AfterValidator(check)
@@ -444,4 +444,6 @@ def _shown(given: object) -> str:
     if isinstance(given, list | tuple) and not given:
         return "[]"
     text = one_line(str(given) if isinstance(given, datetime.date) else repr(given))
+    if looks_like_key(text):
+        return "what looks like a key"
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"

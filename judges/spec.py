@@ -16,7 +16,8 @@ from pydantic import AfterValidator, Field, model_validator
 
 from judges.errors import InputError
 from judges.functions import Named
-from judges.sections import Count, Positive, QuickLoader, RelativePath, Section, matching, shortened
+from judges.masking import key_in, looks_like_key
+from judges.sections import Count, Positive, QuickLoader, RelativePath, Section, shortened
 from judges.types import Usage
 
 _OWN_FIELDS = frozenset(
@@ -56,7 +57,11 @@ def usable_address(url: str) -> str:
         (parts.hostname or "").encode("idna")
     except ValueError as error:
         raise ValueError(said) from error
-    if parts.username is not None or any(SECRET.search(name) for name, _ in parse_qsl(parts.query)):
+    if (
+        parts.username is not None
+        or any(SECRET.search(name) for name, _ in parse_qsl(parts.query))
+        or looks_like_key(url)
+    ):
         raise ValueError("an address holds no key or password; name a variable of the environment that has it")
     if parts.scheme not in {"http", "https"} or not parts.hostname or port == 0 or re.search(r"\s", url):
         raise ValueError(said)
@@ -72,12 +77,15 @@ def _no_json(value: Any) -> object:
 
 
 Address = Annotated[str, AfterValidator(usable_address)]
-Variable = Annotated[
-    str,
-    matching(
-        r"^[A-Za-z_][A-Za-z0-9_]*$", "is the name of a variable of the environment, and no key itself", shown=False
-    ),
-]
+
+
+def _variable(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or looks_like_key(name):
+        raise ValueError("is the name of a variable of the environment, and no key itself")
+    return name
+
+
+Variable = Annotated[str, AfterValidator(_variable)]
 
 _SECRET = re.compile(r"api[-_ ]?key|secret|password|authorization|credential", re.IGNORECASE)
 
@@ -270,6 +278,10 @@ class JudgeSpec(Section):
             if secret := next(filter(_SECRET.search, names_in(getattr(self, section))), None):
                 raise ValueError(
                     f"{section} may not hold {secret!r}: it is kept in the store; keys stay in the environment"
+                )
+            if at := key_in(getattr(self, section)):
+                raise ValueError(
+                    f"{section}.{'.'.join(at)} looks like a key: it is kept in the store; keys stay in the environment"
                 )
         if self.provider == "replay" and self.path is None:
             raise ValueError("provider 'replay' needs a 'path' to recorded replies or verdicts")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -24,6 +23,7 @@ from arena.config.ratings import RatingsSection
 from arena.config.synth import SynthSection
 from arena.stages import FURTHER, STAGES
 from judges.errors import ConfigError, InputError
+from judges.masking import key_in
 from judges.sections import (
     Count,
     Paths,
@@ -112,7 +112,6 @@ _RUNTIME_ENV: Final = (
     "config",
 )
 _SECRET: Final = re.compile(r"(?:^|_)(?:API_?KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(?:_|$)", re.IGNORECASE)
-_PASSWORD: Final = re.compile(r"://[^/@\s\"]*:[^/@\s\"]+@")
 
 
 class ExecutorSection(Section):
@@ -143,14 +142,12 @@ class ExecutorSection(Section):
         variables = given.get("env_vars", {})
         if not isinstance(variables, dict) or {type(part) for pair in variables.items() for part in pair} - {str}:
             raise ValueError("env_vars: names and texts, such as {HF_HOME: /models}; put numbers in quotes")
-        for name in variables:
-            if _SECRET.search(name):
-                raise ValueError(
-                    f"env_vars: {name} looks like a key, and Ray shows runtime_env in its logs: set it on the "
-                    "machines, from a secret"
-                )
-        if _PASSWORD.search(json.dumps(given, default=str)):
-            raise ValueError("an address in it holds a password, and Ray shows runtime_env in its logs: take it out")
+        named = next((("env_vars", variable) for variable in variables if _SECRET.search(variable)), None)
+        if at := named or key_in(given):
+            raise ValueError(
+                f"{'.'.join(at)} looks like a key, and Ray shows runtime_env in its logs: set it in the environment of "
+                "the machines, from a secret"
+            )
         return given
 
     @model_validator(mode="after")

@@ -11,9 +11,11 @@ import itertools
 import logging
 import os
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from importlib.util import find_spec
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -27,6 +29,7 @@ from arena.run.interrupts import signals_wait
 from arena.run.ray_worker import Opened, Reply, Worker
 from judges.errors import InputError, TransientError
 from judges.function_identity import PROCESS
+from judges.masking import one_line
 from judges.spec import JudgeSpec
 from judges.types import Completion, Prompt
 
@@ -239,8 +242,13 @@ def _opened(name: str, workers: list[_Mailbox], wait_s: float) -> Opened:
             )
         told: list[Opened] = ray.get(asked, timeout=max(wait_s, _SOON_S))
         nodes = ray.get([each.worker.node.remote() for each in workers], timeout=_SOON_S)
-    except (RayError, GetTimeoutError) as error:
-        raise InputError(f"executor: the workers of judge {name!r} do not start: {first_line(error)}") from error
+    except GetTimeoutError as error:
+        raise InputError(
+            f"executor: the workers of judge {name!r} did not start within {wait_s:g} s; raise executor.wait_s, or "
+            "look into Ray's logs on the machines (of 'runtime_env': runtime_env_setup-*.log)"
+        ) from error
+    except RayError as error:
+        raise InputError(f"executor: the workers of judge {name!r} do not start: {telling_line(error)}") from error
     for opened in told:
         if opened.problem is not None:
             raise InputError(f"judges.{name}, on a worker: {opened.problem}")
@@ -281,15 +289,19 @@ def connect(executor: ExecutorSection) -> None:
         address, named = os.environ.get("RAY_ADDRESS") or None, "RAY_ADDRESS"
     if address is not None:
         _require_answer(address, named)
+        if not address.startswith("ray://"):
+            _require_cluster(address, named)
     # Nothing is told to anybody, here or by the processes that inherit this environment.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     # A worker without GPUs of its own finds the environment as it is, which later versions of Ray do by themselves.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    # Whatever cannot be installed fails at once, and not a third time after minutes.
+    os.environ.setdefault("RUNTIME_ENV_RETRY_TIMES", "1")
     own: dict[str, Any] = {"include_dashboard": False, "object_store_memory": 200 * 2**20} if address is None else {}
     if executor.runtime_env:
         own["runtime_env"] = executor.runtime_env
     try:
-        with signals_wait():
+        with signals_wait() if address is None else nullcontext():  # a Ray that is started here would be left behind
             ray.init(address=address or "local", log_to_driver=False, logging_level=logging.CRITICAL, **own)
     except (ConnectionError, RuntimeError, ValueError, TypeError) as error:
         where = "on this machine" if address is None else f"at {address} ({named})"
@@ -303,6 +315,12 @@ def first_line(error: BaseException) -> str:
     return (str(error) or type(error).__name__).splitlines()[0]
 
 
+def telling_line(error: RayError) -> str:
+    """The line that says why: that of a failed installer, else the last one, where a traceback ends."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    return one_line([*lines[-1:], *(line for line in lines if line.lower().startswith("error: "))][-1])
+
+
 def _require_answer(address: str, named: str) -> None:
     client = address.startswith("ray://")
     if client and find_spec("grpc") is None:
@@ -312,13 +330,17 @@ def _require_answer(address: str, named: str) -> None:
             f"executor: {address} ({named}) is an address for jobs: hand the run in with 'ray job submit', or name "
             "HOST:6379 or ray://HOST:10001"
         )
-    url = urlsplit(address if client else f"//{address}")
+    if address == "auto":
+        return
     try:
+        url = urlsplit(address if client else f"//{address}")
         host, port = url.hostname, url.port or (10001 if client else None)
     except ValueError:
         host, port = None, None
-    if host is None or port is None:  # 'auto', or what Ray says itself cannot be an address
-        return
+    if not host or not port:
+        raise InputError(
+            f"executor: no Ray cluster can be reached at {address} ({named}): name HOST:PORT, such as head:6379"
+        )
     deadline = time.monotonic() + ANSWER_S
     while not _answers(host, port, deadline):
         if time.monotonic() + _PAUSE_S > deadline:
@@ -327,6 +349,22 @@ def _require_answer(address: str, named: str) -> None:
                 f"{ANSWER_S:.0f} s; start it, or mend the address"
             )
         time.sleep(_PAUSE_S)
+
+
+def _require_cluster(address: str, named: str) -> None:
+    """Ask in a process that can be ended: where another server answers, Ray waits for good and heeds no Ctrl-C."""
+    asking = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
+    try:
+        asked = subprocess.run(asking, capture_output=True, text=True, timeout=ANSWER_S, check=False)  # noqa: S603 - our words
+    except subprocess.TimeoutExpired:
+        problem = f"what answers there is none, or was not ready within {ANSWER_S:.0f} s"
+    else:
+        if asked.returncode == 0:
+            return
+        problem = one_line((asked.stderr.strip() or "it is not healthy").splitlines()[-1])
+    raise InputError(
+        f"executor: no Ray cluster can be reached at {address} ({named}): {problem}; start it, or mend the address"
+    )
 
 
 def _answers(host: str, port: int, deadline: float) -> bool:

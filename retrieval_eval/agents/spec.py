@@ -9,8 +9,9 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import Field, model_validator
 
 from judges.functions import Named
+from judges.masking import key_in, looks_like_key
 from judges.sections import Count, Positive, PromptName, RelativePath, Section
-from judges.spec import SECRET, Address, Price, names_in
+from judges.spec import SECRET, Address, Price, Variable, names_in
 
 
 class EmbeddingsSpec(Section):
@@ -25,7 +26,7 @@ class EmbeddingsSpec(Section):
     """``transformers``: a model folder."""
     base_url: Address | None = None
     """``openai``: the server's address; OpenAI's when left out."""
-    api_key_env: str | None = None
+    api_key_env: Variable | None = None
     """``openai``: the environment variable that holds the key."""
     dimensions: Count | None = None
     """``openai``: length of the vectors, where the model can shorten them."""
@@ -159,7 +160,7 @@ class AgentSpec(Section):
     """``endpoint``: the address that has ``/chat/completions``."""
     model: str = ""
     """``endpoint``: the model's name."""
-    api_key_env: str | None = None
+    api_key_env: Variable | None = None
     """``endpoint``: the environment variable that holds the key."""
     url: Address | None = None
     """``http``: the address to post to."""
@@ -227,12 +228,14 @@ class AgentSpec(Section):
         for header, variable in self.headers_env.items():
             if not _HEADER.fullmatch(header):
                 raise ValueError(f"headers_env: {header!r} is no name of a header")
-            if not re.fullmatch(r"[A-Za-z_]\w*", variable, re.ASCII):
+            if not re.fullmatch(r"[A-Za-z_]\w*", variable, re.ASCII) or looks_like_key(variable):
                 raise ValueError(f"headers_env.{header}: name an environment variable; its value does not belong here")
         if self.request is None:
             return
         if secret := next(filter(SECRET.search, names_in(self.request)), None):
             raise ValueError(f"request may not hold {secret!r}: it is kept in the store; use 'headers_env'")
+        if at := key_in(self.request):
+            raise ValueError(f"request.{'.'.join(at)} looks like a key: it is kept in the store; use 'headers_env'")
         if self.kind == "http" and not any(
             place in text for text in _texts(self.request) for place in ("{query}", "{messages}")
         ):

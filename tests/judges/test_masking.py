@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judges import masking
-from judges.masking import keep_secret, looks_like_key, masked
+from judges.masking import keep_secret, key_in, looks_like_key, masked
 from tests.conftest import ROOT
 
 KEY = "sk-proj-Plant3dMaskedKey/With+Signs_0123456789"
@@ -185,10 +185,9 @@ def test_the_handbook_holds_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
         "http://me:planted@proxy:3128",
         "https://host/v1?api_key=planted",
         "gLq7Wd2Zk9XbT4mVnR8sJ1cYp6HaE3uF",
-        {"a": [{"b": "gsk_0123456789abcdef"}]},
     ],
 )
-def test_what_looks_like_a_key(text: object) -> None:
+def test_what_looks_like_a_key(text: str) -> None:
     assert looks_like_key(text)
 
 
@@ -206,13 +205,15 @@ def test_what_looks_like_a_key(text: object) -> None:
         "asst_4kzJQ2mN8vXcB1yLw7RtEe0P",
         "Write one sentence about password managers; the key is to be brief.",
         "OPENAI_API_KEY",
-        {"api_key": 3, "sk-0123456789abcdef": "a name"},
-        None,
-        0.5,
     ],
 )
-def test_what_does_not_look_like_a_key(text: object) -> None:
+def test_what_does_not_look_like_a_key(text: str) -> None:
     assert not looks_like_key(text)
+
+
+def test_where_a_key_is() -> None:
+    assert key_in({"n": 1, "a": ["none", {"b": "gsk_0123456789abcdef"}]}) == ("a", "1", "b")
+    assert key_in({"sk-0123456789abcdef": "a name", "none": None, "share": 0.5, "list": []}) is None
 
 
 @pytest.mark.parametrize("stand_in", ["00000000-0000-0000-0000-000000000000", "sk-test-key-000000000000", "1" * 16])

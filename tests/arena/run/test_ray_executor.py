@@ -7,13 +7,18 @@ import json
 import os
 import pickle
 import re
+import signal
 import socket
+import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from msgspec.structs import replace
 
@@ -24,6 +29,7 @@ from judges.errors import InputError, JudgeStoppedError, ProviderError, Transien
 from judges.spec import JudgeSpec
 from judges.types import Allowance, Completion
 from tests.conftest import CLI
+from tests.support.children import begin, ended
 from tests.support.llm_server import Call, LLMServer, Reply, hostile, steady_judge
 from tests.support.prompts import relevance
 from tests.support.ray_cluster import RayCluster, ray_cluster
@@ -93,6 +99,84 @@ def test_an_address_that_nobody_answers_is_one_line_in_time(
         assert f"{address} (RAY_ADDRESS)" in ended.err
 
 
+class OtherServer:
+    """Speaks HTTP/2 as Ray does, and says nothing after its greeting."""
+
+    def __enter__(self) -> str:
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        threading.Thread(target=self._serve, daemon=True).start()
+        return f"127.0.0.1:{self._listening.getsockname()[1]}"
+
+    def _serve(self) -> None:
+        connections = []
+        with suppress(OSError):
+            while True:
+                connections.append(self._listening.accept()[0])
+                connections[-1].sendall(bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]))
+
+    def __exit__(self, *error: object) -> None:
+        self._listening.close()
+
+
+def test_another_server_at_an_address_is_one_line_in_time(
+    tmp_path: Path, cli: CLI, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("arena.run.ray_workers.ANSWER_S", 3.0)
+    config = written(tmp_path)
+    with OtherServer() as address:
+        ended = cli("run", config, "--executor", "ray", "--address", address)
+    said = f"error: executor: no Ray cluster can be reached at {address} (executor.address): what answers there is none"
+    assert (ended.status, ended.err) == (2, f"{said}, or was not ready within 3 s; start it, or mend the address\n")
+
+
+def test_ctrl_c_ends_a_run_that_asks_whether_a_cluster_is_there(tmp_path: Path) -> None:
+    config = written(tmp_path)
+    with OtherServer() as address:
+        started = begin("run", config, "--executor", "ray", "--address", address, folder=tmp_path)
+        while not psutil.Process(started.pid).children():  # one asks
+            assert started.poll() is None, started.communicate()
+            time.sleep(0.05)
+        started.send_signal(signal.SIGINT)
+        run = ended(started)
+    assert (run.status, run.err) == (130, "stopped; what was judged is kept, run again to go on\n")
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:99999", "127.0.0.1:0", "127.0.0.1", "127.0.0.1:http", "[::1", ""])
+def test_what_is_no_address_is_one_line(tmp_path: Path, cli: CLI, address: str) -> None:
+    executor = {"kind": "ray", "address": address}
+    ended = cli("run", written(tmp_path, executor=executor))
+    assert (ended.status, ended.err.count("\n")) == (2, 1)
+    assert f"no Ray cluster can be reached at {address} (executor.address): name HOST:PORT" in ended.err
+
+
+def test_why_workers_do_not_start_is_said(tmp_path: Path, cluster: RayCluster) -> None:
+    write_data(tmp_path)
+    executor = {"kind": "ray", "address": cluster.address, "runtime_env": {"conda": "absent"}}
+    with pytest.raises(InputError, match=r"the workers of judge 'judge' do not start: .*[Cc]onda") as caught:
+        run(configured(tmp_path, executor=executor))
+    assert "\n" not in str(caught.value)
+    import ray
+
+    ray.shutdown()
+
+
+def test_of_a_failed_installation_the_installers_own_words_are_said() -> None:
+    from ray.exceptions import RuntimeEnvSetupError
+
+    from arena.run.ray_workers import telling_line
+
+    told = (
+        "Could not create the actor because its associated runtime env failed to be created.\n"
+        'Traceback (most recent call last):\n  File "pip.py", line 252, in _install_pip_packages\n'
+        "ray._private.runtime_env.utils.SubprocessCalledProcessError: Run cmd[3] failed with the following details.\n"
+        "Last 50 lines of stdout:\n"
+        "    ERROR: Could not find a version that satisfies the requirement absent (from versions: none)\n"
+        "    ERROR: No matching distribution found for absent\n"
+        "    Hint: look elsewhere.\n"
+    )
+    assert telling_line(RuntimeEnvSetupError(told)) == "ERROR: No matching distribution found for absent"
+
+
 @pytest.mark.skipif(find_spec("grpc") is not None, reason="Ray's client is installed")
 def test_a_client_that_is_not_installed_and_an_address_for_jobs_are_one_line(tmp_path: Path, cli: CLI) -> None:
     config = written(tmp_path)
@@ -108,9 +192,13 @@ def test_a_client_that_is_not_installed_and_an_address_for_jobs_are_one_line(tmp
     [
         ({"env_vars": {"OPENAI_API_KEY": "planted"}}, "OPENAI_API_KEY looks like a key"),
         ({"env_vars": {"HF_TOKEN": "planted"}}, "HF_TOKEN looks like a key"),
+        ({"env_vars": {"X": "sk-planted-0123456789"}}, "env_vars.X looks like a key"),
+        ({"env_vars": {"HTTPS_PROXY": "http://me:planted@proxy:3128"}}, "env_vars.HTTPS_PROXY looks like a key"),
+        ({"config": {"hub": [{"login": "hf_planted0123456789ab"}]}}, "config.hub.0.login looks like a key"),
+        ({"working_dir": "https://host/x.zip?token=planted"}, "working_dir looks like a key"),
         ({"env_vars": {"SAID": "planted"}}, "SAID is the key of judge 'judge'"),
         ({"env_vars": {"HF_HOME": 3}}, "put numbers in quotes"),
-        ({"pip": ["--extra-index-url https://me:planted@host/simple", "x"]}, "holds a password"),
+        ({"pip": ["--extra-index-url https://me:planted@host/simple", "x"]}, "pip.0 looks like a key"),
         ({"pips": ["x"]}, "unknown key 'pips'; did you mean 'pip'?"),
     ],
 )
@@ -195,8 +283,8 @@ def test_a_worker_killed_in_the_middle_costs_no_attempt(tmp_path: Path, cluster:
         return replace(steady_judge(call), delay_s=0.2)
 
     with LLMServer(fatal_for_a_worker) as server:
-        ended = run(on_ray(tmp_path, cluster, server.openai_url, max_attempts=1))
-    assert (ended.complete, ended.stopped) == (True, [])
+        summary = run(on_ray(tmp_path, cluster, server.openai_url, max_attempts=1))
+    assert (summary.complete, summary.stopped) == (True, [])
     assert ALL < len(server.calls) <= ALL + CONCURRENCY, "what was in flight there"
 
 
