@@ -25,7 +25,7 @@ CITATIONS = "citations"
 """Metadata of an answer that says itself what it cites: a JSON list of ids, or of places from 1."""
 
 _BRACKETS = re.compile(rf"\[({INSIDE})\]")
-_SEPARATOR = re.compile(r"[,;\uff0c\u3001&]|\band\b")
+_SEPARATOR = re.compile(r"[,;\uff0c\u3001&]|\band\b|(?<=\d)\s+(?=\d)")
 _KIND = r"(?:doc(?:ument)?|source|passage|ref(?:erence)?|citation)s?"
 _NUMBER = re.compile(
     rf"(?:{_KIND}[ .:#_-]*|#)?(\d{{1,4}})(?:\s*[-\u2013\u2014]\s*(\d{{1,3}}))?", re.ASCII | re.IGNORECASE
@@ -369,7 +369,7 @@ def _place_of_search(found: re.Match[str]) -> str:
 def _unmarked(text: str, ids: Collection[str], first: int) -> str:
     """A sentence without the brackets that cite, and only these."""
     kept = _BRACKETS.sub(lambda found: "" if _places(_marks(found[0]), ids, first) else found[0], text)
-    return re.sub(r"\s+([.!?,;:])", r"\1", " ".join(re.sub(r"\([\s,;]*\)", "", kept).split()))
+    return re.sub(r"\s+([!?,;:]|\.(?!\.))", r"\1", " ".join(re.sub(r"\([\s,;]*\)", "", kept).split()))
 
 
 def _places(marks: Iterable[str], ids: Collection[str], first: int) -> list[int | str]:

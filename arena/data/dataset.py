@@ -10,12 +10,15 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from textwrap import shorten
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import Struct, field
 
 from judges.types import Answer, Document, Query, Retrieved
 from retrieval_eval.data.rows import id_of_text
+
+if TYPE_CHECKING:
+    from retrieval_eval.citations import CitedSentence
 
 SHARED = ""
 """The agent of a retrieved document in tables that name none: it was given to every agent."""
@@ -104,6 +107,13 @@ class Dataset(Struct, frozen=True, dict=True):
                 for agent in self.agents if entry.agent == SHARED else [entry.agent]:
                     found.setdefault((query_id, agent), []).append((entry.rank, entry.doc_id))
         return {key: [doc_id for _, doc_id in sorted(own)] for key, own in found.items()}
+
+    @cached_property
+    def sentences(self) -> Mapping[tuple[str, str], Sequence[CitedSentence] | None]:
+        """The sentences of all answers with what they cite, by query and agent; see ``cited_sentences``."""
+        from retrieval_eval.citations import cited_sentences  # late: it takes numpy
+
+        return cited_sentences(self.answers.values(), self.given, self.documents)
 
     def digest(self) -> str:
         """SHA-256, in hex, of everything in the dataset; the order of rows in the files does not change it."""

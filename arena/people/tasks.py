@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from arena.config.stored import StoredSettings
 from arena.data.dataset import Dataset
-from arena.stages.support import SupportSubject, cited_texts, sentences_of
+from arena.stages.support import SupportSubject, cited_texts
 from arena.store.annotations import Annotation, Kind, texts_digest
 from judges.prompts import load_prompt
 from judges.prompts.tasks import Criterion
@@ -178,11 +178,10 @@ def nugget_task(
 
 def citations(checked: Iterable[SupportSubject], data: Dataset, annotator: str) -> list[AnnotationTask]:
     """Sentences to hold against what they cite, in the person's own order; judges ``checked`` them."""
-    sentences = sentences_of(data)
     tasks = []
     for subject in sorted(checked, key=lambda one: _drawn(_whose(annotator, *map(str, one)), *map(str, one))):
         query_id, agent, place, doc_id = subject
-        if (said := sentences.get((query_id, agent))) and place < len(said):
+        if (said := data.sentences.get((query_id, agent))) and place < len(said):
             texts = said[place].text, data.documents[doc_id].text
             query = data.queries[query_id]
             tasks.append(AnnotationTask(Kind.SUPPORT, query_id, query, (agent,), texts, (subject.other,)))
