@@ -93,23 +93,25 @@ def parts_of(text: str) -> Parts:
     return Parts(tuple(line for line in lines[:start] if not _DEFINITION.match(line)), tuple(lines[start:]))
 
 
-def _without_code(lines: list[str]) -> list[str]:
-    """Lines outside of code blocks; one that does not end is none, and an answer that is one block is text."""
-    kept: list[str] = []
-    block: list[str] = []
-    opened = ""
-    for line in lines:
+def code_lines(lines: Sequence[str]) -> list[bool]:
+    """Of each line whether it is code. A block that does not end is none, nor is one that is the whole answer."""
+    found = [False] * len(lines)
+    start, opened = 0, ""
+    for place, line in enumerate(lines):
         fence = _CODE.match(line)
-        if not block and fence is None:
-            kept.append(line)
-        else:
-            block.append(line)
-            if len(block) == 1 and fence is not None:
-                opened = fence[1]
-            elif fence is not None and fence[1].startswith(opened) and not line.strip().strip(opened[0]):
-                block = []
-    kept += block
-    return kept if any(map(_has_words, kept)) else [line for line in lines if not _CODE.match(line)]
+        if fence is None:
+            continue
+        if not opened:
+            start, opened = place, fence[1]
+        elif fence[1].startswith(opened) and not line.strip().strip(opened[0]):
+            found[start : place + 1] = [True] * (place + 1 - start)
+            opened = ""
+    outside = (line for line, is_code in zip(lines, found, strict=True) if not is_code)
+    return found if any(map(_has_words, outside)) else [_CODE.match(line) is not None for line in lines]
+
+
+def _without_code(lines: Sequence[str]) -> list[str]:
+    return [line for line, is_code in zip(lines, code_lines(lines), strict=True) if not is_code]
 
 
 def _start_of_references(lines: list[str]) -> int:
