@@ -158,8 +158,8 @@ class JudgeSpec(Section):
     samples: Count = 1
     """How often each thing is judged."""
     combine: Literal["majority", "median", "mean"] = "majority"
-    """One outcome of several samples: ``majority`` (if none, a tie or the lowest label), ``median`` (the lower) or
-    ``mean``."""
+    """One outcome of several samples: ``majority`` (what most say; if several lead, a tie or the lowest label),
+    ``median`` (the lower) or ``mean``."""
     concurrency: Count = 16
     """Calls at once. For a local model: prompts to form batches from."""
     mode: Literal["direct", "batch"] = "direct"

@@ -11,13 +11,14 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
 from judges.types import Answer
-from retrieval_eval.claims import INSIDE, MARK, claim_lines, is_introduction, parts_of, sentences
+from retrieval_eval.claims import INSIDE, MARK, claim_lines, code_lines, is_introduction, parts_of, sentences
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, Floats, mean_estimates, units_of
 from retrieval_eval.stats.estimate import Estimate
 
@@ -25,7 +26,7 @@ CITATIONS = "citations"
 """Metadata of an answer that says itself what it cites: a JSON list of ids, or of places from 1."""
 
 _BRACKETS = re.compile(rf"\[({INSIDE})\]")
-_SEPARATOR = re.compile(r"[,;\uff0c\u3001&]|\band\b")
+_SEPARATOR = re.compile(r"[,;\uff0c\u3001&]|\band\b|(?<=\d)\s+(?=\d)")
 _KIND = r"(?:doc(?:ument)?|source|passage|ref(?:erence)?|citation)s?"
 _NUMBER = re.compile(
     rf"(?:{_KIND}[ .:#_-]*|#)?(\d{{1,4}})(?:\s*[-\u2013\u2014]\s*(\d{{1,3}}))?", re.ASCII | re.IGNORECASE
@@ -41,7 +42,7 @@ _OF_SEARCH = re.compile(r"(\d{1,3}):(\d{1,3})\u2020.*|turn(\d{1,3})(?:file|searc
 _FROM_ZERO = "\ufdd2"
 """Before a place that counts from 0 whatever the agent's habit."""
 _OTHER_BRACKETS = re.compile(
-    r"[\u3010\uff3b]\s*(?:(\d[\d\s,;\uff0c\u3001\u2013-]*)(?:\u2020[^\u3011\uff3d\n]*)?"
+    r"[\u3010\uff3b][^\S\n]*(?:(\d[\d \u3000,;\uff0c\u3001\u2013-]*)(?:\u2020[^\u3011\uff3d\n]*)?"
     r"|(\d{1,3}:\d{1,3}\u2020)[^\u3011\uff3d\n]*)[\u3011\uff3d]"
 )
 """As OpenAI's assistants write them."""
@@ -50,13 +51,15 @@ _PRIVATE = re.compile(r"\ue200(?:file)?cite((?:\ue202turn\d{1,3}[a-z]{1,10}\d{1,
 _AFTER_WORDS = r"(?:(?<=[^\W\d_]{3})|(?<=[.,;:!?)\]\"'\u201d\u2019])|(?<=[^\W\d_]{3}\s))"
 """Where a raised number is a mark and no exponent."""
 _RAISED = re.compile(
-    _AFTER_WORDS + r"(?:<sup>\s*\[?(\d{1,3}(?:\s*[,;\u2013-]\s*\d{1,3}){0,50})\]?\s*</sup>"
+    _AFTER_WORDS + r"(?:<sup>[^\S\n]*\[?(\d{1,3}(?:[^\S\n]*[,;\u2013-][^\S\n]*\d{1,3}){0,50})\]?[^\S\n]*</sup>"
     r"|\^\[?(\d{1,3}(?:[,;\u2013-]\d{1,3}){0,50})\]?\^|([\u2070\u00b9\u00b2\u00b3\u2074-\u2079]{1,3}))",
     re.IGNORECASE,
 )
 _DIGITS = str.maketrans("\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079", "0123456789")
 _FOOTNOTE = re.compile(r"\[\^(\d{1,3})\](:?)|(\[\d{1,3}\])\([^\s()]{1,2000}\)")
 """Footnotes and links of Markdown whose text is a number."""
+_DEFINED = re.compile(r"^\[\^[^\]\n]+\]:.*$", re.MULTILINE)
+"""What a footnote says."""
 _ROUND = re.compile(r"(?<=[^\s(:])(\s?)\((\d{1,3}(?:\s*[,;]\s*\d{1,3}){0,20})\)(?=((?:\s?\(\d[\d\s,;]{0,80}\))*)(.?))")
 _BEHIND_ROUND = {"", *".,;:!?\u3002"}
 """What follows a citation in round brackets, where a word would follow a number of a list."""
@@ -121,7 +124,7 @@ def cited_documents(
     Answers of the TREC RAG track say it with each sentence, as places in their references, which count from 0, or as
     ids. Others may have it as metadata (``CITATIONS``), as agents that we ask do. In other texts citations are marks
     (``_usual``): a document's id, or its place in what the agent was given. Places count from 1, and from 0 as
-    ``_habits`` says. Marks in code are none, and those of a list of references at the end count only without others.
+    ``Habit`` says. Marks in code are none, and those of a list of references at the end count only without others.
 
     Args:
         answers: the answers.
@@ -194,6 +197,58 @@ def cited_sentences(
     return found
 
 
+def habits_of(
+    answers: Iterable[Answer], rankings: Mapping[tuple[str, str], Sequence[str]], known: Collection[str]
+) -> dict[str, Habit]:
+    """How each agent cites; arguments as of ``cited_sentences``."""
+    texts = {(own.query_id, own.agent): _Text.of(own) for own in answers}
+    return _habits(texts, rankings, dict.fromkeys(texts, known))
+
+
+NOT_SHOWN: Final = "document not shown"
+NO_DOCUMENT: Final = "no such document"
+_UNKNOWN: Final = "unknown document"
+
+
+def renumbered(
+    answer: Answer, ranking: Sequence[str], known: Collection[str], habit: Habit, shown: Sequence[str]
+) -> str:
+    """An answer's text with its citations by the places of the documents that somebody sees beside it, from 1.
+
+    Args:
+        answer: of the agent.
+        ranking: documents that it was given, best first.
+        known: documents that can be cited by their ids, too.
+        habit: of the agent.
+        shown: documents in the order shown. Others are named as such, and so are numbers that stand for none; of an
+            agent without documents nobody knows what they stand for.
+    """
+    number = {doc_id: str(place) for place, doc_id in enumerate(shown, start=1)}
+
+    def names(places: Sequence[int | str], documents: Sequence[str]) -> list[str]:
+        missing = NO_DOCUMENT if documents else _UNKNOWN
+        cited = _documents(places, documents)
+        return list(dict.fromkeys(missing if own is None else number.get(own, NOT_SHOWN) for own in cited))
+
+    if (trec := _trec_citations(answer)) is not None:
+        documents, sentences_ = trec
+        marked = ((text, names(places, documents)) for text, places in sentences_)
+        return " ".join(f"{text} [{', '.join(cited)}]" if cited else text for text, cited in marked)
+
+    def renamed(found: re.Match[str]) -> str:
+        marks = _marks(found[0])
+        cited = names(_places(marks, known, habit.first), ranking)
+        return f"[{', '.join(cited)}]" if cited else found[0]
+
+    lines = answer.text.split("\n")
+    code = {place: lines[place] for place, is_code in enumerate(code_lines(lines)) if is_code}
+    usual = _usual("\n".join("" if place in code else line for place, line in enumerate(lines))).split("\n")
+    for place, line in enumerate(usual):
+        squared = _ROUND.sub(_squared, line) if habit.rounded else line
+        usual[place] = code.get(place, _BRACKETS.sub(renamed, squared).translate(_SHOWN))
+    return "\n".join(usual)
+
+
 class OtherMarks(Struct, frozen=True):
     """Marks of an agent that are read as no citations.
 
@@ -252,11 +307,11 @@ class _Text(Struct, frozen=True):
     def of(cls, answer: Answer) -> _Text:
         if _trec_citations(answer) is not None:
             return cls(())
-        parts = parts_of(answer.text)
+        parts = parts_of(_DEFINED.sub("", answer.text))
         body, references = (_usual("\n".join(lines)).split("\n") for lines in (parts.body, parts.references))
         return cls(tuple(body), tuple(references))
 
-    def read(self, habit: _Habit) -> _Text:
+    def read(self, habit: Habit) -> _Text:
         """The same with numbers in round brackets in square ones, where these are citations."""
         if not habit.rounded:
             return self
@@ -264,11 +319,18 @@ class _Text(Struct, frozen=True):
         return _Text(*turned)
 
 
-class _Habit(Struct, frozen=True):
-    """How an agent cites: the number that it counts from, and whether in round brackets."""
+class Habit(Struct, frozen=True):
+    """How an agent cites, as all of its answers together show.
 
-    first: int
-    rounded: bool
+    Attributes:
+        first: the number that it counts from: 0 if more than half of its answers that cite by numbers cite 0, and no
+            number of any is by one greater than the last document's. One 0 among many is a slip, or code.
+        rounded: whether it cites in round brackets: hardly any number of it is in other ones, or in round ones where no
+            citation stands, before a word or of no document.
+    """
+
+    first: int = 1
+    rounded: bool = False
 
 
 _ROUNDED = 0.9
@@ -279,13 +341,7 @@ def _habits(
     texts: Mapping[tuple[str, str], _Text],
     rankings: Mapping[tuple[str, str], Sequence[str]],
     ids: Mapping[tuple[str, str], Collection[str]],
-) -> dict[str, _Habit]:
-    """How each agent cites, as all of its answers together show.
-
-    It counts from 0 if more than half of its answers that cite by numbers cite 0, and no number of any is by one
-    greater than the last document's: one 0 among many is a slip, or code. It cites in round brackets if hardly any
-    number of it is in other ones, or in round ones where no citation stands: before a word, or of no document.
-    """
+) -> dict[str, Habit]:
     citing: Counter[str] = Counter()
     zeros: Counter[str] = Counter()
     rounded: Counter[str] = Counter()
@@ -304,7 +360,7 @@ def _habits(
         if documents and len(documents) in numbers:
             too_far.add(agent)
     return {
-        agent: _Habit(
+        agent: Habit(
             first=0 if 2 * zeros[agent] > citing[agent] and agent not in too_far else 1,
             rounded=rounded[agent] > 1 and rounded[agent] >= _ROUNDED * (rounded[agent] + others[agent]),
         )
@@ -343,11 +399,10 @@ def _parts(body: Sequence[str], ids: Collection[str], first: int) -> list[tuple[
 
 
 def _usual(text: str) -> str:
-    """The text with citations of all kinds in square brackets, and without footnotes and brackets in code."""
+    """The text with citations of all kinds in square brackets, and without brackets in code."""
     text = _CODE_SPAN.sub(_without_brackets, text)
     text = _OTHER_BRACKETS.sub(lambda found: f"[{found[1] or found[2]}]", text)
     text = _PRIVATE.sub(lambda found: "".join(f"[{mark}]" for mark in found[1].split("\ue202")[1:]), text)
-    text = re.sub(r"^\[\^[^\]\n]+\]:.*$", "", text, flags=re.MULTILINE)
     text = _FOOTNOTE.sub(lambda found: found[3] or f"[{found[1]}]{found[2]}", text)
     text = _RAISED.sub(lambda found: f"[{found[1] or found[2] or found[3].translate(_DIGITS)}]", text)
     searches = {mark[1] or mark[3] for inner in _BRACKETS.findall(text) if (mark := _OF_SEARCH.fullmatch(inner))}
@@ -369,7 +424,7 @@ def _place_of_search(found: re.Match[str]) -> str:
 def _unmarked(text: str, ids: Collection[str], first: int) -> str:
     """A sentence without the brackets that cite, and only these."""
     kept = _BRACKETS.sub(lambda found: "" if _places(_marks(found[0]), ids, first) else found[0], text)
-    return re.sub(r"\s+([.!?,;:])", r"\1", " ".join(re.sub(r"\([\s,;]*\)", "", kept).split()))
+    return re.sub(r"\s+([!?,;:]|\.(?!\.))", r"\1", " ".join(re.sub(r"\([\s,;]*\)", "", kept).split()))
 
 
 def _places(marks: Iterable[str], ids: Collection[str], first: int) -> list[int | str]:

@@ -51,10 +51,16 @@ _WIDE_STOP = re.compile(r"[\u3002\uff01\uff1f\uff61]+(?=[^\s\[\u3002\uff01\uff1f
 """Where a Chinese or Japanese sentence ends, which no blank follows."""
 _NEVER_LAST = re.compile(
     r"(?:\b(?:al|cf|vs|approx|e\.g|i\.e|bzw|dr|prof|mr|mrs|ms|mx|st|messrs|gen|sen|rep|gov|lt|col|sgt|capt|rev|hon|mt|"
-    r"dipl|ing|viz)|(?<![^\W_])[^\W\d_])\.$",
+    r"dipl|ing|viz)|(?<![^\s.(\[\"'\u201c\u2018*_-])[^\W\d_])\.$",
     re.IGNORECASE,
 )
 """Abbreviations and initials that a word follows."""
+_LAST_BEFORE = re.compile(r"\b(?:co|inc|ltd|corp|bros|jr|sr|etc|dept|univ|ft|oz|lb|lbs)\.$", re.IGNORECASE)
+_STARTERS = re.compile(
+    r"(?:The|An?|It|Its|This|That|Th[eo]se|They|Their|He|His|She|Her|We|Our|You|Your|In|On|At|As|For|From|By|With|Of|To|"
+    r"But|And|Or|So|If|When|While|After|Before|Since|However|Also|Both|Each|Some|Many|Most|Other|There|Then)\b"
+)
+"""Abbreviations that end a sentence only before a word that often begins one, and these words."""
 _BEFORE_NUMBERS = re.compile(
     r"\b(?:no|nos|nr|fig|figs|eq|eqs|sec|secs|ch|chap|vol|vols|p|pp|art|arts|para|ref|refs|tab|app|pt|ed|est|c|"
     r"jan|feb|mar|apr|jun|jul|aug|sep|sept|oct|nov|dec)\.$",
@@ -87,23 +93,25 @@ def parts_of(text: str) -> Parts:
     return Parts(tuple(line for line in lines[:start] if not _DEFINITION.match(line)), tuple(lines[start:]))
 
 
-def _without_code(lines: list[str]) -> list[str]:
-    """Lines outside of code blocks; one that does not end is none, and an answer that is one block is text."""
-    kept: list[str] = []
-    block: list[str] = []
-    opened = ""
-    for line in lines:
+def code_lines(lines: Sequence[str]) -> list[bool]:
+    """Of each line whether it is code. A block that does not end is none, nor is one that is the whole answer."""
+    found = [False] * len(lines)
+    start, opened = 0, ""
+    for place, line in enumerate(lines):
         fence = _CODE.match(line)
-        if not block and fence is None:
-            kept.append(line)
-        else:
-            block.append(line)
-            if len(block) == 1 and fence is not None:
-                opened = fence[1]
-            elif fence is not None and fence[1].startswith(opened) and not line.strip().strip(opened[0]):
-                block = []
-    kept += block
-    return kept if any(map(_has_words, kept)) else [line for line in lines if not _CODE.match(line)]
+        if fence is None:
+            continue
+        if not opened:
+            start, opened = place, fence[1]
+        elif fence[1].startswith(opened) and not line.strip().strip(opened[0]):
+            found[start : place + 1] = [True] * (place + 1 - start)
+            opened = ""
+    outside = (line for line, is_code in zip(lines, found, strict=True) if not is_code)
+    return found if any(map(_has_words, outside)) else [_CODE.match(line) is not None for line in lines]
+
+
+def _without_code(lines: Sequence[str]) -> list[str]:
+    return [line for line, is_code in zip(lines, code_lines(lines), strict=True) if not is_code]
 
 
 def _start_of_references(lines: list[str]) -> int:
@@ -162,7 +170,7 @@ def _without_marker(line: str) -> str:
 
 
 def _is_heading(line: str, following: str) -> bool:
-    if _HASHES.match(line):
+    if _HASHES.match(line) or _REFERENCES.match(line):
         return True
     words = _without_marker(line).strip()
     if bold := _BOLD.match(words):
@@ -196,6 +204,8 @@ def _ends_sentence(before: str, behind: str) -> bool:
         return False
     end = before[-_LONGEST:]
     if _ELLIPSIS_APART.search(end) or _NEVER_LAST.search(end):
+        return False
+    if _LAST_BEFORE.search(end) and not _STARTERS.match(behind, opening.end()):
         return False
     return not (following.isdigit() and _BEFORE_NUMBERS.search(end))
 

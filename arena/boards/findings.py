@@ -73,7 +73,7 @@ def gain_from_ties(comparison: Comparison) -> str:
     elsewhere = own.agreement - own.best_agreement - own.gain_on_ties
     return (
         f"of the difference {SIGNED_2.write(own.gain_on_ties)} comes from the {own.gold_ties:,} games on which people "
-        f"tie, {SIGNED_2.write(elsewhere)} from the others: a panel ties wherever its judges differ and no side leads"
+        f"tie, {SIGNED_2.write(elsewhere)} from the others: a panel ties wherever no verdict leads"
     )
 
 

@@ -6,9 +6,11 @@ The bars are rules of thumb, named beside each finding; none of them enters a ra
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from arena.boards.conclusion import NO_MODEL, Conclusion
 from arena.present.blocks import Block, Check, Section, Status, passed, settled
@@ -83,7 +85,8 @@ def trust_checks(board: Leaderboard, conclusion: Conclusion, of_people: Sequence
     """
     found = [*_enough(board), *_even(board)]
     if board.ratings is not None:
-        found += rating_checks(board.ratings, conclusion, both_orders=orders_asked(board.settings))
+        checks = rating_checks(board.ratings, conclusion, both_orders=orders_asked(board.settings))
+        found += _by_judge(checks, board.by_judge, both_orders=orders_asked(board.settings))
     found += [*_samples(board), *_cards(board), *(check for own in board.further.values() for check in own.checks())]
     found += of_people or [no_people()]
     found += _language_models(board)
@@ -101,6 +104,24 @@ def rating_checks(ratings: Ratings, conclusion: Conclusion, *, both_orders: bool
     if ratings.judge_health is not None:
         yield from habit_checks(ratings.judge_health, ratings, both_orders=both_orders)
     yield from _between_agents_and_judges(ratings)
+
+
+def _by_judge(checks: Iterable[Check], by_judge: Mapping[str, Ratings], *, both_orders: bool | None) -> Iterator[Check]:
+    """The same checks; one of all judges' habits that only some of them fail says which."""
+    alone = {
+        judge: {check.name: check.status for check in habit_checks(own.judge_health, own, both_orders=both_orders)}
+        for judge, own in by_judge.items()
+        if own.judge_health is not None
+    }
+    for check in checks:
+        failing = [judge for judge, own in alone.items() if own.get(check.name) == "failed"]
+        some = check.status == "failed" and 0 < len(failing) < len(alone)
+        verb = "fails" if len(failing) == 1 else "fail"
+        yield (
+            replace(check, finding=f"{check.finding} By judge only {listed(failing, _NAMED)} {verb}.")
+            if some
+            else check
+        )
 
 
 def no_people(apart: Sequence[Level] = ()) -> Check:
@@ -307,12 +328,32 @@ def _between_agents_and_judges(ratings: Ratings) -> Iterator[Check]:
     if ratings.judges is not None:
         alpha, games = ratings.judges.alpha, counted(ratings.judges.games, "game")
         finding = f"Krippendorff's alpha is {with_interval(alpha, FIGURE)} on {games} judged by several"
+        odd = odd_judge(ratings.judges)
         yield Check(
             "Judges agree with each other",
             settled(alpha, ALPHA),
-            "No game was judged by several." if alpha.value is None else f"{finding}; the bar is {ALPHA}.",
-            "See which judge stands alone, and calibrate each against people's verdicts.",
+            "No game was judged by several."
+            if alpha.value is None
+            else f"{finding}; the bar is {ALPHA}."
+            + (f" {odd} agrees less with each of the others than any two of these agree." if odd else ""),
+            f"Calibrate {odd} against people's verdicts, or leave it out."
+            if odd
+            else "See which judge stands alone, and calibrate each against people's verdicts.",
         )
+
+
+def odd_judge(judges: JudgeAgreement) -> str:
+    """The judge, out of three or more, that agrees surely less with every other than any two others do; else empty."""
+    for judge in judges.judges:
+        sides: tuple[list[float | None], list[float | None]] = [], []
+        for pair in judges.pairs:
+            of_judge = judge in (pair.first, pair.second)
+            sides[of_judge].append(pair.kappa.high if of_judge else pair.kappa.low)
+        others, own = ([bound for bound in side if bound is not None] for side in sides)
+        known = len(others) + len(own) == len(judges.judges) * (len(judges.judges) - 1) // 2
+        if known and others and own and max(own) < min(others):
+            return judge
+    return ""
 
 
 def _samples(board: Leaderboard) -> Iterator[Check]:

@@ -281,7 +281,7 @@ class PanelGain(Struct, frozen=True):
         n: those things.
         agreement, best_agreement: shares of them on which the panel, and the best judge, say what people say.
         gain: the difference, clustered by query. The best was chosen on the same things, so it is flattered.
-        gold_ties: of verdicts, things on which people tie, as the panel does wherever no side leads.
+        gold_ties: of verdicts, things on which people tie, as the panel does wherever no verdict leads.
         gain_on_ties: the part of the difference that comes from these; ``None`` where there are none.
     """
 

@@ -2,7 +2,8 @@
 
 What several people together say is their majority, or what a model of their reliability makes most likely: in Dawid and
 Skene (1979, Applied Statistics 28) every rater has a confusion matrix, the chance of each label given the true one;
-true labels and matrices are fitted together by expectation maximisation, from the majority on.
+true labels and matrices are fitted together by expectation maximisation, from the majority on. A prior of 0.1 virtual
+votes in each cell of a matrix keeps few votes from making a rater certain.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def consensus(opinions: Iterable[Opinion], method: Method, *, mirrored: bool = F
 
 
 def majority(opinions: Iterable[Opinion], *, mirrored: bool = False) -> Consensus:
-    """The value that most raters gave; where several lead, a tie of verdicts and the lowest label."""
+    """The value that most raters gave, a tie being a verdict too; where several lead, a tie or the lowest label."""
     leading: dict[tuple[str, Item], Sequence[float]] = {}
     for query_id, things in by_item(opinions).items():
         for item, own in things.items():

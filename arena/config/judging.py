@@ -117,7 +117,7 @@ class PairwiseSection(Section):
     documents: ReferencesSection = ReferencesSection()
     """Which documents the judges see."""
     citations: bool = False
-    """The judge checks the numbers by which answers cite documents."""
+    """The judge checks citations; [marks](nuggets.md#marks) are shown as numbers of the documents in the prompt."""
     factors: str = ""
     """What to weigh, in your words; the prompt has a default."""
     win_and_tie: Literal["tie", "win"] = "tie"

@@ -10,12 +10,16 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from textwrap import shorten
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from judges.types import Answer, Document, Query, Retrieved
 from retrieval_eval.data.rows import id_of_text
+
+if TYPE_CHECKING:
+    from retrieval_eval.citations import CitedSentence, Habit
 
 SHARED = ""
 """The agent of a retrieved document in tables that name none: it was given to every agent."""
@@ -104,6 +108,33 @@ class Dataset(Struct, frozen=True, dict=True):
                 for agent in self.agents if entry.agent == SHARED else [entry.agent]:
                     found.setdefault((query_id, agent), []).append((entry.rank, entry.doc_id))
         return {key: [doc_id for _, doc_id in sorted(own)] for key, own in found.items()}
+
+    @cached_property
+    def sentences(self) -> Mapping[tuple[str, str], Sequence[CitedSentence] | None]:
+        """The sentences of all answers with what they cite, by query and agent; see ``cited_sentences``."""
+        from retrieval_eval.citations import cited_sentences  # late: it takes numpy
+
+        return cited_sentences(self.answers.values(), self.given, self.documents)
+
+    @cached_property
+    def _habits(self) -> Mapping[str, Habit]:
+        from retrieval_eval.citations import habits_of  # late, as above
+
+        return habits_of(self.answers.values(), self.given, self.documents)
+
+    def renumbered(self, answer: Answer, shown: Sequence[str], agent: str = "") -> Answer:
+        """An answer whose citations are places among the documents that somebody sees beside it; see ``renumbered``.
+
+        Args:
+            answer: as it was given.
+            shown: ids of the documents, in the order shown.
+            agent: whose documents it cites, where these are not its own agent's.
+        """
+        from retrieval_eval.citations import Habit, renumbered  # late, as above
+
+        whose = agent or answer.agent
+        ranking, habit = self.given.get((answer.query_id, whose), ()), self._habits.get(whose, Habit())
+        return replace(answer, text=renumbered(answer, ranking, self.documents, habit, shown))
 
     def digest(self) -> str:
         """SHA-256, in hex, of everything in the dataset; the order of rows in the files does not change it."""

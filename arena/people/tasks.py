@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from arena.config.stored import StoredSettings
 from arena.data.dataset import Dataset
-from arena.stages.support import SupportSubject, cited_texts, sentences_of
+from arena.stages.support import SupportSubject, cited_texts
 from arena.store.annotations import Annotation, Kind, texts_digest
 from judges.prompts import load_prompt
 from judges.prompts.tasks import Criterion
@@ -318,7 +318,7 @@ def nugget_task(
 
 def citations(checked: Iterable[SupportSubject], data: Dataset) -> Pool:
     """Sentences to hold against what they cite; judges ``checked`` them."""
-    sentences = sentences_of(data)
+    sentences = data.sentences
     rows = [one for one in checked if one.place < len(sentences.get((one.query_id, one.agent)) or ())]
 
     def make(row: int, _annotator: str) -> AnnotationTask:

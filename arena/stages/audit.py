@@ -31,7 +31,7 @@ from arena.stages.samples import outcomes
 from arena.store import IDENTICAL, Store, Wanted
 from judges.errors import ConfigError
 from judges.prompts import load_prompt
-from judges.prompts.tasks import PairwiseOptions, pairwise_prompt
+from judges.prompts.tasks import PairwiseOptions, pairwise_prompt, references
 from judges.sections import Section as ConfigSection
 from judges.sections import as_list, each_once, nearest
 from judges.types import Answer, Judgment, Prompt, Task, Verdict
@@ -93,8 +93,12 @@ class AuditStage(TournamentStage):
         documents = self.labels.shown(want.query_id, {want.other}, self._rules.documents)
         if documents is None:
             return None
-        query = self.data.queries[want.query_id]
-        return pairwise_prompt(self.templates[AUDIT], query, self._shown(want), documents, self._options)
+        query, answers = self.data.queries[want.query_id], self._shown(want)
+        if self._options.checks_citations:  # a cheat cites, if at all, what the answer cites that it meets
+            shown = [entry.document.doc_id for entry in references(documents, self._options.references)]
+            first, second = (self.data.renumbered(own, shown, want.other) for own in answers)
+            answers = first, second
+        return pairwise_prompt(self.templates[AUDIT], query, answers, documents, self._options)
 
     def _shown(self, want: Wanted) -> tuple[Answer, Answer]:
         other = self.data.answers[want.query_id, want.other]

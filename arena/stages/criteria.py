@@ -15,7 +15,7 @@ from arena.store import Wanted
 from arena.store.subjects import AnswerSubject, GradedSubject
 from judges.errors import ConfigError
 from judges.prompts import load_prompt
-from judges.prompts.tasks import Criterion, Need, ReferenceOptions, criteria_prompt
+from judges.prompts.tasks import CITATION_QUALITY, Criterion, Need, ReferenceOptions, criteria_prompt
 from judges.types import AnnotatedDocument, Prompt, Task
 
 _OWN = ReferenceOptions(annotations=False, ranked=True)
@@ -66,12 +66,15 @@ class CriteriaStage(TournamentStage):
         documents, options = self._shown(*AnswerSubject.of(want))
         if documents is None:
             return None
+        names, answer = graded.criteria or tuple(self._criteria), self.data.answers[want.query_id, graded.agent]
+        if CITATION_QUALITY in names:
+            answer = self.data.renumbered(answer, [entry.document.doc_id for entry in documents])
         return criteria_prompt(
             self.templates[Task.CRITERIA],
             self.data.queries[want.query_id],
-            self.data.answers[want.query_id, graded.agent],
+            answer,
             documents,
-            criteria=[self._criteria[name] for name in graded.criteria or self._criteria],
+            criteria=[self._criteria[name] for name in names],
             scale=self._section.scale,
             options=options,
         )

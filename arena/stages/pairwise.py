@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from msgspec.structs import replace
@@ -19,7 +19,7 @@ from arena.stages.schedule import Game, Schedule, answering, games
 from arena.store import IDENTICAL, Result, Wanted
 from arena.store.subjects import GameSubject
 from judges.prompts import load_prompt
-from judges.prompts.tasks import PairwiseOptions, pairwise_prompt
+from judges.prompts.tasks import PairwiseOptions, pairwise_prompt, references
 from judges.types import Answer, Judgment, Prompt, Task, Verdict
 
 _TIE_OF_EQUALS = Judgment(
@@ -71,13 +71,22 @@ class PairwiseStage(TournamentStage):
         documents = self.labels.shown(want.query_id, {game.first, game.second}, self._section.documents)
         if documents is None:
             return None
-        query = self.data.queries[want.query_id]
-        return pairwise_prompt(self.templates[Task.PAIRWISE], query, self.shown(want), documents, self._options)
+        query, answers = self.data.queries[want.query_id], self.shown(want)
+        if self._options.checks_citations:
+            shown = [entry.document.doc_id for entry in references(documents, self._options.references)]
+            answers = self.data.renumbered(answers[0], shown), self.data.renumbered(answers[1], shown)
+        return pairwise_prompt(self.templates[Task.PAIRWISE], query, answers, documents, self._options)
 
     def free(self, want: Wanted) -> str | None:
-        """Answers of the same text are a tie."""
+        """Answers of the same text are a tie, where citations are checked only if they cite the same documents."""
         first, second = self.shown(want)
+        if first.text == second.text and self._options.checks_citations:
+            every = [*dict.fromkeys(doc_id for own in (first, second) for doc_id in self._given(own))]
+            first, second = self.data.renumbered(first, every), self.data.renumbered(second, every)
         return IDENTICAL if first.text == second.text else None
+
+    def _given(self, answer: Answer) -> Sequence[str]:
+        return self.data.given.get((answer.query_id, answer.agent), ())
 
     def free_judgments(self) -> Iterator[tuple[Task, str, Judgment]]:
         """The tie."""

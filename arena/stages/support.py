@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final, NamedTuple, Self
 
 from arena.boards.results import rating_settings
@@ -11,7 +11,7 @@ from arena.calibration.methods import Means
 from arena.config.whole import Config
 from arena.data.dataset import Dataset
 from arena.present.blocks import Board, Section
-from arena.present.numbers import COUNT, FIGURE, PERCENT
+from arena.present.numbers import COUNT, FIGURE, PERCENT, counted
 from arena.present.table import Column, Table
 from arena.stages.base import Release, TournamentStage
 from arena.stages.labels import Labels
@@ -21,7 +21,7 @@ from judges import sections
 from judges.errors import ConfigError
 from judges.prompts import load_prompt
 from judges.types import AnnotatedDocument, Inputs, Judgment, Prompt, Task, conversations
-from retrieval_eval.citations import CitedSentence, cited_sentences
+from retrieval_eval.citations import OtherMarks, other_marks
 from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.stats.missing import Gaps
 from retrieval_eval.support import (
@@ -80,16 +80,9 @@ class SupportSubject(NamedTuple):
         return Wanted(SUPPORT, judge, self.query_id, self.agent, self.other)
 
 
-def sentences_of(data: Dataset) -> Mapping[tuple[str, str], Sequence[CitedSentence] | None]:
-    """The sentences of all answers with what they cite, by query and agent."""
-    return cited_sentences(data.answers.values(), data.given, data.documents)
-
-
 def cited_texts(subject: SupportSubject, data: Dataset) -> tuple[str | None, str | None]:
     """The sentence and the document as they are now, ``None`` where one is gone."""
-    answer, document = data.answers.get((subject.query_id, subject.agent)), data.documents.get(subject.doc_id)
-    known = [] if answer is None else cited_sentences([answer], data.given, data.documents).values()
-    said = next(iter(known), None) or ()
+    said, document = data.sentences.get((subject.query_id, subject.agent)) or (), data.documents.get(subject.doc_id)
     sentence = said[subject.place].text if subject.place < len(said) else None
     return sentence, None if document is None else document.text
 
@@ -118,7 +111,7 @@ class SupportStage(TournamentStage):
         super().__init__(config, data, labels)
         self._section = section
         self.templates = {SUPPORT: load_prompt(section.prompt, SUPPORT)}
-        self._sentences = sentences_of(data)
+        self._sentences = data.sentences
 
     def first(self, query_id: str) -> Release:
         """All sentences of all answers at once."""
@@ -187,20 +180,25 @@ class SupportBoard(Board, frozen=True, eq=False):
         answers: by query and agent.
         scores: of agents.
         unread: by agent, answers of which nobody knows what their sentences cite.
+        marks: by agent, what looks like citations and is read as none.
     """
 
     which: Citations
     answers: Mapping[tuple[str, str], AnswerSupport]
     scores: SupportScores
     unread: Mapping[str, int]
+    marks: Mapping[str, OtherMarks]
 
     def sections(self) -> list[Section]:  # noqa: D102
         lead = "Do the documents that the answers cite say what the answers claim?"
         said = "the first citation of each sentence" if self.which == "first" else "every citation"
         note = f"Of {said}. Means over the answers where a score is defined; intervals over queries."
-        return [
-            Section("support", "Support", lead, [Table("support", "Support by agent", _COLUMNS, self._rows(), [note])])
+        others = [
+            f"{agent}: marks such as {own.example} are read as no citations, in {counted(own.answers, 'answer')}."
+            for agent, own in self.marks.items()
         ]
+        table = Table("support", "Support by agent", _COLUMNS, self._rows(), [note, *others])
+        return [Section("support", "Support", lead, [table])]
 
     def _rows(self) -> list[dict[str, Any]]:
         rows = []
@@ -228,7 +226,11 @@ class SupportBoard(Board, frozen=True, eq=False):
         return sorted(rows, key=lambda row: _last_if_unknown(row["precision"]))
 
     def json(self) -> dict[str, Any]:  # noqa: D102
-        return {"citations": self.which, "agents": {row["agent"]: row for row in self._rows()}}
+        return {
+            "citations": self.which,
+            "agents": {row["agent"]: row for row in self._rows()},
+            "other_marks": dict(self.marks),
+        }
 
     def scored(self) -> Collection[str]:
         """Agents with a score."""
@@ -261,7 +263,7 @@ def board(store: Store, tournament: str) -> SupportBoard:
     which: Citations = settings.raw[SupportStage.key]["citations"]
     wanted = _wanted(store, tournament)
     answers, unread = {}, dict.fromkeys(data.agents, 0)
-    for (query_id, agent), sentences in sentences_of(data).items():
+    for (query_id, agent), sentences in data.sentences.items():
         if sentences is None:
             unread[agent] += 1
             continue
@@ -276,4 +278,5 @@ def board(store: Store, tournament: str) -> SupportBoard:
         answers[query_id, agent] = answer_support(sentences, which, level, missing)
     how, clusters = rating_settings(settings), conversations(data.queries.values())
     scores = support_scores(answers, samples=how.bootstrap, seed=how.seed, clusters=clusters)
-    return SupportBoard(which, answers, scores, unread)
+    marks = other_marks(data.answers.values(), data.given, data.documents)
+    return SupportBoard(which, answers, scores, unread, marks)

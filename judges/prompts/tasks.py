@@ -51,6 +51,11 @@ class PairwiseOptions(Struct, frozen=True):
     citations: bool = False
     factors: str = ""
 
+    @property
+    def checks_citations(self) -> bool:
+        """Whether the judge can: it sees documents, by whose numbers answers then have to cite."""
+        return self.citations and self.references.include
+
 
 class Criterion(Struct, frozen=True):
     """One thing an answer is graded on.
@@ -113,6 +118,9 @@ A.2, in our own words."""
 DEFAULT_CRITERIA = tuple(replace(criterion, levels=()) for criterion in ANCHORED_CRITERIA)
 """The same without anchors."""
 
+CITATION_QUALITY = "citation_quality"
+"""The criterion for which answers are shown with citations by the numbers of the documents in the prompt."""
+
 NAMED_CRITERIA = (
     next(criterion for criterion in ANCHORED_CRITERIA if criterion.name == "completeness"),
     Criterion(
@@ -136,7 +144,7 @@ NAMED_CRITERIA = (
         ),
     ),
     Criterion(
-        "citation_quality",
+        CITATION_QUALITY,
         "the answer says where its claims come from, and rightly so; [1] in it stands for Document 1, [2] for Document "
         "2 and so on",
         (

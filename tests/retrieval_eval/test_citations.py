@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -29,6 +30,10 @@ def cited(text: str, agent: str = "x", **metadata: str) -> Cited:
         ("Cats purr [d2][far#0_7].", Cited(("d2", "far#0_7"))),
         ("Cats purr [1; 9].", Cited(("d1",), unresolved=1)),
         ("Counting from zero [0], so [2] is the third.", Cited(("d1", "d3"))),
+        ("Counting from one: [0] stands for nothing, [3] for the third.", Cited(("d3",))),
+        ("A list `a[1]`:\n```\nb[2]\n```\nCats purr [3].", Cited(("d3",))),
+        ("Cats purr [1].\n\n## References\n1. [1] A book\n2. [2] A page", Cited(("d1",))),
+        ("Cats purr.\n\n## References\n[1] A book\n[3] A page", Cited(("d1", "d3"))),
         ("An aside [sic], a year [2019] and [see below].", Cited((), unresolved=1)),
         ("Nothing at all.", Cited(())),
         ("[\n1] is no citation, nor is [] or [[", Cited(())),
@@ -59,10 +64,43 @@ def test_columns_that_only_have_the_names_of_trec_s_say_nothing(sentences: str) 
     assert cited("Cats purr [2].", sentences="[]", references="the second one") == Cited(("d2",))
 
 
-def test_an_agent_that_cites_zero_anywhere_counts_from_zero_everywhere() -> None:
-    answers = [Answer("q", "x", "Yes [1]."), Answer("p", "x", "Yes [0]."), Answer("q", "y", "Yes [1].")]
-    found = cited_documents(answers, {(q, a): RANKING for q in "qp" for a in "xy"}, {})
-    assert (found["q", "x"].doc_ids, found["q", "y"].doc_ids) == (("d2",), ("d1",))
+def counted(*texts: str) -> list[tuple[str, ...]]:
+    """What one agent's answers cite, where each has the documents d1, d2 and d3."""
+    answers = [Answer(f"q{at}", "x", text) for at, text in enumerate(texts)]
+    found = cited_documents(answers, {(own.query_id, "x"): RANKING for own in answers}, {})
+    return [own.doc_ids for own in found.values()]
+
+
+def test_an_agent_counts_from_zero_only_if_its_answers_say_so_together() -> None:
+    assert counted("Yes [0].", "Yes [1].", "No [0] and [2].") == [("d1",), ("d2",), ("d1", "d3")]
+    assert counted("Yes [1].", "Yes [0].", "No [2].") == [("d1",), (), ("d2",)]  # one slip among three
+    assert counted("Yes [0].", "Yes [0].", "No [3].") == [(), (), ("d3",)]  # from zero, 3 would stand for nothing
+    assert counted("Yes [0].") == [("d1",)]
+
+
+@given(st.lists(st.sampled_from(["Yes [1].", "No [2, 3].", "So [1] and [2]."]), min_size=2, max_size=8))
+def test_a_zero_in_one_answer_leaves_the_citations_of_the_others_alone(texts: list[str]) -> None:
+    assert counted(*texts, "The first is a[0].")[:-1] == counted(*texts)
+
+
+def test_agents_count_by_themselves() -> None:
+    answers = [Answer("q", "x", "Yes [1] and [0]."), Answer("q", "y", "Yes [1].")]
+    found = cited_documents(answers, {("q", agent): RANKING for agent in "xy"}, {})
+    assert (found["q", "x"].doc_ids, found["q", "y"].doc_ids) == (("d2", "d1"), ("d1",))
+
+
+def test_the_recorded_writers_of_crowdrag_count_from_zero(shared: Path) -> None:
+    folder = shared / "data" / "crowdrag25"
+    rankings: dict[str, list[str]] = {}
+    for line in (folder / "retrieved.run").read_text().splitlines():
+        query_id, _, doc_id, *_ = line.split()
+        rankings.setdefault(query_id, []).append(doc_id)
+    lines = gzip.decompress((folder / "answers.jsonl.gz").read_bytes()).splitlines()
+    answers = [Answer(row["qid"], row["agent"], row["answer"]) for row in map(json.loads, lines)]
+    found = cited_documents(answers, {(own.query_id, own.agent): rankings[own.query_id] for own in answers}, {})
+    for own in answers:
+        if "[0]" in own.text:
+            assert rankings[own.query_id][0] in found[own.query_id, own.agent].doc_ids
 
 
 @pytest.mark.parametrize("citations", [[0, 2, 0], ["d1", "d3"], [0, "d3"]])

@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from arena.boards.calibration.people import people_checks
 from arena.boards.conclusion import conclude_board
@@ -149,6 +150,27 @@ def test_judges_that_contradict_each_other_fail() -> None:
     assert found(board(iter(opposed)))["Judges agree with each other"].status == "failed"
     alike = [GameVerdict(v.query_id, v.agent_a, v.agent_b, v.verdict, j) for v in league(careful) for j in "ab"]
     assert found(board(iter(alike)))["Judges agree with each other"].status == "passed"
+
+
+def test_one_bad_judge_of_three_is_named_and_the_others_are_not_blamed() -> None:
+    good = {judge: list(league(careful, 100)) for judge in ("one", "two")}
+    verdicts = [GameVerdict(v.query_id, v.agent_a, v.agent_b, v.verdict, j) for j, own in good.items() for v in own]
+    verdicts += league(prefers_first, 100, faithful=False, judge="bad")
+    by_judge = {
+        judge: rate([own for own in verdicts if own.judge == judge], RatingSettings(bootstrap=50, reconcile=True))
+        for judge in ("one", "two", "bad")
+    }
+    checks = found(replace(board(iter(verdicts)), by_judge=by_judge))
+    agree = checks["Judges agree with each other"]
+    assert agree.status == "failed"
+    assert agree.finding.endswith("bad agrees less with each of the others than any two of these agree.")
+    assert agree.remedy == "Calibrate bad against people's verdicts, or leave it out."
+    assert checks["Both orders agree"].finding.endswith("By judge only bad fails.")
+
+
+def test_no_judge_is_named_where_all_differ_alike() -> None:
+    verdicts = [own for judge in ("one", "two", "three") for own in league(undecided, 60, judge=judge)]
+    assert "agrees less" not in found(board(iter(verdicts)))["Judges agree with each other"].finding
 
 
 def test_a_judge_that_changes_its_mind_fails() -> None:

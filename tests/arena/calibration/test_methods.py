@@ -128,6 +128,24 @@ def test_people_s_verdicts_and_grades_are_methods_of_their_own() -> None:
     assert people_methods({("labels", ""): [Opinion("q1", ("d1",), "ann", 1.0)]}) == []
 
 
+@pytest.mark.parametrize(
+    ("votes", "verdict", "contested"),
+    [((1, 0, 0), 0, 0), ((1, 1, 0), 1, 0), ((1, -1, 0), 0, 1), ((1, 1, -1, 0, 0), 0, 1), ((1, -1, -1, 0), -1, 0)],
+)
+def test_a_tie_is_a_vote_of_its_own(votes: tuple[int, ...], verdict: int, contested: int) -> None:
+    said = [Opinion("q", ("a", "b"), f"r{at}", value) for at, value in enumerate(votes)]
+    found = majority(said, mirrored=True)
+    assert (found.values["q"]["a", "b"], found.contested) == (verdict, contested)
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+def test_one_label_only_is_fitted_without_an_error(*, mirrored: bool) -> None:
+    said = [Opinion(f"q{at}", ("a", "b"), rater, 0.0) for at in range(3) for rater in "xy"]
+    found = dawid_skene(said, mirrored=mirrored)
+    assert {value for own in found.values.values() for value in own.values()} == {0.0}
+    assert [rater.accuracy for rater in found.raters] == [1.0, 1.0]
+
+
 def test_dawid_and_skene_weigh_people_by_how_reliable_they_are() -> None:
     votes, truth = crowd()
     found = dawid_skene(votes)

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from arena.boards.gate import compare
@@ -19,7 +21,7 @@ from arena.people.opinions import judges_opinions, peoples_opinions
 from arena.people.tasks import texts_now
 from arena.people.votes import read_table, write_table
 from arena.run.tournament import load_data
-from arena.stages.support import SUPPORT, SupportBoard, board, checked
+from arena.stages.support import SUPPORT, SupportBoard, SupportSubject, board, checked, cited_texts
 from arena.store import Store
 from arena.store.annotations import Annotations, Kind
 from judges.errors import ConfigError, DataError
@@ -68,6 +70,74 @@ def test_sentences_have_the_citations_that_stand_in_them_or_behind_their_full_st
         ("References help.\n[1] Cats purr.", [("References help.", ""), ("Cats purr.", "d1")]),
         ("Cats purr [8][9][8].", [("Cats purr.", "- -")]),
         ("[1]", []),
+        ("Cats purr [#1].", [("Cats purr.", "d1")]),
+        (
+            "Cats purr [Document 2: On cats, dogs and more]. So [Doc 1: A; Doc 2: B].",
+            [("Cats purr.", "d2"), ("So.", "d1 d2")],
+        ),
+        ("Cats purr [1 2].", [("Cats purr.", "d1 d2")]),
+        ("Cats purr<sup>1</sup>. They sleep.<sup>2</sup>", [("Cats purr.", "d1"), ("They sleep.", "d2")]),
+        ("Cats purr^2^. They sleep.\u00b9", [("Cats purr.", "d2"), ("They sleep.", "d1")]),
+        (
+            "A room of 20 m<sup>2</sup>, or 20 m\u00b2, or 10^2^.",
+            [("A room of 20 m<sup>2</sup>, or 20 m\u00b2, or 10^2^.", "")],
+        ),
+        (
+            "Cats purr\u30104:0\u2020source\u3011. They sleep\u30104:1\u2020x.pdf\u3011.",
+            [("Cats purr.", "d1"), ("They sleep.", "d2")],
+        ),
+        (
+            "Cats purr\u30104:0\u2020source\u3011. They sleep\u30108:1\u2020x\u3011.",
+            [("Cats purr[4:0\u2020].", ""), ("They sleep[8:1\u2020].", "")],
+        ),
+        ("Cats purr. \ue200cite\ue202turn0search1\ue201", [("Cats purr.", "d2")]),
+        ("Cats purr. \ue200filecite\ue202turn0file0\ue202turn0file1\ue201", [("Cats purr.", "d1 d2")]),
+        ("Cats purr (1). They sleep (1, 2).", [("Cats purr.", "d1"), ("They sleep.", "d1 d2")]),
+        ("Cats (1) purr and (2) sleep.", [("Cats (1) purr and (2) sleep.", "")]),
+        ("Born in (2019). They sleep (7).", [("Born in (2019).", ""), ("They sleep (7).", "")]),
+        ("It is in `a[1]`. Cats purr `[1]`.", [("It is in `a[1]`.", ""), ("Cats purr.", "d1")]),
+        ("1. Cats purr [1].\n2. They sleep [2].", [("Cats purr.", "d1"), ("They sleep.", "d2")]),
+        ("1. Cats purr [1]. 2. They sleep [2].", [("Cats purr.", "d1"), ("They sleep.", "d2")]),
+        ("(1) Cats purr [1].\n(2) They sleep [2].", [("Cats purr.", "d1"), ("They sleep.", "d2")]),
+        ("- [x] Cats purr [1].\n* **They sleep** [2]", [("Cats purr.", "d1"), ("**They sleep**", "d2")]),
+        ("# Cats\n\n**In short:**\n\nCats purr [1].\n\nMore\n====", [("Cats purr.", "d1")]),
+        ("## Cats purr [1]\n**They sleep.**", [("Cats purr", "d1"), ("**They sleep.**", "")]),
+        ("There are two reasons:\n- Cats purr [1].\n- They sleep: [2]", [("Cats purr.", "d1"), ("They sleep:", "d2")]),
+        ("Dr. Smith and Prof. Jones met St. Nicholas [1].", [("Dr. Smith and Prof. Jones met St. Nicholas.", "d1")]),
+        (
+            "See No. 5 and Fig. 2 [1]. The answer is No. 5 cats purr.",
+            [("See No. 5 and Fig. 2.", "d1"), ("The answer is No. 5 cats purr.", "")],
+        ),
+        ("Is it so? No. Cats purr [1].", [("Is it so?", ""), ("No.", ""), ("Cats purr.", "d1")]),
+        (
+            "J. R. R. Tolkien of Acme Inc. Ltd. wrote 3.5 pages [1].",
+            [("J. R. R. Tolkien of Acme Inc. Ltd. wrote 3.5 pages.", "d1")],
+        ),
+        ("It is Acme Inc. The firm grew [1].", [("It is Acme Inc.", ""), ("The firm grew.", "d1")]),
+        ("See https://a.b/c.d?e=F. Cats purr [1].", [("See https://a.b/c.d?e=F.", ""), ("Cats purr.", "d1")]),
+        (
+            "Well... Cats purr [1]. They ... Sleep [2].",
+            [("Well...", ""), ("Cats purr.", "d1"), ("They ... Sleep.", "d2")],
+        ),
+        (
+            "\u201cCats purr.\u201d They sleep [1]. **Yes.** \u00c9l\u00e9gant [2].",
+            [("\u201cCats purr.\u201d", ""), ("They sleep.", "d1"), ("**Yes.**", ""), ("\u00c9l\u00e9gant.", "d2")],
+        ),
+        (
+            "\u732b\u7761\u3002\u72ac\u5420\uff01[1]\u9e1f\u98de",
+            [("\u732b\u7761\u3002", ""), ("\u72ac\u5420\uff01", "d1"), ("\u9e1f\u98de", "")],
+        ),
+        (
+            "| Who | What |\n|---|---|\n| Cats | purr [1] |\n| Dogs. Big ones | bark |",
+            [("Cats | purr", "d1"), ("Dogs. Big ones | bark", "")],
+        ),
+        ("Cats purr [1].\n\nSources:\n1. A book, 2019\n2. https://a.b/c", [("Cats purr.", "d1")]),
+        ("Cats purr [1].\n\n[1]: https://a.b/c", [("Cats purr.", "d1")]),
+        ("Cats purr.\nSource: [1]", [("Cats purr.", "d1")]),
+        ("Sources\n- Oranges are one [1].\n- Kale is one [2].", [("Oranges are one.", "d1"), ("Kale is one.", "d2")]),
+        ("```\nx = a[1]\n```\nCats purr [1].\n~~~\nopen", [("Cats purr.", "d1"), ("open", "")]),
+        ("```markdown\nCats purr [1].\n```", [("Cats purr.", "d1")]),
+        ("> Cats purr [1].", [("Cats purr.", "d1")]),
     ],
 )
 def test_citations_are_read_as_models_write_them(text: str, expected: list[tuple[str, str]]) -> None:
@@ -165,6 +235,56 @@ def tournament(folder: Path, answers: dict[tuple[str, str], str], **sections: An
 
 
 ANSWERS = {("q1", "x"): "About q1, as all tells it [1]. It is new [8].", ("q2", "x"): "About q2 [1]. Nothing else."}
+
+
+CLAIMS = ("Cats purr [1].", "Dr. Smith met No. 5 [2].", "They sleep, he said.", "It weighs 3.5 kg [1, 2].")
+BESIDES = (
+    "# About cats",
+    "**In short**",
+    "Here is why:",
+    "```python\nprint(cats[0], cats[1]) # One. Two. [2]\n```",
+    "---",
+    "| Who | What |\n|---|---|",
+    "",
+)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(CLAIMS), st.sampled_from(BESIDES), st.integers(0, 4)), min_size=1, max_size=6)
+)
+def test_what_an_answer_writes_besides_its_claims_changes_no_sentence(pieces: list[tuple[str, str, int]]) -> None:
+    plain = of("\n\n".join(claim for claim, _, _ in pieces))
+    markers = ("", "- ", "{}. ", "({}) ", "* ")
+    lines = [
+        f"{besides}\n\n{markers[form].format(number)}{claim}" for number, (claim, besides, form) in enumerate(pieces, 1)
+    ]
+    assert of("\n\n".join(lines)) == plain
+    assert of("\n\n".join([*lines, "**References:**\n\n1. A book. By A. B. Smith, 2019.\n2. [2] A page."])) == plain
+    assert of("\n\n".join([*lines, "## Sources\n- [1] A book\n- [2]: https://a.b/c"])) == plain
+
+
+def test_marks_that_are_read_as_no_citations_are_named_with_their_answers(tmp_path: Path) -> None:
+    answers = {
+        ("q1", "x"): "About q1 [see above]. It is new [1].",
+        ("q2", "x"): "About q2 [see above], and so on [sic] (Smith, 2019).",
+        ("q1", "y"): "About q1 [1].",
+    }
+    config = tournament(tmp_path, answers)
+    run(config)
+    with closing(Store.open(config.store)) as store:
+        shown = board(store, config.name)
+    assert {agent: (own.answers, own.example) for agent, own in shown.marks.items()} == {"x": (2, "[see above]")}
+    ((table,),) = (section.blocks for section in shown.sections())
+    assert "x: marks such as [see above] are read as no citations, in 2 answers." in table.notes
+
+
+def test_a_sentence_that_people_were_shown_is_the_one_that_the_judge_was(tmp_path: Path) -> None:
+    """How an agent counts is seen from all its answers, whichever is looked at."""
+    answers = {("q1", "x"): "About q1 [0].", ("q2", "x"): "About q2 [1]."}
+    data = load_data(tournament(tmp_path, answers))
+    sentences = data.sentences["q1", "x"]
+    assert sentences is not None
+    assert cited_texts(SupportSubject("q1", "x", 0, "nothing"), data) == (sentences[0].text, None)
 
 
 def test_a_tournament_checks_citations_and_a_second_run_knows_them(tmp_path: Path) -> None:
