@@ -5,8 +5,10 @@ Every read is cached under the store's number of changes, so a page is as fresh 
 
 from __future__ import annotations
 
+import math
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
@@ -284,15 +286,18 @@ def groups(source: Source) -> tuple[tuple[str, str], ...]:
 
 
 class _Use(Struct):
-    """A store that is open, or is being opened, and how many use it now."""
+    """A store that is open, or is being opened, how many use it now, and when the last of them left."""
 
     store: Future[Store]
     file: int
     users: int = 0
+    left: float = math.inf
 
 
 _USES: Final[dict[str, _Use]] = {}
 _USING: Final = threading.Lock()
+_IDLE_S: Final = 5.0
+"""A server may have been started anew while nobody used its store for so long."""
 
 
 @contextmanager
@@ -300,8 +305,8 @@ def shared(location: str) -> Iterator[Store]:
     """The one open store of this process: whoever comes first opens it, and the last to leave closes it.
 
     All threads share its connections, and those that write take turns. With a store each, a hundred people at once
-    would be as many writers that find a file locked, and as many connections to a server. While nobody uses it, the
-    file is at rest and can be copied or replaced.
+    would be as many writers that find a file locked, and as many connections to a server. While nobody uses it, a
+    file is at rest and can be copied or replaced; a server's connections are kept for the next, if that comes soon.
 
     Raises:
         InputError: there is no store.
@@ -309,20 +314,25 @@ def shared(location: str) -> Iterator[Store]:
     """
     file = _file_number(location)
     with _USING:
-        use = _USES.get(location)
-        if is_first := use is None or use.file != file:
+        use = idle = _USES.get(location)
+        if is_first := use is None or use.file != file or time.monotonic() - use.left > _IDLE_S:
             use = _USES[location] = _Use(Future(), file)
-        use.users += 1
+        use.users, use.left = use.users + 1, math.inf
     try:
         if is_first:
             _open(location, use)
+            if idle is not None and not idle.users:
+                idle.store.result().close()
         yield use.store.result()
     finally:
         with _USING:
             use.users -= 1
-            if is_last := not use.users:
+            is_last, is_kept = not use.users, not file and _USES.get(location) is use
+            if is_last and is_kept:
+                use.left = time.monotonic()
+            elif is_last:
                 _forget(location, use)
-        if is_last and use.store.exception() is None:
+        if is_last and not is_kept and use.store.exception() is None:
             use.store.result().close()
 
 

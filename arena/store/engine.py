@@ -30,6 +30,8 @@ logging.getLogger("sqlalchemy").addHandler(logging.NullHandler())  # a Ctrl-C wh
 
 PATIENCE_S = 30.0
 """How long a store is waited for that another program keeps locked, or whose server is away."""
+_CONNECTIONS: Final = 15
+"""To a server, of one store at most; SQLAlchemy would close all but five after each use."""
 _LEAST_S: Final = 0.1
 """How long it is waited for at least by somebody who has waited for others."""
 _PAUSE_S = 0.05
@@ -167,6 +169,8 @@ def _postgres(location: str) -> Engine:
     return create_engine(
         url.set(drivername="postgresql+psycopg"),
         isolation_level="REPEATABLE READ",
+        pool_size=_CONNECTIONS,
+        max_overflow=0,
         connect_args={
             "connect_timeout": int(PATIENCE_S),
             "tcp_user_timeout": int(PATIENCE_S * 1000),  # a machine that is gone says nothing
