@@ -18,7 +18,7 @@ from msgspec import Struct
 from retrieval_eval.citations import CitedSentence
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, mean_estimates, units_of
 from retrieval_eval.stats.estimate import Estimate
-from retrieval_eval.stats.missing import Gaps, within
+from retrieval_eval.stats.missing import Gaps, over_the_known
 
 Citations: TypeAlias = Literal["first", "all"]
 """Which citations of a sentence count; that track judged the first one."""
@@ -39,7 +39,7 @@ class AnswerSupport(Struct, frozen=True):
         invented: pairs whose number stands for no document; they are among those without support.
         unjudged: pairs that failed or wait, or whose document has no text. They are in no score.
         missing: those of them that a judge was to judge. A sentence that lacks such a pair is in no recall, unless its
-            recall is certain all the same: see ``missing.within``.
+            recall is certain all the same: see ``missing.over_the_known``.
         ends: the least and the most that precision, and recall, can be, whatever the missing pairs would say.
     """
 
@@ -99,7 +99,7 @@ def answer_support(
     recall, ends = None if sentences else 0.0, (None, None) if sentences else (0.0, 0.0)
     if least:
         ends = sum(least) / len(least), sum(most) / len(most)
-        share = float(within(np.array(sum(known) / len(known) if known else math.nan), *map(np.array, ends)))
+        share = float(over_the_known(np.array(sum(known) / len(known) if known else math.nan), *map(np.array, ends)))
         recall = None if math.isnan(share) else share
     none, partial, full = pairs
     cites = sum(bool(sentence.citations) for sentence in sentences)

@@ -15,7 +15,7 @@ from judges.errors import InputError
 from retrieval_eval.exam.grades import UNGRADED, Grid, Grids, Rankings
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, Floats, units_of, wilson
 from retrieval_eval.stats.estimate import Estimate
-from retrieval_eval.stats.missing import Gaps, within
+from retrieval_eval.stats.missing import Gaps, over_the_known
 from retrieval_eval.stats.rank import kendall_taus, mean_ranks, spearmans
 
 
@@ -69,9 +69,8 @@ class CoverScores(Struct, frozen=True):
 
     A grade that is missing is no grade of 0. An item that a grade covers is covered whatever else is missing; it is not
     covered where all grades are there and none is enough; else nobody knows. A query whose items are all known has its
-    exact cover. Otherwise its cover is over the items of which no grade is missing, within the bounds: to count also
-    those that are known only since they are covered would raise the score the more grades fail. Where every item lacks
-    a grade, the query has no score and is in no mean.
+    exact cover. Otherwise its cover is over the items of which no grade is missing (``missing.over_the_known`` says
+    why). Where every item lacks a grade, the query has no score and is in no mean.
 
     Attributes:
         agents: whose responses they are.
@@ -206,7 +205,7 @@ def _response_scores(
     share = found / all_known if all_known else np.full(found.shape, np.nan)
     unknown = np.nan if incomplete.any() else 0.0
     normalised = np.divide(found, of, out=np.full(found.shape, unknown), where=of > 0)
-    return within(share, least, most), least, possible, normalised
+    return over_the_known(share, least, most), least, possible, normalised
 
 
 def cover_means(scores: CoverScores, of: Floats, level: int, *, own_queries: bool = False) -> dict[str, Mean]:

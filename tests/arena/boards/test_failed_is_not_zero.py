@@ -27,6 +27,7 @@ from arena.people.methods import means_of
 from arena.present.report import render
 from arena.store import Store
 from retrieval_eval.stats.missing import Gaps, shares
+from tests.conftest import CLI
 from tests.support.failing_judge import FAIR, GOOD, POOR, QUALITY, QUERIES, judge, tournament
 from tests.support.llm_server import LLMServer, Script
 from tests.support.tournaments import run
@@ -86,6 +87,16 @@ def test_an_exam_that_fails_for_the_best_agent_does_not_call_it_worse(configs: d
     assert exam.verdict == "undecided"
     assert any("120 of 200 of alder and 0 of 200 of birch, more of alder by more than chance" in n for n in exam.notes)
     assert (gate.status, gate.json()["scores"][0]["judgments"]["new"]) == (3, {"missing": 44, "of": 80})
+
+
+def test_the_commands_say_so_too(configs: dict[str, Config], cli: CLI) -> None:
+    store = configs[GOOD].store
+    ended = cli("gate", store, "--new", GOOD, "--old", FAIR, "--on", "exam", "--format", "json")
+    (own,) = json.loads(ended.out)["scores"]
+    assert (ended.status, own["verdict"], own["judgments"]["new"]) == (3, "undecided", {"missing": 120, "of": 200})
+    assert own["bounds"][0] < own["difference"] < own["bounds"][1]
+    content = json.loads(cli("leaderboard", store, "--below-coverage", "--format", "json").out)
+    assert content["missing"]["scores"]["exam"][GOOD] == {"missing": 120, "of": 200}
 
 
 @pytest.mark.parametrize("unusable", [GOOD, POOR])

@@ -155,7 +155,7 @@ def test_a_reply_that_may_be_a_rating_is_asked_again_and_a_text_is_read_by_the_r
         assert len(server.calls) == 2 * PASSAGES["skin"] + 3 * PASSAGES["rock"]
     assert (ended.summary.complete, ended.summary.stages[Task.GRADING].failed) == (False, PASSAGES["rock"])
     found = grades(config)
-    assert {item: grade for (_, item), grade in found.items()} == {LAYERS: 1, ORGAN: 0}
+    assert {item: grade for (_, item), grade in found.items()} == {LAYERS: 1, ORGAN: 0, PIONEERS: None}
     assert ended.scores is not None
     cover = ended.scores.cover
     assert (cover.pairs[0].sum(), cover.graded[0].sum()) == (5, 4), "a failure is an ungraded pair, not a grade of 0"
