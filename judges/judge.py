@@ -24,7 +24,7 @@ from judges.errors import (
     StillWaitingError,
     TransientError,
 )
-from judges.pace import Pace
+from judges.pace import Pace, Ticket
 from judges.providers import Provider, open_provider
 from judges.providers.replay import ReadRecords
 from judges.spec import VENDORS, JudgeSpec, Price, cost_usd, price_of
@@ -171,8 +171,16 @@ class Stop:
         self._told.append(callback)
 
 
+MayAsk = Callable[[str], Awaitable[bool]]
+"""Whether the judgment with this id may be asked for: another process may do so meanwhile."""
+
+
 class _GivenUpError(Exception):
     """A call was not made, because nothing new is to begin; no fault of the judgment."""
+
+
+class _LostError(_GivenUpError):
+    """A call was not made, because another process may ask for the judgment."""
 
 
 class Judge:
@@ -184,7 +192,10 @@ class Judge:
         halted: set once no further request may be sent: it stopped, its money is spent, or a stop was requested.
         latencies_s: seconds of each call that brought a reply.
         calls: attempts sent.
+        may_ask: looked at before each call, where there may be other processes.
     """
+
+    may_ask: MayAsk | None = None
 
     def __init__(
         self,
@@ -266,8 +277,8 @@ class Judge:
         """Ask until there is a reply within the contract, or a failure that another attempt would not mend.
 
         Returns:
-            ``None`` if nothing was sent, because a stop came, the judge stopped or its money was spent before; or if
-            it is in a batch that was not waited for, and will be found there again.
+            ``None`` if nothing was sent, because a stop came, the judge stopped or its money was spent before; if
+            another process may ask; or if it is in a batch that was not waited for, and will be found there again.
         """
         result = await self._judged(request)
         if isinstance(result, Judgment):
@@ -280,7 +291,7 @@ class Judge:
         account = Account(request, self.price, self.spec.model)
         try:
             return await self._converse(account)
-        except StillWaitingError:
+        except (StillWaitingError, _LostError):
             return None
         except JudgeStoppedError as error:
             self.halt(error)
@@ -375,6 +386,7 @@ class Judge:
         account.in_line_s += time.perf_counter() - came
         if ticket is None:
             raise _GivenUpError
+        await self._require_claim(account.request, ticket)
         self.calls += 1
         sent, used = account.begin_call(), None
         try:
@@ -400,6 +412,15 @@ class Judge:
             return completion
         finally:
             self._pace.leave(ticket, used)
+
+    async def _require_claim(self, request: Request, ticket: Ticket) -> None:
+        """Look last thing before a call, as a process may have slept while it waited for its turn."""
+        try:
+            if self.may_ask is not None and not await self.may_ask(request.judgment_id):
+                raise _LostError
+        except BaseException:
+            self._pace.leave(ticket, 0)
+            raise
 
     def _check_wait(self, error: ProviderError) -> None:
         """A wait that is longer than a run should take ends the judge's work, and says when to come back."""
@@ -487,7 +508,7 @@ class Source(Protocol):
         ...
 
     def put_back(self, request: Any) -> None:
-        """A request that was taken has not been sent, since the judge cannot go on."""
+        """A request that was taken has not been sent, since the judge cannot go on or may not ask for it."""
         ...
 
     def end(self) -> None:
@@ -516,6 +537,9 @@ class Asked(Protocol):
     def halted(self) -> asyncio.Event:
         """Set once no further request may be sent."""
         ...
+
+    may_ask: MayAsk | None
+    """Looked at before each call."""
 
     async def judge(self, request: Any, /) -> Any:
         """The result; ``None`` if nothing was sent."""
@@ -553,17 +577,23 @@ async def _work_off(judge: Asked, source: Source, sink: Sink) -> None:
         finally:
             free.release()
 
+    working: set[asyncio.Task[None]] = set()
     try:
         async with asyncio.TaskGroup() as group:
             while not judge.halted.is_set():
                 await free.acquire()
                 request = None if judge.halted.is_set() else source.take()
                 if request is not None:
-                    group.create_task(work(request))
+                    task = group.create_task(work(request))
+                    working.add(task)
+                    task.add_done_callback(working.discard)
                     continue
                 free.release()
-                if not await _more(source, judge):
+                if await _more(source, judge):
+                    continue
+                if not working:
                     break
+                await asyncio.wait(working)  # whose requests may be put back
     finally:
         source.end()
 

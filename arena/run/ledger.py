@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
@@ -185,6 +185,14 @@ class Ledger:
         waiting = self._waiting.setdefault(ident, [])
         waiting.append(want)
         return len(waiting) == 1
+
+    def unsettled(self) -> Collection[str]:
+        """The judgments that this run asks for, or is about to."""
+        return self._waiting.keys()
+
+    def withdraw(self, ident: str) -> list[Wanted]:
+        """This run does not ask for a judgment after all; returns the wants that wait for it."""
+        return self._waiting.pop(ident, [])
 
     def has_asked(self, ident: str) -> bool:
         """Whether this run asks for a judgment, or has done so lately. Works in any thread."""

@@ -29,7 +29,7 @@ from arena.store.runners import Runner
 from arena.store.runs import AGENTS
 from arena.store.subjects import AnswerSubject
 from judges.errors import RETRIED_NEXT_RUN, InputError
-from judges.judge import Judge, Stop
+from judges.judge import Judge, MayAsk, Stop
 from judges.types import CallTrace, Query, Task
 from retrieval_eval.agents.build import require_messages
 from retrieval_eval.agents.spec import AgentSpec
@@ -259,7 +259,10 @@ class AskedAgent:
     Attributes:
         halted: set once nothing more is asked.
         stopped: why; empty where a stop was requested.
+        may_ask: looked at before each question, where there may be other processes.
     """
+
+    may_ask: MayAsk | None = None
 
     def __init__(self, agent: Agent, judge: Judge | None, at_once: int, turns: asyncio.Semaphore) -> None:
         self.name, self.at_once = agent.name, at_once
@@ -269,7 +272,7 @@ class AskedAgent:
     async def judge(self, request: _Request) -> Reply | None:
         """Its reply; ``None`` if it was not asked."""
         async with self._turns:
-            if self.halted.is_set():
+            if self.halted.is_set() or not (self.may_ask is None or await self.may_ask(request.judgment_id)):
                 return None
             reply = await self._agent.reply(replace(request.query, reference=None))
         judge = self._judge

@@ -264,3 +264,37 @@ def test_against_a_hostile_server_and_kills_every_judgment_is_right_or_a_listed_
     assert len(comparable) > ALL / 2, "where a document has no label, answer judges read something else"
     judged_right = {want: result.outcome for want, result in comparable.items() if isinstance(result, Judgment)}
     assert judged_right == {want: right[want] for want in judged_right}
+
+
+FORGETFUL = """
+from arena.store import runners
+from judges import pace
+runners.SILENT_S, runners.BEAT_S = 3.0, 0.5
+pace.MINUTE_S = 6.0
+"""
+"""A runner that is silent for three seconds is taken for dead, and a minute of a judge's limits takes six seconds."""
+
+
+def test_a_runner_that_slept_beyond_its_claim_asks_nothing_that_another_has_asked(
+    tmp_path: Path, store_location: str
+) -> None:
+    """Such as a laptop that was closed: what it had claimed is another's by the time it goes on."""
+    with slow_server(0) as url:
+        slow = written(tmp_path, url, limits=", requests_per_minute: 20", store=store_location)
+        quick = tmp_path / "quick.yaml"
+        quick.write_text(slow.read_text().replace(", requests_per_minute: 20", ""))
+        asleep = begin("run", slow, folder=tmp_path, keys={"OPENAI_API_KEY": "none"}, before=FORGETFUL)
+        try:
+            wait_for(url, 20, asleep)  # and then it waits for its minute to end, with nothing in flight
+            time.sleep(0.5)
+            asleep.send_signal(signal.SIGSTOP)
+            other = begin("run", quick, folder=tmp_path, keys={"OPENAI_API_KEY": "none"}, before=FORGETFUL)
+            assert ended(other).status == 0
+            assert log(url)["count"] == ALL
+        finally:
+            asleep.send_signal(signal.SIGCONT)
+        done = ended(asleep)
+        told = log(url)
+    assert done.status == 0, done.err
+    assert max(Counter(call["sha256"] for call in told["calls"]).values()) == 1
+    assert told["count"] == ALL
