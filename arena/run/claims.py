@@ -38,15 +38,19 @@ class Claims:
         await asyncio.to_thread(self._store.beat, self._runner)
 
     async def go_on(self) -> None:
-        """Say every ``BEAT_S`` seconds that this process is at work, until cancelled.
+        """Beat every ``BEAT_S`` seconds, until cancelled.
 
         Raises:
             StoreError: the store cannot be written.
         """
         while True:
             await asyncio.sleep(runners.BEAT_S)
-            async with self._beating:
-                await self._beat()
+            await self.beat()
+
+    async def beat(self) -> None:
+        """Say that this process is at work, and find out whether others knew."""
+        async with self._beating:
+            await self._beat()
 
     async def hold(self, ident: str) -> bool:
         """Whether this process may ask for what it has claimed under this id.

@@ -7,8 +7,9 @@ import math
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -247,6 +248,10 @@ class _Request(Struct, frozen=True):
     query: Query
 
 
+_REPLY: Final[ContextVar[str]] = ContextVar("_REPLY")
+"""The id of the reply that an agent is asked for."""
+
+
 class AskedAgent:
     """An agent as the queue asks it: at its own pace, until it or its model cannot go on.
 
@@ -268,11 +273,14 @@ class AskedAgent:
         self.name, self.at_once = agent.name, at_once
         self.halted, self.stopped = asyncio.Event(), ""
         self._agent, self._judge, self._turns = agent, judge, turns
+        if judge is not None:
+            judge.may_ask = self._may_generate
 
     async def judge(self, request: _Request) -> Reply | None:
         """Its reply; ``None`` if it was not asked."""
         async with self._turns:
-            if self.halted.is_set() or not (self.may_ask is None or await self.may_ask(request.judgment_id)):
+            _REPLY.set(request.judgment_id)
+            if self.halted.is_set() or not await self._may_generate():
                 return None
             reply = await self._agent.reply(replace(request.query, reference=None))
         judge = self._judge
@@ -286,6 +294,10 @@ class AskedAgent:
             if reply.cause in _UNSAID and not reply.calls:
                 return None
         return reply
+
+    async def _may_generate(self, _judgment_id: str = "") -> bool:
+        """Whether the reply may still be asked for, which its model's calls are part of."""
+        return self.may_ask is None or await self.may_ask(_REPLY.get())
 
     def halt(self, reason: str = "") -> None:
         """Ask nothing more."""
