@@ -115,6 +115,7 @@ class Account(Struct):
 FINAL_FINISHES = {
     Finish.FILTER: ("content_filter", "the provider's filter withheld the reply"),
     Finish.REFUSAL: ("refusal", "the model refused to answer"),
+    Finish.TOO_LONG: ("too_long", "the reply is longer than any that can be used"),
 }
 """Cause and message of failures that another call would not mend."""
 
