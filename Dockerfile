@@ -1,5 +1,6 @@
 # The web leaderboard and the command line, with PostgreSQL and sign-in. docs/team-server.md says how to run it.
-FROM python:3.11-slim AS build
+# Images are named by digest, which no registry can give to other content.
+FROM python:3.11.16-slim@sha256:9c900dea9e8fb7e16277c179b555cc72d29a352dbc33cff48ad5a0412fd5bfc7 AS build
 WORKDIR /src
 COPY requirements/bootstrap.txt requirements/server.txt requirements/
 RUN python -m venv /opt/build \
@@ -17,7 +18,7 @@ RUN /opt/build/bin/hatchling build -t wheel -d /opt/wheel \
  && /opt/build/bin/uv pip install --no-cache --compile-bytecode --python /opt/ragleague/bin/python \
       --no-deps /opt/wheel/*.whl
 
-FROM python:3.11-slim
+FROM python:3.11.16-slim@sha256:9c900dea9e8fb7e16277c179b555cc72d29a352dbc33cff48ad5a0412fd5bfc7
 COPY --from=build /opt/ragleague /opt/ragleague
 RUN useradd --uid 10001 --create-home arena && install -d -o arena -g arena /data
 ENV PATH=/opt/ragleague/bin:$PATH

@@ -169,6 +169,7 @@ CAUSES = {
     "refusal": "the model refused to answer",
     "content_filter": "the provider's filter withheld the reply",
     "truncated": "the reply was cut off before it ended",
+    "too_long": "the reply was longer than any that can be used",
     "empty": "the reply was empty",
     "contract": "the reply was outside the contract, also when asked again",
     "not_recorded": "no reply is recorded for this prompt",
@@ -190,6 +191,7 @@ TO_DO = {
     "refusal": "choose another 'model'",
     "content_filter": "choose another 'model', or loosen the filter",
     "truncated": "raise 'max_tokens'",
+    "too_long": "lower 'max_tokens', or choose another 'model'",
     "empty": "raise 'max_tokens', or choose another 'model'",
     "contract": "try another 'model' or prompt (see 'ragleague failures')",
     "exception": "mend {code}",
@@ -197,7 +199,7 @@ TO_DO = {
 """What mends a cause that holds for every call; ``{address}`` and ``{key}`` are what the judge has them from,
 ``{code}`` is what raised an exception."""
 
-_OF_THE_TEXTS = {"bad_request", "refusal", "content_filter", "truncated", "empty", "contract", "cancelled"}
+_OF_THE_TEXTS = {"bad_request", "refusal", "content_filter", "truncated", "too_long", "empty", "contract", "cancelled"}
 RETRIED_NEXT_RUN = frozenset(CAUSES.keys() - _OF_THE_TEXTS)
 """Causes under which nothing was said about the texts judged: the next run asks again."""
 

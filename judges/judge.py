@@ -28,7 +28,7 @@ from judges.errors import (
 )
 from judges.functions import contained
 from judges.masking import exception_line
-from judges.pace import Pace
+from judges.pace import Pace, Ticket
 from judges.providers import Provider, open_provider
 from judges.providers.replay import ReadRecords
 from judges.spec import VENDORS, JudgeSpec, Price, cost_usd, price_of
@@ -119,6 +119,7 @@ class Account(Struct):
 FINAL_FINISHES = {
     Finish.FILTER: ("content_filter", "the provider's filter withheld the reply"),
     Finish.REFUSAL: ("refusal", "the model refused to answer"),
+    Finish.TOO_LONG: ("too_long", "the reply is longer than any that can be used"),
 }
 """Cause and message of failures that another call would not mend."""
 
@@ -210,8 +211,16 @@ class Stop:
         self._told.append(callback)
 
 
+MayAsk = Callable[[str], Awaitable[bool]]
+"""Whether the judgment with this id may be asked for: another process may do so meanwhile."""
+
+
 class _GivenUpError(Exception):
     """A call was not made, because nothing new is to begin; no fault of the judgment."""
+
+
+class _LostError(_GivenUpError):
+    """A call was not made, because another process may ask for the judgment."""
 
 
 class Judge:
@@ -223,7 +232,10 @@ class Judge:
         halted: set once no further request may be sent: it stopped, its money is spent, or a stop was requested.
         latencies_s: seconds of each call that brought a reply.
         calls: attempts sent.
+        may_ask: looked at before each call, where there may be other processes.
     """
+
+    may_ask: MayAsk | None = None
 
     def __init__(
         self,
@@ -305,8 +317,8 @@ class Judge:
         """Ask until there is a reply within the contract, or a failure that another attempt would not mend.
 
         Returns:
-            ``None`` if nothing was sent, because a stop came, the judge stopped or its money was spent before; or if
-            it is in a batch that was not waited for, and will be found there again.
+            ``None`` if nothing was sent, because a stop came, the judge stopped or its money was spent before; if
+            another process may ask; or if it is in a batch that was not waited for, and will be found there again.
         """
         result = await self._judged(request)
         if isinstance(result, Judgment):
@@ -319,7 +331,7 @@ class Judge:
         account = Account(request, self.price, self.spec.model)
         try:
             return await self._converse(account)
-        except StillWaitingError:
+        except (StillWaitingError, _LostError):
             return None
         except JudgeStoppedError as error:
             self.halt(error)
@@ -414,6 +426,7 @@ class Judge:
         account.in_line_s += time.perf_counter() - came
         if ticket is None:
             raise _GivenUpError
+        await self._require_claim(account.request, ticket)
         self.calls += 1
         sent, used = account.begin_call(), None
         try:
@@ -439,6 +452,15 @@ class Judge:
             return completion
         finally:
             self._pace.leave(ticket, used)
+
+    async def _require_claim(self, request: Request, ticket: Ticket) -> None:
+        """Look last thing before a call, as a process may have slept while it waited for its turn."""
+        try:
+            if self.may_ask is not None and not await self.may_ask(request.judgment_id):
+                raise _LostError
+        except BaseException:
+            self._pace.leave(ticket, 0)
+            raise
 
     def _check_wait(self, error: ProviderError) -> None:
         """A wait that is longer than a run should take ends the judge's work, and says when to come back."""
@@ -526,7 +548,7 @@ class Source(Protocol):
         ...
 
     def put_back(self, request: Any) -> None:
-        """A request that was taken has not been sent, since the judge cannot go on."""
+        """A request that was taken has not been sent, since the judge cannot go on or may not ask for it."""
         ...
 
     def end(self) -> None:
@@ -555,6 +577,9 @@ class Asked(Protocol):
     def halted(self) -> asyncio.Event:
         """Set once no further request may be sent."""
         ...
+
+    may_ask: MayAsk | None
+    """Looked at before each call."""
 
     async def judge(self, request: Any, /) -> Any:
         """The result; ``None`` if nothing was sent."""
@@ -592,17 +617,23 @@ async def _work_off(judge: Asked, source: Source, sink: Sink) -> None:
         finally:
             free.release()
 
+    working: set[asyncio.Task[None]] = set()
     try:
         async with asyncio.TaskGroup() as group:
             while not judge.halted.is_set():
                 await free.acquire()
                 request = None if judge.halted.is_set() else source.take()
                 if request is not None:
-                    group.create_task(work(request))
+                    task = group.create_task(work(request))
+                    working.add(task)
+                    task.add_done_callback(working.discard)
                     continue
                 free.release()
-                if not await _more(source, judge):
+                if await _more(source, judge):
+                    continue
+                if not working:
                     break
+                await asyncio.wait(working)  # whose requests may be put back
     finally:
         source.end()
 

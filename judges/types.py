@@ -344,6 +344,7 @@ class Finish(StrEnum):
     LENGTH = "length"
     FILTER = "content_filter"
     REFUSAL = "refusal"
+    TOO_LONG = "too_long"
     OTHER = "other"
 
 

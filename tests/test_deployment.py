@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import shutil
@@ -51,14 +52,67 @@ def test_the_image_runs_as_nobody_special_and_its_command_is_one_of_ours() -> No
     assert "No such option" not in said.output
 
 
-def test_the_compose_file_keeps_the_store_and_gives_no_password_away() -> None:
+def test_the_compose_file_keeps_the_store_and_has_the_password_from_a_file(tmp_path: Path) -> None:
     services = COMPOSE["services"]
     assert services["pages"]["depends_on"] == {"postgres": {"condition": "service_healthy"}}
     assert services["postgres"]["volumes"] == ["store:/var/lib/postgresql/data"]
     assert "store" in COMPOSE["volumes"]
     assert all(port.startswith("127.0.0.1:") for port in services["pages"]["ports"])
-    for service, name in (("pages", "PGPASSWORD"), ("postgres", "POSTGRES_PASSWORD")):
-        assert services[service]["environment"][name].startswith("${STORE_PASSWORD:?")
+    assert all(service["secrets"] == ["store-password"] for service in services.values())
+    assert COMPOSE["secrets"]["store-password"] == {"file": "./secrets/store-password"}
+    assert services["postgres"]["environment"]["POSTGRES_PASSWORD_FILE"] == "/run/secrets/store-password"
+    assert "PASSWORD" not in json.dumps(services).replace("POSTGRES_PASSWORD_FILE", "").replace("PGPASSWORD=$$(cat", "")
+
+    password, command = tmp_path / "store-password", tmp_path / "ragleague"
+    password.write_text("it's $secret\n")
+    command.write_text('#!/bin/sh\nprintf "%s|" "$PGPASSWORD" "$@"\n')
+    command.chmod(0o755)
+    entrypoint = [
+        word.replace("$$", "$").replace("/run/secrets/store-password", str(password))
+        for word in services["pages"]["entrypoint"]
+    ]
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    said = subprocess.run([*entrypoint, "run", "a b.yaml"], env=path, capture_output=True, text=True, check=True)
+    assert said.stdout == "it's $secret|run|a b.yaml|"
+    assert services["pages"]["command"] == yaml.safe_load(instructions("CMD")[-1])
+
+
+def test_images_are_named_by_digest() -> None:
+    """A tag may come to name another image; a digest cannot."""
+    images = [line.split()[0] for line in instructions("FROM")]
+    images += [service["image"] for service in COMPOSE["services"].values() if "image" in service]
+    assert len(images) == 3
+    assert all(re.fullmatch(r"[\w./-]+:[\w.-]+@sha256:[0-9a-f]{64}", image) for image in images)
+
+
+@pytest.mark.parametrize("name", COMPOSE["services"])
+def test_a_container_may_do_and_take_no_more_than_it_needs(name: str) -> None:
+    service = COMPOSE["services"][name]
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert set(service["deploy"]["resources"]["limits"]) == {"cpus", "memory", "pids"}
+    assert not service.get("user", "10001").startswith(("0", "root"))
+
+
+SECRET = (
+    "secrets/store-password",
+    ".env",
+    ".env.local",
+    "team/secrets.toml",
+    ".streamlit/secrets.toml",
+    "store.sql.gz",
+)
+
+
+def test_no_secret_that_the_documentation_has_people_write_is_committed(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "team-server.md").read_text(encoding="utf-8")
+    assert all(Path(name).name in page for name in ("secrets/store-password", "team/secrets.toml", "store.sql.gz"))
+    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
+    shutil.copy(ROOT / ".gitignore", tmp_path)
+    asked = ["git", "-C", tmp_path, "check-ignore", "--no-index", *SECRET]
+    ignored = subprocess.run(asked, capture_output=True, text=True, check=False)
+    assert ignored.stdout.split() == list(SECRET)
 
 
 @pytest.fixture(scope="module")

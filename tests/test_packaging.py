@@ -7,11 +7,13 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
+import tomllib
 import venv
 import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA_SUFFIXES = {".yaml", ".csv", ".html", ".css", ".typed"}
@@ -145,3 +147,12 @@ rl.run(5, judge=3)
     assert "Comparison]" in said[1]
     assert '"Board" has no attribute "tograph"' in said[2]
     assert [line.rpartition("[")[2] for line in said[2:-1]] == ["attr-defined]", "arg-type]", "arg-type]"]
+
+
+def test_the_pythons_that_are_declared_are_those_that_are_tested() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    head = "Programming Language :: Python :: "
+    declared = {line.removeprefix(head) for line in project["classifiers"] if line.startswith(f"{head}3.")}
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "test.yml").read_text(encoding="utf-8"))["jobs"]
+    tested = set(jobs["pythons"]["strategy"]["matrix"]["python"])
+    assert declared == tested - {"3.14"} == {"3.11", "3.12", "3.13"}

@@ -30,7 +30,7 @@ _PLAN: Final = (
     Column("who", "Who"),
     _WANTED,
     Column("known", "Known", COUNT, "In the store already, or the same as another one."),
-    Column("waiting", "In a batch", COUNT, "Sent already, and paid for."),
+    Column("waiting", "In a batch", COUNT, "Not asked again: sent already, or maybe; 'failures --batches' says which."),
     Column("identical", "Identical", COUNT, "Games of equal answers: ties without a call."),
     Column("calls", "Calls", COUNT),
     *_TOKENS,

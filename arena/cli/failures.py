@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -14,6 +14,13 @@ from judges.errors import InputError
 
 if TYPE_CHECKING:
     from arena.store.batches import OpenBatch
+
+
+_UNKNOWN: Final = "not answered"
+_WHERE_TO_LOOK: Final = (
+    f"{_UNKNOWN}: whether the server has it is not known; 'ragleague run CONFIG' looks for it. On OpenAI's page of "
+    "batches it has the ID in its metadata, on Anthropic's it is one of as many requests made then"
+)
 
 
 def failures(
@@ -64,8 +71,9 @@ def failures(
     from arena.boards.failures import FailuresBoard, failed_in
     from arena.cli.show import show
     from arena.cli.sources import configured_in, location_and_name, require_stored
-    from arena.run.batches import waiting_lines
+    from arena.run.batches import waiting, waiting_lines
     from arena.store import Store
+    from arena.store.batches import open_batches
     from retrieval_eval.agents.types import AGENT_CAUSES
 
     location, named = location_and_name(source)
@@ -78,9 +86,9 @@ def failures(
         found = [failed for name in names for failed in failed_in(store, name)]
         if judge:
             _require("--judge", judge, dict.fromkeys(want.judge for name in names for want, _ in store.wanted(name)))
-        waiting = list(waiting_lines(store))
+        waits = waiting_lines(waiting(open_batches(store)))
     kept = [own for own in found if (not cause or own["cause"] in cause) and (not judge or own["judge"] in judge)]
-    board = FailuresBoard(kept, len(names) > 1, waiting)
+    board = FailuresBoard(kept, len(names) > 1, waits)
     show(board, form)
 
 
@@ -107,7 +115,7 @@ def _batches(source: str, cancel: Sequence[str], forget: Sequence[str], form: st
     rows = [
         {
             "id": each.batch.remote_id or each.batch.marker,
-            "state": "handed in" if each.batch.remote_id else "not answered",
+            "state": "handed in" if each.batch.remote_id else _UNKNOWN,
             "judge": each.judge,
             "model": each.model,
             "since": moment(each.batch.made_at),
@@ -122,7 +130,10 @@ def _batches(source: str, cancel: Sequence[str], forget: Sequence[str], form: st
         names = {"id": "ID", "state": "State", "judge": "Judge", "model": "Model", "since": "Since"}
         columns = [Column(key, name) for key, name in names.items()]
         columns += [Column("requests", "Requests", COUNT), Column("open", "Open", COUNT)]
-        show_parts([Table("batches", "", columns, rows, [f"{len(rows)} under way"])], form)
+        remarks = [f"{len(rows)} under way"]
+        if any(row["state"] == _UNKNOWN for row in rows):
+            remarks.append(_WHERE_TO_LOOK)
+        show_parts([Table("batches", "", columns, rows, remarks)], form)
     if not whole:
         raise typer.Exit(INCOMPLETE)
 

@@ -64,9 +64,11 @@ def check_store(
     location, _ = location_and_name(source)
     with closing(Store.open(location)) as store:
         found = checks.check(store)
+    left = found
     if discard and found.problems:
         with closing(Store.create(location)) as store:
             checks.discard(store, found)
+            left = checks.check(store)
     if add and not found.problems:
         with closing(Store.create(location)) as store:
             checks.add(store)
@@ -75,9 +77,12 @@ def check_store(
     lines = [*found.problems, f"{shown(location)}: {counted(found.judgments, 'judgment')}, {wrong}"]
     if found.uncovered:
         lines.append(f"{found.uncovered} rows of an earlier version have no checksum; --add gives them one")
-    if discard and found.problems:
-        lines.append("the damaged parts are taken out; run the configuration again to ask for them")
     told = {"judgments": found.judgments, "problems": list(found.problems), "uncovered": found.uncovered}
+    if discard and found.problems:
+        if len(left.lasting) < len(left.problems) or len(left.problems) < len(found.problems):
+            lines.append("the damaged parts are taken out; run the configuration again to ask for them")
+        lines += [f"cannot be taken out: {problem}; restore a backup of the store" for problem in left.lasting]
+        told["lasting"] = list(left.lasting)
     tell(told, lines, form)
     if found.problems:
         raise typer.Exit(1)

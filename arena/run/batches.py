@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Mapping
 from datetime import UTC, datetime
+from operator import itemgetter
 from typing import TYPE_CHECKING, cast
 
 from msgspec import Struct
@@ -26,12 +27,14 @@ class Waiting(Struct, frozen=True):
     """What one judge's batches hold whose judgments are not in the store yet.
 
     Attributes:
+        handed_in: whether the server has them; if not, that is not known.
         batches: how many.
         requests: of these, without a judgment.
         since: when the oldest was made, in seconds since 1970.
     """
 
     judge: str
+    handed_in: bool
     batches: int
     requests: int
     since: float
@@ -103,28 +106,35 @@ def _refuse_twice(judges: Mapping[str, Judge], store: Store) -> None:
     for each in waiting(open_batches(store)):
         judge = judges.get(each.judge)
         if judge is not None and not judge.spec.in_batches:
-            raise InputError(
-                f"judges.{each.judge}: {each.requests} requests of it wait in batches that are paid for; keep "
-                "'mode: batch' until they are fetched, or give them up with 'ragleague failures CONFIG --forget'"
+            where = (
+                f"{each.requests} requests of it wait in batches that are paid for; keep 'mode: batch' until they are "
+                "fetched"
+                if each.handed_in
+                else f"it is not known whether the server has a batch of {each.requests} requests of it; keep "
+                "'mode: batch', with which a run looks for it"
             )
+            raise InputError(f"judges.{each.judge}: {where}, or give them up with 'ragleague failures CONFIG --forget'")
 
 
 def waiting(batches: Iterable[OpenBatch]) -> list[Waiting]:
-    """The same batches by judge."""
-    by_judge: defaultdict[str, list[OpenBatch]] = defaultdict(list)
+    """The same batches by judge, those that the server has first."""
+    by_judge: defaultdict[tuple[bool, str], list[OpenBatch]] = defaultdict(list)
     for each in batches:
-        by_judge[each.judge].append(each)
+        by_judge[each.batch.remote_id is None, each.judge].append(each)
     return [
-        Waiting(judge, len(own), sum(each.open for each in own), min(each.batch.made_at for each in own))
-        for judge, own in by_judge.items()
+        Waiting(judge, not unknown, len(own), sum(each.open for each in own), min(each.batch.made_at for each in own))
+        for (unknown, judge), own in sorted(by_judge.items(), key=itemgetter(0))
     ]
 
 
-def waiting_lines(store: Store) -> list[str]:
+def waiting_lines(waits: Iterable[Waiting]) -> list[str]:
     """For people, one line for each judge with batches under way."""
     return [
         f"judge {each.judge!r} waits for {each.requests} replies in {_batches(each.batches)} since {moment(each.since)}"
-        for each in waiting(open_batches(store))
+        if each.handed_in
+        else f"judge {each.judge!r}: it is not known whether the server has {_batches(each.batches)} of "
+        f"{each.requests} requests, handed in without an answer since {moment(each.since)}"
+        for each in waits
     ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Final, Literal, Protocol, TypeAlias
 
@@ -99,6 +99,7 @@ class RunSummary(Struct):
         awaits: the stage that others wait for and that was not asked for, by its name; empty where none is.
         run_id: its id in the store.
         waiting: a line for each judge with batches under way.
+        goes_on: whether the server has one of these for certain.
         notes: a line for each thing to know of the data.
     """
 
@@ -108,6 +109,7 @@ class RunSummary(Struct):
     awaits: str = ""
     run_id: str = ""
     waiting: list[str] = field(default_factory=list)
+    goes_on: bool = False
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -118,8 +120,10 @@ class RunSummary(Struct):
     @property
     def next_step(self) -> str:
         """What completes an incomplete run; running again helps only where that asks for something."""
-        if self.waiting:
+        if self.goes_on:
             return "the server goes on with the batches; run again to fetch their replies"
+        if self.waiting:
+            return "run again: it looks for the batch on the server, and hands it in if it is not there"
         if self.awaits:
             return f"what is left waits for {self.awaits}: run '--stage {self.awaits}' first, or run without --stage"
         first = "mend what is named above, then " if self.stopped else ""
@@ -185,6 +189,14 @@ class Ledger:
         waiting = self._waiting.setdefault(ident, [])
         waiting.append(want)
         return len(waiting) == 1
+
+    def unsettled(self) -> Collection[str]:
+        """The judgments that this run asks for, or is about to."""
+        return self._waiting.keys()
+
+    def withdraw(self, ident: str) -> list[Wanted]:
+        """This run does not ask for a judgment after all; returns the wants that wait for it."""
+        return self._waiting.pop(ident, [])
 
     def has_asked(self, ident: str) -> bool:
         """Whether this run asks for a judgment, or has done so lately. Works in any thread."""

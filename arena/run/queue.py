@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from msgspec import Struct
 
 from arena.run.assigned import Assigned
+from arena.run.claims import Claims
 from arena.run.ledger import Ledger, Progress, failed
 from arena.run.writer import MOST_OPEN, Writer, write_while
 from arena.stages.base import Asking
@@ -223,6 +224,7 @@ class _JudgeQueue:
     Args:
         lookup: knows the store.
         ledger: told of what is known.
+        claims: of this process.
         concurrency: of the judge.
         ended: called once, when nothing is taken any more.
         left_out: told of wants that cannot be rendered, since documents they need have no label.
@@ -232,11 +234,14 @@ class _JudgeQueue:
         self,
         lookup: Source,
         ledger: Ledger,
+        claims: Claims,
         concurrency: int,
+        *,
         ended: Callable[[], None],
         left_out: Callable[[Collection[Wanted]], None],
     ) -> None:
-        self._lookup, self._ledger, self._ended, self._left_out = lookup, ledger, ended, left_out
+        self._lookup, self._ledger, self._claims = lookup, ledger, claims
+        self._ended, self._left_out = ended, left_out
         self._least = min(_USUAL, max(_FEWEST, concurrency))
         self._concurrency = concurrency
         self._portion, self._all_known = _ASKED, True
@@ -264,7 +269,12 @@ class _JudgeQueue:
             self._raise_problem()
             self._filling = asyncio.create_task(self._fill())
             self._filling.add_done_callback(_heard)
-        return self._ready.popleft() if self._ready else None
+        while self._ready:
+            request = self._ready.popleft()
+            if not self._claims.is_lost(request.judgment_id):
+                return request
+            self._want_again(request)
+        return None
 
     async def more(self) -> bool:
         """Wait until there may be another request."""
@@ -286,7 +296,16 @@ class _JudgeQueue:
 
     def put_back(self, request: Any) -> None:
         """A request has not been sent."""
-        self._ready.append(request)
+        if self._claims.is_lost(request.judgment_id):
+            self._want_again(request)
+        else:
+            self._ready.append(request)
+
+    def _want_again(self, request: Any) -> None:
+        """Another process may have asked what this one had claimed: it is looked up anew."""
+        self._claims.forget(request.judgment_id)
+        self._wants.extend(self._ledger.withdraw(request.judgment_id))
+        self._changed.set()
 
     def end(self) -> None:
         """Nothing is taken any more; what is ready and not asked for is free for other processes."""
@@ -295,7 +314,7 @@ class _JudgeQueue:
         self._ended()
 
     def _give_back(self) -> None:
-        self._lookup.store.give_back([request.judgment_id for request in self._ready])
+        self._lookup.store.give_back([request.judgment_id for request in self._ready], self._lookup.runner)
         self._ready.clear()
 
     async def rest(self) -> list[Wanted]:
@@ -329,7 +348,11 @@ class _JudgeQueue:
             self._changed.set()
 
     async def _look_up(self, wants: list[Wanted], most: int) -> None:
+        losses = self._claims.losses
         here, elsewhere, later = await asyncio.to_thread(self._lookup.claimed, wants, most, self._tried)
+        if self._claims.losses > losses:  # maybe what was claimed just now
+            self._wants.extendleft(reversed(wants))
+            return
         self._wants.extendleft(reversed(later))
         self._elsewhere += [entry.want for entry in elsewhere]
         for entry, known in here:
@@ -387,10 +410,14 @@ class Queue:
     ) -> None:
         self.lookup = lookup
         self.ledger = Ledger(progress, settled, stage_of)
-        self._queues = {
-            name: _JudgeQueue(lookup, self.ledger, min(judge.at_once, _AHEAD), partial(ended, name), left_out)
-            for name, judge in lookup.judges.items()
-        }
+        self._claims = Claims(lookup.store, lookup.runner, self.ledger.unsettled)
+        self._queues: dict[str, _JudgeQueue] = {}
+        for name, judge in lookup.judges.items():
+            judge.may_ask = self._claims.hold
+            at_once = min(judge.at_once, _AHEAD)
+            self._queues[name] = _JudgeQueue(
+                lookup, self.ledger, self._claims, at_once, ended=partial(ended, name), left_out=left_out
+            )
 
     def begin(self, stage: str, wanted: int, shown: int | None = None) -> None:
         """Begin a stage of so many wants; ``shown`` where more may be added and are to be expected."""
@@ -416,7 +443,6 @@ class Queue:
         Raises:
             StoreError: the store cannot be read or written.
         """
-        store = self.lookup.store
         in_flight = sum(judge.at_once for judge in self.lookup.judges.values())
         writer: Writer[_Judged] = Writer(
             self.lookup.save,
@@ -424,7 +450,7 @@ class Queue:
             lambda judged: judged[1].calls,
             min(MOST_OPEN, max(_LEAST_OPEN, in_flight)),
         )
-        await write_while(store, self.lookup.runner, writer, self._judge(writer, beside))
+        await write_while(self._claims, writer, self._judge(writer, beside))
 
     async def _judge(self, writer: Writer[_Judged], beside: Coroutine[None, None, None] | None) -> None:
         async def put(_judge: str, request: Any, result: Any) -> None:

@@ -17,7 +17,7 @@ from arena.data.dataset import Dataset
 from arena.data.files import load_files, with_qrels, with_references, with_runs
 from arena.data.notes import notes_of
 from arena.run.assigned import Assigned, made_from
-from arena.run.batches import ask_in_batches, waiting_lines
+from arena.run.batches import ask_in_batches, waiting, waiting_lines
 from arena.run.engine import Begun, Engine
 from arena.run.executors import open_judges
 from arena.run.interrupts import run_to_end, stopping_early
@@ -27,6 +27,7 @@ from arena.run.recorder import Recorder, origin_of, recorded, subject_of
 from arena.stages.nuggets.lists import depth_of
 from arena.stages.tournament import TournamentStages
 from arena.store import Store
+from arena.store.batches import open_batches
 from judges.judge import Stop
 from judges.spec import JudgeSpec
 from judges.types import CallTrace, Task
@@ -172,7 +173,14 @@ def run(
                 assigned.keep(recorder.run_id)
         if not (summary.stopped or stopped.is_set()):
             summary = replace(summary, awaits=_awaited(stages, asked, summary))
-        return replace(summary, run_id=recorder.run_id, waiting=waiting_lines(store), notes=notes_of(data))
+        waits = waiting(open_batches(store))
+        return replace(
+            summary,
+            run_id=recorder.run_id,
+            waiting=waiting_lines(waits),
+            goes_on=any(each.handed_in for each in waits),
+            notes=notes_of(data),
+        )
     finally:
         store.close()
 

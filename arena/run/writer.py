@@ -7,8 +7,7 @@ import contextlib
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Generic, TypeVar
 
-from arena.store import Store
-from arena.store.runners import BEAT_S, Runner
+from arena.run.claims import Claims
 from judges.errors import StoreError
 
 _GATHERED_S = 0.04
@@ -95,25 +94,25 @@ class Writer(Generic[Entry]):
         await self._arrived.join()
 
 
-async def write_while(store: Store, runner: Runner, writer: Writer[Any], work: Coroutine[None, None, None]) -> None:
+async def write_while(claims: Claims, writer: Writer[Any], work: Coroutine[None, None, None]) -> None:
     """Do work that puts results into a writer until it ends and all are kept; other processes see that it goes on.
 
     Raises:
         StoreError: the store cannot be read or written. Says how many replies were lost by that.
     """
     try:
-        store.beat(runner)
-        await _write_while(store, runner, writer, work)
+        await claims.begin()
+        await _write_while(claims, writer, work)
     finally:
         work.close()  # where it never began
         with contextlib.suppress(StoreError):  # then its own error is on the way, and who is gone claims nothing
-            store.leave(runner)
+            claims.leave()
 
 
-async def _write_while(store: Store, runner: Runner, writer: Writer[Any], work: Coroutine[None, None, None]) -> None:
+async def _write_while(claims: Claims, writer: Writer[Any], work: Coroutine[None, None, None]) -> None:
     try:
         async with asyncio.TaskGroup() as group:
-            endless = [group.create_task(writer.work()), group.create_task(_beat(store, runner))]
+            endless = [group.create_task(writer.work()), group.create_task(claims.go_on())]
             await work
             await writer.finish()
             for task in endless:
@@ -123,13 +122,6 @@ async def _write_while(store: Store, runner: Runner, writer: Writer[Any], work: 
         if lost and (error := _store_error(problem)) is not None:
             raise type(error)(f"{error}; replies that came and could not be kept: {lost}") from problem
         raise
-
-
-async def _beat(store: Store, runner: Runner) -> None:
-    """Tell other processes on the store that this one is at work."""
-    while True:
-        await asyncio.sleep(BEAT_S)
-        await asyncio.to_thread(store.beat, runner)
 
 
 def _store_error(problem: BaseException) -> StoreError | None:

@@ -245,22 +245,22 @@ class Store:
             return known, elsewhere
 
     @patient
-    def beat(self, runner: Runner) -> None:
-        """Say that a runner is at work, every ``BEAT_S`` seconds."""
+    def beat(self, runner: Runner) -> bool:
+        """Say that a runner is at work, every ``BEAT_S`` seconds; whether others had it as that until now."""
         from arena.store import runners, runs
 
         with self._write(judged=False) as connection:
-            runners.beat(connection, runner, self._watch)
             runs.beat(connection, runner)
+            return runners.beat(connection, runner, self._watch)
 
     @patient
-    def give_back(self, judgment_ids: Sequence[str]) -> None:
+    def give_back(self, judgment_ids: Sequence[str], runner: Runner) -> None:
         """A runner will not ask for these judgments after all."""
         from arena.store import runners
 
         if judgment_ids:
             with self._write(judged=False) as connection:
-                runners.release(connection, sorted(judgment_ids))
+                runners.release(connection, sorted(judgment_ids), runner)
 
     @patient
     def leave(self, runner: Runner) -> None:
@@ -291,7 +291,7 @@ class Store:
                     spent = [(task.value, result) for task, _, result in results if result.judgment_id in paid]
                     runs.add_spending(connection, runner, spent)
                 batches.settle(connection, saved)
-                runners.release(connection, saved)
+                runners.release(connection, saved, runner)
                 if saved_now:
                     _changed(connection)
 

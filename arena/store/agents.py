@@ -138,7 +138,7 @@ class AgentReplies:
                     paid = runners.taken(connection, runner, sorted(rows)) if again else rows
                     spent = [(runs.AGENTS, reply) for asked, reply in replies if asked.reply_id in paid]
                     runs.add_spending(connection, runner, spent)
-                runners.release(connection, sorted(rows))
+                runners.release(connection, sorted(rows), runner)
 
         outlasting(self.location, save)
 

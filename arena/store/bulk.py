@@ -75,15 +75,17 @@ def execute_each(connection: Connection, statement: str, rows: Sequence[Mapping[
     return connection.exec_driver_sql(statement, list(rows)).rowcount
 
 
-def delete_rows(connection: Connection, column: Any, values: Sequence[str]) -> int:
-    """Delete the rows in which a column is one of these values; returns how many there were."""
+def delete_rows(connection: Connection, column: Any, values: Sequence[str], **others: str) -> int:
+    """Delete the rows in which a column is one of these values, and other columns this one; returns how many."""
     if not values:
         return 0
     if connection.dialect.name == "sqlite":
         # As ``wants.assign`` does: a list of values would be a statement of its own for each length.
-        statement = f"DELETE FROM {column.table.name} WHERE {column.name} = :value"  # noqa: S608 - names of our tables
-        return execute_each(connection, statement, [{"value": each} for each in values])
-    return connection.execute(delete(column.table).where(among(connection, column, values))).rowcount
+        where = " AND ".join(f"{name} = :{name}" for name in (column.name, *others))
+        statement = f"DELETE FROM {column.table.name} WHERE {where}"  # noqa: S608 - names of our tables
+        return execute_each(connection, statement, [{column.name: each, **others} for each in values])
+    chosen = delete(column.table).where(among(connection, column, values)).filter_by(**others)
+    return connection.execute(chosen).rowcount
 
 
 def load(connection: Connection, into: Table, rows: Iterable[Sequence[Any]]) -> None:

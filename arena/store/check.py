@@ -6,13 +6,14 @@ What has no column for its checksum has a row in a table of them: settings and d
 from __future__ import annotations
 
 import zlib
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 import numpy as np
 from msgspec import Struct
-from sqlalchemy import Connection, String, cast, delete, func, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, String, Table, cast, delete, func, select, true, tuple_, update
 
 from arena.data.dataset import Dataset
 from arena.store.bulk import CHUNK, Columns, among, chunks, delete_rows, insert_rows
@@ -24,6 +25,7 @@ from arena.store.rows import (
     DOCUMENT_ROWS,
     IDENTICAL,
     JUDGMENT_ROWS,
+    LABEL_ROWS,
     NOT_BEGUN,
     QUERY_ROWS,
     REPLY_ROWS,
@@ -49,6 +51,7 @@ from arena.store.scan import (
     scan,
     with_checksum,
 )
+from arena.store.subjects import NAMES_PASSAGE
 from judges.types import Task
 from retrieval_eval.data.columns import Texts
 
@@ -74,14 +77,20 @@ class Checked(Struct, frozen=True):
         uncovered: how many judgments and wants have no checksum, being of an earlier version.
         problems: what is wrong, a line each.
         damaged: ids of the judgments that are not what was written.
-        tournaments: numbers of those whose settings, data or wants are not what was written.
+        tournaments: what is wrong with the settings, data or wants of each, by its number.
     """
 
     judgments: int
     uncovered: int
     problems: tuple[str, ...]
     damaged: tuple[str, ...]
-    tournaments: tuple[int, ...]
+    tournaments: Mapping[int, Sequence[str]]
+
+    @property
+    def lasting(self) -> tuple[str, ...]:
+        """The problems that ``discard`` does not mend, nor a run after it."""
+        mended = {problem for problems in self.tournaments.values() for problem in problems}
+        return tuple(problem for problem in self.problems if problem not in mended)
 
 
 def cover(connection: Connection, number: int, *, data: bool) -> None:
@@ -184,19 +193,21 @@ def check(store: Store) -> Checked:
     """
     with store._read() as connection:
         problems = [f"the database finds: {each}" for each in found_by_database(connection)]
-        tournaments = []
+        tournaments: defaultdict[int, list[str]] = defaultdict(list)
         for row in connection.execute(select(TOURNAMENT_ROWS)).all():
             wrong = list(_wrong_in_tournament(connection, row.tournament_id, row.name))
             here = WANTED_ROWS.c.tournament_id == row.tournament_id
             wrong += _wanting_otherwise(row.name, damaged_rows(connection, WANTED_ROWS, here))
-            problems += wrong
-            tournaments += [row.tournament_id] if wrong else []
-        lost = kept_checksums(connection, "settings").keys() - map(str, _numbers(connection))
-        problems += [f"tournament number {number} is gone" for number in sorted(lost)]
+            if wrong:
+                tournaments[row.tournament_id] += wrong
+        for number, problem in _dangling(connection):
+            tournaments[number].append(problem)
+        problems += [problem for wrong in tournaments.values() for problem in wrong]
+        problems += [f"tournament number {number} is gone" for number in sorted(_gone(connection))]
+        problems += [f"checksum of {name!r}: there is no kind {kind!r}" for kind, name in _of_no_kind(connection)]
         damaged = tuple(str(row[0]) for row in damaged_rows(connection, JUDGMENT_ROWS))
         problems += [f"judgment {ident} ({_wanted_for(connection, ident)})" for ident in damaged]
         problems += _wrong_elsewhere(connection)
-        problems += _dangling(connection)
         judged, wants = JUDGMENT_ROWS.c, WANTED_ROWS.c
         uncovered = [select(func.count()).where(here.checksum.is_(None)) for here in (judged, wants)]
         return Checked(
@@ -204,7 +215,7 @@ def check(store: Store) -> Checked:
             sum(int(connection.execute(each).scalar_one()) for each in uncovered),
             tuple(problems),
             damaged,
-            tuple(tournaments),
+            tournaments,
         )
 
 
@@ -217,14 +228,20 @@ def discard(store: Store, checked: Checked) -> None:
         delete_rows(connection, JUDGMENT_ROWS.c.judgment_id, checked.damaged)
         here = TOURNAMENT_ROWS
         for number in checked.tournaments:
-            connection.execute(update(here).where(here.c.tournament_id == number).values(data_digest=_DAMAGED))
+            mine = here.c.tournament_id == number
+            if not connection.execute(update(here).where(mine).values(data_digest=_DAMAGED)).rowcount:
+                for each in _OF_TOURNAMENTS:
+                    connection.execute(delete(each).where(each.c.tournament_id == number))
         for kind, row in _SAID:
             rows, named = _others(connection)[kind], row.primary_key.columns[0]
             for name in list(_wrong_of(connection, kind, rows)):
                 connection.execute(delete(row).where(cast(named, String) == name))
                 drop_checksum(connection, kind, name)
-        for lost in kept_checksums(connection, "settings").keys() - map(str, _numbers(connection)):
+        for lost in _gone(connection):
             drop_checksum(connection, "settings", lost)
+            drop_checksum(connection, "dataset", lost)
+        for of, name in _of_no_kind(connection):
+            drop_checksum(connection, of, name)
         if connection.dialect.name == "sqlite":
             connection.exec_driver_sql("REINDEX")
 
@@ -256,6 +273,21 @@ def _wanting_otherwise(name: str, damaged: Iterable[Sequence[Any]]) -> list[str]
 def _numbers(connection: Connection) -> list[int]:
     here = TOURNAMENT_ROWS.c
     return list(connection.execute(select(here.tournament_id).where(here.data_digest != NOT_BEGUN)).scalars())
+
+
+def _gone(connection: Connection) -> set[str]:
+    """The numbers of tournaments of which only checksums are there."""
+    covered = kept_checksums(connection, "settings").keys() | kept_checksums(connection, "dataset").keys()
+    return covered - set(map(str, _numbers(connection)))
+
+
+def _of_no_kind(connection: Connection) -> list[tuple[str, str]]:
+    """Checksums whose kind is none that there is."""
+    here = CHECKSUM_ROWS.c
+    if not has_table(connection, CHECKSUM_ROWS):
+        return []
+    chosen = select(here.kind, here.name).where(here.kind.not_in(get_args(Covered)))
+    return [(row.kind, row.name) for row in connection.execute(chosen)]
 
 
 def _settings(connection: Connection, number: int) -> tuple[Any, ...]:
@@ -320,7 +352,13 @@ def _wrong_in_tournament(connection: Connection, number: int, name: str, data: D
         yield f"the number of tournament {name!r}"
     # Data that were read before this look at the store may since have given way to those of another run.
     given = data is not None and not any(not_as_written(connection, "dataset", {mine: _data(data)}))
-    if not given and any(not_as_written(connection, "dataset", {mine: _data(dataset(connection, number))})):
+    if given:
+        return
+    try:
+        wrong = any(not_as_written(connection, "dataset", {mine: _data(dataset(connection, number))}))
+    except (ValueError, TypeError):  # they cannot even be read
+        wrong = True
+    if wrong:
         yield f"the data of tournament {name!r}"
 
 
@@ -357,24 +395,34 @@ def _wrong_of(connection: Connection, kind: Covered, rows: Mapping[str, Iterable
             yield name
 
 
-def _dangling(connection: Connection) -> Iterator[str]:
-    asked, tournaments = QUERY_ROWS, TOURNAMENT_ROWS
-    for here in (WANTED_ROWS, ANSWER_ROWS, RETRIEVED_ROWS):
-        # Queries have no index by their ids: a look at all of them for each want would take minutes.
-        known = select(asked.c.tournament_id, asked.c.query_id)
-        yield from _lost(connection, here, tuple_(here.c.tournament_id, here.c.query_id).not_in(known), "a query")
-    retrieved, documents = RETRIEVED_ROWS, DOCUMENT_ROWS
-    same = documents.c.tournament_id == retrieved.c.tournament_id, documents.c.doc_id == retrieved.c.doc_id
-    yield from _lost(connection, retrieved, ~select(documents.c.doc_id).where(*same).exists(), "a document")
-    for here in (WANTED_ROWS, asked):
-        there = select(tournaments.c.name).where(tournaments.c.tournament_id == here.c.tournament_id).exists()
-        yield from _lost(connection, here, ~there, "a tournament")
+_OF_TOURNAMENTS: Final = (WANTED_ROWS, ANSWER_ROWS, RETRIEVED_ROWS, DOCUMENT_ROWS, QUERY_ROWS, LABEL_ROWS)
 
 
-def _lost(connection: Connection, here: Any, condition: Any, what: str) -> Iterator[str]:
-    number = connection.execute(select(func.count()).select_from(here).where(condition)).scalar_one()
-    if number:
-        yield f"{number} rows of {here.name!r} name {what} that is not there"
+def _dangling(connection: Connection) -> Iterator[tuple[int, str]]:
+    """References to what is not there, each with the number of its tournament."""
+    asked, documents, tournaments, wants = QUERY_ROWS, DOCUMENT_ROWS, TOURNAMENT_ROWS, WANTED_ROWS.c
+    # Queries have no index by their ids: a look at all of them for each want would take minutes.
+    known = select(asked.c.tournament_id, asked.c.query_id)
+    for here in (WANTED_ROWS, ANSWER_ROWS, RETRIEVED_ROWS, LABEL_ROWS):
+        if has_table(connection, here):
+            which = wants.task.not_in(NAMES_PASSAGE) if here is WANTED_ROWS else true()
+            lost = tuple_(here.c.tournament_id, here.c.query_id).not_in(known)
+            yield from _lost(connection, here, which & lost, "a query")
+    named: list[tuple[Table, Any, ColumnElement[bool]]] = [(RETRIEVED_ROWS, RETRIEVED_ROWS.c.doc_id, true())]
+    named += [(WANTED_ROWS, wants[column], wants.task == task) for task, column in NAMES_PASSAGE.items()]
+    for here, doc_id, chosen in named:
+        same = documents.c.tournament_id == here.c.tournament_id, documents.c.doc_id == doc_id
+        yield from _lost(connection, here, chosen & ~select(documents.c.doc_id).where(*same).exists(), "a document")
+    for here in _OF_TOURNAMENTS:
+        if has_table(connection, here):
+            there = select(tournaments.c.name).where(tournaments.c.tournament_id == here.c.tournament_id).exists()
+            yield from _lost(connection, here, ~there, "a tournament")
+
+
+def _lost(connection: Connection, here: Table, condition: Any, what: str) -> Iterator[tuple[int, str]]:
+    counted = select(here.c.tournament_id, func.count()).where(condition).group_by(here.c.tournament_id)
+    for number, rows in connection.execute(counted):
+        yield int(number), f"{rows} rows of {here.name!r} name {what} that is not there (tournament number {number})"
 
 
 _IN_PLACE: Final = "(kind, name) DO UPDATE SET checksum = excluded.checksum"
@@ -388,7 +436,7 @@ def keep_checksums(connection: Connection, kind: Covered, rows: Mapping[str, Ite
             insert_rows(connection, CHECKSUM_ROWS, chunk, _IN_PLACE)
 
 
-def drop_checksum(connection: Connection, kind: Covered, name: str) -> None:
+def drop_checksum(connection: Connection, kind: str, name: str) -> None:
     """Remember nothing of it."""
     here = CHECKSUM_ROWS.c
     connection.execute(delete(CHECKSUM_ROWS).where(here.kind == kind, here.name == name))

@@ -58,12 +58,17 @@ class Watch:
         return time - self._heard[runner_id][1]
 
 
-def beat(connection: Connection, runner: Runner, watch: Watch) -> None:
-    """Say that the runner is there; what dead ones were about to ask is free again."""
+def beat(connection: Connection, runner: Runner, watch: Watch) -> bool:
+    """Say that the runner is there; what dead ones were about to ask is free again.
+
+    Returns:
+        Whether it was there before. If not, other runners may hold what it has claimed.
+    """
     runners, leases = RUNNER_ROWS, LEASE_ROWS
     time = now(connection)
-    there = update(runners).where(runners.c.runner_id == runner.runner_id).values(beat=time)
-    if not connection.execute(there).rowcount:
+    again = update(runners).where(runners.c.runner_id == runner.runner_id).values(beat=time)
+    there = connection.execute(again).rowcount > 0
+    if not there:
         row = {"runner_id": runner.runner_id, "host": runner.host, "pid": runner.pid, "beat": time}
         connection.execute(insert(RUNNER_ROWS), row)
     others = connection.execute(select(runners).where(runners.c.runner_id != runner.runner_id)).all()
@@ -71,6 +76,7 @@ def beat(connection: Connection, runner: Runner, watch: Watch) -> None:
     dead = [row.runner_id for row in others if not alive(row.host, row.pid, silent_s[row.runner_id], runner)]
     _delete_unlocked(connection, RUNNER_ROWS, runners.c.runner_id.in_(dead))
     _delete_unlocked(connection, LEASE_ROWS, leases.c.runner_id.not_in(select(runners.c.runner_id)))
+    return there
 
 
 def leave(connection: Connection, runner: Runner) -> None:
@@ -92,9 +98,10 @@ def lease(connection: Connection, runner: Runner, judgment_ids: Sequence[str]) -
     return taken(connection, runner, judgment_ids)
 
 
-def release(connection: Connection, judgment_ids: Sequence[str]) -> None:
-    """Nobody is about to ask for these judgments any more."""
-    delete_rows(connection, LEASE_ROWS.c.judgment_id, judgment_ids)
+def release(connection: Connection, judgment_ids: Sequence[str], runner: Runner | None = None) -> None:
+    """The runner, or nobody, is about to ask for these judgments any more."""
+    whose = {} if runner is None else {"runner_id": runner.runner_id}
+    delete_rows(connection, LEASE_ROWS.c.judgment_id, judgment_ids, **whose)
 
 
 def claim(
@@ -129,7 +136,7 @@ def claim(
     if connection.dialect.name != "sqlite":  # which has one writer
         # Another runner may have saved one between the look and the lease, and given it back with that.
         known |= look_up(sorted(mine))
-        release(connection, sorted(ident for ident in mine if not to_be_asked(known.get(ident))))
+        release(connection, sorted(ident for ident in mine if not to_be_asked(known.get(ident))), runner)
     return known, elsewhere
 
 

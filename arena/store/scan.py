@@ -1,14 +1,15 @@
 """All rows of a table that keeps a checksum of each, as columns, seen to be what was written.
 
-A file of SQLite puts the values of many rows together itself, in a long text for each column, and Arrow takes these
-apart: that makes no object for a value and needs no lock of Python's. Where all rows of such a block have one value in
-a column, SQLite only compares it. Only where a block is not surely what was written are its rows read one by one.
+The database puts the values of many rows together itself, in a long text for each column, and Arrow takes these apart:
+that makes no object for a value and needs no lock of Python's. Where all rows of such a block have one value in a
+column, the database only compares it. Only where a block is not surely what was written are its rows read one by one.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import accumulate, chain
@@ -16,10 +17,24 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import ColumnElement, Connection, Float, Select, Table, and_, case, func, literal_column, select, true
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Float,
+    Select,
+    Table,
+    Text,
+    and_,
+    case,
+    cast,
+    func,
+    literal_column,
+    select,
+    true,
+)
 from sqlalchemy.exc import DBAPIError
 
-from arena.store.bulk import Columns, stream
+from arena.store.bulk import Columns
 from arena.store.rows import JUDGMENT_ROWS, WANTED_ROWS, checksum
 from retrieval_eval.data.columns import Texts
 
@@ -165,21 +180,17 @@ def _summed(kind: Table) -> ColumnElement[int]:
 def _blocks(
     connection: Connection, kind: Table, damaged: list[Sequence[Any]], where: Sequence[ColumnElement[bool]]
 ) -> Iterator[Block]:
-    one_by_one = with_checksum(kind).add_columns(*_added(kind)).where(*where)
-    if connection.dialect.name != "sqlite":
-        for rows in stream(connection, one_by_one, _BLOCK):
-            yield _looked_through(kind, rows, damaged)
-        return
+    reading = (_File if connection.dialect.name == "sqlite" else _Server)(connection, kind, where)
     unsure = []
-    for packed in _ahead(_packed(connection, kind, where)):
+    for packed in _ahead(_packed(reading)):
         block = _sound(kind, packed)
         if block is None:
             unsure.append(packed.limits)
         else:
             yield block
-    rowid: ColumnElement[int] = literal_column(f"{kind.name}.rowid")
-    for after, last in unsure:
-        if found := connection.execute(one_by_one.where(rowid > after, rowid <= last)).all():
+    one_by_one = reading.written(with_checksum(kind).add_columns(*_added(kind)))
+    for limits in unsure:
+        if found := connection.exec_driver_sql(one_by_one, limits).all():
             yield _looked_through(kind, found, damaged)
 
 
@@ -217,79 +228,170 @@ def _ahead(items: Iterator[Item]) -> Iterator[Item]:
             yield item
 
 
-class _Packed(NamedTuple):
-    """The rows between two rowids, as the database puts them together.
+Limits: TypeAlias = tuple[Any, Any]
+"""Places in a table: behind the first one, up to the last."""
+
+
+class _Reading(ABC):
+    """How a kind of database reads a table in ranges of rows, and puts the values of a range together.
 
     Attributes:
-        limits: these.
+        size: of the first range.
+    """
+
+    size: int
+
+    def __init__(self, connection: Connection, kind: Table, where: Sequence[ColumnElement[bool]]) -> None:
+        self._connection, self.kind, self._where = connection, kind, where
+
+    @abstractmethod
+    def ranges(self) -> Generator[Limits, int, None]:
+        """The limits of one range after the other, each of the size that is sent; nothing is sent for the first."""
+
+    @abstractmethod
+    def written(self, chosen: Select[Any]) -> str:
+        """A statement over one range, whose last parameters are the limits."""
+
+    @abstractmethod
+    def together(self, column: ColumnElement[Any]) -> ColumnElement[str]:
+        """The values of a column in a long text."""
+
+    def first(self, statement: str, parameters: Sequence[Any]) -> Any:
+        """The first row of a statement.
+
+        Raises:
+            DBAPIError: that is more than the database can do; the transaction goes on.
+        """
+        return self._connection.exec_driver_sql(statement, tuple(parameters)).first()
+
+    def _within(self, chosen: Select[Any], *place: ColumnElement[bool]) -> str:
+        chosen = chosen.select_from(self.kind).where(*self._where, *place)
+        return str(chosen.compile(dialect=self._connection.dialect, compile_kwargs={"literal_binds": True}))
+
+
+class _File(_Reading):
+    """SQLite, in ranges of rowids that hold ``size`` rows."""
+
+    size = _BLOCK
+
+    def ranges(self) -> Generator[Limits, int, None]:
+        rowid, after, end = self._rowid(), -(2**63), 2**63 - 1
+        place: ColumnElement[int] = literal_column("?")
+        last = self._within(select(rowid).order_by(rowid).offset(place).limit(1), rowid > place)
+        size = self.size
+        while after != end:
+            found = self._connection.exec_driver_sql(self._by_rowid(last), (after, size - 1)).scalar()
+            limits = after, end if found is None else int(found)
+            size = yield limits
+            after = limits[1]
+
+    def written(self, chosen: Select[Any]) -> str:
+        rowid = self._rowid()
+        place: ColumnElement[int] = literal_column("?")
+        return self._by_rowid(self._within(chosen, rowid > place, rowid <= place))
+
+    def together(self, column: ColumnElement[Any]) -> ColumnElement[str]:
+        """``group_concat`` leaves out null, and writes too few digits."""
+        if isinstance(column.type, Float):
+            column = case((column.is_(None), NONE), else_=func.format("%!.17g", column))
+        return func.group_concat(func.coalesce(column, NONE), _NEXT)
+
+    def _rowid(self) -> ColumnElement[int]:
+        return literal_column(f"{self.kind.name}.rowid")
+
+    def _by_rowid(self, statement: str) -> str:
+        """The rowids tell more than any index."""
+        return statement.replace(f"FROM {self.kind.name}", f"FROM {self.kind.name} NOT INDEXED", 1)
+
+
+class _Server(_Reading):
+    """PostgreSQL, in ranges of ``size`` pages."""
+
+    size = 4
+
+    def ranges(self) -> Generator[Limits, int, None]:
+        counted = "SELECT pg_relation_size(%s) / current_setting('block_size')::int"
+        pages = int(self._connection.exec_driver_sql(counted, (self.kind.name,)).scalar_one())
+        after, size = 0, self.size
+        while after < pages:  # what comes later is not for this transaction
+            limits = f"({after},0)", f"({after + size},0)"
+            after, size = after + size, (yield limits)
+
+    def written(self, chosen: Select[Any]) -> str:
+        ctid: ColumnElement[str] = literal_column(f"{self.kind.name}.ctid")
+        place: ColumnElement[str] = literal_column("CAST(? AS tid)")
+        return self._within(chosen, ctid >= place, ctid < place).replace("?", "%s")
+
+    def together(self, column: ColumnElement[Any]) -> ColumnElement[str]:
+        return func.string_agg(func.coalesce(cast(column, Text), NONE), _NEXT)
+
+    def first(self, statement: str, parameters: Sequence[Any]) -> Any:
+        with self._connection.begin_nested():
+            return super().first(statement, parameters)
+
+
+class _Packed(NamedTuple):
+    """The rows of a range, as the database puts them together.
+
+    Attributes:
+        limits: of the range.
+        rows: how many, where that is known.
         texts: a long one for each of ``_names`` that is not shared; none where that is more than it can do.
         shared: what all rows have in common, which the database has only compared.
     """
 
-    limits: tuple[int, int]
+    limits: Limits
+    rows: int
     texts: Mapping[str, str | None]
     shared: Mapping[str, Any]
 
 
-def _packed(connection: Connection, kind: Table, where: Sequence[ColumnElement[bool]]) -> Iterator[_Packed]:
+def _packed(reading: _Reading) -> Iterator[_Packed]:
+    kind = reading.kind
     covered = COVERED[kind.name]
-    rowid: ColumnElement[int] = literal_column(f"{kind.name}.rowid")
-    open_ended = rowid > literal_column("?")
-    within = (*where, open_ended, rowid <= literal_column("?"))
-
-    def written(chosen: Select[Any]) -> str:
-        text = str(chosen.compile(dialect=connection.dialect, compile_kwargs={"literal_binds": True}))
-        return text.replace(f"FROM {kind.name}", f"FROM {kind.name} NOT INDEXED", 1)  # the rowids tell more
-
-    last = written(
-        select(rowid).select_from(kind).where(open_ended).order_by(rowid).offset(literal_column("?")).limit(1)
-    )
-    first = written(select(*covered).where(*within).limit(1))
+    chosen: Select[Any] = select(*covered)
+    first = reading.written(chosen.limit(1))
 
     @cache
     def together(shared: tuple[str, ...]) -> str:
-        long = [*(_told(each) for each in covered if each.name not in shared), _summed(kind), *_added(kind)]
-        same = [kind.c[name].is_(literal_column("?")) for name in shared]
-        numbers = func.count(), func.count().filter(and_(true(), *same))
-        return written(select(*numbers, *(func.group_concat(each, _NEXT) for each in long)).where(*within))
+        long = [*(each for each in covered if each.name not in shared), _summed(kind), *_added(kind)]
+        same = [kind.c[name].is_not_distinct_from(literal_column("?")) for name in shared]
+        numbers: list[Any] = [func.count(), func.count().filter(and_(true(), *same))]
+        return reading.written(select(*numbers, *map(reading.together, long)))
 
-    def between(limits: tuple[int, int], names: Collection[str]) -> _Packed | None:
+    def between(limits: Limits, names: Collection[str]) -> _Packed | None:
         """What is there; nothing if these columns are not the same in all rows."""
-        row = connection.exec_driver_sql(first, limits).first() if names else None
+        row = reading.first(first, limits) if names else None
         values = zip((each.name for each in covered), row or (), strict=False)
         shared = {name: value for name, value in values if name in names and len(str(value)) <= _SHORT}
-        rows, alike, *texts = connection.exec_driver_sql(together((*shared,)), (*shared.values(), *limits)).one()
+        rows, alike, *texts = reading.first(together((*shared,)), (*shared.values(), *limits))
         others = [name for name in _names(kind) if name not in shared]
-        return _Packed(limits, dict(zip(others, texts, strict=True)), shared) if rows == alike else None
+        return _Packed(limits, rows, dict(zip(others, texts, strict=True)), shared) if rows == alike else None
 
     names = {each.name for each in covered if each.name != "judgment_id"}  # which nearly always differs
-    after, end, size = -(2**63), 2**63 - 1, _BLOCK
-    while after != end:
-        found = connection.exec_driver_sql(last, (after, size - 1)).scalar()
-        limits = after, end if found is None else int(found)
+    size, ranges = reading.size, reading.ranges()
+    limits = next(ranges, None)
+    while limits is not None:
         try:
             packed = between(limits, names)
             if packed is None and (packed := between(limits, ())):
                 names = {name for name in names if _is_shared(packed.texts[name])}  # for good
         except DBAPIError:
-            packed = None
-        yield packed or _Packed(limits, {}, {})
-        after = limits[1]
+            packed = _Packed(limits, 1, {}, {})
+        if packed is None or packed.rows:
+            yield packed or _Packed(limits, 1, {}, {})
         if packed and (length := sum(len(text or "") for text in packed.texts.values())):
-            size = min(_MOST, max(1, size * _LONG // length))
+            size = max(1, min(size * _LONG // length, size * _MOST // packed.rows))
+        try:
+            limits = ranges.send(size)
+        except StopIteration:
+            limits = None
 
 
 def _is_shared(text: str | None) -> bool:
     """Whether all values of a long text are the same."""
     values = (text or "").split(_NEXT)
     return values.count(values[0]) == len(values)
-
-
-def _told(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """A value as ``group_concat`` takes it: it leaves out null, and writes too few digits."""
-    if isinstance(column.type, Float):
-        return case((column.is_(None), NONE), else_=func.format("%!.17g", column))
-    return func.coalesce(column, NONE)
 
 
 def _sound(kind: Table, packed: _Packed) -> Block | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 from arena.store.rows import Wanted
 from judges.types import Task
@@ -181,6 +181,10 @@ class AssignmentSubject(NamedTuple):
     def want(self, task: Task, judge: str) -> Wanted:
         """A want about it."""
         return Wanted(task, judge, self.query_id, self.held, _write_span(self.places))
+
+
+NAMES_PASSAGE: Final = {Task.QUERIES: "query_id", Task.ANSWERABLE: "item"}
+"""Tasks about queries that are no part of a tournament's data: the column of their wants that names the passage."""
 
 
 class SourceSubject(NamedTuple):

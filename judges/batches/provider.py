@@ -11,7 +11,7 @@ from contextlib import suppress
 from msgspec import Struct, field
 
 from judges.batches import Batch, Book, Ending
-from judges.batches.servers import BatchServer, UndecidedError, refused_as_a_whole
+from judges.batches.servers import BatchServer, NotTakenError, UndecidedError, refused_as_a_whole
 from judges.errors import (
     PROGRESS,
     JudgeStoppedError,
@@ -57,7 +57,7 @@ class Followed(Struct):
     """A batch with the requests of it that are waited for.
 
     Attributes:
-        to_submit: it has never been handed in, for certain.
+        to_submit: the server does not have it, for certain.
         search_until: how long it is to be looked for if the server does not show it, in seconds since 1970.
         searched: whether it has been looked for in vain.
         looked: when it was last looked for or at, in seconds since 1970.
@@ -192,6 +192,10 @@ class BatchProvider:
             error: Exception = StillWaitingError()
         except Exception as problem:  # the book's: whoever asks has to know
             error = problem
+        with suppress(StoreError):  # then that is the error, or comes again
+            for each in self._followed.values():
+                if each.to_submit:
+                    await asyncio.to_thread(self._book.drop, each.batch.marker)
         for line in self._all_lines():
             line.fail(error)
 
@@ -237,7 +241,7 @@ class BatchProvider:
             self._trouble_since, moved = None, False
         except TransientError as error:
             self._in_trouble(error)
-            if followed.to_submit and error.cause != "rate_limit":  # the server may have it
+            if followed.to_submit and not isinstance(error, NotTakenError):  # the server may have it
                 followed.to_submit, followed.search_until = False, time.time() + _SEARCH_S
             moved = False
         except ProviderError as error:
@@ -253,6 +257,7 @@ class BatchProvider:
             self._trouble_since = None
             if remote_id is None:
                 return await self._not_there(followed)
+            followed.to_submit = False
             if masked(remote_id) != remote_id:
                 raise RejectedError("server_error", "the server names the batch by a key")
             followed.batch = Batch(batch.marker, batch.made_at, batch.requests, remote_id)
@@ -268,10 +273,13 @@ class BatchProvider:
 
     async def _submitted(self, followed: Followed) -> str | None:
         """The server's name for a batch, handed in if that was not tried before; ``None`` if it has not come there."""
-        if followed.to_submit:
-            return await self._server.submit(followed.batch.marker, [each.content for each in followed.lines.values()])
         custom_ids = await asyncio.to_thread(self._book.custom_ids, followed.batch.marker)
-        return await self._server.find(followed.batch, custom_ids)
+        if not followed.to_submit:
+            return await self._server.find(followed.batch, custom_ids)
+        if custom_ids:
+            return await self._server.submit(followed.batch.marker, [each.content for each in followed.lines.values()])
+        followed.search_until = 0.0  # while this process slept another one has put its requests elsewhere
+        return None
 
     async def _not_there(self, followed: Followed) -> bool:
         """The server does not show a batch: look again for a while; then its requests go into another one."""
@@ -315,8 +323,11 @@ class BatchProvider:
     async def _deliver(self, followed: Followed, remote_id: str, ended: Ending) -> None:
         """Hand out what came back. Requests without a reply leave the book before anybody can ask them again."""
         failed: list[tuple[Line, ProviderError]] = []
+        lost: ProviderError = TransientError("server_error", "the batch ended without a reply to this request")
         async for custom_id, outcome in self._server.outcomes(remote_id):
             line = followed.lines.get(custom_id)
+            if not custom_id and isinstance(outcome, RejectedError):  # it is of one of those that seem to have none
+                lost = outcome
             if line is None or line.reply.done():
                 continue
             if isinstance(outcome, Completion):
@@ -324,7 +335,6 @@ class BatchProvider:
             else:
                 failed.append((line, outcome))
         known = {line.custom_id for line, _ in failed}
-        lost = TransientError("server_error", "the batch ended without a reply to this request")
         unanswered = (line for line in followed.lines.values() if not line.reply.done() and line.custom_id not in known)
         failed += [(line, lost) for line in unanswered]
         await asyncio.to_thread(self._book.free, [line.custom_id for line, _ in failed])
@@ -362,8 +372,17 @@ class BatchProvider:
         self._trouble_since = self._trouble_since or now
         self._resting_until = now + max(patient(self._trouble_since), error.retry_after_s or 0.0)
         if self._resting_until - self._trouble_since > self._patience_s:
-            self._halt(JudgeStoppedError(error.cause, f"{error}; batches that were handed in go on"))
+            self._halt(JudgeStoppedError(error.cause, f"{error}; {self._whereabouts()}"))
             self._left = True
+
+    def _whereabouts(self) -> str:
+        """What becomes of the batches when the server is out of reach."""
+        if any(each.batch.remote_id is not None for each in self._followed.values()):
+            return "batches that were handed in go on"
+        unknown = sum(len(each.lines) for each in self._followed.values() if not each.to_submit)
+        if unknown:
+            return f"whether it has the {unknown} requests is not known, and the next run looks for them"
+        return "nothing was handed in, and nothing has to be paid"
 
     async def _pause(self) -> None:
         """Until a batch is to be looked at again, or somebody asks or leaves."""

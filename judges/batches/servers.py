@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import suppress
@@ -13,13 +14,14 @@ from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 from judges.batches import Batch, Ending, Outcome
 from judges.errors import JudgeStoppedError, ProviderError, RejectedError, TransientError
 from judges.masking import one_line
-from judges.providers.endpoint import HostedProvider, HttpAnswer, api_key, proxy_of, trusted
+from judges.providers.endpoint import MOST_BYTES, HostedProvider, HttpAnswer, api_key, proxy_of, trusted
 from judges.providers.http_answers import error_of_answer
 from judges.spec import JudgeSpec
 from judges.types import Completion
 
-_MOST_BYTES = 2**25
-"""A line beyond this is no reply, and would fill memory."""
+_CUSTOM_ID = re.compile(rb'(?<!\\)"custom_id"\s*:\s*"([\w-]+)"')
+_HEAD_BYTES = 2**16
+"""Where a line's id is looked for if the line is too long to be read."""
 _NAMED_BY = "'base_url', and that the key is of the account to which the batch was sent"
 _MARK = "ragleague"
 """The key of an OpenAI batch's metadata that holds its marker."""
@@ -42,6 +44,10 @@ Server = TypeVar("Server", bound="BatchServer")
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
 Call: TypeAlias = Callable[Concatenate[Server, Params], Coroutine[Any, Any, Result]]
+
+
+class NotTakenError(TransientError):
+    """The server has not taken what was sent: there was no connection, or it said so."""
 
 
 class UndecidedError(TransientError):
@@ -99,7 +105,13 @@ class BatchServer(ABC):
 
     @abstractmethod
     async def submit(self, marker: str, lines: Sequence[bytes]) -> str:
-        """Hand in a batch; returns the server's name for it. After a transient error the server may have it or not."""
+        """Hand in a batch; returns the server's name for it.
+
+        Raises:
+            NotTakenError: the server has no such batch.
+            TransientError: it may have it or not.
+            RejectedError, JudgeStoppedError: it refuses it.
+        """
 
     @abstractmethod
     async def find(self, batch: Batch, custom_ids: Collection[str]) -> str | None:
@@ -135,12 +147,17 @@ class BatchServer(ABC):
 
     def error_of(self, problem: Exception) -> ProviderError:
         """What an error of the SDK, or of the connection below it, means."""
+        import httpx2
+
         if isinstance(problem, self._sdk.APIStatusError):
             known: Any = problem
             status, headers = known.status_code, known.response.headers
-            return error_of_answer(status, headers, known.body, self._model, named_by=_NAMED_BY)
+            error = error_of_answer(status, headers, known.body, self._model, named_by=_NAMED_BY)
+            return not_taken(error) if status < 500 and isinstance(error, TransientError) else error
         cause = "timeout" if "Timeout" in type(problem).__name__ else "connection"
-        return TransientError(cause, self.message(f"batches: {str(problem) or type(problem).__name__}"))
+        error = TransientError(cause, self.message(f"batches: {str(problem) or type(problem).__name__}"))
+        unsent = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)
+        return not_taken(error) if isinstance(problem.__cause__, unsent) else error
 
     def _refused(self, status: int, body: object) -> ProviderError:
         return error_of_answer(status, {}, body, self._model)
@@ -153,19 +170,34 @@ class BatchServer(ABC):
         except ProviderError as error:
             return error
 
-    async def _lines(self, opened: Any) -> AsyncIterator[dict[str, Any]]:
-        """The JSON objects of a streamed answer, one on each line; ``opened`` is the SDK's context manager."""
+    async def _lines(self, opened: Any) -> AsyncIterator[tuple[str, dict[str, Any] | None]]:
+        """The JSON objects of a streamed answer, one on each line, each behind its request's id.
+
+        Args:
+            opened: the SDK's context manager.
+
+        Yields:
+            ``None`` for a line that is larger than any reply.
+        """
         import httpx2
 
         error: ProviderError | None = None
         try:
             async with opened as response:
-                async for line in _split(response.iter_bytes()):
-                    yield self._object(line)
+                async for line, whole in _split(response.iter_bytes()):
+                    if not whole:
+                        yield _custom_id(line), None
+                        continue
+                    entry = self._object(line)
+                    yield str(entry.get("custom_id")), entry
         except (self.sdk_error, httpx2.HTTPError) as problem:  # the latter where the connection broke within the body
             error = self.error_of(problem)
         if error is not None:
             raise error
+
+    def _too_long(self) -> RejectedError:
+        """A reply that is too long to be read. It is paid for, and would be again."""
+        return RejectedError("too_long", self.message(f"the reply's line is larger than {MOST_BYTES} bytes"))
 
     def _object(self, line: bytes) -> dict[str, Any]:
         try:
@@ -197,22 +229,33 @@ class OpenAIBatches(BatchServer):
         request = {"custom_id": custom_id, "method": "POST", "url": "/v1/chat/completions", "body": body}
         return json.dumps(request, separators=(",", ":")).encode("ascii")
 
-    @_asks
     async def submit(self, marker: str, lines: Sequence[bytes]) -> str:
         """Upload the requests and make a batch of them."""
-        upload = (f"{_MARK}-{marker}.jsonl", b"\n".join(lines))
-        file = await self._client.files.create(file=upload, purpose="batch")
         try:
-            batch = await self._client.batches.create(
-                input_file_id=file.id,
-                endpoint="/v1/chat/completions",
-                completion_window="24h",
-                metadata={_MARK: marker},
-            )
-        except self._sdk.APIStatusError as error:
-            if error.status_code < 500:  # else there may be a batch of it
-                await self._client.files.delete(file.id)
+            file_id = await self._upload(f"{_MARK}-{marker}.jsonl", b"\n".join(lines))
+        except TransientError as error:  # a file alone is no batch, and costs nothing
+            raise not_taken(error) from None
+        try:
+            return await self._make(marker, file_id)
+        except ProviderError as error:
+            if isinstance(error, NotTakenError) or not isinstance(error, TransientError):
+                with suppress(self.sdk_error):
+                    await self._client.files.delete(file_id)
             raise
+
+    @_asks
+    async def _upload(self, name: str, content: bytes) -> str:
+        file = await self._client.files.create(file=(name, content), purpose="batch")
+        return str(file.id)
+
+    @_asks
+    async def _make(self, marker: str, file_id: str) -> str:
+        batch = await self._client.batches.create(
+            input_file_id=file_id,
+            endpoint="/v1/chat/completions",
+            completion_window="24h",
+            metadata={_MARK: marker},
+        )
         return str(batch.id)
 
     @_asks
@@ -251,8 +294,8 @@ class OpenAIBatches(BatchServer):
     async def outcomes(self, remote_id: str) -> AsyncIterator[Outcome]:
         """What both files say."""
         for file_id in await self._result_files(remote_id):
-            async for entry in self._lines(self._client.files.with_streaming_response.content(file_id)):
-                yield str(entry.get("custom_id")), self._outcome(entry)
+            async for ident, entry in self._lines(self._client.files.with_streaming_response.content(file_id)):
+                yield ident, self._too_long() if entry is None else self._outcome(entry)
 
     @_asks
     async def _result_files(self, remote_id: str) -> list[str]:
@@ -317,8 +360,8 @@ class AnthropicBatches(BatchServer):
         return None
 
     async def _first_id(self, remote_id: str) -> str | None:
-        async for entry in self._results(remote_id):
-            return str(entry.get("custom_id"))
+        async for ident, _ in self._results(remote_id):
+            return ident
         return None
 
     @_asks
@@ -341,10 +384,10 @@ class AnthropicBatches(BatchServer):
 
     async def outcomes(self, remote_id: str) -> AsyncIterator[Outcome]:
         """What became of each request."""
-        async for entry in self._results(remote_id):
-            yield str(entry.get("custom_id")), self._outcome(entry.get("result"))
+        async for ident, entry in self._results(remote_id):
+            yield ident, self._too_long() if entry is None else self._outcome(entry.get("result"))
 
-    def _results(self, remote_id: str) -> AsyncIterator[dict[str, Any]]:
+    def _results(self, remote_id: str) -> AsyncIterator[tuple[str, dict[str, Any] | None]]:
         return self._lines(self._client.messages.batches.with_streaming_response.results(remote_id))
 
     def _outcome(self, result: Any) -> Completion | ProviderError:
@@ -359,17 +402,39 @@ class AnthropicBatches(BatchServer):
         return TransientError("timeout", self.message(f"batch: this request is {kind or 'lost'}"))
 
 
-async def _split(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Lines that end in a newline and nothing else: a reply may hold what Unicode calls a line separator."""
-    rest = b""
+async def _split(chunks: AsyncIterator[bytes]) -> AsyncIterator[tuple[bytes, bool]]:
+    """Lines that end in a newline and nothing else: a reply may hold what Unicode calls a line separator.
+
+    Yields:
+        Each line, and whether it is whole; of one that would fill memory the beginning.
+    """
+    rest, whole = bytearray(), True
     async for chunk in chunks:
-        *whole, rest = (rest + chunk).split(b"\n")
-        for line in filter(None, map(bytes.strip, whole)):
-            yield line
-        if len(rest) > _MOST_BYTES:
-            raise RejectedError("server_error", f"a line of the batch's results is larger than {_MOST_BYTES} bytes")
-    if rest.strip():
-        yield rest.strip()
+        *ends, begun = chunk.split(b"\n")
+        for end in ends:
+            if whole:
+                rest += end
+            if line := bytes(rest.strip()):
+                yield line, whole
+            rest, whole = bytearray(), True
+        if whole:
+            rest += begun
+        if len(rest) > MOST_BYTES:
+            del rest[_HEAD_BYTES:]
+            whole = False
+    if line := bytes(rest.strip()):
+        yield line, whole
+
+
+def _custom_id(head: bytes) -> str:
+    """The id in the beginning of a line; empty where it stands elsewhere."""
+    found = _CUSTOM_ID.search(head)
+    return "" if found is None else found[1].decode("ascii")
+
+
+def not_taken(error: TransientError) -> NotTakenError:
+    """The same error, where it is certain that the server has nothing of what was sent."""
+    return NotTakenError(error.cause, str(error), retry_after_s=error.retry_after_s, allowance=error.allowance)
 
 
 def refused_as_a_whole(error: ProviderError) -> ProviderError:

@@ -42,7 +42,7 @@ _BEGINS = 60
 """Bytes that show what answered, where it is no service such as was asked for."""
 _MOST_CHARACTERS = 2**20
 """A text beyond this is no reply to any prompt, and it would be sent back with what is wrong with it."""
-_MOST_BYTES = 2**25
+MOST_BYTES = 2**25
 """A body beyond this is no reply, and would fill memory."""
 
 
@@ -144,7 +144,7 @@ class Endpoint:
             if received is not None:
                 return Received(response.status, response.headers, received)
             name = self._target.name
-            failure = RejectedError("server_error", f"{name}: the answer is larger than {_MOST_BYTES} bytes")
+            failure = RejectedError("too_long", f"{name}: the answer is larger than {MOST_BYTES} bytes")
         raise failure  # here and not while the client's exception is handled: that one carries the request with the key
 
     def decoded(self, received: Received, decoder: type[json.JSONDecoder] | None = None) -> HttpAnswer:
@@ -222,12 +222,12 @@ def _written(body: Mapping[str, Any]) -> bytes:
 
 async def _read(response: ClientResponse) -> bytes | None:
     """The whole body, unpacked; ``None`` where it is larger than any reply, or is announced to be."""
-    if (response.content_length or 0) > _MOST_BYTES:
+    if (response.content_length or 0) > MOST_BYTES:
         return None
     content = bytearray()
     async for chunk in response.content.iter_any():
         content += chunk
-        if len(content) > _MOST_BYTES:
+        if len(content) > MOST_BYTES:
             return None
     return bytes(content)
 
@@ -281,8 +281,7 @@ class HostedProvider(ABC):
             failure = self._endpoint.no_reply(answer.body)
         else:
             if len(text) > _MOST_CHARACTERS:
-                words = f"{self._endpoint.name}: the reply has {len(text):,} characters"
-                raise RejectedError("server_error", words)
+                text, finish = text[:_MOST_CHARACTERS], Finish.TOO_LONG
             model = storable(str(answer.body.get("model") or self._spec.model))
             return Completion(storable(text), model, finish, usage, answer.allowance)
         raise failure

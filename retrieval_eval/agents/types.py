@@ -25,6 +25,7 @@ AGENT_CAUSES: Mapping[str, str] = {
             "quota",
             "unknown_model",
             "refusal",
+            "too_long",
             "content_filter",
             "truncated",
             "budget",

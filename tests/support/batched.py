@@ -41,10 +41,10 @@ def labels_only(folder: Path, server: LLMServer, **judge: Any) -> Config:
     return batched(folder, server, **judge).model_copy(update={"pairwise": None, "criteria": None})
 
 
-def as_yaml(folder: Path, server: LLMServer, vendor: str = "openai") -> Path:
+def as_yaml(folder: Path, server: LLMServer, vendor: str = "openai", **judge: Any) -> Path:
     """The same as a file."""
     path = folder / "small.yaml"
-    path.write_text(batched(folder, server, vendor).model_dump_json(exclude_defaults=True), encoding="utf-8")
+    path.write_text(batched(folder, server, vendor, **judge).model_dump_json(exclude_defaults=True), encoding="utf-8")
     return path
 
 

@@ -53,7 +53,11 @@ class Batches(Struct):
         answer_lost: how many batches are still to be made whose answer does not reach the client.
         deaf: how many are still to be lost before the server makes anything of them.
         busy: how many hand-ins are still answered with 429.
+        fails: how many are still answered with 503.
+        uploads: what is done with the next uploads of files: a status, 0 to drop the connection.
+        named: the next batch's id, where it is another one than usual.
         lag: how many lists are still given without the newest batch.
+        unlisted: how many requests for a list are still dropped.
         done: how many requests of a batch have been answered when it is cancelled.
         garbled: how many looks at a batch are still answered with something that is none.
         cut: how many downloads of results still break off in the middle.
@@ -69,7 +73,11 @@ class Batches(Struct):
     answer_lost: int = 0
     deaf: int = 0
     busy: int = 0
+    fails: int = 0
+    uploads: list[int] = field(default_factory=list)
+    named: str = ""
     lag: int = 0
+    unlisted: int = 0
     done: int = 0
     garbled: int = 0
     cut: int = 0
@@ -116,6 +124,8 @@ class Batches(Struct):
         return cut
 
     def _files(self, head: bytes, name: str | None, content: bytes) -> Answer:
+        if name is None and self.uploads:
+            return self.uploads.pop(0), b'{"error": {"message": "no room", "type": "server_error"}}'
         if name is None:
             boundary = content.split(b"\r\n", 1)[0]
             (part,) = (part for part in content.split(boundary) if b"filename=" in part)
@@ -138,12 +148,15 @@ class Batches(Struct):
         if self.busy:
             self.busy -= 1
             return 429, b'{"error": {"message": "slower", "type": "rate_limit_error"}}'
+        if self.fails:
+            self.fails -= 1
+            return 503, b'{"error": {"message": "try later", "type": "server_error"}}'
         if vendor == "openai":
             lines = map(json.loads, self.files[body["input_file_id"]].splitlines())
             requests = [(line["custom_id"], line["body"]) for line in lines]
         else:
             requests = [(request["custom_id"], request["params"]) for request in body["requests"]]
-        remote_id = f"{'batch' if vendor == 'openai' else 'msgbatch'}_{len(self.made) + 1}"
+        remote_id = self.named or f"{'batch' if vendor == 'openai' else 'msgbatch'}_{len(self.made) + 1}"
         made = Made(remote_id, vendor, requests, body.get("metadata") or {}, body.get("input_file_id", ""))
         self.made[remote_id] = made
         if self.answer_lost:
@@ -152,6 +165,9 @@ class Batches(Struct):
         return 200, _encoded(self._shown(made))
 
     def _list(self, vendor: Vendor, execute: Execute) -> Answer:
+        if self.unlisted:
+            self.unlisted -= 1
+            return 0, b""
         for made in self.made.values():
             self._look(made, execute)
         mine = [self._shown(made) for made in reversed(self.made.values()) if made.vendor == vendor]

@@ -7,8 +7,9 @@ import math
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -30,7 +31,7 @@ from arena.store.runs import AGENTS
 from arena.store.subjects import AnswerSubject
 from judges.errors import RETRIED_NEXT_RUN, InputError, ProviderError
 from judges.functions import contained
-from judges.judge import Judge, Stop
+from judges.judge import Judge, MayAsk, Stop
 from judges.types import CallTrace, Query, Task
 from retrieval_eval.agents.build import require_messages
 from retrieval_eval.agents.spec import AgentSpec
@@ -248,6 +249,10 @@ class _Request(Struct, frozen=True):
     query: Query
 
 
+_REPLY: Final[ContextVar[str]] = ContextVar("_REPLY")
+"""The id of the reply that an agent is asked for."""
+
+
 class AskedAgent:
     """An agent as the queue asks it: at its own pace, until it or its model cannot go on.
 
@@ -260,17 +265,23 @@ class AskedAgent:
     Attributes:
         halted: set once nothing more is asked.
         stopped: why; empty where a stop was requested.
+        may_ask: looked at before each question, where there may be other processes.
     """
+
+    may_ask: MayAsk | None = None
 
     def __init__(self, agent: Agent, judge: Judge | None, at_once: int, turns: asyncio.Semaphore) -> None:
         self.name, self.at_once = agent.name, at_once
         self.halted, self.stopped = asyncio.Event(), ""
         self._agent, self._judge, self._turns = agent, judge, turns
+        if judge is not None:
+            judge.may_ask = self._may_generate
 
     async def judge(self, request: _Request) -> Reply | None:
         """Its reply; ``None`` if it was not asked."""
         async with self._turns:
-            if self.halted.is_set():
+            _REPLY.set(request.judgment_id)
+            if self.halted.is_set() or not await self._may_generate():
                 return None
             try:
                 reply = await contained(self._agent.reply(replace(request.query, reference=None)))
@@ -287,6 +298,10 @@ class AskedAgent:
             if reply.cause in _UNSAID and not reply.calls:
                 return None
         return reply
+
+    async def _may_generate(self, _judgment_id: str = "") -> bool:
+        """Whether the reply may still be asked for, which its model's calls are part of."""
+        return self.may_ask is None or await self.may_ask(_REPLY.get())
 
     def halt(self, reason: str = "") -> None:
         """Ask nothing more."""

@@ -450,3 +450,121 @@ def test_a_server_that_is_busy_has_taken_nothing_and_is_asked_again(
     assert [len(made.requests) for made in server.batches.made.values()] == [8]
     assert server.batches.uploaded == (3 if vendor == "openai" else 0)
     assert server.batches.files == {}
+
+
+def directly(folder: Path, path: Path) -> Path:
+    """The same tournament with a judge that asks at once."""
+    direct = folder / "direct.yaml"
+    direct.write_text(path.read_text().replace('"mode":"batch"', '"mode":"direct"'))
+    return direct
+
+
+@pytest.mark.parametrize("status", [0, 503, 429, 507])
+def test_an_upload_that_fails_is_no_batch_and_nothing_has_to_be_paid(
+    tmp_path: Path, server: LLMServer, cli: CLI, status: int
+) -> None:
+    server.batches.uploads = [status] * 99
+    path = as_yaml(tmp_path, server, max_retry_s=0.3)
+    failed = cli("run", path)
+    assert failed.status == 3
+    assert "nothing was handed in, and nothing has to be paid" in failed.err
+    assert "goes on" not in failed.err
+    assert (server.batches.made, json.loads(cli("failures", path, "--batches", "--format", "json").out)) == ({}, [])
+    server.batches.uploads = []
+    assert cli("run", directly(tmp_path, path)).status == 0
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+def test_a_server_that_was_never_reached_has_no_batch(tmp_path: Path, vendor: str, cli: CLI) -> None:
+    with LLMServer() as server:
+        path = as_yaml(tmp_path, server, vendor, max_retry_s=0.3)
+    failed = cli("run", path)
+    assert failed.status == 3
+    assert "nothing was handed in" in failed.err
+    assert cli("failures", path, "--batches").out == "0 under way\n"
+    with LLMServer(port=server.port) as back:
+        assert cli("run", path).status == 0
+        assert paid_once(back)
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("ending", ["lost", "lost after it came there", "an error of the server"])
+def test_of_a_hand_in_without_an_answer_it_is_said_that_nobody_knows(
+    tmp_path: Path, cli: CLI, vendor: str, ending: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The list of batches does not come either."""
+    monkeypatch.setattr(provider, "_SEARCH_S", 60)
+    with LLMServer() as server:
+        path = as_yaml(tmp_path, server, vendor, max_retry_s=1)
+        server.batches.answer_lost = 99 * (ending == "lost after it came there")
+        server.batches.deaf, server.batches.fails = 99 * (ending == "lost"), 99 * (ending == "an error of the server")
+        server.batches.unlisted = 99
+        failed = cli("run", path)
+        assert failed.status == 3
+        assert "whether it has the 8 requests is not known, and the next run looks for them" in failed.err
+        assert "it is not known whether the server has 1 batch of 8 requests" in failed.err
+        assert "goes on" not in failed.err
+        refused = cli("run", directly(tmp_path, path))
+        assert refused.status == 2
+        assert "it is not known whether the server has a batch of 8 requests of it" in refused.err
+        shown = cli("failures", path, "--batches").out
+        assert "not answered" in shown
+        assert "metadata" in shown
+        assert len(server.batches.made) == (ending == "lost after it came there")
+        monkeypatch.setattr(provider, "_SEARCH_S", 0.5)
+        server.batches.answer_lost = server.batches.deaf = server.batches.fails = server.batches.unlisted = 0
+        assert cli("run", path).status == 0
+        assert paid_once(server)
+        assert [len(made.requests) for made in server.batches.made.values()] == [8, 18]
+
+
+def test_a_batch_that_the_server_names_by_a_key_is_not_handed_in_again(
+    tmp_path: Path, server: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.batches.named = "sk-proj-" + "a1B2c3D4e5F6" * 3
+    monkeypatch.setenv("OPENAI_API_KEY", server.batches.named)
+    config = labels_only(tmp_path, server)
+    for _ in range(2):
+        assert "the server names the batch by a key" in run(config).stopped[0]
+        assert [len(made.requests) for made in server.batches.made.values()] == [8]
+        assert under_way(config) == [8]
+
+
+def test_a_batch_whose_requests_another_run_has_put_elsewhere_is_not_handed_in(
+    tmp_path: Path, server: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process may sleep between the moment that it notes a batch and the one that it hands it in."""
+    noted: list[str] = []
+    place = StoredBook.place
+
+    def place_and_sleep(book: StoredBook, batch: Batch, lines: dict[str, str]) -> dict[str, Batch]:
+        placed = place(book, batch, lines)
+        noted.append(batch.marker)
+        if len(noted) == 1:
+            book.drop(batch.marker)  # as the other run does once it has looked for it in vain
+        return placed
+
+    monkeypatch.setattr(StoredBook, "place", place_and_sleep)
+    assert run(labels_only(tmp_path, server)).complete
+    (made,) = server.batches.made.values()
+    assert made.metadata == {"ragleague": noted[1]}
+    assert server.batches.uploaded == 1
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("mode", ["batch", "direct"])
+@pytest.mark.parametrize("length", [2**20 + 1, 2**25])
+def test_a_reply_beyond_all_bounds_is_paid_once(
+    tmp_path: Path, server: LLMServer, vendor: str, mode: str, length: int, cli: CLI
+) -> None:
+    """It is a failure that is asked again by a word only; what came beside it is kept."""
+    server.script = lambda call: Reply("x" * length) if b"as x tells it" in call.content else steady_judge(call)
+    config = labels_only(tmp_path, server, vendor=vendor, mode=mode)
+    first, again = run(config), run(config)
+    assert (first.stages[Task.RELEVANCE].judged, first.stages[Task.RELEVANCE].failed) == (6, 2)
+    assert again.stages[Task.RELEVANCE].calls == 0
+    assert "--retry-failed" in again.next_step
+    failed = [result for result in results(config).values() if isinstance(result, JudgeFailure)]
+    assert [failure.cause for failure in failed] == ["too_long"] * 2
+    assert under_way(config) == []
+    assert len(server.calls) == 8, "with those of batches"

@@ -11,7 +11,7 @@ import sys
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -264,3 +264,64 @@ def test_against_a_hostile_server_and_kills_every_judgment_is_right_or_a_listed_
     assert len(comparable) > ALL / 2, "where a document has no label, answer judges read something else"
     judged_right = {want: result.outcome for want, result in comparable.items() if isinstance(result, Judgment)}
     assert judged_right == {want: right[want] for want in judged_right}
+
+
+FORGETFUL = """
+from arena.store import runners
+from judges import pace
+runners.SILENT_S, runners.BEAT_S = 3.0, 0.5
+pace.MINUTE_S = 6.0
+"""
+"""A runner that is silent for three seconds is taken for dead, and a minute of a judge's limits takes six seconds."""
+LIMIT = ", requests_per_minute: 20"
+ANSWERED = """
+name: answered
+store: store.db
+data: {{queries: queries.csv, corpus: corpus.csv}}
+agents: {{writer: {{kind: rag, generator: judge}}}}
+judges: {{judge: {{provider: openai, model: gpt-x, base_url: '{url}', concurrency: {concurrency}{limits}}}}}
+"""
+
+
+def requests_while_one_sleeps(
+    folder: Path, slow: Path, url: str, *, awake_at: int, command: Sequence[str] = ("run",)
+) -> Counter[str]:
+    """How often each request came: one runner is stopped between calls, another goes on, and the first wakes up."""
+    keys = {"OPENAI_API_KEY": "none"}
+    quick = folder / "quick.yaml"
+    quick.write_text(slow.read_text().replace(LIMIT, ""))
+    asleep = begin(*command, slow, folder=folder, keys=keys, before=FORGETFUL)
+    try:
+        wait_for(url, 20, asleep)  # until its minute ends it waits with nothing in flight
+        time.sleep(0.5)
+        asleep.send_signal(signal.SIGSTOP)
+        other = begin(*command, quick, folder=folder, keys=keys, before=FORGETFUL)
+        wait_for(url, awake_at, None)
+    finally:
+        asleep.send_signal(signal.SIGCONT)
+    for child in (other, asleep):
+        done = ended(child)
+        assert done.status == 0, done.err
+    return Counter(call["sha256"] for call in log(url)["calls"])
+
+
+@pytest.mark.parametrize("awake_at", [ALL, 21], ids=["all is asked", "the other has just begun to ask"])
+def test_a_runner_that_slept_beyond_its_claim_asks_nothing_that_another_has_asked(
+    tmp_path: Path, store_location: str, awake_at: int
+) -> None:
+    """Such as a laptop that was closed: what it had claimed is another's by the time it goes on."""
+    with slow_server(30) as url:
+        slow = written(tmp_path, url, limits=LIMIT, store=store_location)
+        asked = requests_while_one_sleeps(tmp_path, slow, url, awake_at=awake_at)
+    assert len(asked) == sum(asked.values()) == ALL
+
+
+def test_a_runner_that_slept_asks_no_agent_for_an_answer_that_another_has(tmp_path: Path) -> None:
+    """Its calls wait within the agent, whose model has a limit."""
+    queries = [f"q{number}" for number in range(40)]
+    with slow_server(30) as url:
+        slow = written(tmp_path, url, limits=LIMIT, file=ANSWERED)
+        write_data(tmp_path, queries)
+        (tmp_path / "corpus.csv").write_text("did,document\nd1,What q1 asks is answered here.\n")
+        asked = requests_while_one_sleeps(tmp_path, slow, url, awake_at=len(queries), command=("make", "answers"))
+    assert len(asked) == sum(asked.values()) == len(queries)

@@ -18,6 +18,7 @@ import pytest
 from arena.config.whole import Config
 from arena.run.ledger import RunSummary
 from arena.store import IDENTICAL, Store
+from arena.store.runners import Runner
 from judges.errors import InputError, PromptError, StoreError
 from judges.types import JudgeFailure, Judgment, Task
 from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
@@ -518,8 +519,8 @@ def test_what_a_judge_left_when_its_money_was_spent_is_free_at_once(tmp_path: Pa
 
     original = Store.give_back
 
-    def give_back(self: Store, judgment_ids: Sequence[str]) -> None:
-        original(self, judgment_ids)
+    def give_back(self: Store, judgment_ids: Sequence[str], runner: Runner) -> None:
+        original(self, judgment_ids, runner)
         with closing(sqlite3.connect(tmp_path / "store.db")) as connection:
             still_taken[:] = [ident for (ident,) in connection.execute("SELECT judgment_id FROM lease")]
 

@@ -133,7 +133,7 @@ async def test_what_is_no_answer_is_a_failure(reply: Reply, cause: str) -> None:
 async def test_a_body_that_would_fill_memory_is_a_failure() -> None:
     with LLMServer([said(answer="a" * 2**25)]) as server:
         failure = await failed(only(http(server)))
-    assert (failure.cause, failure.message) == ("server_error", "mine: the answer is larger than 33554432 bytes")
+    assert (failure.cause, failure.message) == ("too_long", "mine: the answer is larger than 33554432 bytes")
 
 
 async def test_nothing_that_listens_is_a_failure() -> None:
