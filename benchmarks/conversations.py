@@ -23,8 +23,9 @@ from arena.ratings.rate import rate
 from arena.ratings.results import Ratings, RatingSettings
 from judges.types import Verdict
 from retrieval_eval.stats.agreement import RaterAgreement, rater_agreement
-from retrieval_eval.stats.bootstrap import ALONE, Clusters, mean_estimates, units_of
+from retrieval_eval.stats.bootstrap import ALONE, Clusters, units_of
 from retrieval_eval.stats.estimate import Estimate
+from retrieval_eval.stats.means import mean_estimates
 
 WIN_RATE = "win-rate"
 _TURN = "<::>"
@@ -65,7 +66,7 @@ class Grades(Struct, frozen=True):
 
     def means(self, criterion: str, clusters: Clusters = ALONE) -> dict[str, Estimate]:
         """Each agent's mean over queries."""
-        found = mean_estimates(self.table(criterion), units_of(self.queries, clusters), 1000, 0)
+        found = mean_estimates(self.table(criterion), units_of(self.queries, clusters))
         return dict(zip(self.agents, found, strict=True))
 
     def agreement(self, criterion: str, clusters: Clusters = ALONE) -> RaterAgreement:

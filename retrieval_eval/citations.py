@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from judges.types import Answer
 from retrieval_eval.claims import INSIDE, MARK, claim_lines, code_lines, is_introduction, parts_of, sentences
-from retrieval_eval.stats.bootstrap import ALONE, Clusters, Floats, mean_estimates, units_of
+from retrieval_eval.stats.bootstrap import ALONE, Clusters, Floats, units_of
 from retrieval_eval.stats.estimate import Estimate
+from retrieval_eval.stats.means import mean_estimates
 
 CITATIONS = "citations"
 """Metadata of an answer that says itself what it cites: a JSON list of ids, or of places from 1."""
@@ -522,19 +523,15 @@ def citation_scores(
     labels: Mapping[str, Mapping[str, int]],
     *,
     relevant: int = 1,
-    samples: int = 1000,
-    seed: int = 0,
     clusters: Clusters = ALONE,
 ) -> dict[str, CitationScores]:
-    """Score every agent; all share the draws of the bootstrap over queries.
+    """Score every agent.
 
     Args:
         cited: see ``cited_documents``.
         labels: relevance by query and document.
         relevant: the lowest label that counts as relevant.
-        samples: of the bootstrap; 0 for no intervals.
-        seed: of the samples.
-        clusters: what queries are drawn in.
+        clusters: of queries that depend on each other.
     """
     agents = sorted({agent for _, agent in cited})
     queries = sorted({query_id for query_id, _ in cited})
@@ -544,7 +541,7 @@ def citation_scores(
         given = [labels[query_id][doc_id] for doc_id in own.doc_ids if doc_id in labels.get(query_id, {})]
         hits = sum(label >= relevant for label in given)
         counts[rows[agent], columns[query_id]] = len(own.doc_ids), len(given), hits
-    precision = _precisions(counts, units_of(queries, clusters), samples, seed)
+    precision = _precisions(counts, units_of(queries, clusters))
     return {
         agent: CitationScores(
             precision[at],
@@ -560,12 +557,7 @@ def citation_scores(
     }
 
 
-def _precisions(counts: Floats, unit: NDArray[np.int64], samples: int, seed: int) -> list[Estimate]:
-    """Each agent's mean over its own defined queries, which alone are drawn from; counts are (agents, queries, 3)."""
-    found: list[Estimate] = []
-    for own in counts:
-        defined = own[:, 1] > 0
-        values = own[defined, 2] / own[defined, 1]
-        _, drawn_in = np.unique(unit[defined], return_inverse=True)
-        found += mean_estimates(values[np.newaxis], drawn_in, samples, seed)
-    return found
+def _precisions(counts: Floats, unit: NDArray[np.int64]) -> list[Estimate]:
+    """Each agent's mean over its own defined queries; counts are (agents, queries, 3)."""
+    labelled = counts[..., 1]
+    return list(mean_estimates(np.where(labelled > 0, counts[..., 2] / np.maximum(labelled, 1), np.nan), unit))

@@ -39,6 +39,7 @@ from retrieval_eval.stats.bootstrap import (
     weighted_means,
 )
 from retrieval_eval.stats.estimate import Estimate
+from retrieval_eval.stats.means import mean_estimates
 from retrieval_eval.stats.missing import Gaps
 
 Labels: TypeAlias = Mapping[str, Mapping[str, int]]
@@ -116,15 +117,24 @@ class Metrics(Struct, frozen=True, eq=False):
         return np.where(np.isnan(means), np.nan, weights @ np.nan_to_num(own).T) if measure in self.counts else means
 
     def intervals(self, samples: int, seed: int, clusters: Clusters = ALONE) -> dict[str, dict[str, Estimate]]:
-        """Each run's value by measure with its 95 % bootstrap interval over queries, drawn in clusters."""
+        """Each run's value by measure with its 95 % interval over queries: of means as everywhere, of totals resampled.
+
+        Args:
+            samples: of the bootstrap, for totals alone.
+            seed: of the samples.
+            clusters: of queries that depend on each other.
+        """
         unit = units_of(self.topics, clusters)
-        weights = unit_weights(unit, samples, seed)
         found: dict[str, dict[str, Estimate]] = {run: {} for run in self.runs}
         for measure in self.measures:
-            values = [self.value(run, measure) for run in self.runs]
-            scored = units_with(~np.isnan(self.of_measure(measure)), unit)
-            for run, own in zip(self.runs, estimates(values, self._over_topics(measure, weights), scored), strict=True):
-                found[run][measure] = own
+            own = self.of_measure(measure)
+            if measure in self.counts:
+                values, drawn = [self.value(run, measure) for run in self.runs], unit_weights(unit, samples, seed)
+                of_runs = estimates(values, self._over_topics(measure, drawn), units_with(~np.isnan(own), unit))
+            else:
+                of_runs = mean_estimates(own, unit)
+            for run, estimate in zip(self.runs, of_runs, strict=True):
+                found[run][measure] = estimate
         return found
 
 

@@ -16,8 +16,9 @@ import numpy as np
 from msgspec import Struct
 
 from retrieval_eval.citations import CitedSentence
-from retrieval_eval.stats.bootstrap import ALONE, Clusters, mean_estimates, units_of
+from retrieval_eval.stats.bootstrap import ALONE, Clusters, units_of
 from retrieval_eval.stats.estimate import Estimate
+from retrieval_eval.stats.means import mean_estimates
 from retrieval_eval.stats.missing import Gaps, over_the_known
 
 Citations: TypeAlias = Literal["first", "all"]
@@ -139,17 +140,13 @@ class SupportScores(Struct, frozen=True):
 def support_scores(
     answers: Mapping[tuple[str, str], AnswerSupport],
     *,
-    samples: int = 1000,
-    seed: int = 0,
     clusters: Clusters = ALONE,
 ) -> SupportScores:
     """Means over the queries where a score is defined.
 
     Args:
         answers: by query and agent.
-        samples: of the bootstrap over queries; 0 for no intervals.
-        seed: of the samples.
-        clusters: what queries are drawn in.
+        clusters: of queries that depend on each other.
     """
     agents, queries = (tuple(sorted({key[place] for key in answers})) for place in (1, 0))
     shape = (len(agents), len(queries))
@@ -161,7 +158,7 @@ def support_scores(
         values[:, *at] = np.array([own.precision, own.recall], np.float64)
         ends[:, :, *at] = np.array(own.ends, np.float64)
         wanted[at], missing[at] = sum(own.pairs) + own.missing, own.missing
-    precision, recall = (mean_estimates(own, units_of(queries, clusters), samples, seed) for own in values)
+    precision, recall = (mean_estimates(own, units_of(queries, clusters)) for own in values)
     of_agents = dict(zip(agents, zip(precision, recall, strict=True), strict=True))
     gaps = Gaps(agents, queries, wanted, missing)
     return SupportScores(agents, queries, values[0], values[1], ends, gaps, of_agents)

@@ -28,8 +28,9 @@ from arena.ratings.pairs import pair_results
 from arena.ratings.results import UNITS
 from arena.store import Store
 from arena.store.annotations import Annotations
-from retrieval_eval.stats.bootstrap import ALONE, Clusters, estimates, mean_estimates, units_of, units_with
+from retrieval_eval.stats.bootstrap import ALONE, Clusters, estimates, units_of, units_with
 from retrieval_eval.stats.estimate import Drawn, Estimate
+from retrieval_eval.stats.means import mean_estimates
 from retrieval_eval.stats.missing import Share
 
 Link: TypeAlias = Callable[..., str]
@@ -295,7 +296,8 @@ class CompareBoard(Board, frozen=True, eq=False):
         if not apart.size:
             return Estimate(None)
         unit = units_of(compress(scores.queries, both), self.clusters)
-        (found,) = mean_estimates(apart, unit, self.samples, self.seed)
+        span = max(1.0, float(np.nanmax(scores.values) - min(0.0, np.nanmin(scores.values))))
+        (found,) = mean_estimates(apart, unit, (-span, span))
         # Where no query differs from another, nothing shows how the difference varies.
         return replace(found, low=None, high=None) if np.ptp(apart) < _SAME else found
 
@@ -414,7 +416,13 @@ def compared(
     gaps = {own.name: own.gaps for own in known if isinstance(own, Means) and own.gaps is not None}
     counts_missing = {name: {agent: own.of(agent) for agent in own.agents} for name, own in gaps.items()}
     uneven = uneven_shares(known, clusters)
-    ways = [_way(own, seen[own.name], units[own.name], counts_missing.get(own.name, {})) for own in found]
+    ways = []
+    for method, own in zip(known, found, strict=True):
+        if isinstance(method, Means):
+            scores = mean_estimates(method.values, units_of(method.queries, clusters))
+        else:
+            scores = estimates(own.points, own.samples, [seen[own.name][agent] for agent in own.agents])
+        ways.append(_way(own, scores, units[own.name], counts_missing.get(own.name, {})))
     drawn_from = len({*units_of(queries, clusters).tolist()})
     order: list[str] = []
     if ratings is not None and ways and ways[0].name == RATING:
@@ -456,10 +464,9 @@ def _by_query(method: Method) -> Means:
     return replace(method.won(), name=WON) if method.name == RATING else method.won()
 
 
-def _way(drawn: Drawn, seen: Mapping[str, int], queries: int, missing: Mapping[str, tuple[int, int]]) -> Way:
-    units = [seen[agent] for agent in drawn.agents]
-    scores = dict(zip(drawn.agents, estimates(drawn.points, drawn.samples, units), strict=True))
-    known = {agent: own for agent, own in scores.items() if own.value is not None}
+def _way(drawn: Drawn, scores: Sequence[Estimate], queries: int, missing: Mapping[str, tuple[int, int]]) -> Way:
+    by_agent = zip(drawn.agents, scores, strict=True)
+    known = {agent: own for agent, own in by_agent if own.value is not None}
     return Way(drawn.name, known, queries, missing)
 
 

@@ -256,14 +256,14 @@ def citation_board(
 
     results = document_labels(wanted, settings.combinations, settings.across_judges)
     labels: dict[Source, Mapping[str, Mapping[str, int]]] = {"judge": labels_in(data, results), "people": data.qrels}
-    resampling = _resampling(settings, data)
+    clusters = conversations(data.queries.values())
     create = settings.nuggets and settings.nuggets.create
     relevant = create.from_label if create else RELEVANT
     rankings, scores = data.given, {}
     for source, own in labels.items():
         if own:
             cited = cited_documents(data.answers.values(), rankings, own)
-            found = citation_scores(cited, own, relevant=relevant, **resampling)
+            found = citation_scores(cited, own, relevant=relevant, clusters=clusters)
             if any(agent.labelled for agent in found.values()):
                 scores[source] = found
     return CitationBoard(relevant, scores) if scores else None

@@ -299,8 +299,8 @@ def _nuggets(store: Store, tournament: str, settings: StoredSettings) -> NuggetB
         return None
     from arena.stages.nuggets.results import nugget_board, nugget_results
 
-    results, how = nugget_results(store, tournament), rating_settings(settings)
-    return None if results is None else nugget_board(results, how.bootstrap, how.seed)
+    results = nugget_results(store, tournament)
+    return None if results is None else nugget_board(results)
 
 
 def _controlled(

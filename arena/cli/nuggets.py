@@ -71,7 +71,7 @@ def nuggets(
     if strange := given & (ours if other is not None else theirs):
         raise InputError(f"{', '.join(sorted(strange))}: goes {'without' if other is not None else 'with'} --with")
     if other is None:
-        _scores(files, topics, answers, qrels, min_label, samples, seed, form)
+        _scores(files, topics, answers, qrels, min_label, form)
     elif len(files) > 1 or form == "jsonl":
         raise InputError("--with: compares two files, and writes no jsonl")
     else:
@@ -84,8 +84,6 @@ def _scores(
     answers: Sequence[Path] | None,
     qrels: Path | None,
     min_label: int,
-    samples: int,
-    seed: int,
     form: str,
 ) -> None:
     import json
@@ -108,8 +106,8 @@ def _scores(
     cited = {}
     if qrels is not None:
         documents, labels = read_cited(answers or [], qrels, table)
-        cited = citation_scores(documents, labels, relevant=min_label, samples=samples, seed=seed, clusters=clusters)
-    board = NuggetScores(scored(table, samples, seed, clusters), table, cited)
+        cited = citation_scores(documents, labels, relevant=min_label, clusters=clusters)
+    board = NuggetScores(scored(table, clusters), table, cited)
     if form == "jsonl":
         for line in board.metrics():
             print(json.dumps(line, allow_nan=False))

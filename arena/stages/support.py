@@ -6,7 +6,6 @@ import json
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final, NamedTuple, Self
 
-from arena.boards.results import rating_settings
 from arena.calibration.methods import Means
 from arena.config.whole import Config
 from arena.data.dataset import Dataset
@@ -276,7 +275,6 @@ def board(store: Store, tournament: str) -> SupportBoard:
             return wanted.get(SupportSubject(query_id, agent, place, doc_id), ("", 0)) is None
 
         answers[query_id, agent] = answer_support(sentences, which, level, missing)
-    how, clusters = rating_settings(settings), conversations(data.queries.values())
-    scores = support_scores(answers, samples=how.bootstrap, seed=how.seed, clusters=clusters)
+    scores = support_scores(answers, clusters=conversations(data.queries.values()))
     marks = other_marks(data.answers.values(), data.given, data.documents)
     return SupportBoard(which, answers, scores, unread, marks)

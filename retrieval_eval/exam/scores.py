@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from judges.errors import InputError
 from retrieval_eval.exam.grades import UNGRADED, Grid, Grids, Rankings
-from retrieval_eval.stats.bootstrap import ALONE, Clusters, Floats, units_of, wilson
+from retrieval_eval.stats.bootstrap import ALONE, Clusters, Floats, units_of
 from retrieval_eval.stats.estimate import Estimate
+from retrieval_eval.stats.means import mean_estimates
 from retrieval_eval.stats.missing import Gaps, over_the_known
 from retrieval_eval.stats.rank import kendall_taus, mean_ranks, spearmans
 
@@ -114,7 +115,7 @@ class CoverScores(Struct, frozen=True):
 
 
 class Mean(Estimate, frozen=True):
-    """A mean over queries of shares, with Wilson's 95 % interval for as many observations as they vary like.
+    """A mean over queries of shares, with the 95 % interval of ``ratio_estimate``.
 
     Attributes:
         error: standard error; without conversations the sample standard deviation over the root of ``n``. ``None`` for
@@ -237,7 +238,8 @@ def _mean(values: Floats, unit: NDArray[np.int64]) -> Mean:
     if units < n:
         apart = np.bincount(unit, values - value)
         error = float(np.sqrt((apart**2).sum() * units / (units - 1))) / n
-    return Mean(value, *wilson(value, error**2, math.inf, units), n, "Wilson", error)
+    (own,) = mean_estimates(values[np.newaxis], np.unique(unit, return_inverse=True)[1])
+    return Mean(value, own.low, own.high, n, own.method, error)
 
 
 def _covered(grades: NDArray[np.int8], levels: Sequence[int]) -> NDArray[np.bool_]:

@@ -25,8 +25,9 @@ from msgspec.structs import replace
 from numpy.typing import ArrayLike, NDArray
 
 from retrieval_eval.nuggets.types import Assignment, Importance, Support
-from retrieval_eval.stats.bootstrap import ALONE, Clusters, mean_estimates, units_of, weighted_means
+from retrieval_eval.stats.bootstrap import ALONE, Clusters, units_of, weighted_means
 from retrieval_eval.stats.estimate import Estimate
+from retrieval_eval.stats.means import mean_estimates
 from retrieval_eval.stats.missing import Gaps
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -240,25 +241,21 @@ class RunScores(Struct, frozen=True):
         return self.assigned / self.labels if self.labels else 1.0
 
 
-def score_runs(table: ScoreTable, samples: int = 1000, seed: int = 0, clusters: Clusters = ALONE) -> list[RunScores]:
+def score_runs(table: ScoreTable, clusters: Clusters = ALONE) -> list[RunScores]:
     """Score every run, best Vital strict first; runs without one come last.
 
-    Intervals are those of other topics of the same kind (see ``estimates``); all runs and scores share the draws.
+    Intervals are those of other topics of the same kind, see ``mean_estimates``.
 
     Args:
         table: counts of runs and topics.
-        samples: bootstrap samples; 0 for no intervals.
-        seed: of the samples.
-        clusters: what topics are drawn in.
+        clusters: of topics that depend on each other.
     """
     values, unit = table.values, units_of(table.topics, clusters)
     lowest, highest = (_means(bound) for bound in table.bounds)
     scored = []
     for at, run in enumerate(table.runs):
         topics = (~np.isnan(values[at])).sum(axis=0).tolist()
-        found = [
-            replace(own, n=n) for own, n in zip(mean_estimates(values[at].T, unit, samples, seed), topics, strict=True)
-        ]
+        found = [replace(own, n=n) for own, n in zip(mean_estimates(values[at].T, unit), topics, strict=True)]
         own = {
             column: _mean(found[place], lowest[at, place], highest[at, place]) for place, column in enumerate(COLUMNS)
         }

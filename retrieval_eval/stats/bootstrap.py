@@ -73,20 +73,6 @@ def unit_weights(unit: NDArray[np.int64], samples: int, seed: int) -> Floats:
     return weights if units == unit.size else weights[:, unit]
 
 
-def mean_estimates(values: Floats, unit: NDArray[np.int64], samples: int, seed: int) -> tuple[Estimate, ...]:
-    """Means over queries of what is defined with 95 % intervals from one set of draws.
-
-    Args:
-        values: shape (figures, queries), NaN where there is none.
-        unit: the cluster of each query, see ``units_of``.
-        samples: of the bootstrap over clusters; 0 for no intervals.
-        seed: of the samples.
-    """
-    means = weighted_means(values, np.ones((1, unit.size)))[0]
-    drawn = weighted_means(values, unit_weights(unit, samples, seed))
-    return estimates(means, drawn, units_with(~np.isnan(values), unit))
-
-
 @lru_cache(maxsize=2)  # many judges of one benchmark have the same queries
 def query_weights(queries: int, samples: int, seed: int) -> Floats:
     """How often each query is drawn in each sample, shape (samples, queries), read-only; rows add up to ``queries``."""

@@ -21,7 +21,7 @@ from typing import Final
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from retrieval_eval.stats.bootstrap import Floats, Interval, student
 from retrieval_eval.stats.estimate import Estimate
@@ -65,6 +65,25 @@ def ratio_estimate(parts: ArrayLike, wholes: ArrayLike, ends: Interval = (0.0, 1
     low, high = mean_interval((figures - least) / (most - least))
     low, high = (max(ends[0], min(ends[1], least + (most - least) * end)) for end in (low, high))
     return Estimate(value, low, high, int(whole.size), METHOD)
+
+
+def mean_estimates(values: Floats, unit: NDArray[np.int64], ends: Interval | None = None) -> tuple[Estimate, ...]:
+    """Means over queries of what is defined, with their intervals.
+
+    Args:
+        values: shape (figures, queries), NaN where there is none.
+        unit: the cluster of each query, see ``units_of``.
+        ends: of the scale; by default from 0 to 1, or as far as the values reach.
+    """
+    known = ~np.isnan(values)
+    if ends is None:
+        seen = values[known]
+        ends = min(0.0, float(seen.min(initial=0.0))), max(1.0, float(seen.max(initial=1.0)))
+    size = int(unit.max(initial=-1)) + 1
+    return tuple(
+        ratio_estimate(np.bincount(unit[there], own[there], size), np.bincount(unit[there], minlength=size), ends)
+        for own, there in zip(values, known, strict=True)
+    )
 
 
 def _low(x: Floats, level: float, times: float) -> float:

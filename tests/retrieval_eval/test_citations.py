@@ -151,7 +151,7 @@ def test_an_agent_that_cites_nothing_has_no_precision_rather_than_zero() -> None
 def test_every_answer_is_counted_once_and_shares_are_shares(
     found: dict[tuple[str, str], Cited], labels: dict[str, dict[str, int]]
 ) -> None:
-    for agent, own in citation_scores(found, labels, samples=20).items():
+    for agent, own in citation_scores(found, labels).items():
         assert own.queries + own.uncited + own.unlabelled == sum(name == agent for _, name in found)
         assert own.relevant <= own.labelled <= own.cited
         assert (own.precision.value is None) is (own.queries == 0)

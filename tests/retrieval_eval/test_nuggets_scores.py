@@ -47,7 +47,7 @@ def assignment(
 
 
 def scored(*assignments: Assignment, topics: Sequence[str] | None = None) -> dict[str, RunScores]:
-    return {own.run: own for own in score_runs(score_table(assignments, topics), samples=50)}
+    return {own.run: own for own in score_runs(score_table(assignments, topics))}
 
 
 @pytest.mark.parametrize(
@@ -152,11 +152,10 @@ def test_two_assignments_of_one_answer_are_refused() -> None:
         score_table([assignment("r", "1", [FULL]), assignment("r", "1", [NONE])])
 
 
-def test_intervals_hold_the_mean_repeat_with_the_seed_and_need_two_topics() -> None:
+def test_intervals_hold_the_mean_and_need_two_topics() -> None:
     rng = np.random.default_rng(0)
     many = [assignment("r", str(at), [FULL if rng.random() < 0.5 else NONE for _ in range(4)]) for at in range(60)]
-    first, again, other = (score_runs(score_table(many), 500, seed)[0].means["v"] for seed in (0, 0, 1))
-    assert first == again != other
+    first = score_runs(score_table(many))[0].means["v"]
     assert first.low is not None
     assert first.high is not None
     assert first.value is not None
@@ -167,12 +166,14 @@ def test_intervals_hold_the_mean_repeat_with_the_seed_and_need_two_topics() -> N
     assert scored(many[0])["r"].means["v"].low is None
 
 
-def test_intervals_over_few_defined_topics_leave_no_sample_in_the_way() -> None:
+def test_few_defined_topics_leave_nearly_all_open() -> None:
     found = scored(
         *(assignment("r", str(at), [NONE], [OKAY]) for at in range(8)),
         *(assignment("r", f"v{at}", [FULL if at else NONE]) for at in range(2)),
     )["r"].means["v_strict"]
-    assert (found.low, found.value, found.high, found.n) == (0, 0.5, 1, 2)
+    assert (found.value, found.n) == (0.5, 2)
+    assert found.low < 0.02
+    assert found.high > 0.98
 
 
 def test_all_runs_of_trec_2024_score_what_the_report_printed(shared: Path) -> None:

@@ -255,11 +255,11 @@ class NuggetBoard(Struct, frozen=True):
     without: Mapping[str, str]
 
 
-def scored(table: ScoreTable, samples: int, seed: int, clusters: Clusters = ALONE) -> Scored:
+def scored(table: ScoreTable, clusters: Clusters = ALONE) -> Scored:
     """Score every run; see ``run_scores.score_runs`` for the intervals."""
     partial = bool(table.counts[..., 1].any()) or not table.counts[..., :3].any()
     return Scored(
-        score_runs(table, samples, seed, clusters),
+        score_runs(table, clusters),
         len(table.topics),
         table.unjudged_topics,
         table.differing_topics,
@@ -269,17 +269,11 @@ def scored(table: ScoreTable, samples: int, seed: int, clusters: Clusters = ALON
     )
 
 
-def nugget_board(results: NuggetResults, samples: int, seed: int) -> NuggetBoard:
-    """Score every agent.
-
-    Args:
-        results: banks and assignments.
-        samples: bootstrap samples over queries.
-        seed: of the samples.
-    """
+def nugget_board(results: NuggetResults) -> NuggetBoard:
+    """Score every agent."""
 
     def of(assignments: Sequence[Assignment]) -> Scored:
-        return scored(score_table(assignments, list(results.banks)), samples, seed, results.clusters)
+        return scored(score_table(assignments, list(results.banks)), results.clusters)
 
     return NuggetBoard(of(results.assignments), of(results.retrieved), results.depth, results.without)
 
@@ -314,4 +308,4 @@ def _carried(own: Assignment, bank: NuggetBank) -> Assignment:
 
 
 def _scores(assignments: Sequence[Assignment]) -> list[RunScores]:
-    return score_runs(score_table(assignments), samples=0)
+    return score_runs(score_table(assignments))

@@ -128,7 +128,8 @@ def test_turns_that_repeat_each_other_tell_no_more_than_one(
     assert [whole.value, whole.low, whole.high] == pytest.approx([one.value, one.low, one.high], abs=near)
     assert figure(once, {name: f"c{name}" for name in NAMES}) == one
     wide, narrow = ((own.high or 0) - (own.low or 0) for own in (whole, each))
-    assert wide / narrow == pytest.approx(math.sqrt(COPIES), rel=0.12)
+    # With few units a mean's interval also leaves open what they never showed.
+    assert wide / narrow == pytest.approx(math.sqrt(COPIES), rel=0.25)
 
 
 def test_tests_of_two_runs_and_of_two_orders_count_conversations() -> None:
