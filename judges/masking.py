@@ -38,6 +38,7 @@ _ESCAPE: Final = re.compile(
     re.IGNORECASE,
 )
 _FILLER: Final = b"\0"
+_SHOWN: Final = 300
 _SIGNS: Final = bytes(set(range(256)) - set(f"{string.ascii_letters}{string.digits}".encode()))
 
 _keys: dict[str, None] = {}
@@ -227,9 +228,6 @@ def without_passwords(text: str) -> str:
     if ":/" not in text:
         return text
     return _PARAMETER.sub(r"\1***", _PASSWORD.sub(r"\1***", text))
-
-
-_SHOWN = 300
 
 
 def one_line(text: str) -> str:
