@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from arena.calibration.corrected_ratings import ScoredGame, corrected_ratings, estimates
 from arena.calibration.prediction_powered import corrected_mean, labels_needed, next_labels
-from benchmarks.correction import Study, simulated
+from benchmarks.correction import Study, simulated, true_ratings
 from judges.errors import InputError
 
 
@@ -184,3 +184,31 @@ def test_as_many_labels_as_are_said_to_be_needed_make_the_interval_narrow_enough
             held.append(found.high - found.low <= width)
     assert len(held) > 100
     assert np.mean(held) >= 0.9
+
+
+def test_ratings_by_labels_with_known_chances_are_those_of_a_random_sample_on_average() -> None:
+    def drawn(seed: int, *, said: bool) -> list[ScoredGame]:
+        """Games that one agent wins are looked at more often."""
+        rng = np.random.default_rng(seed)
+        games = simulated(rng, "biased", Study(queries=60, labelled=1.0))
+        chances = [0.6 if game.people == 1 and game.a == "agent_3" else 0.15 for game in games]
+        known = rng.random(len(games)) < chances
+        return [
+            replace(game, people=game.people if seen else None, chance=chance if said else 1.0)
+            for game, seen, chance in zip(games, known, chances, strict=True)
+        ]
+
+    truth = np.array(true_ratings())
+    off = [
+        np.mean([[own.value for own in corrected_ratings(drawn(seed, said=said)).corrected] for seed in range(30)], 0)
+        - truth
+        for said in (True, False)
+    ]
+    assert np.abs(off[0]).max() < 15
+    assert np.abs(off[0]).max() < np.abs(off[1]).max() / 2
+
+
+def test_one_chance_for_all_is_none() -> None:
+    games = simulated(np.random.default_rng(0), "biased", Study(queries=30))
+    one, other = corrected_ratings(games), corrected_ratings([replace(game, chance=0.2) for game in games])
+    assert [own.value for own in one.corrected] == pytest.approx([own.value for own in other.corrected])
