@@ -146,8 +146,10 @@ def _trust(comparison: Comparison, judge: JudgeAgainstPeople) -> Trust:
 
 def _beside(gap: Estimate) -> Trust:
     """What the difference from people allows to be said."""
-    if gap.low is None or gap.high is None or (gap.n or 0) < FEW_QUERIES:
+    if gap.value is None or (gap.n or 0) < FEW_QUERIES:
         return "beside people"
+    if gap.low is None or gap.high is None:  # no query differs from another
+        return "as people" if gap.value >= 0 else "below people"
     if gap.high < 0:
         return "below people"
     return "as people" if gap.low > -MARGIN else "beside people"

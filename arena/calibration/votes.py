@@ -15,11 +15,11 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from retrieval_eval.stats.agreement import cohen_kappas
-from retrieval_eval.stats.bootstrap import jackknife_estimates, share_estimate
+from retrieval_eval.stats.bootstrap import Floats, jackknife_estimate, jackknife_estimates, share_estimate
 from retrieval_eval.stats.estimate import Estimate
-from retrieval_eval.stats.means import ratio_estimate
 
 Level: TypeAlias = Literal["verdicts", "labels", "criteria", "nuggets", "support"]
 """What was judged: two answers to a query, a document, an answer by one criterion, a nugget in an answer, a sentence by
@@ -151,7 +151,13 @@ def judge_less_people(judge: Iterable[Opinion], people: Iterable[Opinion]) -> Es
             of_judge = sum(votes[one.value] for one in own[item]) / (len(own[item]) * votes.total())
             gaps[query_id] += of_judge - of_two
             things[query_id] += 1
-    return ratio_estimate([gaps[name] for name in things], [*things.values()], (-1.0, 1.0))
+    totals = np.array([[gaps[name], number] for name, number in things.items()]).reshape(-1, 2)
+    return replace(jackknife_estimate(_mean_gaps, totals, narrowest=1e-9), n=len(things))
+
+
+def _mean_gaps(totals: Floats) -> Floats:
+    with np.errstate(invalid="ignore"):  # of nothing, where all is on one query
+        return np.asarray(totals[:, 0] / totals[:, 1], np.float64)
 
 
 def _shares_of_two(votes: Sequence[Opinion]) -> float | None:
