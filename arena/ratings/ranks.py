@@ -313,7 +313,7 @@ class Comparison(Struct, frozen=True, eq=False):
 
     ``covariances`` are of the ratings: the sandwich, and the model's where the sandwich cannot show the uncertainty.
     ``arbitrary`` names the agents of whose ratings no query shows the variation. ``units`` is the number of queries (or
-    games), ``per_agent`` of those on which each agent has a game, shape (agents,).
+    games), ``per_agent`` of those on which each agent has a game, shape (agents,); ``by_query`` says which.
     """
 
     p: Floats
@@ -322,6 +322,7 @@ class Comparison(Struct, frozen=True, eq=False):
     arbitrary: frozenset[str]
     units: int
     per_agent: NDArray[np.int64]
+    by_query: bool
 
     def interval(self, ratings: Floats, level: float = 0.95) -> tuple[Floats, Floats]:
         """Student's interval of each rating by the largest of the covariances, two arrays of shape (agents,).
@@ -365,6 +366,7 @@ def compare(
         arbitrary,
         spread.clusters,
         spread.per_agent,
+        by_query and games.cluster is not None,
     )
 
 
@@ -382,7 +384,8 @@ def pair_differences(agents: tuple[str, ...], compared: Comparison | None) -> tu
     better, worse = np.where(ahead, one, other), np.where(ahead, other, one)
     gap, se, half = (part[better, worse] for part in (joint.difference, joint.se, joint.half))
     separable, arbitrary = joint.different[better, worse], np.array([name in compared.arbitrary for name in agents])
-    units = joint.units[better, worse]
+    # Of games whose queries are unknown, more means more of all pairs.
+    units = joint.units[better, worse] if compared.by_query else np.full(gap.shape, compared.units)
     needed = queries_needed(gap, se, half, units, agents=len(agents), level=joint.level)
     unknown = (arbitrary[one] | arbitrary[other]) & ~separable
     figures = (
