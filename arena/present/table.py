@@ -193,6 +193,8 @@ TERMS: Final[Mapping[str, str]] = {
     "Alpha, ordinal": "Krippendorff's alpha of labels with an order: the farther apart two are, the more it counts.",
     "Bradley-Terry": "Strength in points that best explains all games at once. 100 points more is 64 % of the decided "
     "games; 400 more is 10 to 1.",
+    "Beyond chance": "How a query stands out from queries that are alike: it separates the agents more, or its games "
+    "are reversed, against the order of the others. Marked by chance in at most 4 % of tournaments.",
     "Bias": "Mean of the judge's figures less people's.",
     "Coverage": "Share of what was wanted that is there.",
     "Decided": "Share of the games with a winner.",
@@ -228,7 +230,7 @@ TERMS: Final[Mapping[str, str]] = {
     "Result": "How the rated game ended, both orders together.",
     "Same label": "Share of the documents with both labels where the two are equal.",
     "Separation": "Spread times agreement: how much more of the points on this query goes to an agent that is one "
-    "standard deviation better on all others. Below 0, the query turns the order round.",
+    "standard deviation better on all others. Chance alone puts some queries below 0.",
     "Spearman": "Spearman's rank correlation: 1 the same order, 0 unrelated, -1 the reverse.",
     "Spearman's rho": "Rank correlation: 1 the same order, 0 unrelated, -1 the reverse.",
     "Spread": "Standard deviation of the agents' shares of points on the query; 0 where all are alike.",
