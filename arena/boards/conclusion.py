@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from arena.boards.costs import Front, lowest_prices
+from arena.boards.coverage import judge_first
 from arena.present.numbers import COUNT, counted, listed
 from arena.ratings.likelihood import NO_TIES, probabilities
 from arena.ratings.results import fewest_queries
@@ -203,7 +204,8 @@ def to_tell_apart(ratings: Ratings, conclusion: Conclusion) -> str:
     more = more_needed(pair) if pair is not None and conclusion.ordered else ""
     if not more or pair is None or ratings.convergence.prior_games or conclusion.headline == NO_MODEL:
         return ""
-    return f"To tell {pair.better} and {pair.worse} apart, about {more} more {ratings.noun[1]} like these are needed."
+    needed = f"To tell {pair.better} and {pair.worse} apart, about {more} more {ratings.noun[1]} like these are needed."
+    return " ".join(filter(None, (judge_first(ratings.unjudged), needed)))
 
 
 def _expected(points: float, ratings: Ratings) -> tuple[float, float]:
@@ -303,11 +305,11 @@ def _untrusted(comparisons: Sequence[Comparison]) -> Conclusion | None:
 def _unsure(ratings: Ratings) -> Conclusion | None:
     rows, number, enough = ratings.by_rank, ratings.units, fewest_queries(len(ratings.agents))
     if number < enough:
-        only = counted(number, *ratings.noun)
+        only = f"Only {counted(number, *ratings.noun)}: with fewer than {enough}, intervals miss too often to name a"
         return Conclusion(
             "unclear",
             f"Too few {ratings.noun[1]}",
-            f"Only {only}: with fewer than {enough}, intervals miss too often to name a leader.",
+            " ".join(filter(None, (f"{only} leader.", judge_first(ratings.unjudged)))),
             ordered=True,
         )
     if not ratings.pairs or any(row.rank_low is None for row in rows):

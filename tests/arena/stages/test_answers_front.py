@@ -92,7 +92,7 @@ def test_an_agent_that_is_best_and_fastest_stands_alone() -> None:
     assert said_of(rows, asked({"a": (0.004, None), "b": (2.0, None)})) == [
         "Rating against latency: none is rated higher than a, the fastest."
     ]
-    assert said_of(rows, asked({"a": (0.6, None), "b": (1.0, None)}, varies=1)) == [
+    assert said_of(rows, asked({"a": (0.8, None), "b": (1.0, None)}, varies=0.3)) == [
         "Rating against latency: by these figures, on the front is a; every other agent is rated no higher and "
         "answers no faster than a."
     ]
