@@ -305,11 +305,11 @@ def _untrusted(comparisons: Sequence[Comparison]) -> Conclusion | None:
 def _unsure(ratings: Ratings) -> Conclusion | None:
     rows, number, enough = ratings.by_rank, ratings.units, fewest_queries(len(ratings.agents))
     if number < enough:
-        only = f"Only {counted(number, *ratings.noun)}: with fewer than {enough}, intervals miss too often to name a"
+        only = counted(number, *ratings.noun)
         return Conclusion(
             "unclear",
             f"Too few {ratings.noun[1]}",
-            " ".join(filter(None, (f"{only} leader.", judge_first(ratings.unjudged)))),
+            f"Only {only}: with fewer than {enough}, intervals miss too often to name a leader.",
             ordered=True,
         )
     if not ratings.pairs or any(row.rank_low is None for row in rows):
