@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -83,9 +84,40 @@ def share_labelled(agreement: LabelAgreement) -> float | None:
     return agreement.n / known if known else None
 
 
-def as_read(qrels: Qrels) -> dict[str, Any]:
-    """What was read of a set of labels, and which lines were left out."""
-    return {"labels": len(qrels), "faulty": qrels.faulty, "notes": [note.text for note in qrels.notes]}
+def as_read(qrels: Qrels, reference: Qrels) -> dict[str, Any]:
+    """What was read of a set of labels, which lines were left out, and which labels the reference's scale lacks."""
+    return {
+        "labels": len(qrels),
+        "faulty": qrels.faulty,
+        "notes": [note.text for note in qrels.notes],
+        "outside_scale": outside_scale(qrels, reference),
+    }
+
+
+def outside_scale(qrels: Qrels, reference: Qrels) -> list[dict[str, int]]:
+    """Labels beyond the reference's scale, each with the number of documents that have it.
+
+    A scale reaches from 0, or the lowest label of the reference, to its highest; of the reference itself from 0 on.
+    """
+    low, high = _scale(reference)
+    least = 0 if qrels is reference else low
+    counts = Counter(label for labels in qrels.labels.values() for label in labels.values())
+    return [{"value": label, "n": count} for label, count in sorted(counts.items()) if not least <= label <= high]
+
+
+def _scale(reference: Qrels) -> tuple[int, int]:
+    known = {label for labels in reference.labels.values() for label in labels.values()}
+    return min({0, *known}), max({0, *known})
+
+
+def remark_on_scale(name: str, qrels: Qrels, reference: Qrels, whose: str) -> Iterator[str]:
+    """Which labels lie beyond the scale of those called ``whose``, if any do."""
+    labels = ", ".join(f"{own['value']} ({own['n']:,})" for own in outside_scale(qrels, reference))
+    if labels and qrels is reference:
+        yield f"{name}: labels below 0: {labels}; measures take them for not relevant"
+    elif labels:
+        low, high = _scale(reference)
+        yield f"{name}: labels outside the {low} to {high} of {whose}: {labels}; each counts as it is"
 
 
 def remarks_on(name: str, notes: Iterable[Note], faulty: Sequence[FaultyLine]) -> Iterator[str]:
@@ -131,13 +163,14 @@ class QrelsAgreement(Board, frozen=True):
             if own is not None and own.queries < FEW_QUERIES:
                 units = counted(own.queries, *UNITS["conversation" if self.clusters else "query"])
                 said.append(f"{name}: {units} in common, so intervals are rough")
+            said += remark_on_scale(name, one, self.qrels[reference], reference)
             said += remarks_on(name, one.notes, one.faulty)
         return Remarks(said)
 
     def json(self) -> Any:  # noqa: D102
-        reference = next(iter(self.qrels))
-        sets = {name: agreement_json(own) | as_read(self.qrels[name]) for name, own in self.agreements.items()}
-        first = {"name": reference, **as_read(self.qrels[reference])}
+        reference, labels = next(iter(self.qrels.items()))
+        sets = {name: agreement_json(own) | as_read(self.qrels[name], labels) for name, own in self.agreements.items()}
+        first = {"name": reference, **as_read(labels, labels)}
         return plain({"reference": first, "sets": sets})
 
     def _coefficients(self) -> Table:

@@ -16,6 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from arena.boards.costs import Front, lowest_prices
+from arena.boards.coverage import judge_first
 from arena.present.numbers import COUNT, counted, listed
 from arena.ratings.likelihood import NO_TIES, probabilities
 from arena.ratings.results import fewest_queries
@@ -203,7 +204,8 @@ def to_tell_apart(ratings: Ratings, conclusion: Conclusion) -> str:
     more = more_needed(pair) if pair is not None and conclusion.ordered else ""
     if not more or pair is None or ratings.convergence.prior_games or conclusion.headline == NO_MODEL:
         return ""
-    return f"To tell {pair.better} and {pair.worse} apart, about {more} more {ratings.noun[1]} like these are needed."
+    needed = f"To tell {pair.better} and {pair.worse} apart, about {more} more {ratings.noun[1]} like these are needed."
+    return " ".join(filter(None, (judge_first(ratings.unjudged), needed)))
 
 
 def _expected(points: float, ratings: Ratings) -> tuple[float, float]:

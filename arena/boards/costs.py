@@ -18,10 +18,17 @@ from arena.present.numbers import COUNT, MONEY, POINTS, SECONDS, counted, listed
 from arena.present.table import Column, Table, plain, records
 from arena.ratings.results import AgentRating
 from judges.types import Answer
+from retrieval_eval.stats.bootstrap import units_of
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from arena.present.picture import Chart
 
+_ALPHA: Final = 0.05
+_SHORTEST: Final = 0.001
+"""Seconds below which latencies are alike."""
 _NAMED: Final = 5
 """Agents named in a sentence; the others are counted."""
 _LATENCY: Final = (
@@ -40,7 +47,9 @@ _COLUMNS: Final = (
     Column("cost_known", "Cost known", COUNT, "Answers whose cost is known; the others are left out."),
     Column("input_tokens", "Tokens in", POINTS, "Mean over the answers whose tokens are known."),
     Column("output_tokens", "Tokens out", POINTS, "Mean over the answers whose tokens are known."),
-    Column("on_front", "Front", meaning="No agent is rated as high and takes as little of this.", programs=False),
+    Column(
+        "on_front", "Front", meaning="By these figures, no agent is rated as high and takes as little.", programs=False
+    ),
     Column("front", ""),
     Column("missing", "Why not answered", meaning="How often each cause left a query open.", programs=False),
 )
@@ -122,7 +131,7 @@ def _costs(agent: str, answers: Iterable[Answer], queries: int, missing: Causes)
     latencies = _values(own, LATENCY)
     median, p95 = np.percentile(latencies, (50, 95)).tolist() if latencies else (None, None)
     both = [(_number(answer.metadata.get(LATENCY)), _number(answer.metadata.get(TRIED))) for answer in own]
-    tried = [latency if all_s is None else all_s for latency, all_s in both if latency is not None]
+    tried = [taken for answer in own if (taken := _taken(answer, LATENCY)) is not None]
     return AgentCosts(
         agent,
         queries,
@@ -166,11 +175,36 @@ class Front(Struct, frozen=True):
         price: ``latency_s``, the median with failed attempts, or ``cost_usd``, the mean of an answer.
         points: of every agent that has both: its Bradley-Terry rating and its price.
         agents: those on the front, best rated first: each other agent is no better and no cheaper than one of them.
+        taken: by agent, what its answer to each query took, ``None`` where that is not known.
+        units: the number of each query's conversation, or its own.
     """
 
     price: str
     points: Mapping[str, tuple[float, float]]
     agents: tuple[str, ...]
+    taken: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
+    units: tuple[int, ...] = ()
+
+    def shows_less(self, agents: Sequence[str], others: Sequence[str]) -> bool:
+        """Whether each of some agents takes less than each of some others, beyond chance.
+
+        On the queries that both answered, by the randomisation test of the mean difference, corrected for the number of
+        pairs (Holm). Of latencies the logarithm is compared, so that one very slow answer does not decide.
+        """
+        if not all(agent in self.taken for agent in (*agents, *others)):
+            return False
+        import numpy as np
+
+        from retrieval_eval.stats.bootstrap import sums_by_unit
+        from retrieval_eval.stats.significance import holm, sign_flip
+
+        def each(names: Sequence[str]) -> NDArray[np.float64]:
+            own = np.array([self.taken[name] for name in names], np.float64)
+            return np.log(np.maximum(own, _SHORTEST)) if self.price == LATENCY else own
+
+        differences = np.nan_to_num(each(agents)[:, np.newaxis] - each(others)).reshape(-1, len(self.units))
+        sums = sums_by_unit(differences, np.array(self.units, np.int64))
+        return bool((sums.sum(axis=1) < 0).all() and (holm(sign_flip(sums)) <= _ALPHA).all())
 
 
 class CostBoard(Board, frozen=True):
@@ -255,7 +289,7 @@ def cost_board(data: Dataset, rows: Sequence[AgentRating], failed: Mapping[str, 
     """
     rank = {row.agent: place for place, row in enumerate(rows)}
     costs = sorted(agent_costs(data, failed), key=lambda own: (rank.get(own.agent, len(rank)), own.agent))
-    found = fronts(rows, costs)
+    found = fronts(rows, costs, data)
     said = (*in_words(rows, found), *filter(None, map(_retry_words, costs)))
     return CostBoard(tuple(costs), found, said)
 
@@ -284,15 +318,32 @@ def pareto_front(points: Mapping[str, tuple[float, float]]) -> tuple[str, ...]:
     return tuple(front)
 
 
-def fronts(rows: Sequence[AgentRating], costs: Sequence[AgentCosts]) -> dict[str, Front]:
-    """By price, the front of all agents that have a rating and that price; none where the price is everybody's."""
+def fronts(rows: Sequence[AgentRating], costs: Sequence[AgentCosts], data: Dataset) -> dict[str, Front]:
+    """By price, the front of all agents that have a rating and that price; none where the price is everybody's.
+
+    ``costs`` are those of the answers in ``data``.
+    """
     found = {}
+    units = tuple(units_of(data.queries, {name: query.cluster for name, query in data.queries.items()}).tolist())
     for price in (LATENCY, COST):
         prices = {own.agent: value for own in costs if (value := _price(own, price)) is not None}
         points = {row.agent: (row.bt, prices[row.agent]) for row in rows if row.agent in prices}
         if len({price for _, price in points.values()}) > 1:
-            found[price] = Front(price, points, pareto_front(points))
+            taken = {
+                agent: tuple(_taken(data.answers.get((query_id, agent)), price) for query_id in data.queries)
+                for agent in points
+            }
+            found[price] = Front(price, points, pareto_front(points), taken, units)
     return found
+
+
+def _taken(answer: Answer | None, price: str) -> float | None:
+    """What one answer took of a price, failed attempts among it."""
+    if answer is None:
+        return None
+    alone = _number(answer.metadata.get(price))
+    tried = _number(answer.metadata.get(TRIED)) if price == LATENCY and alone is not None else None
+    return alone if tried is None else tried
 
 
 def in_words(rows: Sequence[AgentRating], found: Mapping[str, Front]) -> tuple[str, ...]:
@@ -313,32 +364,40 @@ def _front_words(front: Front, rated: int) -> str:
     word, superlative = ("latency", "fastest") if front.price == LATENCY else ("cost", "cheapest")
     if len(front.points) < rated:
         word += f", of {len(front.points)} of the {rated} agents, whose {word} is known"
-    if len(front.agents) == 1:
-        return f"Rating against {word}: none is rated higher than {front.agents[0]}, the {superlative}."
+    (first, *_), others = front.agents, [agent for agent in front.points if agent not in front.agents]
+    if len(front.agents) == 1 and front.shows_less(front.agents, others):
+        return f"Rating against {word}: none is rated higher than {first}, the {superlative}."
     rest = "answers no faster" if front.price == LATENCY else "costs no less"
-    others = (
-        f"; every other agent is rated no higher and {rest} than one of them"
-        if len(front.agents) < len(front.points)
-        else ""
-    )
+    verb, one = ("is", first) if len(front.agents) == 1 else ("are", "one of them")
+    ending = f"; every other agent is rated no higher and {rest} than {one}" if others else ""
     members = [f"{name} ({_shown(front.price, front.points[name][1])})" for name in front.agents]
-    return f"Rating against {word}: on the front are {listed(members, _NAMED)}{others}."
+    return f"Rating against {word}: by these figures, on the front {verb} {listed(members, _NAMED)}{ending}."
 
 
 def lowest_prices(members: Sequence[str], found: Mapping[str, Front]) -> str:
-    """Which of some agents of equal quality is the fastest and which the cheapest; empty where nobody can say."""
-    said: dict[tuple[str, ...], list[str]] = {}
+    """Which of some agents of equal quality is the fastest and which the cheapest, or that this cannot be told.
+
+    Empty where no two of them have a price that differs.
+    """
+    shown: dict[tuple[str, ...], list[str]] = {}
+    open_ones = []
     for front in found.values():
         prices = {agent: front.points[agent][1] for agent in members if agent in front.points}
-        if len(prices) > 1 and (lowest := min(prices.values())) < max(prices.values()):
-            word = "the fastest" if front.price == LATENCY else "the cheapest"
-            known = "" if len(prices) == len(members) else ", as far as that is known"
-            those = tuple(agent for agent, price in prices.items() if price == lowest)
-            said.setdefault(those, []).append(f"{word} ({_shown(front.price, lowest)}){known}")
-    return " and ".join(
+        if len(prices) < 2 or (lowest := min(prices.values())) == (highest := max(prices.values())):
+            continue
+        word = "the fastest" if front.price == LATENCY else "the cheapest"
+        known = "" if len(prices) == len(members) else ", as far as that is known"
+        those = tuple(agent for agent, price in prices.items() if price == lowest)
+        if front.shows_less(those, [agent for agent in prices if agent not in those]):
+            shown.setdefault(those, []).append(f"{word} ({_shown(front.price, lowest)}){known}")
+        else:
+            ends = " to ".join(_shown(front.price, price) for price in (lowest, highest))
+            open_ones.append(f"{word} ({ends}) cannot be told")
+    said = [
         f"{listed(those, _NAMED)} {'is' if len(those) == 1 else 'are'} {' and '.join(each)}"
-        for those, each in said.items()
-    )
+        for those, each in shown.items()
+    ]
+    return " and ".join([*said, *open_ones])
 
 
 def _tie_words(rows: Sequence[AgentRating], found: Mapping[str, Front]) -> Iterator[str]:
@@ -386,7 +445,7 @@ def front_chart(front: Front, link: Callable[[str], str] | None = None) -> Chart
         front.price,
         title,
         f"{title}: the agents {', '.join(front.agents)} are on the front",
-        "The best are in the upper left corner; nobody beats a filled dot in both.",
+        "The best are in the upper left corner; by these figures, nobody beats a filled dot in both.",
         "Median latency in seconds" if fast else "Mean cost of a query in US dollars",
         "Rating in points",
         dots,

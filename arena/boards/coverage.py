@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from arena.present.numbers import counted
 from arena.stages import FURTHER
 from arena.store import IDENTICAL, Result, Wanted
 from judges.types import JudgeFailure, Judgment, Task
@@ -90,6 +91,14 @@ class Shortfall(Struct, frozen=True):
         """How to see the ratings, if there are any."""
         more = "run again to judge the rest"
         return f"{more}, or see them with 'ragleague leaderboard --below-coverage'" if self.rated else more
+
+
+def judge_first(unjudged: int) -> str:
+    """What to do before more queries are written, a sentence; empty where every query there is is judged."""
+    if not unjudged:
+        return ""
+    are, them = ("is", "it") if unjudged == 1 else ("are", "them")
+    return f"{counted(unjudged, 'query', 'queries')} of the data {are} not judged yet: judge {them} first."
 
 
 def coverage(outcomes: Sequence[tuple[Wanted, Result | None]]) -> Coverage:

@@ -17,6 +17,7 @@ from arena.boards.cache import cached_games
 from arena.boards.calibration.methods import way_of
 from arena.boards.compare import OF_STAGE
 from arena.boards.conclusion import NO_MODEL
+from arena.boards.coverage import judge_first
 from arena.boards.results import rating_settings
 from arena.calibration.methods import Means
 from arena.calibration.votes import Level
@@ -72,6 +73,7 @@ class Compared(Struct, frozen=True):
         notes: what else to know, sentences.
         unit: what is one figure: a query, or a conversation with all of its turns.
         judgments: of new and of old, how many that the score rests on are missing, and of how many.
+        left_out: further queries of the files, which the tournament was not asked.
     """
 
     on: str
@@ -83,6 +85,7 @@ class Compared(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     unit: Unit = "query"
     judgments: tuple[tuple[int, int], tuple[int, int]] = ((0, 0), (0, 0))
+    left_out: int = 0
 
     @property
     def verdict(self) -> Verdict:
@@ -133,7 +136,8 @@ class Compared(Struct, frozen=True):
         if own.more is None:
             return f"undecided, and {COUNT.write(MOST)} {many} like these would not decide it. Choose another margin."
         more = counted(_rounded(own.more), f"more {one}", f"more {many}")
-        return f"undecided. About {more} like these would decide it with a probability of 80%."
+        first = " ".join(filter(None, ("undecided.", judge_first(own.missing + self.left_out))))
+        return f"{first} About {more} like these would decide it with a probability of 80%."
 
 
 class Comparison(Board, frozen=True):
@@ -349,7 +353,8 @@ def compare(
             raise InputError(
                 f"--on {name}: no such score{nearest(name, there) if there else ': nothing is judged yet'}"
             )
-    scores = [replace(own, doubts=(*own.doubts, *_without_card(own.on, settings))) for own in scores]
+    left_out = settings.left_out if store.only is None else 0
+    scores = [replace(own, doubts=(*own.doubts, *_without_card(own.on, settings)), left_out=left_out) for own in scores]
     if not scores:
         raise InputError("nothing is judged yet, so there is nothing to compare; run the tournament first")
     words = PAIRWISE in (own.on for own in scores) and settings.judges_of_words

@@ -285,7 +285,7 @@ def _moment(
     found = compare(state, now)
     kinds = {"judges": found.judges, "queries": found.queries}
     differs = [kind for kind, difference in kinds.items() if difference]
-    if any(change.path.split(".")[0] not in ("judges", "agents") for change in found.settings):
+    if any(change.path.split(".")[0] not in ("judges", "agents", "left_out") for change in found.settings):
         differs.append("settings")
     return moment(state, name, unchanged, tuple(differs))
 

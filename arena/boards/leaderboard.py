@@ -12,7 +12,14 @@ from msgspec.structs import replace
 from arena.boards.conclusion import STANDINGS, Conclusion, adaptive_line, conclude_board, to_tell_apart
 from arena.boards.costs import front_chart
 from arena.boards.coverage import STAGES
-from arena.boards.ratings import conclusion_section, controlled_json, rating_table, ratings_json, ratings_section
+from arena.boards.ratings import (
+    conclusion_section,
+    controlled_json,
+    panel_json,
+    rating_table,
+    ratings_json,
+    ratings_section,
+)
 from arena.boards.trust import in_short, judge_section, no_people, trust_checks
 from arena.present.blocks import Block, Board, Check, Checks, Remarks, Section, Verdict
 from arena.present.numbers import ALIGNED, COUNT, FIGURE, MONEY, PERCENT, POINTS, SECONDS, counted, listed, told_apart
@@ -27,7 +34,6 @@ if TYPE_CHECKING:
     from arena.calibration.comparison import Comparison
     from arena.calibration.votes import Level
     from arena.config.stored import StoredSettings
-    from arena.ratings.panel import PanelRatings
     from arena.store import Store
     from judges.types import Task
 
@@ -311,7 +317,7 @@ class TournamentBoard(Board, frozen=True):
                 "shares": [{**plain(own), "uneven": own.uneven} for own in board.uneven],
             },
             "costs": parts["costs"].json(),
-            "panel": None if board.panel is None else _panel_json(board.panel),
+            "panel": None if board.panel is None else panel_json(board.panel),
             "controlled": None if board.controlled is None else controlled_json(board.controlled),
             "position": None
             if ratings is None or ratings.position_effect is None
@@ -402,15 +408,6 @@ class TournamentBoard(Board, frozen=True):
     def _schedule(self, conclusion: Conclusion) -> Iterator[str]:
         if self.board.adaptive is not None:
             yield adaptive_line(self.board.adaptive, ordered=conclusion.ordered)
-
-
-def _panel_json(panel: PanelRatings) -> dict[str, Any]:
-    return {
-        "agents": dict(zip(panel.agents, panel.ratings.tolist(), strict=True)),
-        "judges": panel.judges,
-        "problems": [problem.message for problem in panel.problems],
-        "converged": panel.converged,
-    }
 
 
 class Criteria(Board, frozen=True):

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from msgspec import field
 from msgspec.structs import asdict, replace
 
-from arena.boards.agreement import MOST_NAMED, WIDE, as_read, remarks_on
+from arena.boards.agreement import MOST_NAMED, WIDE, as_read, remark_on_scale, remarks_on
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import ALIGNED, COUNT, FIGURE, P_VALUE, PERCENT, Form, Number, counted, listed
-from arena.present.table import Column, Table, flat, plain
+from arena.present.table import ORDERS, Column, Table, flat, plain
 from arena.ratings.results import UNITS
 from retrieval_eval.stats.bootstrap import FEW_QUERIES, Clusters, units_of
 
@@ -85,6 +85,7 @@ class RunMetrics(Board, frozen=True):
     def notes(self) -> Remarks:
         """What a reader of the figures must know."""
         said: list[str] = []
+        whose = next(iter(self.scores))
         for name, by_labels in self.scores.items():
             labels = self.qrels[name]
             topics = by_labels.metrics.topics
@@ -94,6 +95,7 @@ class RunMetrics(Board, frozen=True):
             said.append(f"{name}: {counted(labelled, 'query', 'queries')}{of}, {counted(len(labels), 'label')}")
             said += [
                 *_remarks_on_coverage(name, by_labels.metrics, units),
+                *remark_on_scale(name, labels, self.qrels[whose], whose),
                 *remarks_on(name, labels.notes, labels.faulty),
             ]
         for run in self.runs.values():
@@ -103,7 +105,8 @@ class RunMetrics(Board, frozen=True):
     def json(self) -> Any:
         """``runs`` and ``judged`` are by the first labels, ``qrels`` by each."""
         by_qrels = {
-            name: _qrels_json(found, self.per_query) | as_read(self.qrels[name]) for name, found in self.scores.items()
+            name: _qrels_json(found, self.per_query) | as_read(self.qrels[name], self.qrels[next(iter(self.scores))])
+            for name, found in self.scores.items()
         }
         reference, first = next(iter(by_qrels.items()))
         shape = {
@@ -196,7 +199,8 @@ def rankings(
         for name, by_measure in found.items()
         for one in by_measure.values()
     ]
-    return Table("rankings", title, _RANKINGS if several else _RANKINGS[1:], rows, notes)
+    of_orders = [ORDERS] if any(row["kendall_tau_low"] is not None for row in rows) else []
+    return Table("rankings", title, _RANKINGS if several else _RANKINGS[1:], rows, [*notes, *of_orders])
 
 
 def measures(names: Iterable[str], form: Form = FIGURE, intervals: int = 1) -> Iterator[Column]:

@@ -12,7 +12,7 @@ from arena.boards.nuggets import MOST_NAMED, exact
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, P_VALUE, listed, with_interval
 from arena.present.picture import Chart, Dot, Look
-from arena.present.table import Column, Table, flat
+from arena.present.table import ORDERS, Column, Table, flat
 from arena.ratings.results import UNITS
 from arena.stages.nuggets.comparison import SCALES, Comparison, NuggetAgreement, Point
 from retrieval_eval.stats.agreement import LabelAgreement
@@ -45,7 +45,8 @@ class NuggetComparison(Board, frozen=True):
         rows = [{"measure": name, "n": n, "value": tau, "p": tau.p_value} for name, n, tau in orders]
         unit = UNITS[said.unit][1] if of.resampled == "topic" else "runs, since no queries are known"
         title = f"{self.column} of {self.names[0]} against {self.names[1]}"
-        notes = [f"Intervals: bootstrap over {unit}.", *self._left_out()]
+        of_orders = [ORDERS] if of.resampled == "topic" else []
+        notes = [f"Intervals: bootstrap over {unit}.", *of_orders, *self._left_out()]
         blocks: list[Block] = [Table("orders", title, _ORDERS, rows, notes), *self._charts()]
         found = [Section("orders", "Order of the runs", "", blocks)]
         if said.nuggets is not None:

@@ -19,12 +19,12 @@ from arena.boards.nuggets import support_words
 from arena.boards.results import grades
 from arena.data.dataset import groupings
 from arena.present.blocks import Board, Figure, Figures, Remarks, Section
-from arena.present.numbers import ALIGNED, COUNT, FIGURE, PERCENT, POINTS, Number, clipped, counted
+from arena.present.numbers import ALIGNED, COUNT, FIGURE, PERCENT, POINTS, Number, clipped, counted, listed
 from arena.present.picture import Cell, Matrix, nowhere
 from arena.present.table import Column, Table, plain
 from arena.ratings.games import Floats
 from arena.ratings.results import Ratings
-from arena.ratings.separation import QueryFigures, Record, Standings, divided, separations, standings
+from arena.ratings.separation import QueryFigures, Record, Standings, Unlike, divided, separations, standings
 from arena.stages import samples
 from arena.stages.exam.stored import stored_scores
 from arena.stages.exam.study import Study
@@ -41,9 +41,17 @@ _QUERY = (Column("query_id", "Query", link="to"), Column("text", "Text", link="t
 _SHARE = Column("share", "Share of points", PERCENT, "A win counts 1, a tie half.")
 _SEPARATION = (
     "Separation: spread of the agents' shares of points on the query, times their correlation with the shares on all "
-    "others; below 0 the query turns the order round, so it may be unclear or badly judged: read some of its games."
+    "others. Between queries that are alike it differs too, and is below 0 on some: only those marked as beyond chance "
+    "differ by more than that. One that is reversed may be unclear or badly judged: read some of its games."
 )
 
+_NAMED: Final = 5
+"""Queries named in a sentence; the others are counted."""
+_STANDING_OUT: Final[Mapping[Unlike, tuple[str, str]]] = {
+    "more": ("separates the agents more than the others do,", "separate the agents more than the others do,"),
+    "reversed": ("turns the order of the others round,", "turn the order of the others round,"),
+}
+"""What one query does that stands out, and what several do."""
 GAMES, EXAM, NUGGETS, GRADE = "games", "EXAM", "vital nuggets", "mean grade"
 """What agents are compared by on a query: their share of points, the share of the exam's items that an answer covers,
 the share of vital nuggets that it states whole, and the mean of its grades over the criteria."""
@@ -85,7 +93,7 @@ class QueryBoard(Board, frozen=True, eq=False):
 
     @property
     def by_separation(self) -> list[QueryFigures]:
-        """Every query, those first that separate the agents most; those of which nothing is known last."""
+        """Every query by separation, the largest first; those of which nothing is known last."""
         return sorted(
             self.standings.figures, key=lambda one: (one.separation is None, -(one.separation or 0), -(one.spread or 0))
         )
@@ -121,7 +129,10 @@ class QueryBoard(Board, frozen=True, eq=False):
         return np.where(known, values, 0), known.astype(np.float64)
 
     def separating(self, kind: str) -> list[str]:
-        """Ids of the queries, those first that separate the agents most by a kind of score; unknown ones last."""
+        """Ids of the queries by separation in a kind of score, the largest first; unknown ones last.
+
+        An order for reading: only of games is it known which queries stand out by more than chance.
+        """
         spread, agreement = separations(*self.measured(kind))
         separation = np.where(spread == 0, 0, spread * agreement)
         return [self.standings.queries[at] for at in np.lexsort((-np.nan_to_num(spread), -separation))]
@@ -155,7 +166,7 @@ class QueryBoard(Board, frozen=True, eq=False):
         heading, meaning = _NAMES[kind]
         caption = (
             f"{heading}{', in percent' * (form is _WHOLE)}. {meaning} Blue: above the mean of the query's agents; "
-            "orange: below. The queries that separate the agents most stand first."
+            "orange: below. Queries stand by separation, the largest first; their order may be chance."
         )
         links = {name: link(query_id, "") for query_id, name in labels.items()}
         links |= {agent: link("", agent) for agent in agents}
@@ -226,7 +237,7 @@ class QueryBoard(Board, frozen=True, eq=False):
 
     def sections(self) -> list[Section]:
         """Which queries separate the agents."""
-        lead = "Which queries tell the agents apart, and which contradict the others."
+        lead = "How far each query tells the agents apart, and which stand out by more than chance."
         return [Section("queries", "Queries by separation", lead, [self.by_separation_table(), self.in_short()])]
 
     def in_short(self) -> Remarks:
@@ -235,15 +246,20 @@ class QueryBoard(Board, frozen=True, eq=False):
 
     @property
     def finding(self) -> str:
-        """Which query separates the agents most, and how many say nothing; empty where nothing is known."""
+        """Which queries stand out by more than chance, and how many say nothing; empty where nothing is known."""
         known = [one for one in self.by_separation if one.separation is not None]
         if not known:
             return ""
-        against = sum((one.separation or 0) < 0 for one in known)
-        flat = sum(one.spread == 0 for one in known)
-        said = f"{known[0].query_id} separates the agents most. Of {counted(len(known), 'query', 'queries')}, "
-        said += f"{against:,} {'turns' if against == 1 else 'turn'} the order of the others round"
-        return f"{said}, and on {flat:,} all agents score the same." if flat else f"{said}."
+        sentences = []
+        for kind, verbs in _STANDING_OUT.items():
+            names = [one.query_id for one in known if one.beyond_chance == kind]
+            if names:
+                sentences.append(f"{listed(names, _NAMED)} {verbs[len(names) > 1]} by more than chance.")
+        if not sentences:
+            sentences = [f"None of {counted(len(known), 'query', 'queries')} stands out by more than chance."]
+        if flat := sum(one.spread == 0 for one in known):
+            sentences.append(f"On {flat:,} of {len(known):,} all agents score the same.")
+        return " ".join(sentences)
 
     @property
     def missing(self) -> str:
@@ -258,7 +274,7 @@ class QueryBoard(Board, frozen=True, eq=False):
         )
 
     def by_separation_table(self) -> Table:
-        """A row per query, those first that separate the agents most."""
+        """A row per query by separation, the largest first."""
         rows = [
             {**row, "text": self._text(row["query_id"]), "verdicts": f"{row['verdicts']} of {row['wanted']}"}
             for row in self._figures()
@@ -268,6 +284,7 @@ class QueryBoard(Board, frozen=True, eq=False):
             Column("separation", "Separation", FIGURE),
             Column("spread", "Spread", FIGURE),
             Column("agreement", "Agreement", FIGURE, "Correlation of the agents' shares here with those elsewhere."),
+            Column("beyond_chance", "Beyond chance"),
             Column("games", "Games", COUNT),
             Column("decided", "Decided", PERCENT),
             Column("orders_differ", "Orders differ", PERCENT),

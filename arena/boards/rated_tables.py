@@ -18,6 +18,7 @@ from arena.ratings.games import Floats, Unit, as_games
 from arena.ratings.health import judge_health
 from arena.ratings.judges import of_judge
 from arena.ratings.pairs import from_win_matrix
+from arena.ratings.panel import PanelRatings, panel_ratings
 from arena.ratings.rate import rate, rate_games
 from arena.ratings.results import Ratings, RatingSettings
 from judges.errors import DataError, InputError
@@ -74,6 +75,8 @@ class RatedTable(Struct, frozen=True):
         controlled: ratings controlled for covariates, ``None`` where none are asked for.
         rows: what was noticed: rows, those left out, repeated or in conflict.
         cluster_column: the column whose values stand where the ratings speak of queries, ``None`` for the query itself.
+        panel: ratings that weigh each judge by how well it tells agents apart, where each judge's are asked for and
+            there are several.
     """
 
     ratings: Ratings
@@ -81,6 +84,7 @@ class RatedTable(Struct, frozen=True):
     controlled: Controlled | None = None
     rows: Mapping[str, int] = field(default_factory=dict)
     cluster_column: str | None = None
+    panel: PanelRatings | None = None
 
 
 def rate_win_matrix(file: Path, settings: RatingSettings, queries: int | None) -> RatedTable:
@@ -132,6 +136,7 @@ def rate_table(file: Path, settings: RatingSettings, options: TableOptions) -> R
             "order_assumed": read.order_assumed,
         },
         column,
+        panel_ratings(read.table) if options.by_judge and len(read.table.judges) > 1 else None,
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import asdict, replace
 
 from arena.boards.conclusion import BY_PLACE, Conclusion, conclude, expectation, more_needed
+from arena.boards.coverage import judge_first
 from arena.boards.trust import judge_section, rating_checks
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, P_VALUE, POINTS, SIGNED, counted, listed
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from arena.calibration.comparison import Comparison
     from arena.present.picture import Whiskers
     from arena.ratings.covariates import Controlled
+    from arena.ratings.panel import PanelRatings
     from arena.ratings.results import Fragility, Ratings
 
 FLAGS: Final[Mapping[str, str]] = {
@@ -60,8 +62,14 @@ class RatedBoard(Board, frozen=True):
         conclusion = _concluded(ratings)
         found = [
             conclusion_section(conclusion, ratings),
-            ratings_section(ratings, conclusion, controlled=rated.controlled, remarks=self._remarks(conclusion)),
-            *judge_section(ratings, rated.by_judge),
+            ratings_section(
+                ratings,
+                conclusion,
+                controlled=rated.controlled,
+                remarks=self._remarks(conclusion),
+                title="Leaderboard of all judges together" if rated.by_judge else "Leaderboard",
+            ),
+            *judge_section(ratings, rated.by_judge, rated.panel),
         ]
         for at, (judge, own) in enumerate(rated.by_judge.items(), start=1):
             said = _concluded(own)
@@ -90,6 +98,7 @@ class RatedBoard(Board, frozen=True):
         return {
             **ratings_json(rated.ratings),
             "by_judge": {judge: ratings_json(own) for judge, own in rated.by_judge.items()},
+            "panel": None if rated.panel is None else panel_json(rated.panel),
             "rows": rated.rows,
             "cluster_column": rated.cluster_column,
             "controlled": None if rated.controlled is None else controlled_json(rated.controlled),
@@ -213,6 +222,16 @@ def controlled_json(board: Controlled) -> dict[str, Any]:
     }
 
 
+def panel_json(panel: PanelRatings) -> dict[str, Any]:
+    """Several judges as one panel, as programs read it."""
+    return {
+        "agents": dict(zip(panel.agents, panel.ratings.tolist(), strict=True)),
+        "judges": panel.judges,
+        "problems": [problem.message for problem in panel.problems],
+        "converged": panel.converged,
+    }
+
+
 def few_alike(notes: Sequence[str]) -> list[str]:
     """Notes of which no matter, what stands before the colon, crowds out the others."""
     matter = [note.partition(": ")[0] for note in notes]
@@ -313,7 +332,8 @@ def _neighbours(ratings: Ratings, name: str) -> Iterator[Table]:
         }
         for pair in pairs
     ]
-    yield Table(f"{name}-neighbours", "Can neighbours be told apart?", columns, rows)
+    notes = [said] if (said := judge_first(ratings.unjudged)) and any(row["needed"] for row in rows) else []
+    yield Table(f"{name}-neighbours", "Can neighbours be told apart?", columns, rows, notes)
 
 
 def _carriers(flips: Sequence[Fragility], texts: Mapping[str, str], name: str) -> Iterator[Table]:

@@ -186,6 +186,8 @@ def leaderboard_of(
     stages = {task: coverage(found) for task, found in outcomes.items()} | dict(board.coverage)
     agreeing |= board.consistency
     ratings, controlled = board.ratings, None
+    if ratings is not None:
+        ratings = replace(ratings, unjudged=_unjudged(store, data, wanted, settings))
     covariates = settings.ratings.bradley_terry.covariates
     if ratings is not None and verdicts is not None and covariates:
         controlled, why_not = _controlled(covariates, verdicts, data, ratings.settings)
@@ -322,6 +324,17 @@ def _documents(
     from arena.boards.documents import citation_board, retrieval_board
 
     return retrieval_board(data, labelled, settings), citation_board(data, labelled, settings)
+
+
+def _unjudged(store: Store, data: Dataset, wanted: WantedGames, settings: StoredSettings) -> int:
+    """Queries that two agents have answered, or are to answer, on which no game is judged; and those left out."""
+    table = wanted.table
+    judged = {table.queries[place] for place in set(table.query[table.played].tolist())}
+    answering: dict[str, set[str]] = {query_id: {own.name for own in settings.agents} for query_id in data.queries}
+    for query_id, agent in data.answers:
+        answering[query_id].add(agent)
+    there = sum(len(agents) > 1 and query_id not in judged for query_id, agents in answering.items())
+    return there + (settings.left_out if store.only is None else 0)
 
 
 def _owed(store: Store, data: Dataset, settings: StoredSettings) -> Mapping[str, Causes]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from arena.boards.conclusion import NO_MODEL, Conclusion
+from arena.boards.coverage import judge_first
 from arena.present.blocks import Block, Check, Section, Status, passed, settled
 from arena.present.numbers import (
     ALIGNED,
@@ -207,13 +208,13 @@ def _of_ratings(ratings: Ratings, conclusion: Conclusion) -> Iterator[Check]:
         finding if ratings.convergence.converged else "The fit has not converged.",
         "Let the agents that are flagged in the leaderboard meet others of nearly their strength, on more queries.",
     )
-    bar = fewest_queries(agents)
+    bar, first = fewest_queries(agents), judge_first(ratings.unjudged)
     finding = f"Intervals rest on {counted(ratings.units, *ratings.noun)}; the bar for {agents} agents is {bar}."
     yield Check(
         f"Enough {ratings.asked}",
         passed(bool(ratings.pairs) and ratings.units >= bar),
         finding if ratings.pairs else "There are no intervals: nothing shows how much a rating varies.",
-        f"Add {ratings.asked} like those that users will ask.",
+        " ".join(filter(None, (first, f"Add {ratings.asked} like those that users will ask."))),
     )
     flips = [flip for flip in ratings.flips if flip.change == "leader"]
     if not flips:
@@ -237,7 +238,8 @@ def _of_ratings(ratings: Ratings, conclusion: Conclusion) -> Iterator[Check]:
         f"Robust to a few {ratings.asked}",
         status,
         f"{finding} The bar is more than {least} of {units}.",
-        f"Read the {flip.noun[1]} that carry the first place, and add more {ratings.asked} before choosing.",
+        f"Read the {flip.noun[1]} that carry the first place, and add more {ratings.asked} before choosing."
+        + (f" {first}" if first else ""),
     )
 
 
@@ -422,11 +424,15 @@ _HABITS: Final[Sequence[tuple[str, str, Number, str]]] = (
     ("tie_rate", "Ties", PERCENT, "few"),
 )
 """Fields of a judge's health, what people call them, how they are written, and what a judge without a habit has."""
+_OF_GAMES: Final = (
+    "1 is full agreement, 0 what chance gives. Each game counts in both directions, so that it changes nothing which "
+    "agent is named first."
+)
 _AGREEMENT: Final = (
     Column("judges", "Judges"),
     Column("games", "Games judged by both", COUNT),
     Column("agreement", "Same outcome", PERCENT),
-    Column("kappa", "Kappa or alpha", FIGURE, "1 is full agreement, 0 what chance gives.", "95% interval"),
+    Column("kappa", "Kappa or alpha", FIGURE, _OF_GAMES, "95% interval"),
 )
 _CONSISTENCY: Final = (
     Column("judge", "Judge"),

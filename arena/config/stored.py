@@ -212,6 +212,11 @@ class StoredSettings(Struct, frozen=True, dict=True):
         return families["judges"], families["agents"]
 
     @property
+    def left_out(self) -> int:
+        """Queries of the files that ``data.limit`` leaves out."""
+        return int(self.raw.get("left_out", 0))
+
+    @property
     def imported(self) -> bool:
         """Whether its verdicts were imported, and no run made them."""
         return "source" in self.raw

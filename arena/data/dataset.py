@@ -46,6 +46,7 @@ class Dataset(Struct, frozen=True, dict=True):
         retrieved: by query_id, in order of agent and rank; ``SHARED`` stands for the agent where none is named.
         qrels: people's relevance labels by query_id and doc_id, also of documents that nobody retrieved.
         notes: what to know of how its files were read.
+        left_out: further queries of the files, beyond ``data.limit``.
     """
 
     queries: Mapping[str, Query]
@@ -54,6 +55,7 @@ class Dataset(Struct, frozen=True, dict=True):
     retrieved: Mapping[str, Sequence[Retrieved]] = field(default_factory=dict)
     qrels: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    left_out: int = 0
 
     @cached_property
     def agents(self) -> tuple[str, ...]:

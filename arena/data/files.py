@@ -459,6 +459,7 @@ def _limited(data: Dataset, limit: int) -> Dataset:
         documents={doc_id: document for doc_id, document in data.documents.items() if doc_id in wanted},
         answers={key: answer for key, answer in data.answers.items() if key[0] in queries},
         retrieved=retrieved,
+        left_out=len(data.queries) - len(queries),
     )
 
 

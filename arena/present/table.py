@@ -185,6 +185,11 @@ def _fields(table: Table, row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
                 yield f"{column.key}_high", plain(high)
 
 
+ORDERS: Final = (
+    "The interval of a correlation of two orders is what as many other queries would give. Chance in the scores makes "
+    "orders differ, so the correlation of the true orders is likely higher."
+)
+"""What such an interval is for: to be said wherever one is shown."""
 TERMS: Final[Mapping[str, str]] = {
     "95% interval": "Made so that it holds the true figure in 95 of 100 repetitions with other queries.",
     "Agent": "A system under evaluation: what answers the queries.",
@@ -193,6 +198,8 @@ TERMS: Final[Mapping[str, str]] = {
     "Alpha, ordinal": "Krippendorff's alpha of labels with an order: the farther apart two are, the more it counts.",
     "Bradley-Terry": "Strength in points that best explains all games at once. 100 points more is 64 % of the decided "
     "games; 400 more is 10 to 1.",
+    "Beyond chance": "How a query stands out from queries that are alike: it separates the agents more, or its games "
+    "are reversed, against the order of the others. Marked by chance in at most 4 % of tournaments.",
     "Bias": "Mean of the judge's figures less people's.",
     "Coverage": "Share of what was wanted that is there.",
     "Decided": "Share of the games with a winner.",
@@ -203,10 +210,12 @@ TERMS: Final[Mapping[str, str]] = {
     "Group": "Agents that share a letter cannot be told apart; tests are corrected for the number of pairs.",
     "Judge": "The language model, or other program, that compares answers or labels documents.",
     "Judges differ": "Share of the games of several judges on which they do not agree.",
-    "Kappa": "Cohen's kappa: agreement beyond chance. 1 is full agreement, 0 no more than chance.",
+    "Kappa": "Cohen's kappa: agreement beyond chance. 1 is full agreement, 0 no more than chance. Of games each "
+    "counts in both directions, so that it changes nothing which agent is named first.",
     "Kappa, linear": "Cohen's kappa in which a disagreement counts by its distance.",
     "Kappa, quadratic": "Cohen's kappa in which a disagreement counts by the square of its distance.",
-    "Kendall's tau": "Whether two rankings put the agents in one order: 1 the same, 0 unrelated, -1 the reverse.",
+    "Kendall's tau": "Whether two rankings put the agents in one order: 1 the same, 0 unrelated, -1 the reverse. "
+    f"{ORDERS}",
     "Kendall's tau-b": "Rank correlation of values with ties: 1 the same order, 0 unrelated, -1 the reverse.",
     "Label": "How relevant a document is to a query: 0 is not relevant, higher is more relevant.",
     "Left": "Wanted, and not asked for yet.",
@@ -228,7 +237,7 @@ TERMS: Final[Mapping[str, str]] = {
     "Result": "How the rated game ended, both orders together.",
     "Same label": "Share of the documents with both labels where the two are equal.",
     "Separation": "Spread times agreement: how much more of the points on this query goes to an agent that is one "
-    "standard deviation better on all others. Below 0, the query turns the order round.",
+    "standard deviation better on all others. Chance alone puts some queries below 0.",
     "Spearman": "Spearman's rank correlation: 1 the same order, 0 unrelated, -1 the reverse.",
     "Spearman's rho": "Rank correlation: 1 the same order, 0 unrelated, -1 the reverse.",
     "Spread": "Standard deviation of the agents' shares of points on the query; 0 where all are alike.",

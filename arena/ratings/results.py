@@ -367,6 +367,7 @@ class Ratings(Struct, frozen=True):
             is part of the ratings, or is not known.
         absent: agents with games on clearly fewer queries than others, each with its number; what these others met may
             have been harder.
+        unjudged: further queries of the same data on which no game is judged, though it could be.
     """
 
     agents: tuple[AgentRating, ...]
@@ -387,6 +388,7 @@ class Ratings(Struct, frozen=True):
     units: int = 0
     beyond_place: bool | None = None
     absent: Mapping[str, int] = {}
+    unjudged: int = 0
 
     @property
     def noun(self) -> tuple[str, str]:

@@ -3,26 +3,46 @@
 An agent's share on a query is its points, a win 1 and a tie half, divided by its games there. What a query contributes
 to the order of agents is measured as test theory measures an item: by the correlation of the scores on it with the
 scores on all the others (the corrected item-total correlation, Lord and Novick 1968, chapter 15), and by their spread.
+
+Where all queries are alike, some come out above the others and some below 0 all the same. So the same games are
+simulated from the Bradley-Terry model fitted to them, in which every query is like any other, and a query is said to
+differ only if it lies farther out than the farthest query of these tournaments does in 96 % of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeAlias
+import math
+from collections.abc import Iterator, Sequence
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
+import scipy
 from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from arena.ratings.games import Floats, Games, VerdictTable, WinAndTie, reconcile
+from arena.ratings.bradley_terry import bradley_terry
+from arena.ratings.games import Floats, Games, VerdictTable, WinAndTie, reconcile, used
 from arena.ratings.health import both_orders
+from arena.ratings.likelihood import NO_TIES, probabilities
 from retrieval_eval.stats.bootstrap import Interval, share_interval
 
 _FEWEST_AGENTS = 3
 """With two agents every correlation is 1 or -1."""
 
+_REPLICATES: Final = (49, 399)
+"""Simulated tournaments, at least and at most: the farthest query of 49 is passed by chance in 2 % on each side."""
+_SIMULATED: Final = 30_000_000
+"""Games in all of them: about a second."""
+_EACH_SIDE: Final = 0.02
+_FLAT: Final = 1e-9
+"""No spread, but for rounding."""
+_QUARTILES: Final = 1.349
+"""Standard deviations of a normal between its quartiles."""
+
 _Places: TypeAlias = NDArray[np.intp]
+Unlike: TypeAlias = Literal["more", "reversed"]
+"""How a query differs from the others by more than chance: it separates the agents more, or turns their order round."""
 
 
 class QueryFigures(Struct, frozen=True):
@@ -37,6 +57,7 @@ class QueryFigures(Struct, frozen=True):
         orders_differ: share of these whose two orders do not say the same.
         by_several: games of one pair that several judges judged.
         judges_differ: share of these on which the judges do not say the same.
+        beyond_chance: how the query differs from the others, ``None`` where chance explains it: see ``unlike``.
     """
 
     query_id: str
@@ -48,10 +69,11 @@ class QueryFigures(Struct, frozen=True):
     orders_differ: float | None
     by_several: int
     judges_differ: float | None
+    beyond_chance: Unlike | None = None
 
     @property
     def separation(self) -> float | None:
-        """Spread times agreement, negative where the query turns the order of the others round.
+        """Spread times agreement, negative where the games turn the order of the other queries round.
 
         So much more of the points here goes to an agent that is one standard deviation better on the other queries.
         """
@@ -96,6 +118,7 @@ class Standings(Struct, frozen=True, eq=False):
         won, tied, lost: games, shape (queries, agents).
         figures: of each query, in the order of ``queries``.
         unit: the number of each query's cluster.
+        games: all of them, with the row of each one's query as cluster; ``None`` without any.
     """
 
     queries: tuple[str, ...]
@@ -105,16 +128,21 @@ class Standings(Struct, frozen=True, eq=False):
     lost: Floats
     figures: tuple[QueryFigures, ...]
     unit: NDArray[np.int64]
+    games: Games | None = None
 
     def of(self, rows: Sequence[int]) -> Standings:
         """The same of some of the queries: each is held against the others of these alone."""
-        won, tied, lost = (cells[np.asarray(rows, np.intp)] for cells in (self.won, self.tied, self.lost))
+        chosen = np.asarray(rows, np.intp)
+        won, tied, lost = (cells[chosen] for cells in (self.won, self.tied, self.lost))
+        games = None if self.games is None else _on(self.games, chosen, len(self.queries))
         figures = tuple(
-            replace(self.figures[row], spread=_known(spread), agreement=_known(agreement))
-            for row, spread, agreement in zip(rows, *separations(won + tied / 2, won + tied + lost), strict=True)
+            replace(self.figures[row], spread=_known(spread), agreement=_known(agreement), beyond_chance=differs)
+            for row, spread, agreement, differs in zip(
+                rows, *separations(won + tied / 2, won + tied + lost), unlike(games, len(rows)), strict=True
+            )
         )
-        queries, unit = tuple(self.queries[row] for row in rows), self.unit[np.asarray(rows, np.intp)]
-        return Standings(queries, self.agents, won, tied, lost, figures, unit)
+        queries = tuple(self.queries[row] for row in rows)
+        return Standings(queries, self.agents, won, tied, lost, figures, self.unit[chosen], games)
 
     def each(self, agent: str) -> list[Record]:
         """An agent's games on each query, in the order of ``queries``."""
@@ -172,6 +200,8 @@ def standings(
     same, of_pair = _same_by_judges(games)
     points, played = won + tied / 2, won + tied + lost
     spread, agreement = separations(points, played)
+    placed = replace(games, cluster=query.astype(np.int32))
+    differs = unlike(placed, len(queries))
     orders, judges = (
         (np.bincount(row[places], minlength=shape[0]), np.bincount(row[places], ~equal, shape[0]))
         for equal, places in ((agree, of_query), (same, of_pair))
@@ -187,10 +217,91 @@ def standings(
             _share(orders[1][at], orders[0][at]),
             int(judges[0][at]),
             _share(judges[1][at], judges[0][at]),
+            differs[at],
         )
         for at, name in enumerate(queries)
     ]
-    return Standings(tuple(queries), tuple(agents), won, tied, lost, tuple(figures), unit)
+    return Standings(tuple(queries), tuple(agents), won, tied, lost, tuple(figures), unit, placed)
+
+
+def _on(games: Games, rows: _Places, queries: int) -> Games | None:
+    """Games on some of the queries, which are numbered anew; ``None`` where there are none."""
+    assert games.cluster is not None
+    number = np.full(queries, -1, np.int32)
+    number[rows] = np.arange(rows.size)
+    cluster = number[games.cluster]
+    kept = cluster >= 0
+    if not kept.any():
+        return None
+    return Games(games.agents, games.a[kept], games.b[kept], games.score[kept], cluster[kept])
+
+
+def unlike(games: Games | None, queries: int) -> list[Unlike | None]:
+    """Which queries separate the agents otherwise than chance explains, one for each of ``queries``.
+
+    The separation of every query is compared with that in tournaments of the same games, drawn from the fitted model of
+    Bradley and Terry with Davidson's ties. Each is taken less its mean there and in units of its standard deviation
+    there, and held against the farthest query of each tournament, so that a query is marked on either side in 2 % of
+    the tournaments whose queries are alike. Judges of one pair on one query are taken to say the same. Answers vary
+    from query to query too, and all games of one answer with it: where most queries lie farther apart than single games
+    explain (by their quartiles), the unit is as much larger.
+
+    Args:
+        games: whose cluster is the query's number; ``None`` for none.
+        queries: how many there are.
+    """
+    found: list[Unlike | None] = [None] * queries
+    if games is None or len(games.agents) < _FEWEST_AGENTS:
+        return found
+    separation = np.array(list(_separated(games, queries)))
+    spread = separation.std(axis=0)
+    varies = spread > _FLAT
+    far = (separation - separation.mean(axis=0))[:, varies] / spread[varies]
+    if not far.size:
+        return found
+    low, high = np.quantile(far, (0.25, 0.75), axis=1)
+    far /= np.maximum(1, (high - low) / _QUARTILES)[:, np.newaxis]
+    allowed = math.floor(_EACH_SIDE * len(far)) - 1
+    above, below = (np.sort(side.max(axis=1))[::-1][allowed] for side in (far[1:], -far[1:]))
+    for at, own in zip(np.flatnonzero(varies).tolist(), far[0].tolist(), strict=True):
+        if own > above and separation[0, at] > 0:
+            found[at] = "more"
+        elif -own > below and separation[0, at] < 0:
+            found[at] = "reversed"
+    return found
+
+
+def _separated(games: Games, queries: int) -> Iterator[Floats]:
+    """Separation of each query: first as it is, then in each of the simulated tournaments, shape (queries,) each."""
+    assert games.cluster is not None
+    agents, both = used(games.agents, np.concatenate([games.a, games.b]))
+    size = len(agents)
+    a, b = np.sort(both.reshape(2, -1), axis=0).astype(np.int64)
+    fitted = bradley_terry(replace(games, agents=agents, a=both[: len(games)], b=both[len(games) :], cluster=None))
+    meetings, count = np.unique((games.cluster.astype(np.int64) * size + a) * size + b, return_counts=True)
+    query, a, b, weight = meetings // size**2, meetings // size % size, meetings % size, count.astype(np.float64)
+    tie = math.log(fitted.tie_parameter) if fitted.tie_parameter else NO_TIES["davidson"]
+    win, _, tied = probabilities("davidson", fitted.x[a] - fitted.x[b], np.full(a.size, tie))
+    of_a, of_b, cells = query * size + a, query * size + b, queries * size
+    of_second: Floats = np.bincount(of_b, weight, cells).astype(np.float64)
+    played = (np.bincount(of_a, weight, cells) + of_second).reshape(queries, size)
+
+    def separation(points: Floats) -> Floats:
+        of_spread, agreement = separations(points.reshape(queries, size), played)
+        return np.nan_to_num(of_spread * agreement)
+
+    first, second = (games.cluster * size + side for side in both.reshape(2, -1))
+    lost = np.bincount(second, 1 - games.score, cells).astype(np.float64)
+    yield separation(np.bincount(first, games.score, cells) + lost)
+    half, each = (weight / 2).astype(np.float32), np.arange(a.size)
+    points = scipy.sparse.csr_array(
+        (np.concatenate([half, -half]), (np.concatenate([of_a, of_b]), np.tile(each, 2))), shape=(cells, a.size)
+    )
+    wins, not_lost = win.astype(np.float32), (win + tied).astype(np.float32)
+    draws, (fewest, most) = np.random.default_rng(0), _REPLICATES
+    for _ in range(min(most, max(fewest, _SIMULATED // a.size))):
+        drawn = draws.random(a.size, np.float32)
+        yield separation(of_second + points @ ((drawn < wins).astype(np.float32) + (drawn < not_lost)))
 
 
 def _places(names: Sequence[str], among: Sequence[str]) -> _Places:

@@ -221,6 +221,8 @@ def stored_settings(stages: TournamentStages, agents: Sequence[Declared] = ()) -
         settings["families"] = {"judges": families, "agents": config.families}
     if agents:
         settings["agents"] = [asdict(agent) for agent in agents]
+    if stages.data.left_out:
+        settings["left_out"] = stages.data.left_out
     return settings
 
 

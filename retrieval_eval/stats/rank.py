@@ -5,8 +5,10 @@ Kendall (1945, Biometrika 33), where pairs tied in both scores count nowhere:
     tau = (concordant - discordant) / sqrt(pairs not tied in a * pairs not tied in b)
 
 Scores of one topic depend on each other, so topics are resampled. An interval says what as many other topics would have
-given. A resample of topics is noisier than the topics themselves and noise lowers a correlation, so the samples are
-moved until their mean is the estimate (``benchmarks/coverage`` shows how often the intervals hold what they promise).
+given. It is not made for the correlation of the true orders, and holds it in 77.5 % of simulated worlds: noise in the
+scores makes two orders differ, so the true ones are likely more alike. A resample of topics is noisier than the topics
+themselves and noise lowers a correlation, so the samples are moved until their mean is the estimate
+(``benchmarks/coverage`` shows how often the intervals hold what they promise).
 
 p-values are given where the observations can be taken as independent: of runs, and of the topics' own taus (t test
 against a mean of 0), not of all (run, topic) pairs.

@@ -17,7 +17,7 @@ from arena.calibration.style import StyleEffect
 from arena.present.blocks import Block, Remarks
 from arena.present.numbers import ALIGNED, COUNT, FIGURE, MONEY, PERCENT, POINTS, SIGNED, Number, listed, with_interval
 from arena.present.picture import Cell, Chart, Dot, Matrix, of_table
-from arena.present.table import Column, Table, flat
+from arena.present.table import ORDERS, Column, Table, flat
 from arena.stages import FURTHER
 from retrieval_eval.stats.missing import Share
 
@@ -132,7 +132,7 @@ def method_pairs(found: MethodComparison, title_of: Title = method_title) -> Tab
         "chance."
     )
     title = "Rank correlation of every two ways of scoring"
-    return Table("correlations", title, _PAIRS, rows, [note] if rows else ())
+    return Table("correlations", title, _PAIRS, rows, [note, ORDERS] if rows else ())
 
 
 def methods_json(found: MethodComparison) -> dict[str, Any]:
@@ -197,7 +197,7 @@ def tau_matrix(found: MethodComparison, title_of: Title = method_title) -> Matri
             cell = Cell(FIGURE.write(tau.value), tau.value, below, told)
             cells |= {(first, second): cell, (second, first): cell}
     words = "Kendall's tau of the agents' places by every two ways of scoring, with its 95% interval."
-    caption = f"{words} A gap is two ways that do not score three agents in common."
+    caption = f"{words} {ORDERS} A gap is two ways that do not score three agents in common."
     title = "Kendall's tau between ways of scoring"
     return Matrix("places-by-two-methods", title, words, caption, names, names, cells, "Way of scoring")
 

@@ -30,7 +30,7 @@ from arena.present.numbers import (
 )
 from arena.present.picture import Chart, Dot, Look, Whiskers, of_table
 from arena.present.picture import Level as Line
-from arena.present.table import Column, Table, flat
+from arena.present.table import ORDERS, Column, Table, flat
 from arena.ratings.games import Unit
 from arena.ratings.results import UNITS
 from retrieval_eval.stats.alternative import FEWEST, AlternativeTest
@@ -219,7 +219,8 @@ def coefficient_tables(comparisons: Sequence[Comparison], whom: str) -> list[Tab
     for name, (title, columns) in _TABLES.items():
         known = [row for row in rows if any(column.value(row) is not None for column in columns)]
         if known:
-            tables.append(Table(name, title.format(whom=whom), (*_WHO, *columns), known))
+            notes = [ORDERS] if name == "leaderboards" else []
+            tables.append(Table(name, title.format(whom=whom), (*_WHO, *columns), known, notes))
     return [*tables, *alternative_table(judges_of(comparisons)), *confusions(comparisons)]
 
 

@@ -121,14 +121,17 @@ def test_where_quality_ties_the_cheaper_and_the_faster_are_named() -> None:
     verdicts = league({"one": 1.5, "two": 1.5, "last": -1.5}, 30)
     ratings = rate(verdicts, RatingSettings(bootstrap=100, tournaments=5))
     took = {"one": ("2.5", "0.01"), "two": ("0.5", "0.03"), "last": ("0.1", "0.001")}
+    queries = {f"q{number}": Query(f"q{number}", "why?") for number in range(8)}
     answers = {
-        ("q0", agent): Answer("q0", agent, "so", {"latency_s": latency, "cost_usd": cost})
+        (query_id, agent): Answer(query_id, agent, "so", {"latency_s": latency, "cost_usd": cost})
+        for query_id in queries
         for agent, (latency, cost) in took.items()
     }
-    costs = cost_board(Dataset({"q0": Query("q0", "why?")}, {}, answers), ratings.agents, {})
+    costs = cost_board(Dataset(queries, {}, answers), ratings.agents, {})
     sentence = conclude_board(Leaderboard("t", ratings, {}, {}, {}, {}, StoredSettings({}), costs=costs)).sentence
     assert sentence.endswith("; of these two is the fastest (500 ms) and one is the cheapest ($0.010 a query).")
-    prices = {price: Front(price, {"one": (9.0, 2.0), "two": (9.0, 3.0)}, ("one",)) for price in (LATENCY, COST)}
+    points, taken = {"one": (9.0, 2.0), "two": (9.0, 3.0)}, {"one": (2.0,) * 8, "two": (3.0,) * 8}
+    prices = {price: Front(price, points, ("one",), taken, tuple(range(8))) for price in (LATENCY, COST)}
     assert lowest_prices(("one", "two"), prices) == "one is the fastest (2.00 s) and the cheapest ($2.00 a query)"
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from arena.data.dataset import Dataset
+from arena.present.table import ORDERS
 from arena.store import Store, Wanted
 from judges.types import JudgeFailure, Judgment, Query, Task
 
@@ -52,6 +55,51 @@ def test_labels_on_no_scale_name_their_file(cli: Any, files: Path) -> None:
     ended = cli("calibrate", "ids.qrels", "--people", "human.qrels")
     assert (ended.status, ended.out) == (2, "")
     assert ended.err.startswith("error: human and ids: labels from 0 to 4711 are no scale")
+
+
+@pytest.mark.usefixtures("files")
+def test_labels_outside_the_scale_are_named_and_counted(cli: Any) -> None:
+    odd = "q1 0 d1 4\nq1 0 d2 -1\nq2 0 d1 -1\nq3 0 d9 2\n"
+    Path("odd.qrels").write_text(odd, encoding="utf-8")
+    said = "odd: labels outside the 0 to 2 of human: -1 (2), 4 (1); each counts as it is"
+    scored = cli("metrics", "--qrels", "human.qrels", "odd.qrels", *RUNS, "--measure", "nDCG@3")
+    assert said in scored.out.splitlines()
+    compared = ("calibrate", "odd.qrels", "--people", "human.qrels")
+    assert said in cli(*compared).out.splitlines()
+    sets = json.loads(cli(*compared, "--format", "json").out)
+    (own,) = [found for found in _with_key(sets, "outside_scale") if found["outside_scale"]]
+    assert own["outside_scale"] == [{"n": 2, "value": -1}, {"n": 1, "value": 4}]
+    alone = cli("metrics", "--qrels", "odd.qrels", *RUNS, "--measure", "nDCG@3").out
+    assert "odd: labels below 0: -1 (2); measures take them for not relevant" in alone.splitlines()
+    assert "labels outside" not in cli("metrics", "--qrels", "human.qrels", *RUNS, "--measure", "nDCG@3").out
+
+
+def _with_key(found: Any, key: str) -> Iterator[Any]:
+    """Every mapping inside of a JSON value that has a key."""
+    for inner in found.values() if isinstance(found, dict) else found if isinstance(found, list) else ():
+        yield from _with_key(inner, key)
+    if isinstance(found, dict) and key in found:
+        yield found
+
+
+def test_the_interval_of_two_orders_says_what_it_is_for(cli: Any, tmp_path: Path) -> None:
+    """Enough queries for an interval, on which the judge's labels differ a little."""
+    lines: dict[str, list[str]] = {name: [] for name in ("human", "judge", "one", "two", "three")}
+    for query in range(12):
+        for rank in range(4):
+            lines["human"].append(f"q{query} 0 d{rank} {int(rank < 2)}")
+            lines["judge"].append(f"q{query} 0 d{rank} {int(rank < 2 or (query + rank) % 4 == 0)}")
+            for place, run in enumerate(("one", "two", "three")):
+                at = (rank + place * (query % (place + 2))) % 4
+                lines[run].append(f"q{query} Q0 d{at} {rank + 1} {4 - rank} {run}")
+    files = {name: tmp_path / f"{name}.{'qrels' if name in ('human', 'judge') else 'run'}" for name in lines}
+    for name, own in lines.items():
+        files[name].write_text("\n".join(own) + "\n", encoding="utf-8")
+    labels, runs = (files["human"], files["judge"]), (files["one"], files["two"], files["three"])
+    shown = cli("metrics", "--qrels", *labels, "--run", *runs, "--measure", "P@1").out
+    table = shown.partition("Runs ranked as by human?")[2]
+    assert "95% interval" in table
+    assert ORDERS in table
 
 
 def store_with(path: Path, wants: list[tuple[str, str, str, int | str | None]]) -> Path:
