@@ -272,9 +272,9 @@ def _judges_object(body: str, contract: ReplyContract, shown: Shown) -> Mapping[
 
 
 def _may_be_quoted(value: Mapping[str, Any], contract: ReplyContract, shown: Shown, *, alone: bool = True) -> bool:
-    """Whether the texts hold what an object says in words, and a sign of an object; without words, its labels.
+    """Whether the texts hold what an object says in words, beside the name of a field; without words, its labels.
 
-    A judge may well explain itself in words of a text that holds no object. Labels ``alone`` are no quotation.
+    A judge may well explain itself in words of a text. Labels ``alone`` are no quotation.
     """
     given = [value[name] for name in contract.spoken if name in value]
     given += value.get(contract.counted[0], ()) if contract.form == "list" else ()
@@ -286,9 +286,10 @@ def _may_be_quoted(value: Mapping[str, Any], contract: ReplyContract, shown: Sho
         return shown.hold(*labels) or shown.hold_encoded(contract.counted[0])
     if shown.hold(*words):
         together = "".join(words) if contract.form == "list" else ""
-        if shown.hold_sign(f"[{together}" if together else "{"):
+        if together and shown.hold_sign(f"[{together}"):
             return True
-        if any(shown.hold(*words, name) for name in contract.counted):
+        names = [*contract.spoken, *contract.counted]
+        if any(shown.hold(f"{name} {word}") or shown.hold(f"{word} {name}") for name in names for word in words):
             return True
         if len(words) > 1 and len(together) >= _LONG and shown.hold(together):
             return True
