@@ -1,7 +1,6 @@
-"""What each sentence claims, and whether the verdicts bear it out. A sentence that nothing here knows is an error.
+"""What each sentence about ratings claims, and whether the verdicts bear it out.
 
-A claim is a pattern of a whole line and a check of what it says; the check answers ``True``, ``False``, or a word for
-what is wrong. Names of agents are single letters, so that a pattern can tell them.
+Names of agents are single letters, so that a pattern can tell them.
 """
 
 # ruff: noqa: E501 - a pattern stands on one line, as its sentence does
@@ -10,22 +9,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
 from arena.boards.conclusion import STANDINGS
 from benchmarks.false_sentences.recount import Recount
+from benchmarks.false_sentences.sentences import NAMES, NUMBER, Finding, Sentences, names, near, whole
 from benchmarks.false_sentences.worlds import World
 
 PRIOR = 50.0
 """Points by which the prior of flagged agents may move others apart that games hold equal."""
 
-NUMBER = r"-?[\d,]+(?:\.\d+)?"
-NAMES = r"[v-z](?:(?:, | and )[v-z])*"
 NOUN = r"(?P<unit>query|queries|games?)"
-
-Check = Callable[["Seen", Mapping[str, str]], "bool | str"]
 
 
 class Seen(Struct):
@@ -45,69 +41,14 @@ class Seen(Struct):
         return len(self.count.queries) if self.count.named else len(self.count.games)
 
 
-class Claim(Struct, frozen=True):
-    """A kind of sentence."""
-
-    kind: str
-    pattern: re.Pattern[str]
-    check: Check
-
-
-class Finding(Struct, frozen=True):
-    """One sentence that was read: what kind it is, and ``""`` or what is wrong with it."""
-
-    kind: str
-    line: str
-    wrong: str
-
-
-CLAIMS: list[Claim] = []
-"""All sentences, first come first."""
-
-
-def claim(kind: str, pattern: str) -> Callable[[Check], Check]:
-    """Teach a kind of sentence."""
-
-    def taught(check: Check) -> Check:
-        CLAIMS.append(Claim(kind, re.compile(pattern), check))
-        return check
-
-    return taught
-
-
-def always(kind: str, *patterns: str) -> None:
-    """Sentences that say nothing of these verdicts: explanations, headings, remedies."""
-    for pattern in patterns:
-        CLAIMS.append(Claim(kind, re.compile(pattern), lambda _seen, _said: True))
+RATINGS: Sentences[Seen] = Sentences()
+claim, always = RATINGS.claim, RATINGS.always
 
 
 def read(seen: Seen, lines: Iterable[str]) -> Iterator[Finding]:
-    """Each line with what is wrong with it."""
-    for written in lines:
-        line = re.sub(rf"^(?:(?:{'|'.join(STANDINGS.values())}): [^.?]+[.?] |Judge \w+ alone: )", "", written)
-        for own in CLAIMS:
-            if match := own.pattern.fullmatch(line):
-                held = own.check(seen, match.groupdict())
-                yield Finding(own.kind, line, "" if held is True else held or "not so")
-                break
-        else:
-            yield Finding("unknown", line, "no checker knows this sentence")
-
-
-def names(said: str) -> list[str]:
-    return re.findall(r"[v-z]", said)
-
-
-def near(said: str, value: float, slack: float) -> bool:
-    return abs(float(said.replace(",", "")) - value) <= slack
-
-
-def whole(said: str) -> int:
-    return int(said.replace(",", ""))
-
-
-def share(said: str, part: float, all_of: float, decimals: int = 0) -> bool:
-    return near(said, 100 * part / all_of, 0.51 / 10**decimals)
+    """Each line with what is wrong with it; how firmly a conclusion stands is left out."""
+    opening = rf"^(?:(?:{'|'.join(STANDINGS.values())}): [^.?]+[.?] |Judge \w+ alone: )"
+    return RATINGS.read(seen, (re.sub(opening, "", line) for line in lines))
 
 
 # --- what may be concluded

@@ -13,19 +13,15 @@ from arena.present.picture import Matrix, Whiskers
 from arena.present.report import Report
 from arena.present.table import Table
 from benchmarks.false_sentences.claims import (
-    NAMES,
     NOUN,
-    NUMBER,
     Seen,
     always,
     between_judges,
     changes_places,
     claim,
     krippendorff,
-    near,
-    share,
-    whole,
 )
+from benchmarks.false_sentences.sentences import BRACKET, END, NAMES, NUMBER, near, share, status_follows, whole
 
 READ = ("leaderboard", "trust", "matrix", "judges", "coverage")
 """Sections that speak of verdicts; the others hold settings and commands."""
@@ -217,38 +213,21 @@ def _agreement(seen: Seen, said: Mapping[str, str]) -> bool | str:
 
 # --- trust checks: the finding by recount, the status by the one rule on the interval that is printed
 
-_END = rf"(?:under |over )?{NUMBER}"
-_BRACKET = rf" \((?P<l>{_END})(?: to (?P<h>{_END}))?%?\)"
-
-
-def _status(said: Mapping[str, str], least: float, most: float) -> bool | str:
-    """Whether the status follows from the interval printed, give or take its rounding."""
-    if said["l"] is None:
-        return said["status"] == "unknown" or "a verdict without an interval"
-    low, high = (float(end.split()[-1]) for end in (said["l"], said["h"] or said["l"]))
-    slack = 0.51 if high > 1.5 or most > 1.5 else 0.0051
-    if said["status"] == "passed":
-        return (low >= least - slack and high <= most + slack) or "passed although its interval allows a failure"
-    if said["status"] == "failed":
-        return high < least + slack or low > most - slack or "failed although its interval allows passing"
-    return (low - slack < least or high + slack > most) and high + slack >= least and low - slack <= most
-
-
 @claim(
     "check: ties",
-    rf"check (?P<status>\w+): Few ties: (?P<v>{_END})%(?:{_BRACKET})? of (?P<n>{NUMBER}) verdicts? are ties; the bar is 50%\.",
+    rf"check (?P<status>\w+): Few ties: (?P<v>{END})%(?:{BRACKET})? of (?P<n>{NUMBER}) verdicts? are ties; the bar is 50%\.",
 )
 def _few_ties(seen: Seen, said: Mapping[str, str]) -> bool | str:
     rows = seen.count.rows
     right = whole(said["n"]) == len(rows) and near(
         said["v"].split()[-1], 100 * sum(not row.winner for row in rows) / len(rows), 1
     )
-    return right and _status(said, 0, 50)
+    return right and status_follows(said, 0, 50)
 
 
 @claim(
     "check: orders",
-    rf"check (?P<status>\w+): Both orders agree: (?:(?P<v>{_END})%(?:{_BRACKET})? of (?P<n>{NUMBER}) games? judged in both orders; the bar is 75%|No game (?:is known to be|was) judged in both orders)\.",
+    rf"check (?P<status>\w+): Both orders agree: (?:(?P<v>{END})%(?:{BRACKET})? of (?P<n>{NUMBER}) games? judged in both orders; the bar is 75%|No game (?:is known to be|was) judged in both orders)\.",
 )
 def _both(seen: Seen, said: Mapping[str, str]) -> bool | str:
     both = seen.count.in_both_orders
@@ -257,12 +236,12 @@ def _both(seen: Seen, said: Mapping[str, str]) -> bool | str:
     right = whole(said["n"]) == len(both) and near(
         said["v"].split()[-1], 100 * sum(a == b for a, b in both) / len(both), 1
     )
-    return right and _status(said, 75, 100)
+    return right and status_follows(said, 75, 100)
 
 
 @claim(
     "check: place",
-    rf"check (?P<status>\w+): No favour for the place shown: (?:Between equal agents (?P<v>{_END})%(?:{_BRACKET})? of verdicts with a winner would go to the answer shown first; the bar is 45 to 55%|Nothing tells place from strength: no two agents are known to be shown in both orders)\.",
+    rf"check (?P<status>\w+): No favour for the place shown: (?:Between equal agents (?P<v>{END})%(?:{BRACKET})? of verdicts with a winner would go to the answer shown first; the bar is 45 to 55%|Nothing tells place from strength: no two agents are known to be shown in both orders)\.",
 )
 def _place(seen: Seen, said: Mapping[str, str]) -> bool | str:
     if said["v"] is None:
@@ -270,7 +249,7 @@ def _place(seen: Seen, said: Mapping[str, str]) -> bool | str:
     by_place = seen.count.by_place
     if by_place is not None and not near(said["v"].split()[-1], 100 / (1 + 10 ** (-by_place.first / 400)), 1.1):
         return "another share"
-    return _status(said, 45, 55)
+    return status_follows(said, 45, 55)
 
 
 @claim(
@@ -296,13 +275,13 @@ def _circles(seen: Seen, said: Mapping[str, str]) -> bool | str:
 
 @claim(
     "check: judges",
-    rf"check (?P<status>\w+): Judges agree with each other: (?:Krippendorff's alpha is (?P<v>{NUMBER})(?:{_BRACKET})? on (?P<n>{NUMBER}) games? judged by several; the bar is 0\.4|No game was judged by several)\.",
+    rf"check (?P<status>\w+): Judges agree with each other: (?:Krippendorff's alpha is (?P<v>{NUMBER})(?:{BRACKET})? on (?P<n>{NUMBER}) games? judged by several; the bar is 0\.4|No game was judged by several)\.",
 )
 def _several(seen: Seen, said: Mapping[str, str]) -> bool | str:
     found = between_judges(seen.count)
     if said["v"] is None:
         return not found or krippendorff(found) is None
-    return whole(said["n"]) == len(found) and _status(said, 0.4, 1.0)
+    return whole(said["n"]) == len(found) and status_follows(said, 0.4, 1.0)
 
 
 @claim(

@@ -26,8 +26,9 @@ from arena.ratings.games import GameVerdict, as_games, reconcile
 from arena.ratings.pairs import pair_results
 from arena.ratings.results import RatingSettings
 from benchmarks.false_sentences import page
-from benchmarks.false_sentences.claims import Finding, Seen, read
+from benchmarks.false_sentences.claims import Seen, read
 from benchmarks.false_sentences.recount import Recount, Row
+from benchmarks.false_sentences.sentences import Finding
 from benchmarks.false_sentences.worlds import draw
 from judges.types import Task, Verdict
 

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from benchmarks.false_sentences.claims import NAMES, NUMBER, Seen, always, claim, names, whole
+from benchmarks.false_sentences.claims import Seen, always, claim
+from benchmarks.false_sentences.sentences import NAMES, NUMBER, names, whole
 
 
 @claim("rows read", rf"Rows: (?P<n>{NUMBER}); (?P<what>.*)\.")
