@@ -117,7 +117,7 @@ def _above(seen: Seen, said: Mapping[str, str]) -> bool | str:
     "calibrate: beside people",
     rf"{_OPENING}; two people agree in (?P<two>{END})%?(?: \([^)]*\))?; (?:nobody repeated a vote on what it judged|on the same (?P<same>\w+) the difference is (?P<gap>[+]?{NUMBER})(?: \((?P<gl>{END})(?: to (?P<gh>{END}))?\))?)\. (?P<beside>{'|'.join(map(re.escape, _BESIDE.values()))}){_KAPPA}",
 )
-def _beside(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _beside(seen: Seen, said: Mapping[str, str]) -> bool | str:  # noqa: PLR0911 - a return for each thing that is wrong
     count, judge = seen.count, said["j"]
     trust = next(name for name, sentence in _BESIDE.items() if sentence == said["beside"])
     seen.trusted[judge] = trust
@@ -132,20 +132,25 @@ def _beside(seen: Seen, said: Mapping[str, str]) -> bool | str:
         return _figures(seen, said) if trust == "not known" else "without a difference"
     if not rounds_to(said["gap"], gap[0]) or said["same"] != seen.things:
         return f"the difference is {gap[0]:.3f}"
-    low, high = (None if end is None else float(end.split()[-1]) for end in (said["gl"], said["gh"] or said["gl"]))
-    if trust != "not known" and (low is None or high is None or gap[1] < FEW):
-        return "on too few queries"
-    if trust == "less" and high is not None and high > 0.005:
-        return "its interval allows as people"
-    if trust == "as people" and low is not None and low < -MARGIN - 0.005:
-        return "its interval allows less"
-    if trust == "not known" and low is not None and high is not None and gap[1] >= FEW:
-        if high < -0.005 or low > -MARGIN + 0.005:
-            return "its interval knows"
+    if (wrong := _trusts(trust, gap[1], said["gl"], said["gh"] or said["gl"])) is not True:
+        return wrong
     return _figures(seen, said)
 
 
-@claim("calibrate: none in common", r"check unknown: People agree with the judge: No person judged anything that the judge did\.")
+def _trusts(trust: str, queries: int, *ends: str | None) -> bool | str:
+    """Whether the interval of the difference allows to say so."""
+    low, high = (None if end is None else float(end.split()[-1]) for end in ends)
+    if low is None or high is None or queries < FEW:
+        return trust == "not known" or "on too few queries"
+    allowed = {"less": high <= 0.005, "as people": low >= -MARGIN - 0.005}
+    allowed["not known"] = high >= -0.005 and low <= -MARGIN + 0.005
+    return allowed[trust] or "its interval says otherwise"
+
+
+@claim(
+    "calibrate: none in common",
+    r"check unknown: People agree with the judge: No person judged anything that the judge did\.",
+)
 def _none(seen: Seen, _said: Mapping[str, str]) -> bool | str:
     return not any(seen.count.both(judge) for judge in seen.world.judges)
 
@@ -205,7 +210,10 @@ def _contested(seen: Seen, said: Mapping[str, str]) -> bool | str:
     return (int(said["a"]), int(said["b"])) == (seen.count.contested, len(seen.count.human))
 
 
-@claim("suspects", rf"not shown to agree with the others more than by chance \(kappa\): (?P<who>person-\d {NUMBER}(?:(?:, | and )person-\d {NUMBER})*)")
+@claim(
+    "suspects",
+    rf"not shown to agree with the others more than by chance \(kappa\): (?P<who>person-\d {NUMBER}(?:(?:, | and )person-\d {NUMBER})*)",
+)
 def _suspects(seen: Seen, said: Mapping[str, str]) -> bool | str:
     for name, kappa in re.findall(r"(person-\d) (-?[\d.]+)", said["who"]):
         own = seen.count.among_people(name)
@@ -242,7 +250,10 @@ def _from_ties(seen: Seen, said: Mapping[str, str]) -> bool | str:
     return int(said["n"]) == len(tied) and rounds_to(said["a"], on_ties) and rounds_to(said["b"], gain - on_ties)
 
 
-@claim("outside", rf"{JUDGE}: values (?P<values>.*) lie outside the (?P<l>\S+) to (?P<h>\S+) of people: kappa counts each as a label of its own")
+@claim(
+    "outside",
+    rf"{JUDGE}: values (?P<values>.*) lie outside the (?P<l>\S+) to (?P<h>\S+) of people: kappa counts each as a label of its own",
+)
 def _outside(seen: Seen, said: Mapping[str, str]) -> bool | str:
     count, judge = seen.count, said["j"]
     given = [value for own in count.human.values() for value in own.values()]
@@ -289,7 +300,10 @@ def _places(seen: Seen, said: Mapping[str, str]) -> bool | str:
     return right and int(said["both"]) == len(both) and (share(said["same"], same, len(both)) if both else True)
 
 
-@claim("row of limits", rf"row of Judge minus people: {JUDGE} \| labels \| (?P<bias>\S+) \| {_INTERVAL} \| (?P<l>\S+) \| (?P<h>\S+)")
+@claim(
+    "row of limits",
+    rf"row of Judge minus people: {JUDGE} \| labels \| (?P<bias>\S+) \| {_INTERVAL} \| (?P<l>\S+) \| (?P<h>\S+)",
+)
 def _limits(seen: Seen, said: Mapping[str, str]) -> bool | str:
     count, values = seen.count, seen.count.of(said["j"])
     gaps = [values[thing] - count.number(thing) for thing in count.both(said["j"])]
@@ -298,12 +312,12 @@ def _limits(seen: Seen, said: Mapping[str, str]) -> bool | str:
 
 @claim(
     "row of a person replaced",
-    rf"row of May the judge take a person's place\?: (?P<j>[jkl]), \w+ \| (?P<who>person-\d) \| (?P<n>\d+) \| (?P<q>\d+) \| .*",
+    r"row of May the judge take a person's place\?: (?P<j>[jkl]), \w+ \| (?P<who>person-\d) \| (?P<n>\d+) \| (?P<q>\d+) \| .*",
 )
 def _replaced(seen: Seen, said: Mapping[str, str]) -> bool | str:
     values = seen.count.of(said["j"])
     things = [t for t, own in seen.count.human.items() if said["who"] in own and len(own) > 1 and t in values]
-    return (int(said["n"]), int(said["q"])) == (len(things), len({thing[0] for thing in things}))
+    return (int(said["n"]), int(said["q"])) == (len(things), seen.count.units(things))
 
 
 @claim(
@@ -335,7 +349,10 @@ def _confused(seen: Seen, said: Mapping[str, str]) -> bool | str:
     ]
 
 
-@claim("note: places", r".*/(?P<file>judges|people)\.csv: no column 'order' says which answer was shown first, so nothing is said of places")
+@claim(
+    "note: places",
+    r".*/(?P<file>judges|people)\.csv: no column 'order' says which answer was shown first, so nothing is said of places",
+)
 def _unplaced(seen: Seen, said: Mapping[str, str]) -> bool | str:
     shown: dict[object, set[bool]] = {}
     for vote in getattr(seen.count, said["file"]):

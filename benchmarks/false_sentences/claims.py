@@ -38,7 +38,7 @@ class Seen(Struct):
 
     @property
     def queries(self) -> int:
-        return len(self.count.queries) if self.count.named else len(self.count.games)
+        return len(self.count.units) if self.count.named else len(self.count.games)
 
 
 RATINGS: Sentences[Seen] = Sentences()
@@ -95,7 +95,7 @@ def _basis(seen: Seen, said: str) -> bool | str:
         return "no basis"
     if whole(match["games"]) != len(seen.count.games):
         return "other games"
-    return not match["queries"] or whole(match["queries"]) == len(seen.count.queries) or "other queries"
+    return not match["queries"] or whole(match["queries"]) == len(seen.count.units) or "other queries"
 
 
 @claim("tied for first", rf"(?P<who>{NAMES}) are tied for first: no two of them can be told apart, (?P<basis>at .*)\.")
@@ -227,7 +227,7 @@ def _needed(_seen: Seen, _said: Mapping[str, str]) -> bool | str:
 )
 def _fragile(seen: Seen, said: Mapping[str, str]) -> bool | str:
     unit = "query" if said["unit"].startswith("q") else "game"
-    number = len(seen.count.queries) if unit == "query" else len(seen.count.games)
+    number = len(seen.count.units) if unit == "query" else len(seen.count.games)
     highest = seen.count.fit.highest()
     if whole(said["n"]) != number or int(said["k"]) < 1:
         return "other games" if int(said["k"]) else "without none?"

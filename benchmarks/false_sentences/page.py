@@ -104,7 +104,7 @@ def _short(_seen: Seen, said: Mapping[str, str]) -> bool | str:
 
 @claim(
     "row of ratings",
-    rf"row of (?:Leaderboard|Judge \w+ alone): (?P<a>[v-z]) \| (?P<rank>\d+) \| (?P<ranks>[^|]*) \| (?P<bt>{NUMBER}) \| (?P<interval>[^|]*) \| [A-E](?:-[A-E])? \| \S+ \| \S+ \| (?P<w>\d+) \| (?P<t>\d+) \| (?P<l>\d+)",
+    rf"row of (?:Leaderboard|Judge \w+ alone): (?P<a>[v-z]) \| (?P<rank>\d+) \| (?P<ranks>[^|]*) \| (?P<bt>{NUMBER}) \| (?P<interval>[^|]*) \| [A-E](?:-[A-E])? \| \S+ \| \S+ \| (?P<w>\d+) \| (?P<t>\d+) \| (?P<l>\d+)(?: \| \S+)*",
 )
 def _ratings(seen: Seen, said: Mapping[str, str]) -> bool | str:
     count, agent = seen.count, said["a"]
@@ -145,7 +145,7 @@ def _pair(seen: Seen, said: Mapping[str, str]) -> bool | str:
     r"table: (?P<k>\d+) of (?P<n>\d+) quer(?:y|ies) carry the first place",
 )
 def _carriers(seen: Seen, said: Mapping[str, str]) -> bool | str:
-    return int(said["n"]) == len(seen.count.queries) and int(said["k"]) > 0
+    return int(said["n"]) == len(seen.count.units) and int(said["k"]) > 0
 
 
 @claim("carrier", r"row of \d+ of \d+ quer(?:y|ies) carry the first place: (?P<q>q\d\d) \| .*")
@@ -212,6 +212,7 @@ def _agreement(seen: Seen, said: Mapping[str, str]) -> bool | str:
 
 
 # --- trust checks: the finding by recount, the status by the one rule on the interval that is printed
+
 
 @claim(
     "check: ties",

@@ -58,13 +58,24 @@ class Fit(Struct, frozen=True):
 
 
 class Recount:
-    """All that is checked of one table of verdicts; ``queries`` are unknown where the table names none."""
+    """All that is checked of one table of verdicts.
 
-    def __init__(self, rows: Sequence[Row], *, named: bool = True) -> None:
-        self.rows, self.named = list(rows), named
+    Args:
+        rows: the verdicts.
+        named: whether queries are known.
+        clusters: the conversations that queries are turns of.
+    """
+
+    def __init__(self, rows: Sequence[Row], *, named: bool = True, clusters: Mapping[str, str] | None = None) -> None:
+        self.rows, self.named, self.clusters = list(rows), named, clusters or {}
         self.agents = sorted({name for row in rows for name in (row.first, row.second)})
         self.judges = sorted({row.judge for row in rows})
         self.queries = sorted({row.query for row in rows})
+        self.units = sorted({self.unit(query) for query in self.queries})
+
+    def unit(self, query: str) -> str:
+        """What is independent: the query, or its conversation."""
+        return self.clusters.get(query, query)
 
     @cached_property
     def folded(self) -> list[tuple[str, str, str, str, dict[bool, float]]]:
@@ -175,7 +186,7 @@ class Recount:
         """Whether leaving out so many games (queries) can put ``behind`` ahead: of all, or of ``leads`` alone."""
         units = [[game] for game in self.games]
         if unit == "query":
-            units = [[game for game in self.games if game.query == query] for query in self.queries]
+            units = [[game for game in self.games if self.unit(game.query) == name] for name in self.units]
             units = [own for own in units if own]
 
         def gap(left: Sequence[Sequence[Game]]) -> float:

@@ -44,9 +44,7 @@ class Sentences(Generic[Seen]):
 
     def claim(
         self, kind: str, pattern: str
-    ) -> Callable[
-        [Callable[[Seen, Mapping[str, str]], bool | str]], Callable[[Seen, Mapping[str, str]], bool | str]
-    ]:
+    ) -> Callable[[Callable[[Seen, Mapping[str, str]], bool | str]], Callable[[Seen, Mapping[str, str]], bool | str]]:
         """Teach a kind of sentence."""
 
         def taught(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import random
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
@@ -59,7 +59,7 @@ class World(Struct, frozen=True):
     one_value: bool = False
 
     def gap(self, judge: str) -> float | None:
-        """How much more often the judge agrees with a person than two people agree; ``None`` where orders are folded."""
+        """How often the judge agrees with a person less how often two people do; ``None`` where orders are folded."""
         if self.people_both:
             return None
         kept = 1 - self.outside
@@ -131,41 +131,59 @@ def draw(number: int, seed: int) -> tuple[World, list[Vote], list[Vote]]:
 
 def _votes(world: World, noise: random.Random) -> tuple[list[Vote], list[Vote]]:
     values = (-1, 0, 1) if world.level == "verdicts" else (0, 1, 2)
-    judges, people = [], []
+    judges: list[Vote] = []
+    people: list[Vote] = []
     for query in range(world.queries):
         hard = noise.random() < world.hard
-        pairs = list(combinations("vwxyz", 2))
-        things = noise.sample(pairs, world.things) if world.level == "verdicts" else []
-        for thing in things or [(f"d{at}",) for at in range(world.things)]:
+        pairs = noise.sample(list(combinations("vwxyz", 2)), world.things)
+        for at, pair in enumerate(pairs):
             truth = values[-1] if world.one_value else noise.choice(values)
+            thing = (f"q{query:02}", *(pair if world.level == "verdicts" else (f"d{at}",)))
 
             def says(right: float, truth: int = truth, *, guess: bool = hard) -> int:
                 if noise.random() < (1 / 3 if guess else right):
                     return truth
                 return noise.choice([value for value in values if value != truth])
 
-            named = (f"q{query:02}", *thing)
-            orders = (False, True) if world.level == "verdicts" and world.both else (False,)
-            for judge, right in world.judges.items():
-                if noise.random() < world.judged:
-                    for turned in orders:
-                        value = 5 if noise.random() < world.outside else says(right)
-                        judges.append(Vote(named, judge, value, turned))
-            if noise.random() < world.asked:
-                for person in noise.sample(range(world.people), world.people):
-                    for turned in orders if world.people_both else (noise.random() < 0.5,):
-                        swapped = turned and world.level == "verdicts"
-                        people.append(Vote(named, f"person-{person}", says(world.right), swapped))
-                    if noise.random() >= world.again:
-                        break
+            judges += _of_judges(world, noise, thing, says)
+            people += _of_people(world, noise, thing, says)
     return judges, people
+
+
+def _of_judges(world: World, noise: random.Random, thing: Thing, says: Callable[[float], int]) -> Iterator[Vote]:
+    for judge, right in world.judges.items():
+        if noise.random() < world.judged:
+            for turned in (False, True) if world.level == "verdicts" and world.both else (False,):
+                yield Vote(thing, judge, 5 if noise.random() < world.outside else says(right), turned)
+
+
+def _of_people(world: World, noise: random.Random, thing: Thing, says: Callable[[float], int]) -> Iterator[Vote]:
+    if noise.random() >= world.asked:
+        return
+    for person in noise.sample(range(world.people), world.people):
+        alone = (world.level == "verdicts" and noise.random() < 0.5,)
+        for turned in (False, True) if world.people_both else alone:
+            yield Vote(thing, f"person-{person}", says(world.right), turned)
+        if noise.random() >= world.again:
+            return
 
 
 class Recount:
     """All that is checked of one table, counted slowly and plainly."""
 
-    def __init__(self, judges: Sequence[Vote], people: Sequence[Vote], *, verdicts: bool) -> None:
-        self.judges, self.people, self.verdicts = judges, people, verdicts
+    def __init__(
+        self,
+        judges: Sequence[Vote],
+        people: Sequence[Vote],
+        *,
+        verdicts: bool,
+        clusters: Mapping[str, str] | None = None,
+    ) -> None:
+        self.judges, self.people, self.verdicts, self.clusters = judges, people, verdicts, clusters or {}
+
+    def units(self, things: Iterable[Thing]) -> int:
+        """The queries of some things, or their conversations."""
+        return len({self.clusters.get(thing[0], thing[0]) for thing in things})
 
     @cached_property
     def human(self) -> dict[Thing, dict[str, int]]:
@@ -223,7 +241,7 @@ class Recount:
         return sorted(self.of(judge).keys() & self.consensus.keys())
 
     def queries(self, judge: str) -> int:
-        return len({thing[0] for thing in self.both(judge)})
+        return self.units(self.both(judge))
 
     def said(self, judge: str) -> dict[Thing, list[int]]:
         """Every value that a judge gave."""
@@ -253,15 +271,15 @@ class Recount:
 
     def less_people(self, judge: str) -> tuple[float, int] | None:
         """Mean over things of the judge's share less the people's, and the queries of these things."""
-        gaps, queries = [], set()
+        gaps, things = [], []
         for thing, said in self.said(judge).items():
             votes = list(self.human.get(thing, {}).values())
             pairs = [a == b for a, b in combinations(votes, 2)]
             if pairs:
                 alike = [own == other for own in said for other in votes]
                 gaps.append(sum(alike) / len(alike) - sum(pairs) / len(pairs))
-                queries.add(thing[0])
-        return (sum(gaps) / len(gaps), len(queries)) if gaps else None
+                things.append(thing)
+        return (sum(gaps) / len(gaps), self.units(things)) if gaps else None
 
     def kappa(self, judge: str) -> float | None:
         """Cohen's, with the consensus; of verdicts each counts both ways round."""
