@@ -54,9 +54,23 @@ def read(seen: Seen, lines: Iterable[str]) -> Iterator[Finding]:
 # --- what may be concluded
 
 
+_ABSENT = r"(?: (?P<absent>[v-z]) has games on (?P<on>\d+) (?:queries|query|games?) only(?:, (?P<more>\d+) more agents? on fewer than others too)?: what it did not meet may be harder\.)?"
+
+
+def _absent(seen: Seen, said: Mapping[str, str | None]) -> bool | str:
+    """Whether the agent that met others on the fewest queries is named with their number, where one met on few."""
+    present = seen.count.present if seen.count.named else {}
+    few = {agent: times for agent, times in present.items() if times < 0.9 * max(present.values())}
+    if not few or said["absent"] is None:
+        return (not few and said["absent"] is None) or f"{few} are absent"
+    first = min(few, key=lambda agent: (few[agent], agent))
+    told = said["absent"], int(said["on"] or 0), int(said["more"] or 0)
+    return told == (first, few[first], len(few) - 1) or f"rather {few}"
+
+
 @claim(
     "leads",
-    rf"(?P<a>[v-z]) leads(?:, (?P<points>{NUMBER}) points above (?P<next>{NAMES}),)? (?P<basis>at .*?)(?P<far>; how far ahead it is, these games cannot say)?\.",
+    rf"(?P<a>[v-z]) leads(?:, (?P<points>{NUMBER}) points above (?P<next>{NAMES}),)? (?P<basis>at .*?)(?P<far>; how far ahead it is, these games cannot say)?\.{_ABSENT}",
 )
 def _leads(seen: Seen, said: Mapping[str, str]) -> bool | str:
     seen.leader = said["a"]
@@ -72,7 +86,8 @@ def _leads(seen: Seen, said: Mapping[str, str]) -> bool | str:
     if said["points"] and any(count.record(said["a"])[0] == sum(count.record(said["a"])) for _ in "1"):
         return "points of an agent that never lost"
     may = _may_lead(seen)
-    return _basis(seen, said["basis"]) if may is True else may
+    present = _absent(seen, said) if may is True else may
+    return _basis(seen, said["basis"]) if present is True else present
 
 
 def _may_lead(seen: Seen) -> bool | str:
@@ -98,13 +113,14 @@ def _basis(seen: Seen, said: str) -> bool | str:
     return not match["queries"] or whole(match["queries"]) == len(seen.count.units) or "other queries"
 
 
-@claim("tied for first", rf"(?P<who>{NAMES}) are tied for first: no two of them can be told apart, (?P<basis>at .*)\.")
+@claim("tied for first", rf"(?P<who>{NAMES}) are tied for first: no two of them can be told apart, (?P<basis>at .*?)\.{_ABSENT}")
 def _tied(seen: Seen, said: Mapping[str, str]) -> bool | str:
     who = names(said["who"])
     if not seen.count.fit.highest() & set(who) or not 1 < len(who) < len(seen.count.agents):
         return "not those on top"
     may = _may_lead(seen)
-    return _basis(seen, said["basis"]) if may is True else may
+    present = _absent(seen, said) if may is True else may
+    return _basis(seen, said["basis"]) if present is True else present
 
 
 @claim(

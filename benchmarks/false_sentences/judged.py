@@ -490,7 +490,7 @@ def _by_stage(seen: Seen) -> Iterator[list[tuple[int, int]]]:
 
 def _short(seen: Seen, said: Mapping[str, str]) -> bool | str:
     """Whether a judge's or agent's verdicts are as few as that."""
-    if said["kind"] == "Judge":
+    if said["kind"].lower() == "judge":
         there = sum(row.judge == said["name"] for row in seen.count.games.rows)
         wanted = 2 * len(list(combinations(seen.world.agents, 2))) * len(seen.world.names)
     else:
@@ -501,7 +501,7 @@ def _short(seen: Seen, said: Mapping[str, str]) -> bool | str:
 
 @claim(
     "conclusion: too little",
-    rf"(?:Nothing to conclude yet: (?:Not enough verdicts to rate|Too little is judged)\. )?(?P<kind>Judge|Agent) (?P<name>\w) has (?P<c>{NUMBER}) of (?P<d>{NUMBER}) wanted verdicts \(\S+%\), and ratings need 80% of every judge's and agent's(?:: run again to judge the rest, or see them with 'ragleague leaderboard --below-coverage'\.|\. Run again to judge the rest\.)",
+    rf"(?:Nothing to conclude yet: (?:Not enough verdicts to rate|Too little is judged)\. |Below ratings\.min_coverage: )?(?P<kind>[Jj]udge|[Aa]gent) (?P<name>\w) has (?P<c>{NUMBER}) of (?P<d>{NUMBER}) wanted verdicts \(\S+%\), and ratings need 80% of every judge's and agent's(?:: run again to judge the rest, or see them with 'ragleague leaderboard --below-coverage'\.|\. Run again to judge the rest\.|\.)",
 )
 def _too_little(seen: Seen, said: Mapping[str, str]) -> bool | str:
     return _short(seen, said)
@@ -602,15 +602,17 @@ always(
 )
 
 
-@claim("compare: no games", r"No games rate these agents, so the scores are compared with each other alone\.")
-def _no_games(seen: Seen, _said: Mapping[str, str]) -> bool | str:
-    shares = [
-        1 - missing / wanted
-        for missing, wanted in (seen.count.missing("pairwise", agent) for agent in seen.world.agents)
-    ]
+@claim(
+    "compare: no games",
+    r"(?P<what>Too few games are judged to rate|No games rate) these agents, so the scores are compared with each other alone\.",
+)
+def _no_games(seen: Seen, said: Mapping[str, str]) -> bool | str:
+    if not seen.count.games.rows:
+        return said["what"] == "No games rate"
+    shares = [1 - missing / of for missing, of in (seen.count.missing("pairwise", own) for own in seen.world.agents)]
     wanted = 2 * len(list(combinations(seen.world.agents, 2))) * len(seen.world.names)
     judged = [sum(row.judge == judge for row in seen.count.games.rows) / wanted for judge in seen.world.judges]
-    return min(*shares, *judged) < 0.8
+    return said["what"] != "No games rate" and min(*shares, *judged) < 0.8
 
 
 @claim(
@@ -661,7 +663,7 @@ def _retrieval(seen: Seen, said: Mapping[str, str]) -> bool | str:
 
 always(
     "further row",
-    r"row of (?:Cover from each grade|Nuggets of answers: 95% intervals|Nuggets of answers|Labels given|By stage|Why judgments failed|): .*",
+    r"row of (?:Cover from each grade|Nuggets of answers: 95% intervals|Nuggets of answers|Labels given|By stage|What was asked|Why judgments failed|): .*",
     r"row of (?:Judges of answers|What judges like besides strength|Places by each way of scoring, scores in brackets|Rank correlation of every two ways of scoring): .*",
 )
 

@@ -78,7 +78,7 @@ def _cells(table: Table, row: Mapping[str, Any]) -> Iterator[str]:
 
 always(
     "headline",
-    r"headline: (?:Clear leader|Tie at the top|Not enough signal|Too few queries|Too few games|Place or strength\?|The orders contradict each other|No one order fits|All rated equal|Not all agents met)",
+    r"headline: (?:Clear leader|Tie at the top|Not enough signal|Too few queries|Too few games|Place or strength\?|The orders contradict each other|No one order fits|All rated equal|Not all agents met|Not enough verdicts to rate|Too little is judged|The judge is not shown to agree with people)",
 )
 always(
     "explanation",

@@ -138,6 +138,13 @@ class Recount:
         won, lost, tied = self.counts.get((low, high), [0.0, 0.0, 0.0])
         return (won, lost, tied) if one == low else (lost, won, tied)
 
+    @cached_property
+    def present(self) -> dict[str, int]:
+        """By agent, the queries, conversations or games that it is in."""
+        places = [self.unit(game.query) if self.named else str(at) for at, game in enumerate(self.games)]
+        met = [(place, {game.one, game.other}) for place, game in zip(places, self.games, strict=True)]
+        return {agent: len({place for place, two in met if agent in two}) for agent in self.agents}
+
     def beats(self, one: str, other: str) -> bool:
         won, lost, _ = self.met(one, other)
         return won > lost

@@ -100,13 +100,7 @@ _OWN = r"[v-z] \(\d+\)"
     rf"Too few (?P<unit>queries|games) of their own: (?P<who>{_OWN}(?:(?:, | and ){_OWN})*)\. (?P<agents>\d+) agents need at least (?P<least>\d+) each, so these are told from no other\.",
 )
 def _few_of_their_own(seen: Seen, said: Mapping[str, str]) -> bool | str:
-    games, agents = seen.count.games, seen.count.agents
-    present = {
-        agent: len(
-            {game.query if seen.count.named else at for at, game in enumerate(games) if agent in (game.one, game.other)}
-        )
-        for agent in agents
-    }
+    agents, present = seen.count.agents, seen.count.present
     told = {agent: int(times) for agent, times in re.findall(r"([v-z]) \((\d+)\)", said["who"])}
     right = (int(said["agents"]), int(said["least"])) == (len(agents), seen.fewest)
     return right and told == {agent: times for agent, times in present.items() if times < seen.fewest}
@@ -120,9 +114,8 @@ _PRESENT = r"[v-z] has games on \d+ of \d+ queries"
     rf"(?P<who>{_PRESENT}(?:, {_PRESENT})*|Each agent has games on \d+ of \d+ queries|Agents have games on \d+ to \d+ of \d+ queries): ratings compare agents that met on different queries, which may be easier for one than for another\.",
 )
 def _absent(seen: Seen, said: Mapping[str, str]) -> bool | str:
-    games, agents = seen.count.games, seen.count.agents
-    present = {agent: len({game.query for game in games if agent in (game.one, game.other)}) for agent in agents}
-    number = len({game.query for game in games})
+    agents, present = seen.count.agents, seen.count.present
+    number = len({seen.count.unit(game.query) for game in seen.count.games})
     few = {agent for agent, times in present.items() if times < 0.9 * number}
     if said["who"].startswith(("Each", "Agents")):
         ends = sorted({min(present.values()), max(present.values())})

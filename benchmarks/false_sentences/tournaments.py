@@ -19,11 +19,13 @@ from statistics import NormalDist
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from arena.config.whole import Config
+from arena.people.tasks import texts_now
 from arena.run import tournament
 from arena.store import Store
-from arena.store.annotations import Annotation, Annotations, Kind, texts_digest
+from arena.store.annotations import Annotation, Annotations, Kind
 from benchmarks.false_sentences.recount import Row
 from benchmarks.false_sentences.voters import Vote
 from judges.types import Task
@@ -351,7 +353,7 @@ def _cast(world: World, config: Config) -> None:
         data = store.dataset(config.name)
         for vote in world.votes():
             query, one, other = vote.thing
-            digest = texts_digest(data.queries[query].text, *(data.answers[query, name].text for name in (one, other)))
             verdict = {1: "A", 0: "TIE", -1: "B"}[vote.value]
-            said.append(Annotation(Kind.VERDICT, vote.rater, query, one, other, digest, verdict))
+            seen = Annotation(Kind.VERDICT, vote.rater, query, one, other, "", verdict)
+            said.append(replace(seen, texts=texts_now(seen, data, {})))
         Annotations(store, config.name).add(said)

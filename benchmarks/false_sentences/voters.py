@@ -67,8 +67,8 @@ class World(Struct, frozen=True):
         return (1 - self.hard) * on_easy - self.hard * self.outside / 3
 
     def is_chance(self, judge: str) -> bool:
-        """Whether the judge agrees with people no more than chance would."""
-        return self.one_value or self.judges[judge] == 1 / 3
+        """Whether the judge agrees with people no more than chance would; sides of games say nothing by themselves."""
+        return self.judges[judge] == 1 / 3 or (self.one_value and self.level == "labels")
 
 
 MARGIN = 0.05
