@@ -14,6 +14,7 @@ from benchmarks.false_sentences.sentences import (
     BRACKET,
     END,
     NUMBER,
+    Said,
     Sentences,
     near,
     rounds_to,
@@ -67,7 +68,7 @@ _KAPPA = rf"(?: Kappa is (?P<kappa>{NUMBER})(?: \((?P<kl>{NUMBER})(?: to (?P<kh>
 _OPENING = rf"check (?P<status>\w+): People agree with the judge {JUDGE} on (?P<level>\w+): (?P<again>[jkl]|panel \(majority\)) says what a person says in (?P<v>{END})%(?:{BRACKET})? of cases, on {_UNIT}"
 
 
-def _figures(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _figures(seen: Seen, said: Said) -> bool | str:
     """What stands in every sentence about a judge."""
     count, judge = seen.count, said["j"]
     if said["again"] != judge or said["level"] != seen.world.level or not seen.things.startswith(said["what"]):
@@ -82,19 +83,19 @@ def _figures(seen: Seen, said: Mapping[str, str]) -> bool | str:
     return True
 
 
-def _kappa_status(said: Mapping[str, str]) -> bool | str:
+def _kappa_status(said: Said) -> bool | str:
     if said["kappa"] is not None and float(said["kappa"]) == 1 and said["kl"] is None:
-        return said["status"] == "passed"
+        return bool(said["status"] == "passed")
     return status_follows({"status": said["status"], "l": said["kl"], "h": said["kh"]}, 0.4, math.inf)
 
 
 @claim("calibrate: few", _OPENING + _SAYS["few"] + _KAPPA)
-def _few(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _few(seen: Seen, said: Said) -> bool | str:
     return _figures(seen, said) if said["status"] == "unknown" and int(said["q"]) < FEW else "another status"
 
 
 @claim("calibrate: chance", _OPENING + _SAYS["chance"] + _KAPPA)
-def _chance(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _chance(seen: Seen, said: Said) -> bool | str:
     seen.trusted[said["j"]] = "chance"
     if said["kl"] is not None and float(said["kl"]) > 0.005:
         return "its interval says otherwise"
@@ -103,7 +104,7 @@ def _chance(seen: Seen, said: Mapping[str, str]) -> bool | str:
 
 
 @claim("calibrate: above chance", _OPENING + _SAYS["above chance"] + _KAPPA)
-def _above(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _above(seen: Seen, said: Said) -> bool | str:
     seen.trusted[said["j"]] = "above chance"
     if seen.count.of_two is not None:
         return "two people agree"
@@ -117,7 +118,7 @@ def _above(seen: Seen, said: Mapping[str, str]) -> bool | str:
     "calibrate: beside people",
     rf"{_OPENING}; two people agree in (?P<two>{END})%?(?: \([^)]*\))?; (?:nobody repeated a vote on what it judged|on the same (?P<same>\w+) the difference is (?P<gap>[+]?{NUMBER})(?: \((?P<gl>{END})(?: to (?P<gh>{END}))?\))?)\. (?P<beside>{'|'.join(map(re.escape, _BESIDE.values()))}){_KAPPA}",
 )
-def _beside(seen: Seen, said: Mapping[str, str]) -> bool | str:  # noqa: PLR0911 - a return for each thing that is wrong
+def _beside(seen: Seen, said: Said) -> bool | str:  # noqa: PLR0911 - a return for each thing that is wrong
     count, judge = seen.count, said["j"]
     trust = next(name for name, sentence in _BESIDE.items() if sentence == said["beside"])
     seen.trusted[judge] = trust
@@ -151,7 +152,7 @@ def _trusts(trust: str, queries: int, *ends: str | None) -> bool | str:
     "calibrate: none in common",
     r"check unknown: People agree with the judge: No person judged anything that the judge did\.",
 )
-def _none(seen: Seen, _said: Mapping[str, str]) -> bool | str:
+def _none(seen: Seen, _said: Said) -> bool | str:
     return not any(seen.count.both(judge) for judge in seen.world.judges)
 
 
@@ -169,7 +170,7 @@ _INTERVAL = r"[^|]*"
     "row of a judge",
     rf"row of Judges against people: {JUDGE} \| (?P<level>\w+) \| (?P<n>\d+) \| (?P<cover>\d+)% \| (?P<v>\S+)% \| (?P<vi>{_INTERVAL}) \| (?P<decided>\S+?)%? \| (?P<two>\S+?)%? \| (?P<gap>\S+) \| {_INTERVAL} \| (?P<kappa>\S+) \| {_INTERVAL} \| (?P<bias>\S+) \| {_INTERVAL}",
 )
-def _judge(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _judge(seen: Seen, said: Said) -> bool | str:
     count, judge = seen.count, said["j"]
     both, gap, kappa = len(count.both(judge)), count.less_people(judge), count.kappa(judge)
     values = count.of(judge)
@@ -193,7 +194,7 @@ def _is(said: str, value: float | None, factor: float = 1.0) -> bool:
     "row of people",
     rf"row of People among themselves: (?P<level>\w+) \| (?P<people>\d+) \| (?P<votes>\d+) \| (?P<things>\d+) \| (?P<several>\d+) \| (?P<two>\S+?)%? \| {_INTERVAL} \| (?P<decided>\S+?)%? \| .*",
 )
-def _people(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _people(seen: Seen, said: Said) -> bool | str:
     human = seen.count.human
     told = tuple(int(said[name]) for name in ("people", "votes", "things", "several"))
     right = (
@@ -206,7 +207,7 @@ def _people(seen: Seen, said: Mapping[str, str]) -> bool | str:
 
 
 @claim("consensus", r"consensus: majority of people; no value leads on (?P<a>\d+) of (?P<b>\d+) (?P<what>\w+)")
-def _contested(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _contested(seen: Seen, said: Said) -> bool | str:
     return (int(said["a"]), int(said["b"])) == (seen.count.contested, len(seen.count.human))
 
 
@@ -214,7 +215,7 @@ def _contested(seen: Seen, said: Mapping[str, str]) -> bool | str:
     "suspects",
     rf"not shown to agree with the others more than by chance \(kappa\): (?P<who>person-\d {NUMBER}(?:(?:, | and )person-\d {NUMBER})*)",
 )
-def _suspects(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _suspects(seen: Seen, said: Said) -> bool | str:
     for name, kappa in re.findall(r"(person-\d) (-?[\d.]+)", said["who"]):
         own = seen.count.among_people(name)
         if own is None or not near(kappa, own[0], 0.0051):
@@ -228,7 +229,7 @@ def _suspects(seen: Seen, said: Mapping[str, str]) -> bool | str:
     "panel",
     rf"panel: (?P<p>\d+)% like people, its best member (?P<best>[jkl]) (?P<b>\d+)%(?: \(difference (?P<d>[+]?{NUMBER})(?: \((?P<l>[+]?{NUMBER})(?: to (?P<h>[+]?{NUMBER}))?\))\))?",
 )
-def _panel(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _panel(seen: Seen, said: Said) -> bool | str:
     count, things = seen.count, seen.count.common
     shares = {name: count.like_people(name, things) for name in seen.world.judges}
     panel, best = count.like_people(PANEL, things), max(shares.values())
@@ -240,7 +241,7 @@ def _panel(seen: Seen, said: Mapping[str, str]) -> bool | str:
     "panel: from ties",
     rf"panel: of the difference (?P<a>[+]?{NUMBER}) comes from the (?P<n>\d+) games on which people tie, (?P<b>[+]?{NUMBER}) from the others: a panel ties wherever its judges differ and no side leads",
 )
-def _from_ties(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _from_ties(seen: Seen, said: Said) -> bool | str:
     count, things = seen.count, seen.count.common
     shares = {name: count.like_people(name, things) for name in seen.world.judges}
     best = max(shares, key=lambda name: (shares[name], name))
@@ -254,7 +255,7 @@ def _from_ties(seen: Seen, said: Mapping[str, str]) -> bool | str:
     "outside",
     rf"{JUDGE}: values (?P<values>.*) lie outside the (?P<l>\S+) to (?P<h>\S+) of people: kappa counts each as a label of its own",
 )
-def _outside(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _outside(seen: Seen, said: Said) -> bool | str:
     count, judge = seen.count, said["j"]
     given = [value for own in count.human.values() for value in own.values()]
     values = [count.of(judge)[thing] for thing in count.both(judge)]
@@ -264,7 +265,7 @@ def _outside(seen: Seen, said: Mapping[str, str]) -> bool | str:
 
 
 @claim("rough", rf"{JUDGE}: (?P<q>\d+) quer(?:y|ies) in common: intervals are rough")
-def _rough(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _rough(seen: Seen, said: Said) -> bool | str:
     return int(said["q"]) == seen.count.queries(said["j"]) < FEW
 
 
@@ -272,7 +273,7 @@ def _rough(seen: Seen, said: Mapping[str, str]) -> bool | str:
     "row of agreement",
     rf"row of Agreement with the consensus: {JUDGE} \| (?P<level>\w+) \| (?P<v>\S+)% \| {_INTERVAL} \| (?P<kappa>\S+) \| .*",
 )
-def _agreement(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _agreement(seen: Seen, said: Said) -> bool | str:
     both = seen.count.both(said["j"])
     right = rounds_to(said["v"], seen.count.like_people(said["j"], both), 100)
     return right and _is(said["kappa"], seen.count.kappa(said["j"]))
@@ -282,7 +283,7 @@ def _agreement(seen: Seen, said: Mapping[str, str]) -> bool | str:
     "row of places",
     rf"row of Places: (?P<j>people|[jkl]) \| verdicts \| (?P<n>\d+) \| (?P<ties>\S+)% \| (?P<both>\d+) \| (?P<same>\S+?)%? \| {_INTERVAL} \| (?P<first>\S+?)%? \| {_INTERVAL}",
 )
-def _places(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _places(seen: Seen, said: Said) -> bool | str:
     count = seen.count
     votes = count.people if said["j"] == "people" else [vote for vote in count.judges if vote.rater == said["j"]]
     decided = [vote for vote in votes if vote.value]
@@ -304,7 +305,7 @@ def _places(seen: Seen, said: Mapping[str, str]) -> bool | str:
     "row of limits",
     rf"row of Judge minus people: {JUDGE} \| labels \| (?P<bias>\S+) \| {_INTERVAL} \| (?P<l>\S+) \| (?P<h>\S+)",
 )
-def _limits(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _limits(seen: Seen, said: Said) -> bool | str:
     count, values = seen.count, seen.count.of(said["j"])
     gaps = [values[thing] - count.number(thing) for thing in count.both(said["j"])]
     return _is(said["bias"], sum(gaps) / len(gaps))
@@ -314,7 +315,7 @@ def _limits(seen: Seen, said: Mapping[str, str]) -> bool | str:
     "row of a person replaced",
     r"row of May the judge take a person's place\?: (?P<j>[jkl]), \w+ \| (?P<who>person-\d) \| (?P<n>\d+) \| (?P<q>\d+) \| .*",
 )
-def _replaced(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _replaced(seen: Seen, said: Said) -> bool | str:
     values = seen.count.of(said["j"])
     things = [t for t, own in seen.count.human.items() if said["who"] in own and len(own) > 1 and t in values]
     return (int(said["n"]), int(said["q"])) == (len(things), seen.count.units(things))
@@ -324,7 +325,7 @@ def _replaced(seen: Seen, said: Mapping[str, str]) -> bool | str:
     "alternative annotators",
     r"explained: (?P<j>[jkl]), \w+: (?:it replaces (?P<a>\d+) of (?P<n>\d+) pe(?:rson|ople) with epsilon 0\.1, tests by query; (?P<b>\d+) if things of one query were independent; the bar is half\. It agrees with the others at least as well as a person on \S+% of things\.|nobody judged \d+ things together with another person and the judge\.)(?: (?P<few>\d+) pe(?:rson|ople) left out, with fewer than (?P<least>\d+) things\.)?",
 )
-def _alternative(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _alternative(seen: Seen, said: Said) -> bool | str:
     everybody = {name for own in seen.count.human.values() for name in own}
     if said["a"] is None:
         return True
@@ -332,13 +333,13 @@ def _alternative(seen: Seen, said: Mapping[str, str]) -> bool | str:
 
 
 @claim("table of confusion", r"table: What is taken for what: (?P<j>[jkl]|panel \(majority\)), \w+")
-def _confusion(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _confusion(seen: Seen, said: Said) -> bool | str:
     seen.table, seen.rows = said["j"], []
     return True
 
 
 @claim("row of confusion", r"row of What is taken for what: (?P<name>[^|]*) \| (?P<cells>.*)")
-def _confused(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _confused(seen: Seen, said: Said) -> bool | str:
     count, values = seen.count, seen.count.of(seen.table)
     pairs = [(count.consensus[thing], values[thing]) for thing in count.both(seen.table)]
     every = sorted({value for pair in pairs for value in pair})
@@ -353,7 +354,7 @@ def _confused(seen: Seen, said: Mapping[str, str]) -> bool | str:
     "note: places",
     r".*/(?P<file>judges|people)\.csv: no column 'order' says which answer was shown first, so nothing is said of places",
 )
-def _unplaced(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _unplaced(seen: Seen, said: Said) -> bool | str:
     shown: dict[object, set[bool]] = {}
     for vote in getattr(seen.count, said["file"]):
         shown.setdefault(vote.thing, set()).add(vote.turned)

@@ -20,6 +20,7 @@ from benchmarks.false_sentences.sentences import (
     END,
     NUMBER,
     Finding,
+    Said,
     Sentences,
     near,
     rounds_to,
@@ -190,7 +191,7 @@ def read(seen: Seen, lines: Iterable[str]) -> Iterator[Finding]:
     "gate: headline",
     r"(?:(?P<standing>Passed|Failed): (?P<a>[v-z]) is (?P<verdict>better|not worse|worse) than (?P<b>[v-z])\.|Undecided: it is not shown whether (?P<c>[v-z]) is worse than (?P<d>[v-z])\.)",
 )
-def _headline(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _headline(seen: Seen, said: Said) -> bool | str:
     seen.headline = said["verdict"] or "undecided"
     passed = seen.headline in ("better", "not worse")
     right = (said["a"] or said["c"], said["b"] or said["d"]) == seen.pair
@@ -214,13 +215,13 @@ def _score(title: str) -> str:
     "gate: row",
     rf"row of : {TITLE} \| (?P<new>\S+) \| (?P<old>\S+) \| (?P<d>\S+) \| (?P<ends>[^|]+) \| (?P<n>\d+) \| (?P<missing>\d+) \| (?P<verdict>[\w ]+)",
 )
-def _row(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _row(seen: Seen, said: Said) -> bool | str:
     score, found = _score(said["title"]), _units(seen, _score(said["title"]))
     low, high = _ends(said["ends"])
     seen.verdicts[said["title"]] = (said["verdict"], low, high)
     seen.decided.append((score, *seen.pair, said["verdict"]))
     if found is None:
-        return said["new"] == "-" and said["verdict"] == "undecided"
+        return bool(said["new"] == "-" and said["verdict"] == "undecided")
     units = len({seen.world.conversation(query) for query in seen.world.names})
     if not (rounds_to(said["new"], found[0]) and rounds_to(said["old"], found[1])):
         return f"rather {found[0]:.3f} and {found[1]:.3f}"
@@ -251,7 +252,7 @@ def _ends(said: str) -> tuple[float | None, float | None]:
     "gate: games",
     rf"Games won: (?P<a>[v-z]) won (?P<v>{END})% of the points against (?P<b>[v-z]) on (?P<n>\d+) (?P<unit>quer(?:y|ies)|conversations?)(?: \((?P<level>[\d.]+)% interval (?P<ends>[^)]*)%\))?, a tie counting half\. Above 45\.0% it is not worse, above 50% better\.",
 )
-def _games(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _games(seen: Seen, said: Said) -> bool | str:
     found = _units(seen, "pairwise")
     right = (said["a"], said["b"]) == seen.pair and found is not None and found[2] == int(said["n"])
     right = right and said["unit"].startswith("conv") == (seen.world.turns > 1)
@@ -262,7 +263,7 @@ def _games(seen: Seen, said: Mapping[str, str]) -> bool | str:
     "gate: score",
     rf"{TITLE}: (?P<a>[v-z]) scores (?P<new>{NUMBER}) and (?P<b>[v-z]) (?P<old>{NUMBER}) on (?P<n>\d+) (?:quer(?:y|ies)|conversations?); difference (?P<d>[+]?{NUMBER})(?:, 95% interval .*)?, margin 0\.05\.",
 )
-def _scored(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _scored(seen: Seen, said: Said) -> bool | str:
     found = _units(seen, _score(said["title"]))
     right = (said["a"], said["b"]) == seen.pair and found is not None and found[2] == int(said["n"])
     return right and found is not None and rounds_to(said["new"], found[0]) and rounds_to(said["old"], found[1])
@@ -275,13 +276,13 @@ always("gate: more needed", rf"{TITLE}: undecided\. About .* would decide it wit
     "gate: why undecided",
     rf"{TITLE}: (?:undecided(?:\.|, ).*|.* The place shown may decide.*|in [\d,]+ of the .*|[v-z] was shown (?:first|last) in .*|all verdicts on answers that differ are ties.*|every score is the same.*|nothing is known of .*|no game between .*|no (?:query|conversation) has .*)",
 )
-def _why(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _why(seen: Seen, said: Said) -> bool | str:
     seen.excused.add(said["title"])
     return seen.verdicts.get(said["title"], ("undecided", None, None))[0] == "undecided"
 
 
 @claim("gate: missing units", rf"{TITLE}: (?P<n>[\d,]+) (?:quer(?:y|ies)|conversations?) (?:is|are) missing\.")
-def _missing_units(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _missing_units(seen: Seen, said: Said) -> bool | str:
     found = _units(seen, _score(said["title"]))
     units = len({seen.world.conversation(query) for query in seen.world.names})
     return whole(said["n"]) == units - (found[2] if found else 0)
@@ -291,7 +292,7 @@ def _missing_units(seen: Seen, said: Mapping[str, str]) -> bool | str:
     "gate: missing turns",
     rf"{TITLE}: (?P<n>[\d,]+) turns? of (?P<of>[\d,]+) conversations? missing; what is there counts for the whole conversation\.",
 )
-def _missing_turns(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _missing_turns(seen: Seen, said: Said) -> bool | str:
     score = _score(said["title"])
     turns: dict[str, set[str]] = defaultdict(set)
     if score == "pairwise":
@@ -310,7 +311,7 @@ def _missing_turns(seen: Seen, said: Mapping[str, str]) -> bool | str:
     "gate: verdicts there",
     r"Games won: (?P<a>[\d,]+) of (?P<b>[\d,]+) verdicts? between the two are there; (?P<c>[\d,]+) failed\.",
 )
-def _there(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _there(seen: Seen, said: Said) -> bool | str:
     rows = sum({row.first, row.second} == set(seen.pair) for row in seen.count.games.rows)
     wanted = 2 * len(seen.world.judges) * len(seen.world.names)
     return (whole(said["a"]), whole(said["b"]), whole(said["c"])) == (rows, wanted, wanted - rows)
@@ -320,7 +321,7 @@ def _there(seen: Seen, said: Mapping[str, str]) -> bool | str:
     "gate: missing judgments",
     rf"{TITLE}: judgments that are missing: (?P<a>[\d,]+) of (?P<of_a>[\d,]+) of (?P<new>[v-z]) and (?P<b>[\d,]+) of (?P<of_b>[\d,]+) of (?P<old>[v-z])(?:, more of (?P<more>[v-z]) by more than chance \(p (?P<p>[^)]*)\))?\.",
 )
-def _lacking(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _lacking(seen: Seen, said: Said) -> bool | str:
     score = _score(said["title"])
     found = {agent: seen.count.missing(score, agent) for agent in seen.pair}
     told = {said["new"]: (whole(said["a"]), whole(said["of_a"])), said["old"]: (whole(said["b"]), whole(said["of_b"]))}
@@ -389,7 +390,7 @@ def _correlation(x: Sequence[float], y: Sequence[float]) -> float | None:
     "queries: row",
     r"row of : (?P<q>q\d\d) \| What is q\d\d\? \| (?P<separation>\S+) \| (?P<spread>\S+) \| (?P<agreement>\S+) \| (?P<games>\d+) \| (?P<decided>\S+?)%? \| (?P<orders>\S+?)%? \| (?P<judges>\S+?)%? \| (?P<there>\d+) of (?P<wanted>\d+)(?: \| .*)?",
 )
-def _query(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _query(seen: Seen, said: Said) -> bool | str:
     games = [game for game in seen.count.games.games if game.query == said["q"]]
     rows = [row for row in seen.count.games.rows if row.query == said["q"]]
     wanted = len(list(combinations(seen.world.agents, 2))) * 2 * len(seen.world.judges)
@@ -402,8 +403,15 @@ def _query(seen: Seen, said: Mapping[str, str]) -> bool | str:
     decided = sum(game.score != 0.5 for game in games) / len(games) if games else None
     both = [own for *key, own in seen.count.games.folded if key[0] == said["q"] and len(own) == 2]
     differ = sum(own[True] != own[False] for own in both) / len(both) if both else None
+    separation = 0.0 if spread == 0 else None if spread is None or agreement is None else spread * agreement
+    pairs: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
+    for game in games:
+        pairs[game.one, game.other].append(game.score)
+    several = [len(set(scores)) > 1 for scores in pairs.values() if len(scores) > 1]
     return (
-        _is(said["spread"], spread)
+        _is(said["separation"], separation)
+        and _is(said["judges"], fmean(several) if several else None, 100)
+        and _is(said["spread"], spread)
         and _is(said["agreement"], agreement)
         and _is(said["decided"], decided, 100)
         and _is(said["orders"], differ, 100)
@@ -418,7 +426,7 @@ def _is(said: str, value: float | None, factor: float = 1.0) -> bool:
     "queries: missing",
     r"(?P<n>[\d,]+) verdicts? on (?P<q>[\d,]+) quer(?:y|ies) are missing; figures use what is there\.",
 )
-def _missing_verdicts(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _missing_verdicts(seen: Seen, said: Said) -> bool | str:
     wanted = len(list(combinations(seen.world.agents, 2))) * 2 * len(seen.world.judges)
     lacking = [wanted - sum(row.query == query for row in seen.count.games.rows) for query in seen.world.names]
     return (whole(said["n"]), whole(said["q"])) == (sum(lacking), sum(own > 0 for own in lacking))
@@ -438,7 +446,7 @@ always("explanation", r"explained: .*", r"table: (?!What is taken for what).*")
     "row of a cheat",
     r"row of Points given away to cheats: j \| (?P<cheat>\w+) \| (?P<n>\d+) \| (?P<missing>\d+) \| (?P<points>\S+)% \| [^|]* \| (?P<fair>\d+)% \| (?P<given>\S+)% \| (?P<ends>[^|]*) \| (?P<rank>.*)",
 )
-def _cheat(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _cheat(seen: Seen, said: Said) -> bool | str:
     points, fair = fmean(seen.count.cheat(said["cheat"])), 0.5 if said["cheat"] == "padded" else 0.0
     right = (int(said["n"]), said["missing"]) == (seen.world.queries, "0")
     right = right and rounds_to(said["points"], points, 100) and near(said["fair"], 100 * fair, 0.51)
@@ -446,7 +454,7 @@ def _cheat(seen: Seen, said: Mapping[str, str]) -> bool | str:
         return f"rather {points}"
     match = re.fullmatch(r"(\d+) of (\d+)(?: \((\d+) to (\d+)\))?", said["rank"])
     if match is None:
-        return said["rank"] == "-"
+        return bool(said["rank"] == "-")
     return int(match[2]) == len(seen.world.agents) + 1 and int(match[3] or match[1]) <= int(match[1]) <= int(
         match[4] or match[1]
     )
@@ -456,7 +464,7 @@ def _cheat(seen: Seen, said: Mapping[str, str]) -> bool | str:
     "check: cheats",
     rf"check (?P<status>\w+): Cheats do not fool j: It gives (?P<v>{END})%(?:{BRACKET})? of points away to '(?P<worst>\w+)'(?:, and is fooled by (?P<fooled>[\w, ]+)|; not known for (?P<unknown>[\w, ]+))?; the bar is 15%\.",
 )
-def _fooled(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _fooled(seen: Seen, said: Said) -> bool | str:
     given = {name: fmean(seen.count.cheat(name)) - (0.5 if name == "padded" else 0.0) for name in CHEATS}
     if given[said["worst"]] != max(given.values()) or not rounds_to(said["v"], max(given.values()), 100):
         return f"rather {given}"
@@ -473,14 +481,14 @@ def _fooled(seen: Seen, said: Mapping[str, str]) -> bool | str:
     "check: judged",
     rf"check (?P<status>\w+): Enough is judged: (?:(?P<a>{NUMBER}) of (?P<b>{NUMBER}) wanted judgments are there \((?P<v>\S+)%\)|(?P<kind>Judge|Agent) (?P<name>\w) has (?P<c>{NUMBER}) of (?P<d>{NUMBER}) wanted verdicts \(\S+%\), and ratings need 80% of every judge's and agent's); the bar is 80% of each stage\.",
 )
-def _judged(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _judged(seen: Seen, said: Said) -> bool | str:
     if said["a"] is None:
         return said["status"] == "failed" and _short(seen, said)
     there, wanted = seen.count.wanted()
     shares = [1 - sum(own[0] for own in found) / sum(own[1] for own in found) for found in _by_stage(seen)]
     if (whole(said["a"]), whole(said["b"])) != (there, wanted):
         return f"rather {there} of {wanted}"
-    return said["status"] == ("passed" if min(shares) >= 0.8 else "failed")
+    return bool(said["status"] == ("passed" if min(shares) >= 0.8 else "failed"))
 
 
 def _by_stage(seen: Seen) -> Iterator[list[tuple[int, int]]]:
@@ -488,7 +496,7 @@ def _by_stage(seen: Seen) -> Iterator[list[tuple[int, int]]]:
         yield [seen.count.missing(score, agent) for agent in seen.world.agents]
 
 
-def _short(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _short(seen: Seen, said: Said) -> bool | str:
     """Whether a judge's or agent's verdicts are as few as that."""
     if said["kind"].lower() == "judge":
         there = sum(row.judge == said["name"] for row in seen.count.games.rows)
@@ -503,7 +511,7 @@ def _short(seen: Seen, said: Mapping[str, str]) -> bool | str:
     "conclusion: too little",
     rf"(?:Nothing to conclude yet: (?:Not enough verdicts to rate|Too little is judged)\. |Below ratings\.min_coverage: )?(?P<kind>[Jj]udge|[Aa]gent) (?P<name>\w) has (?P<c>{NUMBER}) of (?P<d>{NUMBER}) wanted verdicts \(\S+%\), and ratings need 80% of every judge's and agent's(?:: run again to judge the rest, or see them with 'ragleague leaderboard --below-coverage'\.|\. Run again to judge the rest\.|\.)",
 )
-def _too_little(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _too_little(seen: Seen, said: Said) -> bool | str:
     return _short(seen, said)
 
 
@@ -516,9 +524,9 @@ _MISSING = r"(?P<a>[\d,]+) of (?P<b>[\d,]+) of (?P<agent>[v-z]), (?P<c>[\d,]+) o
     "check: even",
     r"check (?P<status>\w+): No agent lacks more judgments: (?:No agent lacks a larger share than the others by more than chance|Missing of (?P<who>.*?)(?P<few>; a few queries may be why)?)\. The bar is 5%, after Holm's correction\.",
 )
-def _even(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _even(seen: Seen, said: Said) -> bool | str:
     if said["who"] is None:
-        return said["status"] == "passed"
+        return bool(said["status"] == "passed")
     if said["status"] != ("unknown" if said["few"] else "failed"):
         return "another status"
     for part in said["who"].split("; "):
@@ -541,7 +549,7 @@ def _even(seen: Seen, said: Mapping[str, str]) -> bool | str:
     "missing",
     rf"(?P<a>{NUMBER}) of (?P<b>{NUMBER}) judgments are missing: (?P<c>{NUMBER}) failed, 0 not made yet\. Figures use what is there\. .*",
 )
-def _missing(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _missing(seen: Seen, said: Said) -> bool | str:
     there, wanted = seen.count.wanted()
     return (whole(said["a"]), whole(said["b"]), whole(said["c"])) == (wanted - there, wanted, wanted - there)
 
@@ -577,7 +585,7 @@ always("not trusted", r".* It is not shown to agree with people more than chance
     "compare: departs",
     r"(?P<who>[A-Z][\w@ ',]*?) disagrees? with the games about (?P<a>[v-z])(?:\.|: (?P<here>above|below) (?P<others>[v-z ,and\d more]+) there, (?:above|below) in the games\.)",
 )
-def _departs(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _departs(seen: Seen, said: Said) -> bool | str:
     if said["here"] is None:
         return True
     ratings = seen.ratings.count.fit.ratings
@@ -606,9 +614,9 @@ always(
     "compare: no games",
     r"(?P<what>Too few games are judged to rate|No games rate) these agents, so the scores are compared with each other alone\.",
 )
-def _no_games(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _no_games(seen: Seen, said: Said) -> bool | str:
     if not seen.count.games.rows:
-        return said["what"] == "No games rate"
+        return bool(said["what"] == "No games rate")
     shares = [1 - missing / of for missing, of in (seen.count.missing("pairwise", own) for own in seen.world.agents)]
     wanted = 2 * len(list(combinations(seen.world.agents, 2))) * len(seen.world.names)
     judged = [sum(row.judge == judge for row in seen.count.games.rows) / wanted for judge in seen.world.judges]
@@ -619,7 +627,7 @@ def _no_games(seen: Seen, said: Mapping[str, str]) -> bool | str:
     "compare: lacking",
     r"Judgments of (?P<a>[v-z]) are missing, more than of others by more than chance: (?P<what>.*?)\. (?:Its|Their) scores? there are over what is left\. .*",
 )
-def _lacks(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _lacks(seen: Seen, said: Said) -> bool | str:
     words = {"criteria": "criteria", "EXAM-Cover": "exam", "nuggets": "nuggets", f"P@{ITEMS}": "retrieval"}
     for missing, wanted, name in re.findall(r"([\d,]+) of ([\d,]+) \(([^)]*)\)", said["what"]):
         if name in words and (whole(missing), whole(wanted)) != seen.count.missing(words[name], said["a"]):
@@ -637,28 +645,57 @@ def _mean(seen: Seen, score: str, agent: str) -> float | None:
 
 
 @claim("row of criteria", r"row of Mean grades by criterion: (?P<a>[v-z]) \| (?P<v>\S+) \| (?P<n>\d+) of (?P<of>\d+)")
-def _criteria(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _criteria(seen: Seen, said: Said) -> bool | str:
     missing, wanted = seen.count.missing("criteria", said["a"])
     right = (int(said["n"]), int(said["of"])) == (wanted - missing, wanted)
     return right and _is(said["v"], _mean(seen, "criteria", said["a"]))
 
 
-@claim("row of exam", r"row of EXAM-Cover: (?P<a>[v-z]) \| (?P<rank>\S+) \| (?P<v>\S+) \| .*")
-def _exam(seen: Seen, said: Mapping[str, str]) -> bool | str:
-    return _is(said["v"], _mean(seen, "exam", said["a"])) or f"rather {_mean(seen, 'exam', said['a'])}"
+@claim(
+    "row of exam",
+    r"row of EXAM-Cover: (?P<a>[v-z]) \| (?P<place>\S+) \| (?P<v>\S+) \| [^|]* \| (?P<least>\S+) \| (?P<most>\S+) \| .* \| (?P<graded>\S+)% \| (?P<missing>\d+)",
+)
+def _exam(seen: Seen, said: Said) -> bool | str:
+    means = {agent: _mean(seen, "exam", agent) for agent in seen.world.agents}
+    own, (missing, wanted) = means[said["a"]], seen.count.missing("exam", said["a"])
+    if (
+        not _is(said["v"], own)
+        or int(said["missing"]) != missing
+        or not near(said["graded"], 100 * (1 - missing / wanted), 1)
+    ):
+        return f"rather {own}, {missing} missing"
+    covered = sum(part is True for query in seen.world.names for part in seen.world.parts("exam", query, said["a"]))
+    if not (_is(said["least"], covered / wanted) and _is(said["most"], (covered + missing) / wanted)):
+        return "other ends"
+    if own is None:
+        return bool(said["place"] == "-")
+    others = [mean for mean in means.values() if mean is not None]
+    place = 1 + sum(mean > own + 1e-9 for mean in others) + (sum(abs(mean - own) < 1e-9 for mean in others) - 1) / 2
+    return float(said["place"]) == place or f"place {place}"
 
 
 @claim(
     "row of nuggets",
     r"row of Nuggets of answers: (?P<a>[v-z]) \| (?P<v>\d\S*|-) \| (?P<ends>\d\S* to \d\S*|-) \| \d\S* \| .*",
 )
-def _nuggets(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _nuggets(seen: Seen, said: Said) -> bool | str:
     return _is(said["v"], _mean(seen, "nuggets", said["a"])) or f"rather {_mean(seen, 'nuggets', said['a'])}"
 
 
-@claim("row of retrieval", r"row of Documents retrieved, by measure: (?P<a>[v-z]) \| (?P<v>\S+) \| .*")
-def _retrieval(seen: Seen, said: Mapping[str, str]) -> bool | str:
-    return _is(said["v"], _mean(seen, "retrieval", said["a"])) or f"rather {_mean(seen, 'retrieval', said['a'])}"
+@claim(
+    "row of retrieval",
+    r"row of Documents retrieved, by measure: (?P<a>[v-z]) \| (?P<v>\S+) \| [^|]* \| (?P<judged>\S+) \| 0 \| (?P<labelled>-|\d+ of \d+) \|(?: (?P<unknown>\d+) \|)? (?P<label>\S+)",
+)
+def _retrieval(seen: Seen, said: Said) -> bool | str:
+    agent, (missing, wanted) = said["a"], seen.count.missing("retrieval", said["a"])
+    if not _is(said["v"], _mean(seen, "retrieval", agent)):
+        return f"rather {_mean(seen, 'retrieval', agent)}"
+    if said["labelled"] != (f"{wanted - missing} of {wanted}" if missing else "-"):
+        return f"{missing} of {wanted} are missing"
+    if int(said["unknown"] or 0) != len(seen.world.names) - len(seen.count.of("retrieval", agent)):
+        return "others are not known"
+    parts = [part for query in seen.world.names for part in seen.world.parts("retrieval", query, agent)]
+    return _is(said["label"], 2 * fmean(part for part in parts if part is not None)) or "another mean label"
 
 
 always(

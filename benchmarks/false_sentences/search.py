@@ -102,7 +102,7 @@ def search_tournaments(found: Result, numbers: Iterable[int], seed: int) -> None
             config = tournaments.run(world, Path(folder))
             with closing(Store.open(config.store)) as store:
                 seen = judged.Seen.of(world)
-                found.note(f"tournament {number} {world.kind}", _of_tournament(seen, store, config.name))
+                found.note(f"tournament {number} {world.kind}", of_tournament(seen, store, config.name))
                 found.worlds["tournaments"] += 1
                 _leads(found, seen.ratings, world.best)
                 for score, new, old, verdict in seen.decided:
@@ -113,7 +113,8 @@ def search_tournaments(found: Result, numbers: Iterable[int], seed: int) -> None
                     found.claimed("worse", SIDE, untrue=truth > -1e-9, said=verdict == "worse")
 
 
-def _of_tournament(seen: judged.Seen, store: Store, name: str) -> Iterator[Finding]:
+def of_tournament(seen: judged.Seen, store: Store, name: str) -> Iterator[Finding]:
+    """All that is said of one tournament."""
     world = seen.world
     for part in (None, *range(len(tournaments.GROUPS) * world.grouped)):
         own = seen if part is None else judged.Seen.of(replace(world, only=part))

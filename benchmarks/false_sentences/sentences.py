@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -15,6 +15,9 @@ NUMBER = r"-?[\d,]+(?:\.\d+)?"
 NAMES = r"[v-z](?:(?:, | and )[v-z])*"
 END = rf"(?:under |over )?[+]?{NUMBER}"
 BRACKET = rf" \((?P<l>{END})(?: to (?P<h>{END}))?%?\)"
+
+Said: TypeAlias = Mapping[str, Any]
+"""What stands at the named places of a pattern: texts, ``None`` where one is left out."""
 
 Seen = TypeVar("Seen")
 """What a sentence is held against."""
@@ -25,7 +28,7 @@ class Claim(Struct, Generic[Seen], frozen=True):
 
     kind: str
     pattern: re.Pattern[str]
-    check: Callable[[Seen, Mapping[str, str]], bool | str]
+    check: Callable[[Seen, Said], bool | str]
 
 
 class Finding(Struct, frozen=True):
@@ -44,12 +47,12 @@ class Sentences(Generic[Seen]):
 
     def claim(
         self, kind: str, pattern: str
-    ) -> Callable[[Callable[[Seen, Mapping[str, str]], bool | str]], Callable[[Seen, Mapping[str, str]], bool | str]]:
+    ) -> Callable[[Callable[[Seen, Said], bool | str]], Callable[[Seen, Said], bool | str]]:
         """Teach a kind of sentence."""
 
         def taught(
-            check: Callable[[Seen, Mapping[str, str]], bool | str],
-        ) -> Callable[[Seen, Mapping[str, str]], bool | str]:
+            check: Callable[[Seen, Said], bool | str],
+        ) -> Callable[[Seen, Said], bool | str]:
             self.claims.append(Claim(kind, re.compile(pattern), check))
             return check
 
@@ -95,7 +98,7 @@ def rounds_to(said: str, value: float, factor: float = 1.0) -> bool:
     return near(said.replace("+", ""), factor * value, 0.5 / 10**decimals + 1e-9)
 
 
-def status_follows(said: Mapping[str, str | None], least: float, most: float) -> bool | str:
+def status_follows(said: Said, least: float, most: float) -> bool | str:
     """Whether a check's status follows from the interval printed, give or take its rounding."""
     low, high = said["l"], said["h"] or said["l"]
     if low is None or high is None:

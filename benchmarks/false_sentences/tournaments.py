@@ -330,7 +330,7 @@ def _write(world: World, folder: Path) -> None:
     both = [(query, agent) for query in world.names for agent in world.agents]
     answers = [{"qid": query, "agent": agent, "answer": f"{agent} says of {query} this."} for query, agent in both]
     write_rows(folder / "answers.csv", ["qid", "agent", "answer"], answers)
-    documents = [
+    documents: list[dict[str, Any]] = [
         {"qid": query, "did": f"{query}-{agent}-{part}", "agent": agent, "rank": part + 1}
         | {"document": f"{agent} found for {query} text {part}."}
         for query, agent in both
