@@ -269,7 +269,10 @@ def _scored(seen: Seen, said: Said) -> bool | str:
     return right and found is not None and rounds_to(said["new"], found[0]) and rounds_to(said["old"], found[1])
 
 
-always("gate: more needed", rf"{TITLE}: undecided\. About .* would decide it with a probability of 80%\.")
+always(
+    "gate: more needed",
+    rf"{TITLE}: undecided\.(?: [^.]* judge (?:it|them) first\.)? About .* would decide it with a probability of 80%\.",
+)
 
 
 @claim(
@@ -388,7 +391,7 @@ def _correlation(x: Sequence[float], y: Sequence[float]) -> float | None:
 
 @claim(
     "queries: row",
-    r"row of : (?P<q>q\d\d) \| What is q\d\d\? \| (?P<separation>\S+) \| (?P<spread>\S+) \| (?P<agreement>\S+) \| (?P<games>\d+) \| (?P<decided>\S+?)%? \| (?P<orders>\S+?)%? \| (?P<judges>\S+?)%? \| (?P<there>\d+) of (?P<wanted>\d+)(?: \| .*)?",
+    r"row of : (?P<q>q\d\d) \| What is q\d\d\? \| (?P<separation>\S+) \| (?P<spread>\S+) \| (?P<agreement>\S+) \|(?: [^|]* \|)? (?P<games>\d+) \| (?P<decided>\S+?)%? \| (?P<orders>\S+?)%? \| (?P<judges>\S+?)%? \| (?P<there>\d+) of (?P<wanted>\d+)(?: \| .*)?",
 )
 def _query(seen: Seen, said: Said) -> bool | str:
     games = [game for game in seen.count.games.games if game.query == said["q"]]
@@ -434,7 +437,7 @@ def _missing_verdicts(seen: Seen, said: Said) -> bool | str:
 
 always(
     "queries: by chance",  # which queries separate, or turn round: beyond chance alone
-    r"(?:q\d\d|No query|[^.]*quer(?:y|ies)) [^.]*(?:separate|turn|chance|score the same)[^|]*\.",
+    r"[^.:]*(?:separates?|turns?|stands? out) [^|]*\.",
 )
 always("explanation", r"explained: .*", r"table: (?!What is taken for what).*")
 
@@ -653,19 +656,23 @@ def _criteria(seen: Seen, said: Said) -> bool | str:
 
 @claim(
     "row of exam",
-    r"row of EXAM-Cover: (?P<a>[v-z]) \| (?P<place>\S+) \| (?P<v>\S+) \| [^|]* \| (?P<least>\S+) \| (?P<most>\S+) \| .* \| (?P<graded>\S+)% \| (?P<missing>\d+)",
+    r"row of EXAM-Cover: (?P<a>[v-z]) \| (?P<place>\S+) \| (?P<v>\S+) \| [^|]* \|(?: (?P<least>\S+) \| (?P<most>\S+) \|)? \S+ \| \S+ \| \d+ \| (?P<graded>\S+)%(?: \| (?P<missing>\d+))?",
 )
 def _exam(seen: Seen, said: Said) -> bool | str:
     means = {agent: _mean(seen, "exam", agent) for agent in seen.world.agents}
     own, (missing, wanted) = means[said["a"]], seen.count.missing("exam", said["a"])
     if (
         not _is(said["v"], own)
-        or int(said["missing"]) != missing
+        or int(said["missing"] or 0) != missing
         or not near(said["graded"], 100 * (1 - missing / wanted), 1)
     ):
         return f"rather {own}, {missing} missing"
     covered = sum(part is True for query in seen.world.names for part in seen.world.parts("exam", query, said["a"]))
-    if not (_is(said["least"], covered / wanted) and _is(said["most"], (covered + missing) / wanted)):
+    if said["least"] is None and missing:
+        return "without ends"
+    if said["least"] is not None and not (
+        _is(said["least"], covered / wanted) and _is(said["most"], (covered + missing) / wanted)
+    ):
         return "other ends"
     if own is None:
         return bool(said["place"] == "-")

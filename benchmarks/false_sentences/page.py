@@ -83,7 +83,7 @@ always(
 always(
     "explanation",
     r"explained: .*",
-    r"table: (?:Leaderboard|Judge \w+ alone|Can neighbours be told apart\?|Each judge by itself|What each judge alone would say|Do the judges agree with each other\?|By stage)",
+    r"table: (?:Leaderboard(?: of all judges together)?|Judge \w+ alone|Can neighbours be told apart\?|Each judge by itself|What each judge alone would say|Do the judges agree with each other\?|By stage)",
     r"row of By stage: .*",
 )
 
@@ -104,7 +104,7 @@ def _short(_seen: Seen, said: Said) -> bool | str:
 
 @claim(
     "row of ratings",
-    rf"row of (?:Leaderboard|Judge \w+ alone): (?P<a>[v-z]) \| (?P<rank>\d+) \| (?P<ranks>[^|]*) \| (?P<bt>{NUMBER}) \| (?P<interval>[^|]*) \| [A-E](?:-[A-E])? \| \S+ \| \S+ \| (?P<w>\d+) \| (?P<t>\d+) \| (?P<l>\d+)(?: \| \S+)*",
+    rf"row of (?:Leaderboard(?: of all judges together)?|Judge \w+ alone): (?P<a>[v-z]) \| (?P<rank>\d+) \| (?P<ranks>[^|]*) \| (?P<bt>{NUMBER}) \| (?P<interval>[^|]*) \| [A-E](?:-[A-E])? \| \S+ \| \S+ \| (?P<w>\d+) \| (?P<t>\d+) \| (?P<l>\d+)(?: \| \S+)*",
 )
 def _ratings(seen: Seen, said: Said) -> bool | str:
     count, agent = seen.count, said["a"]
