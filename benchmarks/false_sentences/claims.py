@@ -25,11 +25,17 @@ NOUN = r"(?P<unit>query|queries|games?)"
 
 
 class Seen(Struct):
-    """One table: its world and recount, what of its output has been read so far, and the leader that was named."""
+    """One table: its world and recount, and what was read so far.
+
+    Attributes:
+        leader: the agent that is said to lead.
+        undecided: whether agents are said to be tied for first, or not to be told apart.
+    """
 
     world: World
     count: Recount
     leader: str = ""
+    undecided: bool = False
 
     @property
     def fewest(self) -> int:
@@ -118,6 +124,7 @@ def _basis(seen: Seen, said: str) -> bool | str:
     rf"(?P<who>{NAMES}) are tied for first: no two of them can be told apart, (?P<basis>at .*?)\.{_ABSENT}",
 )
 def _tied(seen: Seen, said: Said) -> bool | str:
+    seen.undecided = True
     who = names(said["who"])
     if not seen.count.fit.highest() & set(who) or not 1 < len(who) < len(seen.count.agents):
         return "not those on top"
@@ -131,6 +138,7 @@ def _tied(seen: Seen, said: Said) -> bool | str:
     rf"(?:No two of the (?P<n>\d+) agents can|(?P<who>{NAMES}) cannot) be told apart, (?P<basis>at .*)\.",
 )
 def _none(seen: Seen, said: Said) -> bool | str:
+    seen.undecided = True
     agents = seen.count.agents
     if (sorted(names(said["who"])) != sorted(agents)) if said["who"] else (int(said["n"]) != len(agents)):
         return "other agents"

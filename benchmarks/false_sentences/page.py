@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -108,13 +109,10 @@ def _short(_seen: Seen, said: Said) -> bool | str:
 )
 def _ratings(seen: Seen, said: Said) -> bool | str:
     count, agent = seen.count, said["a"]
-    if (said["interval"] == "-") != (said["ranks"] == "-"):
-        return "ranks without an interval"
     if (float(said["w"]), float(said["t"]), float(said["l"])) != count.record(agent):
         return f"record {count.record(agent)}"
-    ranks = [int(own) for own in re.findall(r"\d+", said["ranks"])]
-    if ranks and not ranks[0] <= int(said["rank"]) <= ranks[-1]:
-        return "a rank outside its interval"
+    if wrong := _ranked(seen, said):
+        return wrong
     if count.fit.exists:
         if not near(said["bt"], count.fit.ratings[agent], 0.8):
             return f"rated {count.fit.ratings[agent]:.1f}"
@@ -124,9 +122,22 @@ def _ratings(seen: Seen, said: Said) -> bool | str:
     return True
 
 
+def _ranked(seen: Seen, said: Said) -> str:
+    """What is wrong with the ranks that an agent may have, beside its rank and the agents said to be first."""
+    ranks = [int(own) for own in re.findall(r"\d+", said["ranks"])]
+    if (said["interval"] == "-") != (not ranks):
+        return "ranks without an interval"
+    if ranks and not ranks[0] <= int(said["rank"]) <= ranks[-1]:
+        return "a rank outside its interval"
+    surely = set(ranks) == {1}
+    if surely and seen.undecided:
+        return "first for sure, and yet tied"
+    return f"{seen.leader} is said to lead" if seen.leader and surely != (seen.leader == said["a"]) else ""
+
+
 @claim(
     "row of neighbours",
-    rf"row of Can neighbours be told apart\?: (?P<a>[v-z]) \| (?P<b>[v-z]) \| (?P<points>[+]?{NUMBER}) \| (?P<l>[+]?{NUMBER})(?: to (?P<h>[+]?{NUMBER}))? \| \S.* \| (?P<told>yes|no) \| (?P<more>[^|]*) \| (?P<change>.*)",
+    rf"row of Can neighbours be told apart\?: (?P<a>[v-z]) \| (?P<b>[v-z]) \| (?P<points>[+]?{NUMBER}) \| (?P<l>[+]?{NUMBER})(?: to (?P<h>[+]?{NUMBER}))? \| (?P<p>\S[^|]*) \| (?P<told>yes|no) \| (?P<more>[^|]*) \| (?P<change>.*)",
 )
 def _pair(seen: Seen, said: Said) -> bool | str:
     ratings = seen.count.fit.ratings
@@ -137,6 +148,9 @@ def _pair(seen: Seen, said: Said) -> bool | str:
         return "outside its interval"
     if not ((low >= 0) if said["told"] == "yes" else low <= 0):
         return "its interval says otherwise"
+    p = math.nan if said["p"] == "-" else float(said["p"].removeprefix("below "))
+    if (p > 0.05) if said["told"] == "yes" else p < 0.05:
+        return "its p-value says otherwise"
     return said["change"] == "-" or changes_places(seen, said["a"], said["b"], said["change"])
 
 
