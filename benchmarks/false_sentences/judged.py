@@ -83,6 +83,35 @@ class Scores:
                 found[self.world.conversation(query)].append((one[query], other[query]))
         return dict(found)
 
+    def ends(self, score: str, new: str, old: str) -> tuple[float, float]:
+        """The least and the most that new less old can be, whatever is missing; of games new's share less one half."""
+        units: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
+        for query in self.world.names:
+            units[self.world.conversation(query)].append(self._ends(score, query, new, old))
+        least, most = (fmean(fmean(two[at] for two in own) for own in units.values()) for at in (0, 1))
+        return least, most
+
+    def _ends(self, score: str, query: str, new: str, old: str) -> tuple[float, float]:
+        if score != "pairwise":
+            (low, high), (old_low, old_high) = (
+                [
+                    fmean(default if part is None else part for part in self.world.parts(score, query, agent))
+                    for default in (0, 1)
+                ]
+                for agent in (new, old)
+            )
+            scale = 2 if score == "criteria" else 1
+            return scale * (low - old_high), scale * (high - old_low)
+        there = sum(row.query == query and {row.first, row.second} == {new, old} for row in self.games.rows)
+        share = there / (2 * len(self.world.judges))
+        points = [
+            game.score if game.one == new else 1 - game.score
+            for game in self.games.games
+            if game.query == query and {game.one, game.other} == {new, old}
+        ]
+        won = share * fmean(points) if points else 0.0
+        return won - 0.5, won + 1 - share - 0.5
+
     def missing(self, score: str, agent: str) -> tuple[int, int]:
         """Judgments of an agent that are missing, and of how many."""
         if score == "pairwise":
@@ -229,6 +258,10 @@ def _row(seen: Seen, said: Said) -> bool | str:
         return "another difference"
     if (int(said["n"]), int(said["missing"])) != (found[2], units - found[2]):
         return f"on {found[2]}"
+    least, most = seen.count.ends(score, *seen.pair)
+    bar = 0.0 if said["verdict"] == "better" else -MARGIN
+    if (said["verdict"] in ("better", "not worse") and least < bar) or (said["verdict"] == "worse" and most > 0):
+        return f"what is missing could turn it: {least:.3f} to {most:.3f}"
     return _follows(said["verdict"], low, high)
 
 

@@ -120,7 +120,7 @@ class World(Struct, frozen=True):
         return self._apart(one, other, hard=self.is_hard(query)) + of_query + 0.3 * of_rater
 
     def _apart(self, one: str, other: str, *, hard: bool) -> float:
-        bad = {agent: 2.0 * (hard and agent == self.failing) for agent in (one, other)}
+        bad = {agent: 4.0 * (hard and agent == self.failing) for agent in (one, other)}
         return self.strengths[one] - bad[one] - self.strengths[other] + bad[other]
 
     def truth(self, score: str, one: str, other: str) -> float:
@@ -254,6 +254,12 @@ def _some(noise: random.Random) -> float:
     return noise.choice((0.05, 0.2, 0.4, 0.6))
 
 
+def _seems_best(agents: Sequence[str]) -> dict[str, Any]:
+    """The first agent is the best where its judgments do not fail, and the worst over all."""
+    strengths = dict.fromkeys(agents, 0.0) | {agents[0]: 1.0}
+    return {"strengths": strengths, "good": dict.fromkeys(agents, 0.6) | {agents[0]: 0.9}, "queries": 24}
+
+
 def _few(noise: random.Random) -> float:
     return noise.choice((0.0, 0.2))
 
@@ -263,6 +269,7 @@ KINDS: Sequence[tuple[str, Callable[[random.Random, list[str]], dict[str, Any]]]
     ("failures", lambda r, a: {"failing": a[0], "share": _some(r)}),
     ("failures of the worst", lambda r, a: {"failing": a[-1], "share": _some(r), "scores": frozenset(SCORES)}),
     ("failures on hard queries", lambda r, a: {"failing": a[-1], "share": r.choice((0.2, 0.4)), "hard": True}),
+    ("failures hide the worst", lambda _r, a: {"failing": a[0], "share": 0.4, "hard": True} | _seems_best(a)),
     ("two judges", lambda r, a: {"judges": ("j", "k"), "failing": a[0], "share": _few(r)}),
     ("conversations", lambda r, a: {"turns": 2, "queries": r.choice((24, 32)), "failing": a[1], "share": _few(r)}),
     ("groups", lambda r, a: {"grouped": True, "queries": r.choice((24, 32)), "failing": a[1], "share": _few(r)}),

@@ -31,7 +31,7 @@ def test_no_sentence_about_judges_and_people_of_every_other_kind_is_false() -> N
 
 def test_no_sentence_about_a_tournament_is_false_and_other_figures_would_be(tmp_path: Path) -> None:
     """Of every stage judgments failed; each sentence that counts is read again with its first figure one up."""
-    world = next(own for own in (tournaments.draw(number, 0) for number in range(2, 99, 11)) if own.share == 0.2)
+    world = next(own for own in (tournaments.draw(number, 0) for number in range(2, 99, 12)) if own.share == 0.2)
     config, seen = tournaments.run(world, tmp_path), judged.Seen.of(world)
     with closing(Store.open(config.store)) as store:
         said = list(of_tournament(seen, store, config.name))
