@@ -128,9 +128,10 @@ def of_tournament(seen: judged.Seen, store: Store, name: str) -> Iterator[Findin
     report = tournament_report(store, name, "STORE")
     yield from judged.read(seen, page.lines(report.page(datetime(2026, 1, 1, tzinfo=UTC))))
     yield from judged.read(seen, _lines(query_board(store, name)))
-    first, second, *_, last = world.agents
+    chosen = world.failing or world.agents[-1]
+    one, other, *_ = (agent for agent in world.agents if agent != chosen)
     looks = ((), (0.5,), (0.5, 1.0))[world.queries // 4 % 3]
-    for pair, how in (((first, second), {}), ((last, first), {}), ((second, last), {"on": "pairwise", "looks": looks})):
+    for pair, how in (((one, other), {}), ((chosen, one), {}), ((other, chosen), {"on": "pairwise", "looks": looks})):
         gate = compare(store, name, *pair, **how)  # type: ignore[arg-type]
         seen.pair = pair
         yield from judged.read(seen, [*_lines(gate), *(score.finding(*pair) for score in gate.scores)])
