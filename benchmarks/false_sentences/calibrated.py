@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from msgspec import Struct, field
 
@@ -343,7 +343,8 @@ def _confused(seen: Seen, said: Said) -> bool | str:
     count, values = seen.count, seen.count.of(seen.table)
     pairs = [(count.consensus[thing], values[thing]) for thing in count.both(seen.table)]
     every = sorted({value for pair in pairs for value in pair})
-    scale: Sequence[int] = (-1, 0, 1) if count.verdicts else range(every[0], every[-1] + 1)
+    most = max(abs(value) for value in every)
+    scale = range(-most, most + 1) if count.verdicts else range(every[0], every[-1] + 1)
     human = {"second wins": -1, "tie": 0, "first wins": 1}.get(said["name"]) if count.verdicts else int(said["name"])
     return [whole(cell) for cell in said["cells"].split(" | ")] == [
         sum(pair == (human, value) for pair in pairs) for value in scale
