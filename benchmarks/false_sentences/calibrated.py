@@ -133,6 +133,8 @@ def _beside(seen: Seen, said: Said) -> bool | str:  # noqa: PLR0911 - a return f
         return _figures(seen, said) if trust == "not known" else "without a difference"
     if not rounds_to(said["gap"], gap[0]) or said["same"] != seen.things:
         return f"the difference is {gap[0]:.3f}"
+    if said["gl"] is None and gap[1] >= FEW and count.all_agree(judge):
+        return _figures(seen, said) if trust == "as people" else "all agree"
     if (wrong := _trusts(trust, gap[1], said["gl"], said["gh"] or said["gl"])) is not True:
         return wrong
     return _figures(seen, said)
@@ -239,7 +241,7 @@ def _panel(seen: Seen, said: Said) -> bool | str:
 
 @claim(
     "panel: from ties",
-    rf"panel: of the difference (?P<a>[+]?{NUMBER}) comes from the (?P<n>\d+) games on which people tie, (?P<b>[+]?{NUMBER}) from the others: a panel ties wherever its judges differ and no side leads",
+    rf"panel: of the difference (?P<a>[+]?{NUMBER}) comes from the (?P<n>\d+) games on which people tie, (?P<b>[+]?{NUMBER}) from the others: a panel ties wherever (?:its judges differ and no side|no verdict) leads",
 )
 def _from_ties(seen: Seen, said: Said) -> bool | str:
     count, things = seen.count, seen.count.common

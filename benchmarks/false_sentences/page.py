@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from statistics import fmean
 from typing import Any
 
 from arena.present.blocks import Checks, Remarks, Section, Verdict
@@ -22,7 +23,19 @@ from benchmarks.false_sentences.claims import (
     claim,
     krippendorff,
 )
-from benchmarks.false_sentences.sentences import BRACKET, END, NAMES, NUMBER, Said, near, share, status_follows, whole
+from benchmarks.false_sentences.recount import Recount
+from benchmarks.false_sentences.sentences import (
+    BRACKET,
+    END,
+    NAMES,
+    NUMBER,
+    Said,
+    first_wrong,
+    near,
+    share,
+    status_follows,
+    whole,
+)
 
 READ = ("leaderboard", "trust", "matrix", "judges", "coverage")
 """Sections that speak of verdicts; the others hold settings and commands."""
@@ -228,21 +241,36 @@ def _agreement(seen: Seen, said: Said) -> bool | str:
 # --- trust checks: the finding by recount, the status by the one rule on the interval that is printed
 
 
+ONLY = r"(?: By judge only (?P<only>\w+(?:(?:, | and )\w+)*) fails?\.)?"
+
+
+def _only(seen: Seen, said: Said, of_judge: Callable[[Recount], bool]) -> bool | str:
+    """Whether the judges that alone fail a check are some of several, each beyond the bar by itself."""
+    if said["only"] is None:
+        return True
+    names = re.split(r", | and ", said["only"])
+    if said["status"] != "failed" or not set(names) < set(seen.count.judges):
+        return "not some of the judges"
+    failing = {name: of_judge(Recount([row for row in seen.count.rows if row.judge == name])) for name in names}
+    return all(failing.values()) or f"rather {failing}"
+
+
 @claim(
     "check: ties",
-    rf"check (?P<status>\w+): Few ties: (?P<v>{END})%(?:{BRACKET})? of (?P<n>{NUMBER}) verdicts? are ties; the bar is 50%\.",
+    rf"check (?P<status>\w+): Few ties: (?P<v>{END})%(?:{BRACKET})? of (?P<n>{NUMBER}) verdicts? are ties; the bar is 50%\.{ONLY}",
 )
 def _few_ties(seen: Seen, said: Said) -> bool | str:
     rows = seen.count.rows
     right = whole(said["n"]) == len(rows) and near(
         said["v"].split()[-1], 100 * sum(not row.winner for row in rows) / len(rows), 1
     )
-    return right and status_follows(said, 0, 50)
+    alone = _only(seen, said, lambda own: 2 * sum(not row.winner for row in own.rows) > len(own.rows))
+    return first_wrong(right, status_follows(said, 0, 50), alone)
 
 
 @claim(
     "check: orders",
-    rf"check (?P<status>\w+): Both orders agree: (?:(?P<v>{END})%(?:{BRACKET})? of (?P<n>{NUMBER}) games? judged in both orders; the bar is 75%|No game (?:is known to be|was) judged in both orders)\.",
+    rf"check (?P<status>\w+): Both orders agree: (?:(?P<v>{END})%(?:{BRACKET})? of (?P<n>{NUMBER}) games? judged in both orders; the bar is 75%|No game (?:is known to be|was) judged in both orders)\.{ONLY}",
 )
 def _both(seen: Seen, said: Said) -> bool | str:
     both = seen.count.in_both_orders
@@ -251,12 +279,13 @@ def _both(seen: Seen, said: Said) -> bool | str:
     right = whole(said["n"]) == len(both) and near(
         said["v"].split()[-1], 100 * sum(a == b for a, b in both) / len(both), 1
     )
-    return right and status_follows(said, 75, 100)
+    alone = _only(seen, said, lambda own: fmean(a == b for a, b in own.in_both_orders) < 0.75)
+    return first_wrong(right, status_follows(said, 75, 100), alone)
 
 
 @claim(
     "check: place",
-    rf"check (?P<status>\w+): No favour for the place shown: (?:Between equal agents (?P<v>{END})%(?:{BRACKET})? of verdicts with a winner would go to the answer shown first; the bar is 45 to 55%|Nothing tells place from strength: no two agents are known to be shown in both orders)\.",
+    rf"check (?P<status>\w+): No favour for the place shown: (?:Between equal agents (?P<v>{END})%(?:{BRACKET})? of verdicts with a winner would go to the answer shown first; the bar is 45 to 55%|Nothing tells place from strength: no two agents are known to be shown in both orders)\.{ONLY}",
 )
 def _place(seen: Seen, said: Said) -> bool | str:
     if said["v"] is None:
@@ -264,7 +293,7 @@ def _place(seen: Seen, said: Said) -> bool | str:
     by_place = seen.count.by_place
     if by_place is not None and not near(said["v"].split()[-1], 100 / (1 + 10 ** (-by_place.first / 400)), 1.1):
         return "another share"
-    return status_follows(said, 45, 55)
+    return first_wrong(status_follows(said, 45, 55), _only(seen, said, lambda own: own.place_known))
 
 
 @claim(

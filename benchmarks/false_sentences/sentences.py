@@ -98,6 +98,11 @@ def rounds_to(said: str, value: float, factor: float = 1.0) -> bool:
     return near(said.replace("+", ""), factor * value, 0.5 / 10**decimals + 1e-9)
 
 
+def first_wrong(*held: bool | str) -> bool | str:
+    """Of several answers of checks the first that is not ``True``."""
+    return next((own for own in held if own is not True), True)
+
+
 def status_follows(said: Said, least: float, most: float) -> bool | str:
     """Whether a check's status follows from the interval printed, give or take its rounding."""
     low, high = said["l"], said["h"] or said["l"]

@@ -281,6 +281,11 @@ class Recount:
                 things.append(thing)
         return (sum(gaps) / len(gaps), self.units(things)) if gaps else None
 
+    def all_agree(self, judge: str) -> bool:
+        """Whether no vote on anything that the judge knows differs from another."""
+        every = [{*said, *self.human.get(thing, {}).values()} for thing, said in self.said(judge).items()]
+        return all(len(own) == 1 for own in every) and self.of_two == 1
+
     def kappa(self, judge: str) -> float | None:
         """Cohen's, with the consensus; of verdicts each counts both ways round."""
         values = self.of(judge)
