@@ -28,6 +28,8 @@ from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.stats.means import mean_estimates
 
 WIN_RATE = "win-rate"
+GRADES: Final = (1.0, 4.0)
+"""The scale."""
 _TURN = "<::>"
 """Between the conversation and the turn in a query's id."""
 
@@ -66,7 +68,7 @@ class Grades(Struct, frozen=True):
 
     def means(self, criterion: str, clusters: Clusters = ALONE) -> dict[str, Estimate]:
         """Each agent's mean over queries."""
-        found = mean_estimates(self.table(criterion), units_of(self.queries, clusters))
+        found = mean_estimates(self.table(criterion), units_of(self.queries, clusters), GRADES)
         return dict(zip(self.agents, found, strict=True))
 
     def agreement(self, criterion: str, clusters: Clusters = ALONE) -> RaterAgreement:
