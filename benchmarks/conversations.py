@@ -14,6 +14,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 from msgspec import Struct
