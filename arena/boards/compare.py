@@ -194,7 +194,8 @@ class CompareBoard(Board, frozen=True, eq=False):
 
     def _told(self) -> list[str]:
         if self.departures is None:
-            return ["No games rate these agents, so the scores are compared with each other alone."]
+            few = "Too few games are judged to rate" if self.wins is not None else "No games rate"
+            return [f"{few} these agents, so the scores are compared with each other alone."]
         others = [way for way in self.ways if way.name != self.departures.first]
         if not others:
             return [_ALONE]

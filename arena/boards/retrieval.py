@@ -138,10 +138,11 @@ class Retrieval(Board, frozen=True):
             f"By labels of {WHOSE[source]}: means over the "
             f"{counted(len(own.topics) - own.unlabelled, 'query', 'queries')} of {self.board.queries:,} with labels"
             + (f"; on {len(none):,} none is above 0, so all score 0" if (none := own.without_relevant) else "")
-            + "."
+            + ("; of each agent those that are not known left out." if self.board.lacking else ".")
             for source, own in ((source, scores.metrics) for source, scores in self.board.scores.items())
         ]
-        notes.append("A document without a label counts as not relevant; Judged is the share that has one.")
+        unlabelled = "A document that was not to be labelled" if self.board.lacking else "A document without a label"
+        notes.append(f"{unlabelled} counts as not relevant; Judged is the share that has one.")
         return Table("retrieval", "Documents retrieved, by measure", columns, self._rows(), notes)
 
     def _rows(self) -> list[Row]:

@@ -30,7 +30,7 @@ _LONG: Final = 5
 """Characters of a column's name from which on names are turned."""
 LONG: Final = 60
 """Characters of a name from which on it is cut after a few lines, and whole where the pointer rests."""
-_MOST_STEPS: Final = 5.5
+_MOST_STEPS: Final = 5.0
 """From the least to the largest value."""
 _MOST_STEPS_OF_STRIP: Final = 3.5
 _SHADES: Final = 10

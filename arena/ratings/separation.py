@@ -21,7 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from arena.ratings.bradley_terry import bradley_terry
+from arena.ratings.bradley_terry import BradleyTerry, bradley_terry, sandwich
 from arena.ratings.games import Floats, Games, VerdictTable, WinAndTie, reconcile, used
 from arena.ratings.health import both_orders
 from arena.ratings.likelihood import NO_TIES, probabilities
@@ -239,12 +239,13 @@ def _on(games: Games, rows: _Places, queries: int) -> Games | None:
 def unlike(games: Games | None, queries: int) -> list[Unlike | None]:
     """Which queries separate the agents otherwise than chance explains, one for each of ``queries``.
 
-    The separation of every query is compared with that in tournaments of the same games, drawn from the fitted model of
-    Bradley and Terry with Davidson's ties. Each is taken less its mean there and in units of its standard deviation
-    there, and held against the farthest query of each tournament, so that a query is marked on either side in 2 % of
-    the tournaments whose queries are alike. Judges of one pair on one query are taken to say the same. Answers vary
-    from query to query too, and all games of one answer with it: where most queries lie farther apart than single games
-    explain (by their quartiles), the unit is as much larger.
+    The separation of every query is compared with that in tournaments of the same games, drawn from the fitted
+    model of Bradley and Terry with Davidson's ties, whose strengths are shrunk by their errors. Each is taken less
+    its mean there and in units of its standard deviation there, and held against the farthest query of each
+    tournament, so that a query is marked on either side in 2 % of the tournaments whose queries are alike. Judges
+    of one pair on one query are taken to say the same. Answers vary from query to query too, and all games of one
+    answer with it: where most queries lie farther apart than single games explain (by their quartiles), the unit is
+    as much larger. Queries that are reversed are left out of what the others are held against.
 
     Args:
         games: whose cluster is the query's number; ``None`` for none.
@@ -268,6 +269,10 @@ def unlike(games: Games | None, queries: int) -> list[Unlike | None]:
             found[at] = "more"
         elif -own > below and separation[0, at] < 0:
             found[at] = "reversed"
+    if "reversed" in found:
+        others = np.array([at for at, own in enumerate(found) if own != "reversed"], np.intp)
+        for at, differs in zip(others.tolist(), unlike(_on(games, others, queries), others.size), strict=True):
+            found[at] = differs
     return found
 
 
@@ -277,11 +282,13 @@ def _separated(games: Games, queries: int) -> Iterator[Floats]:
     agents, both = used(games.agents, np.concatenate([games.a, games.b]))
     size = len(agents)
     a, b = np.sort(both.reshape(2, -1), axis=0).astype(np.int64)
-    fitted = bradley_terry(replace(games, agents=agents, a=both[: len(games)], b=both[len(games) :], cluster=None))
+    played_by = replace(games, agents=agents, a=both[: len(games)], b=both[len(games) :])
+    fitted = bradley_terry(played_by)
+    strength = fitted.x[:size] * _shrinkage(played_by, fitted)
     meetings, count = np.unique((games.cluster.astype(np.int64) * size + a) * size + b, return_counts=True)
     query, a, b, weight = meetings // size**2, meetings // size % size, meetings % size, count.astype(np.float64)
     tie = math.log(fitted.tie_parameter) if fitted.tie_parameter else NO_TIES["davidson"]
-    win, _, tied = probabilities("davidson", fitted.x[a] - fitted.x[b], np.full(a.size, tie))
+    win, _, tied = probabilities("davidson", strength[a] - strength[b], np.full(a.size, tie))
     of_a, of_b, cells = query * size + a, query * size + b, queries * size
     of_second: Floats = np.bincount(of_b, weight, cells).astype(np.float64)
     played = (np.bincount(of_a, weight, cells) + of_second).reshape(queries, size)
@@ -302,6 +309,21 @@ def _separated(games: Games, queries: int) -> Iterator[Floats]:
     for _ in range(min(most, max(fewest, _SIMULATED // a.size))):
         drawn = draws.random(a.size, np.float32)
         yield separation(of_second + points @ ((drawn < wins).astype(np.float32) + (drawn < not_lost)))
+
+
+def _shrinkage(games: Games, fitted: BradleyTerry) -> float:
+    """What to multiply strengths by, so that they vary as the true ones do.
+
+    Fitted ones vary by their errors as well: taken as they are, equal agents would seem to have an order, which any
+    query would turn round too easily.
+    """
+    found = sandwich(games, fitted)
+    variance = float(fitted.ratings.var())
+    if found is None or not variance:
+        return 1.0
+    size = len(games.agents)
+    error = float(np.trace(found.covariance)) / size  # of ratings around their mean
+    return math.sqrt(max(0.0, 1 - error / variance))
 
 
 def _places(names: Sequence[str], among: Sequence[str]) -> _Places:

@@ -87,7 +87,7 @@ def _differences(config: Config, here: Mapping[str, Any], subject: Mapping[str, 
     gone += [
         f"answers of agent {agent!r}"
         for agent, digest in here["answers"].items()
-        if agent not in config.agents and subject["answers"].get(agent, digest) != digest
+        if agent not in config.agents and subject.get("answers", {}).get(agent, digest) != digest
     ]
     changed = sum(here["queries"].get(query_id) != digest for query_id, digest in stored.items())
     gone += [_counted(changed)] if changed else []

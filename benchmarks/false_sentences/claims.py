@@ -1,7 +1,6 @@
-"""What each sentence claims, and whether the verdicts bear it out. A sentence that nothing here knows is an error.
+"""What each sentence about ratings claims, and whether the verdicts bear it out.
 
-A claim is a pattern of a whole line and a check of what it says; the check answers ``True``, ``False``, or a word for
-what is wrong. Names of agents are single letters, so that a pattern can tell them.
+Names of agents are single letters, so that a pattern can tell them.
 """
 
 # ruff: noqa: E501 - a pattern stands on one line, as its sentence does
@@ -10,30 +9,33 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
 from arena.boards.conclusion import STANDINGS
 from benchmarks.false_sentences.recount import Recount
+from benchmarks.false_sentences.sentences import NAMES, NUMBER, Finding, Said, Sentences, names, near, whole
 from benchmarks.false_sentences.worlds import World
 
 PRIOR = 50.0
 """Points by which the prior of flagged agents may move others apart that games hold equal."""
 
-NUMBER = r"-?[\d,]+(?:\.\d+)?"
-NAMES = r"[v-z](?:(?:, | and )[v-z])*"
 NOUN = r"(?P<unit>query|queries|games?)"
-
-Check = Callable[["Seen", Mapping[str, str]], "bool | str"]
 
 
 class Seen(Struct):
-    """One table: its world and recount, what of its output has been read so far, and the leader that was named."""
+    """One table: its world and recount, and what was read so far.
+
+    Attributes:
+        leader: the agent that is said to lead.
+        undecided: whether agents are said to be tied for first, or not to be told apart.
+    """
 
     world: World
     count: Recount
     leader: str = ""
+    undecided: bool = False
 
     @property
     def fewest(self) -> int:
@@ -42,82 +44,41 @@ class Seen(Struct):
 
     @property
     def queries(self) -> int:
-        return len(self.count.queries) if self.count.named else len(self.count.games)
+        return len(self.count.units) if self.count.named else len(self.count.games)
 
 
-class Claim(Struct, frozen=True):
-    """A kind of sentence."""
-
-    kind: str
-    pattern: re.Pattern[str]
-    check: Check
-
-
-class Finding(Struct, frozen=True):
-    """One sentence that was read: what kind it is, and ``""`` or what is wrong with it."""
-
-    kind: str
-    line: str
-    wrong: str
-
-
-CLAIMS: list[Claim] = []
-"""All sentences, first come first."""
-
-
-def claim(kind: str, pattern: str) -> Callable[[Check], Check]:
-    """Teach a kind of sentence."""
-
-    def taught(check: Check) -> Check:
-        CLAIMS.append(Claim(kind, re.compile(pattern), check))
-        return check
-
-    return taught
-
-
-def always(kind: str, *patterns: str) -> None:
-    """Sentences that say nothing of these verdicts: explanations, headings, remedies."""
-    for pattern in patterns:
-        CLAIMS.append(Claim(kind, re.compile(pattern), lambda _seen, _said: True))
+RATINGS: Sentences[Seen] = Sentences()
+claim, always = RATINGS.claim, RATINGS.always
 
 
 def read(seen: Seen, lines: Iterable[str]) -> Iterator[Finding]:
-    """Each line with what is wrong with it."""
-    for written in lines:
-        line = re.sub(rf"^(?:(?:{'|'.join(STANDINGS.values())}): [^.?]+[.?] |Judge \w+ alone: )", "", written)
-        for own in CLAIMS:
-            if match := own.pattern.fullmatch(line):
-                held = own.check(seen, match.groupdict())
-                yield Finding(own.kind, line, "" if held is True else held or "not so")
-                break
-        else:
-            yield Finding("unknown", line, "no checker knows this sentence")
-
-
-def names(said: str) -> list[str]:
-    return re.findall(r"[v-z]", said)
-
-
-def near(said: str, value: float, slack: float) -> bool:
-    return abs(float(said.replace(",", "")) - value) <= slack
-
-
-def whole(said: str) -> int:
-    return int(said.replace(",", ""))
-
-
-def share(said: str, part: float, all_of: float, decimals: int = 0) -> bool:
-    return near(said, 100 * part / all_of, 0.51 / 10**decimals)
+    """Each line with what is wrong with it; how firmly a conclusion stands is left out."""
+    opening = rf"^(?:(?:{'|'.join(STANDINGS.values())}): [^.?]+[.?] |Judge \w+ alone: )"
+    return RATINGS.read(seen, (re.sub(opening, "", line) for line in lines))
 
 
 # --- what may be concluded
 
 
+_ABSENT = r"(?: (?P<absent>[v-z]) has games on (?P<on>\d+) (?:queries|query|games?) only(?:, (?P<more>\d+) more agents? on fewer than others too)?: what it did not meet may be harder\.)?"
+
+
+def _absent(seen: Seen, said: Said) -> bool | str:
+    """Whether the agent that met others on the fewest queries is named with their number, where one met on few."""
+    present = seen.count.present if seen.count.named else {}
+    few = {agent: times for agent, times in present.items() if times < 0.9 * max(present.values())}
+    if not few or said["absent"] is None:
+        return (not few and said["absent"] is None) or f"{few} are absent"
+    first = min(few, key=lambda agent: (few[agent], agent))
+    told = said["absent"], int(said["on"] or 0), int(said["more"] or 0)
+    return told == (first, few[first], len(few) - 1) or f"rather {few}"
+
+
 @claim(
     "leads",
-    rf"(?P<a>[v-z]) leads(?:, (?P<points>{NUMBER}) points above (?P<next>{NAMES}),)? (?P<basis>at .*?)(?P<far>; how far ahead it is, these games cannot say)?\.",
+    rf"(?P<a>[v-z]) leads(?:, (?P<points>{NUMBER}) points above (?P<next>{NAMES}),)? (?P<basis>at .*?)(?P<far>; how far ahead it is, these games cannot say)?\.{_ABSENT}",
 )
-def _leads(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _leads(seen: Seen, said: Said) -> bool | str:
     seen.leader = said["a"]
     count = seen.count
     if said["a"] not in count.fit.highest() or len(count.fit.highest()) > 1:
@@ -131,7 +92,8 @@ def _leads(seen: Seen, said: Mapping[str, str]) -> bool | str:
     if said["points"] and any(count.record(said["a"])[0] == sum(count.record(said["a"])) for _ in "1"):
         return "points of an agent that never lost"
     may = _may_lead(seen)
-    return _basis(seen, said["basis"]) if may is True else may
+    present = _absent(seen, said) if may is True else may
+    return _basis(seen, said["basis"]) if present is True else present
 
 
 def _may_lead(seen: Seen) -> bool | str:
@@ -154,23 +116,29 @@ def _basis(seen: Seen, said: str) -> bool | str:
         return "no basis"
     if whole(match["games"]) != len(seen.count.games):
         return "other games"
-    return not match["queries"] or whole(match["queries"]) == len(seen.count.queries) or "other queries"
+    return not match["queries"] or whole(match["queries"]) == len(seen.count.units) or "other queries"
 
 
-@claim("tied for first", rf"(?P<who>{NAMES}) are tied for first: no two of them can be told apart, (?P<basis>at .*)\.")
-def _tied(seen: Seen, said: Mapping[str, str]) -> bool | str:
+@claim(
+    "tied for first",
+    rf"(?P<who>{NAMES}) are tied for first: no two of them can be told apart, (?P<basis>at .*?)\.{_ABSENT}",
+)
+def _tied(seen: Seen, said: Said) -> bool | str:
+    seen.undecided = True
     who = names(said["who"])
     if not seen.count.fit.highest() & set(who) or not 1 < len(who) < len(seen.count.agents):
         return "not those on top"
     may = _may_lead(seen)
-    return _basis(seen, said["basis"]) if may is True else may
+    present = _absent(seen, said) if may is True else may
+    return _basis(seen, said["basis"]) if present is True else present
 
 
 @claim(
     "none told apart",
     rf"(?:No two of the (?P<n>\d+) agents can|(?P<who>{NAMES}) cannot) be told apart, (?P<basis>at .*)\.",
 )
-def _none(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _none(seen: Seen, said: Said) -> bool | str:
+    seen.undecided = True
     agents = seen.count.agents
     if (sorted(names(said["who"])) != sorted(agents)) if said["who"] else (int(said["n"]) != len(agents)):
         return "other agents"
@@ -180,7 +148,7 @@ def _none(seen: Seen, said: Mapping[str, str]) -> bool | str:
 @claim(
     "too few", rf"Only (?P<n>\d+) {NOUN}: with fewer than (?P<least>\d+), intervals miss too often to name a leader\."
 )
-def _few(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _few(seen: Seen, said: Said) -> bool | str:
     right = int(said["n"]) == seen.queries < seen.fewest == int(said["least"])
     return right and (said["unit"][0] == "q") == seen.count.named
 
@@ -189,7 +157,7 @@ def _few(seen: Seen, said: Mapping[str, str]) -> bool | str:
     "one order",
     rf"No two agents were shown in both orders, and the answer shown first won (?P<a>{NUMBER}) of (?P<b>{NUMBER}) verdicts? with a winner\. Strength and place cannot be told apart, so none can be said to lead\. Judge both orders\.",
 )
-def _one_order(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _one_order(seen: Seen, said: Said) -> bool | str:
     rows = [row for row in seen.count.rows if row.placed]
     pairs = {(row.first, row.second) for row in rows}
     if any(pair[::-1] in pairs for pair in pairs) or seen.count.place_known:
@@ -202,7 +170,7 @@ def _one_order(seen: Seen, said: Mapping[str, str]) -> bool | str:
     "orders contradict",
     rf"In (?P<a>{NUMBER}) of the (?P<b>{NUMBER}) games? judged in both orders, each order preferred another agent: the place shown may decide, not the answer\. No agent can be said to lead\.",
 )
-def _contradict(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _contradict(seen: Seen, said: Said) -> bool | str:
     both = seen.count.in_both_orders
     against = sum(a + b == 1 and a != b for a, b in both)
     return (whole(said["a"]), whole(said["b"])) == (against, len(both)) and 2 * against >= len(both)
@@ -212,7 +180,7 @@ def _contradict(seen: Seen, said: Mapping[str, str]) -> bool | str:
     "no one order",
     rf"One rating for each agent cannot describe these games: (?P<who>{NAMES}) beat each other in a circle, or lose to agents rated below them, by more than chance\. Compare them pair by pair\.",
 )
-def _circle(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _circle(seen: Seen, said: Said) -> bool | str:
     return seen.count.on_a_circle(names(said["who"]))
 
 
@@ -220,7 +188,7 @@ def _circle(seen: Seen, said: Mapping[str, str]) -> bool | str:
     "all equal",
     r"(?P<why>Every game is a tie|Wins and losses balance): all (?P<n>\d+) agents have the same rating, and none leads\.",
 )
-def _equal(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _equal(seen: Seen, said: Said) -> bool | str:
     ties = all(game.score == 0.5 for game in seen.count.games)
     same = len(seen.count.fit.highest()) == len(seen.count.agents) == int(said["n"])
     return same and ties == said["why"].startswith("Every")
@@ -230,7 +198,7 @@ def _equal(seen: Seen, said: Mapping[str, str]) -> bool | str:
     "not all met",
     r"Some agents never met the others, not even through third ones, so their ratings cannot be compared\.",
 )
-def _never_met(seen: Seen, _said: Mapping[str, str]) -> bool | str:
+def _never_met(seen: Seen, _said: Said) -> bool | str:
     return not seen.count.linked
 
 
@@ -238,7 +206,7 @@ def _never_met(seen: Seen, _said: Mapping[str, str]) -> bool | str:
     "lead by place",
     r"(?P<a>[v-z]) is rated highest, but not every game was judged in both orders, and once being shown first may count for something, its lead may be chance\. Judge both orders\.",
 )
-def _by_place(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _by_place(seen: Seen, said: Said) -> bool | str:
     one_order = len(seen.count.in_both_orders) < len(seen.count.games)
     return one_order and said["a"] in seen.count.fit.highest()
 
@@ -250,7 +218,7 @@ always("no intervals", r"There are no intervals, so a higher rating may be chanc
     "expectation",
     r"Of 100 games with a winner (?P<a>[v-z]) would win about (?P<n>\d+) against (?P<b>[v-z]) \(between (?P<l>\d+) and (?P<h>\d+)\)\.",
 )
-def _expected(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _expected(seen: Seen, said: Said) -> bool | str:
     ratings = seen.count.fit.ratings
     expected = 100 / (1 + 10 ** ((ratings[said["b"]] - ratings[said["a"]]) / 400))
     if not near(said["n"], expected, 1) or not int(said["l"]) <= int(said["n"]) <= int(said["h"]):
@@ -266,14 +234,17 @@ def _expected(seen: Seen, said: Mapping[str, str]) -> bool | str:
     "met",
     rf"(?P<a>[v-z]) and (?P<b>[v-z]) met in (?P<n>{NUMBER}) games?: (?P<c>[v-z]) won (?P<won>{NUMBER}), (?P<d>[v-z]) won (?P<lost>{NUMBER}), (?P<tied>{NUMBER}) tied\.",
 )
-def _met(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _met(seen: Seen, said: Said) -> bool | str:
     found = seen.count.met(said["a"], said["b"])
     told = tuple(float(whole(said[name])) for name in ("won", "lost", "tied"))
     return found == told and sum(found) == whole(said["n"]) and (said["a"], said["b"]) == (said["c"], said["d"])
 
 
-@claim("more needed", r"To tell .* and .* apart, about .* more (?:queries|games) like these are needed\.")
-def _needed(_seen: Seen, _said: Mapping[str, str]) -> bool | str:
+@claim(
+    "more needed",
+    r"(?:[^.]* judge (?:it|them) first\. )?To tell .* and .* apart, about .* more (?:queries|games) like these are needed\.",
+)
+def _needed(_seen: Seen, _said: Said) -> bool | str:
     return True
 
 
@@ -284,9 +255,9 @@ def _needed(_seen: Seen, _said: Mapping[str, str]) -> bool | str:
     "fragility",
     rf"Without (?P<k>\d+) of (?P<n>{NUMBER}) {NOUN} (?P<a>[v-z]) would be rated highest\.",
 )
-def _fragile(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _fragile(seen: Seen, said: Said) -> bool | str:
     unit = "query" if said["unit"].startswith("q") else "game"
-    number = len(seen.count.queries) if unit == "query" else len(seen.count.games)
+    number = len(seen.count.units) if unit == "query" else len(seen.count.games)
     highest = seen.count.fit.highest()
     if whole(said["n"]) != number or int(said["k"]) < 1:
         return "other games" if int(said["k"]) else "without none?"

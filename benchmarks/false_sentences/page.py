@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from statistics import fmean
 from typing import Any
 
 from arena.present.blocks import Checks, Remarks, Section, Verdict
@@ -13,17 +15,25 @@ from arena.present.picture import Matrix, Whiskers
 from arena.present.report import Report
 from arena.present.table import Table
 from benchmarks.false_sentences.claims import (
-    NAMES,
     NOUN,
-    NUMBER,
     Seen,
     always,
     between_judges,
     changes_places,
     claim,
     krippendorff,
+)
+from benchmarks.false_sentences.recount import Recount
+from benchmarks.false_sentences.sentences import (
+    BRACKET,
+    END,
+    NAMES,
+    NUMBER,
+    Said,
+    first_wrong,
     near,
     share,
+    status_follows,
     whole,
 )
 
@@ -82,18 +92,18 @@ def _cells(table: Table, row: Mapping[str, Any]) -> Iterator[str]:
 
 always(
     "headline",
-    r"headline: (?:Clear leader|Tie at the top|Not enough signal|Too few queries|Too few games|Place or strength\?|The orders contradict each other|No one order fits|All rated equal|Not all agents met)",
+    r"headline: (?:Clear leader|Tie at the top|Not enough signal|Too few queries|Too few games|Place or strength\?|The orders contradict each other|No one order fits|All rated equal|Not all agents met|Not enough verdicts to rate|Too little is judged|The judge is not shown to agree with people)",
 )
 always(
     "explanation",
     r"explained: .*",
-    r"table: (?:Leaderboard|Judge \w+ alone|Can neighbours be told apart\?|Each judge by itself|What each judge alone would say|Do the judges agree with each other\?|By stage)",
+    r"table: (?:Leaderboard(?: of all judges together)?|Judge \w+ alone|Can neighbours be told apart\?|Each judge by itself|What each judge alone would say|Do the judges agree with each other\?|By stage)",
     r"row of By stage: .*",
 )
 
 
 @claim("whisker", r"whisker: (?P<a>[v-z]) (?P<what>leads|tied for first)")
-def _whisker(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _whisker(seen: Seen, said: Said) -> bool | str:
     return (
         seen.queries >= seen.fewest
         and (said["what"] == "leads") == bool(seen.leader)
@@ -102,23 +112,20 @@ def _whisker(seen: Seen, said: Mapping[str, str]) -> bool | str:
 
 
 @claim("in short", r"in short: (?:Read with care: )?(?P<n>\d+) of (?P<all>\d+) trust checks passed\..*")
-def _short(_seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _short(_seen: Seen, said: Said) -> bool | str:
     return int(said["n"]) <= int(said["all"])
 
 
 @claim(
     "row of ratings",
-    rf"row of (?:Leaderboard|Judge \w+ alone): (?P<a>[v-z]) \| (?P<rank>\d+) \| (?P<ranks>[^|]*) \| (?P<bt>{NUMBER}) \| (?P<interval>[^|]*) \| [A-E](?:-[A-E])? \| \S+ \| \S+ \| (?P<w>\d+) \| (?P<t>\d+) \| (?P<l>\d+)",
+    rf"row of (?:Leaderboard(?: of all judges together)?|Judge \w+ alone): (?P<a>[v-z]) \| (?P<rank>\d+) \| (?P<ranks>[^|]*) \| (?P<bt>{NUMBER}) \| (?P<interval>[^|]*) \| [A-E](?:-[A-E])? \| \S+ \| \S+ \| (?P<w>\d+) \| (?P<t>\d+) \| (?P<l>\d+)(?: \| \S+)*",
 )
-def _ratings(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _ratings(seen: Seen, said: Said) -> bool | str:
     count, agent = seen.count, said["a"]
-    if (said["interval"] == "-") != (said["ranks"] == "-"):
-        return "ranks without an interval"
     if (float(said["w"]), float(said["t"]), float(said["l"])) != count.record(agent):
         return f"record {count.record(agent)}"
-    ranks = [int(own) for own in re.findall(r"\d+", said["ranks"])]
-    if ranks and not ranks[0] <= int(said["rank"]) <= ranks[-1]:
-        return "a rank outside its interval"
+    if wrong := _ranked(seen, said):
+        return wrong
     if count.fit.exists:
         if not near(said["bt"], count.fit.ratings[agent], 0.8):
             return f"rated {count.fit.ratings[agent]:.1f}"
@@ -128,11 +135,24 @@ def _ratings(seen: Seen, said: Mapping[str, str]) -> bool | str:
     return True
 
 
+def _ranked(seen: Seen, said: Said) -> str:
+    """What is wrong with the ranks that an agent may have, beside its rank and the agents said to be first."""
+    ranks = [int(own) for own in re.findall(r"\d+", said["ranks"])]
+    if (said["interval"] == "-") != (not ranks):
+        return "ranks without an interval"
+    if ranks and not ranks[0] <= int(said["rank"]) <= ranks[-1]:
+        return "a rank outside its interval"
+    surely = set(ranks) == {1}
+    if surely and seen.undecided:
+        return "first for sure, and yet tied"
+    return f"{seen.leader} is said to lead" if seen.leader and surely != (seen.leader == said["a"]) else ""
+
+
 @claim(
     "row of neighbours",
-    rf"row of Can neighbours be told apart\?: (?P<a>[v-z]) \| (?P<b>[v-z]) \| (?P<points>[+]?{NUMBER}) \| (?P<l>[+]?{NUMBER})(?: to (?P<h>[+]?{NUMBER}))? \| \S.* \| (?P<told>yes|no) \| (?P<more>[^|]*) \| (?P<change>.*)",
+    rf"row of Can neighbours be told apart\?: (?P<a>[v-z]) \| (?P<b>[v-z]) \| (?P<points>[+]?{NUMBER}) \| (?P<l>[+]?{NUMBER})(?: to (?P<h>[+]?{NUMBER}))? \| (?P<p>\S[^|]*) \| (?P<told>yes|no) \| (?P<more>[^|]*) \| (?P<change>.*)",
 )
-def _pair(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _pair(seen: Seen, said: Said) -> bool | str:
     ratings = seen.count.fit.ratings
     if seen.count.fit.exists and not near(said["points"], ratings[said["a"]] - ratings[said["b"]], 1.5):
         return "other points"
@@ -141,6 +161,9 @@ def _pair(seen: Seen, said: Mapping[str, str]) -> bool | str:
         return "outside its interval"
     if not ((low >= 0) if said["told"] == "yes" else low <= 0):
         return "its interval says otherwise"
+    p = math.nan if said["p"] == "-" else float(said["p"].removeprefix("below "))
+    if (p > 0.05) if said["told"] == "yes" else p < 0.05:
+        return "its p-value says otherwise"
     return said["change"] == "-" or changes_places(seen, said["a"], said["b"], said["change"])
 
 
@@ -148,17 +171,17 @@ def _pair(seen: Seen, said: Mapping[str, str]) -> bool | str:
     "carriers",
     r"table: (?P<k>\d+) of (?P<n>\d+) quer(?:y|ies) carry the first place",
 )
-def _carriers(seen: Seen, said: Mapping[str, str]) -> bool | str:
-    return int(said["n"]) == len(seen.count.queries) and int(said["k"]) > 0
+def _carriers(seen: Seen, said: Said) -> bool | str:
+    return int(said["n"]) == len(seen.count.units) and int(said["k"]) > 0
 
 
-@claim("carrier", r"row of \d+ of \d+ quer(?:y|ies) carry the first place: (?P<q>q\d\d) \| .*")
-def _carrier(seen: Seen, said: Mapping[str, str]) -> bool | str:
-    return said["q"] in seen.count.queries
+@claim("carrier", r"row of \d+ of \d+ quer(?:y|ies) carry the first place: (?P<q>q\d\d|c\d+) \| .*")
+def _carrier(seen: Seen, said: Said) -> bool | str:
+    return said["q"] in seen.count.units
 
 
 @claim("cell", rf"cell (?P<a>[v-z]) (?P<b>[v-z]): (?P<v>\d*) of (?P<n>never met|{NUMBER})")
-def _cell(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _cell(seen: Seen, said: Said) -> bool | str:
     won, lost, tied = seen.count.met(said["a"], said["b"])
     if said["n"] == "never met":
         return not won + lost + tied
@@ -169,7 +192,7 @@ def _cell(seen: Seen, said: Mapping[str, str]) -> bool | str:
     "habit",
     rf"habit (?P<name>[\w ]+): (?P<value>-|[+-]?{NUMBER}%?(?: points)?|\d+ of \d+)(?P<interval> \(.*\))?",
 )
-def _habit(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _habit(seen: Seen, said: Said) -> bool | str:
     count, name = seen.count, said["name"]
     both, placed = count.in_both_orders, [row for row in count.rows if row.placed]
     decided = [row for row in placed if row.winner]
@@ -192,12 +215,12 @@ def _habit(seen: Seen, said: Mapping[str, str]) -> bool | str:
 
 
 @claim("row of judges", r"row of Each judge by itself: (?P<j>\w+) \| (?P<n>\d+) \| .*")
-def _judge(seen: Seen, said: Mapping[str, str]) -> bool | str:
-    return int(said["n"]) == sum(row.judge == said["j"] for row in seen.count.rows)
+def _judge(seen: Seen, said: Said) -> bool | str:
+    return bool(int(said["n"]) == sum(row.judge == said["j"] for row in seen.count.rows))
 
 
 @claim("row of judges' ratings", r"row of What each judge alone would say: (?P<a>[v-z]) \| .*")
-def _alone(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _alone(seen: Seen, said: Said) -> bool | str:
     return said["a"] in seen.count.agents
 
 
@@ -205,7 +228,7 @@ def _alone(seen: Seen, said: Mapping[str, str]) -> bool | str:
     "row of agreement",
     r"row of Do the judges agree with each other\?: (?P<who>\w+ and \w+|all \(Krippendorff's alpha\)) \| (?P<n>\d+) \| (?P<share>\S+) \| (?P<value>\S+) \| .*",
 )
-def _agreement(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _agreement(seen: Seen, said: Said) -> bool | str:
     found = between_judges(seen.count)
     if int(said["n"]) != len(found):
         return "other games"
@@ -217,67 +240,67 @@ def _agreement(seen: Seen, said: Mapping[str, str]) -> bool | str:
 
 # --- trust checks: the finding by recount, the status by the one rule on the interval that is printed
 
-_END = rf"(?:under |over )?{NUMBER}"
-_BRACKET = rf" \((?P<l>{_END})(?: to (?P<h>{_END}))?%?\)"
+
+ONLY = r"(?: By judge only (?P<only>\w+(?:(?:, | and )\w+)*) fails?\.)?"
 
 
-def _status(said: Mapping[str, str], least: float, most: float) -> bool | str:
-    """Whether the status follows from the interval printed, give or take its rounding."""
-    if said["l"] is None:
-        return said["status"] == "unknown" or "a verdict without an interval"
-    low, high = (float(end.split()[-1]) for end in (said["l"], said["h"] or said["l"]))
-    slack = 0.51 if high > 1.5 or most > 1.5 else 0.0051
-    if said["status"] == "passed":
-        return (low >= least - slack and high <= most + slack) or "passed although its interval allows a failure"
-    if said["status"] == "failed":
-        return high < least + slack or low > most - slack or "failed although its interval allows passing"
-    return (low - slack < least or high + slack > most) and high + slack >= least and low - slack <= most
+def _only(seen: Seen, said: Said, of_judge: Callable[[Recount], bool]) -> bool | str:
+    """Whether the judges that alone fail a check are some of several, each beyond the bar by itself."""
+    if said["only"] is None:
+        return True
+    names = re.split(r", | and ", said["only"])
+    if said["status"] != "failed" or not set(names) < set(seen.count.judges):
+        return "not some of the judges"
+    failing = {name: of_judge(Recount([row for row in seen.count.rows if row.judge == name])) for name in names}
+    return all(failing.values()) or f"rather {failing}"
 
 
 @claim(
     "check: ties",
-    rf"check (?P<status>\w+): Few ties: (?P<v>{_END})%(?:{_BRACKET})? of (?P<n>{NUMBER}) verdicts? are ties; the bar is 50%\.",
+    rf"check (?P<status>\w+): Few ties: (?P<v>{END})%(?:{BRACKET})? of (?P<n>{NUMBER}) verdicts? are ties; the bar is 50%\.{ONLY}",
 )
-def _few_ties(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _few_ties(seen: Seen, said: Said) -> bool | str:
     rows = seen.count.rows
     right = whole(said["n"]) == len(rows) and near(
         said["v"].split()[-1], 100 * sum(not row.winner for row in rows) / len(rows), 1
     )
-    return right and _status(said, 0, 50)
+    alone = _only(seen, said, lambda own: 2 * sum(not row.winner for row in own.rows) > len(own.rows))
+    return first_wrong(right, status_follows(said, 0, 50), alone)
 
 
 @claim(
     "check: orders",
-    rf"check (?P<status>\w+): Both orders agree: (?:(?P<v>{_END})%(?:{_BRACKET})? of (?P<n>{NUMBER}) games? judged in both orders; the bar is 75%|No game (?:is known to be|was) judged in both orders)\.",
+    rf"check (?P<status>\w+): Both orders agree: (?:(?P<v>{END})%(?:{BRACKET})? of (?P<n>{NUMBER}) games? judged in both orders; the bar is 75%|No game (?:is known to be|was) judged in both orders)\.{ONLY}",
 )
-def _both(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _both(seen: Seen, said: Said) -> bool | str:
     both = seen.count.in_both_orders
     if not both or said["v"] is None:
         return not both and said["v"] is None and said["status"] == "unknown"
     right = whole(said["n"]) == len(both) and near(
         said["v"].split()[-1], 100 * sum(a == b for a, b in both) / len(both), 1
     )
-    return right and _status(said, 75, 100)
+    alone = _only(seen, said, lambda own: fmean(a == b for a, b in own.in_both_orders) < 0.75)
+    return first_wrong(right, status_follows(said, 75, 100), alone)
 
 
 @claim(
     "check: place",
-    rf"check (?P<status>\w+): No favour for the place shown: (?:Between equal agents (?P<v>{_END})%(?:{_BRACKET})? of verdicts with a winner would go to the answer shown first; the bar is 45 to 55%|Nothing tells place from strength: no two agents are known to be shown in both orders)\.",
+    rf"check (?P<status>\w+): No favour for the place shown: (?:Between equal agents (?P<v>{END})%(?:{BRACKET})? of verdicts with a winner would go to the answer shown first; the bar is 45 to 55%|Nothing tells place from strength: no two agents are known to be shown in both orders)\.{ONLY}",
 )
-def _place(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _place(seen: Seen, said: Said) -> bool | str:
     if said["v"] is None:
         return said["status"] == "unknown" and (not seen.world.placed or not seen.count.place_known)
     by_place = seen.count.by_place
     if by_place is not None and not near(said["v"].split()[-1], 100 / (1 + 10 ** (-by_place.first / 400)), 1.1):
         return "another share"
-    return _status(said, 45, 55)
+    return first_wrong(status_follows(said, 45, 55), _only(seen, said, lambda own: own.place_known))
 
 
 @claim(
     "check: length",
     r"check unknown: No favour for length: No verdict with a winner is on two answers of known and different length\.",
 )
-def _length(_seen: Seen, _said: Mapping[str, str]) -> bool | str:
+def _length(_seen: Seen, _said: Said) -> bool | str:
     return True
 
 
@@ -285,31 +308,31 @@ def _length(_seen: Seen, _said: Mapping[str, str]) -> bool | str:
     "check: circles",
     r"check (?P<status>\w+): Few circles: Of (?P<n>\d+) sets? of three agents that all met, (?P<a>\d+) surely beat each other in a circle and (?P<b>\d+) surely do not; the bar is 10% circles\.",
 )
-def _circles(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _circles(seen: Seen, said: Said) -> bool | str:
     triples, around = seen.count.circles()
     all_of, surely, surely_not = int(said["n"]), int(said["a"]), int(said["b"])
     if surely > around or surely_not > triples - around + (all_of - triples) or all_of < triples:
         return "more than there are"
     low, high = surely / all_of, 1 - surely_not / all_of
-    return said["status"] == ("passed" if high <= 0.1 else "failed" if low > 0.1 else "unknown")
+    return bool(said["status"] == ("passed" if high <= 0.1 else "failed" if low > 0.1 else "unknown"))
 
 
 @claim(
     "check: judges",
-    rf"check (?P<status>\w+): Judges agree with each other: (?:Krippendorff's alpha is (?P<v>{NUMBER})(?:{_BRACKET})? on (?P<n>{NUMBER}) games? judged by several; the bar is 0\.4|No game was judged by several)\.",
+    rf"check (?P<status>\w+): Judges agree with each other: (?:Krippendorff's alpha is (?P<v>{NUMBER})(?:{BRACKET})? on (?P<n>{NUMBER}) games? judged by several; the bar is 0\.4|No game was judged by several)\.",
 )
-def _several(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _several(seen: Seen, said: Said) -> bool | str:
     found = between_judges(seen.count)
     if said["v"] is None:
         return not found or krippendorff(found) is None
-    return whole(said["n"]) == len(found) and _status(said, 0.4, 1.0)
+    return whole(said["n"]) == len(found) and status_follows(said, 0.4, 1.0)
 
 
 @claim(
     "check: queries",
     rf"check (?P<status>\w+): Enough queries: (?:Intervals rest on (?P<n>\d+) {NOUN}; the bar for \d+ agents is (?P<bar>\d+)|There are no intervals: nothing shows how much a rating varies)\.",
 )
-def _queries(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _queries(seen: Seen, said: Said) -> bool | str:
     if said["n"] is None:
         return seen.queries < 2 and said["status"] == "failed"
     status = "passed" if seen.queries >= seen.fewest else "failed"
@@ -320,7 +343,7 @@ def _queries(seen: Seen, said: Mapping[str, str]) -> bool | str:
     "check: determined",
     rf"check (?P<status>\w+): The games determine the ratings: (?:(?P<who>{NAMES}): to be read with care|Every agent's rating has a maximum|The fit has not converged)\.",
 )
-def _determined(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _determined(seen: Seen, said: Said) -> bool | str:
     if said["who"]:
         once = any(sum(seen.count.record(agent)) == 1 for agent in seen.count.agents)
         return said["status"] == "failed" and (once or not seen.count.fit.exists or not seen.count.linked)
@@ -331,7 +354,7 @@ def _determined(seen: Seen, said: Mapping[str, str]) -> bool | str:
     "check: robust, count",
     rf"check (?P<status>\w+): Robust to a few queries: Without (?P<k>\d+) of (?P<n>{NUMBER}) {NOUN} (?P<a>[v-z]) would be rated highest\. The bar is more than (?P<bar>\d+) of {NUMBER} \w+\.",
 )
-def _robust(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _robust(seen: Seen, said: Said) -> bool | str:
     unit = "query" if said["unit"].startswith("q") else "game"
     highest, number = seen.count.fit.highest(), int(said["k"])
     if number < 1 or said["a"] in highest:
@@ -345,12 +368,12 @@ def _robust(seen: Seen, said: Mapping[str, str]) -> bool | str:
     "check: robust",
     rf"check (?P<status>\w+): Robust to a few queries: (?P<what>.*?)[.?] The bar is more than (?P<bar>\d+) of (?P<n>{NUMBER}) \w+\.",
 )
-def _robust_otherwise(seen: Seen, said: Mapping[str, str]) -> bool | str:
+def _robust_otherwise(seen: Seen, said: Said) -> bool | str:
     match = re.fullmatch(
         rf"(?P<a>[v-z]) is rated highest also without the (?P<k>\d+) {NOUN} that weighs? most for it", said["what"]
     )
     if match is None:
-        return said["status"] == "unknown"
+        return bool(said["status"] == "unknown")
     enough = int(match["k"]) > int(said["bar"])
     return match["a"] in seen.count.fit.highest() and said["status"] == ("passed" if enough else "unknown")
 

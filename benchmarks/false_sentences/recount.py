@@ -58,13 +58,24 @@ class Fit(Struct, frozen=True):
 
 
 class Recount:
-    """All that is checked of one table of verdicts; ``queries`` are unknown where the table names none."""
+    """All that is checked of one table of verdicts.
 
-    def __init__(self, rows: Sequence[Row], *, named: bool = True) -> None:
-        self.rows, self.named = list(rows), named
+    Args:
+        rows: the verdicts.
+        named: whether queries are known.
+        clusters: the conversations that queries are turns of.
+    """
+
+    def __init__(self, rows: Sequence[Row], *, named: bool = True, clusters: Mapping[str, str] | None = None) -> None:
+        self.rows, self.named, self.clusters = list(rows), named, clusters or {}
         self.agents = sorted({name for row in rows for name in (row.first, row.second)})
         self.judges = sorted({row.judge for row in rows})
         self.queries = sorted({row.query for row in rows})
+        self.units = sorted({self.unit(query) for query in self.queries})
+
+    def unit(self, query: str) -> str:
+        """What is independent: the query, or its conversation."""
+        return self.clusters.get(query, query)
 
     @cached_property
     def folded(self) -> list[tuple[str, str, str, str, dict[bool, float]]]:
@@ -127,6 +138,13 @@ class Recount:
         won, lost, tied = self.counts.get((low, high), [0.0, 0.0, 0.0])
         return (won, lost, tied) if one == low else (lost, won, tied)
 
+    @cached_property
+    def present(self) -> dict[str, int]:
+        """By agent, the queries, conversations or games that it is in."""
+        places = [self.unit(game.query) if self.named else str(at) for at, game in enumerate(self.games)]
+        met = [(place, {game.one, game.other}) for place, game in zip(places, self.games, strict=True)]
+        return {agent: len({place for place, two in met if agent in two}) for agent in self.agents}
+
     def beats(self, one: str, other: str) -> bool:
         won, lost, _ = self.met(one, other)
         return won > lost
@@ -175,7 +193,7 @@ class Recount:
         """Whether leaving out so many games (queries) can put ``behind`` ahead: of all, or of ``leads`` alone."""
         units = [[game] for game in self.games]
         if unit == "query":
-            units = [[game for game in self.games if game.query == query] for query in self.queries]
+            units = [[game for game in self.games if self.unit(game.query) == name] for name in self.units]
             units = [own for own in units if own]
 
         def gap(left: Sequence[Sequence[Game]]) -> float:

@@ -1,86 +1,158 @@
-"""Tables drawn, rated and reported by the tool's own functions, and every sentence read."""
+"""Tables and tournaments drawn, judged and reported by the tool's own functions, and every sentence read."""
 
 from __future__ import annotations
 
 import csv
-import math
 import tempfile
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
-from msgspec import Struct, field
+from msgspec.structs import replace
 
 import benchmarks.false_sentences.terminal  # noqa: F401 - teaches its sentences
+from arena.boards.compare import compare_board
 from arena.boards.coverage import Coverage
-from arena.boards.leaderboard import TournamentBoard
+from arena.boards.gate import compare
+from arena.boards.leaderboard import TournamentBoard, with_people
+from arena.boards.queries import query_board
 from arena.boards.rated_tables import RatedTable, TableOptions, rate_table
 from arena.boards.ratings import RatedBoard
-from arena.boards.report import TournamentReport
-from arena.boards.results import Leaderboard
+from arena.boards.report import TournamentReport, tournament_report
+from arena.boards.results import Leaderboard, leaderboard
 from arena.boards.wins import Wins
+from arena.calibration.comparison import Settings
 from arena.config.ratings import RatingsSection
 from arena.config.stored import StoredSettings
+from arena.people.calibrate import calibrate_tournament, resampling_of
+from arena.people.tables import Tables, calibrate_tables
+from arena.present.blocks import Board
 from arena.ratings.games import GameVerdict, as_games, reconcile
 from arena.ratings.pairs import pair_results
 from arena.ratings.results import RatingSettings
-from benchmarks.false_sentences import page
-from benchmarks.false_sentences.claims import Finding, Seen, read
+from arena.store import Store
+from benchmarks.false_sentences import calibrated, judged, page, tournaments, voters
+from benchmarks.false_sentences.claims import Seen, read
 from benchmarks.false_sentences.recount import Recount, Row
+from benchmarks.false_sentences.results import Result
+from benchmarks.false_sentences.sentences import Finding
 from benchmarks.false_sentences.worlds import draw
 from judges.types import Task, Verdict
 
-
-class Result(Struct):
-    """What a search came to.
-
-    Attributes:
-        said: sentences by kind.
-        false: by kind, the table, the line and what is wrong.
-        wrong_leaders: tables in which an agent is said to lead that is not truly best.
-    """
-
-    tables: int = 0
-    said: Counter[str] = field(default_factory=Counter)
-    false: dict[str, list[tuple[str, str, str]]] = field(default_factory=dict)
-    leaders: int = 0
-    wrong_leaders: int = 0
-    could_lead: int = 0
-    null: int = 0
-
-    @property
-    def allowed(self) -> int:
-        """False leaders among the tables without a best agent that chance explains at the level of 5 %."""
-        return math.ceil(0.05 * self.null + 2.33 * math.sqrt(0.05 * 0.95 * self.null))
-
-    @property
-    def holds(self) -> bool:
-        return not any(self.false.values()) and self.wrong_leaders <= self.allowed
+SIDE, FAMILY = 0.025, 0.05
+"""How often a claim on one side may be untrue, and one about several agents at once."""
 
 
-def search(numbers: Iterable[int], seed: int, samples: int = 200) -> Result:
-    """Read all that is said of these tables, rated with so many bootstrap samples."""
-    found = Result()
+def search_ratings(found: Result, numbers: Iterable[int], seed: int, samples: int = 200) -> None:
+    """Read all that ``rate`` and the report say of these tables, rated with so many bootstrap samples."""
     with tempfile.TemporaryDirectory() as folder:
         for number in numbers:
             world, rows = draw(number, seed)
             seen = Seen(world, Recount(rows, named=world.named))
-            _note(found, f"{number} {world.kind}", list(_findings(seen, Path(folder) / "table.csv", samples)))
-            found.tables += 1
-            found.leaders += bool(seen.leader)
-            enough = seen.queries >= seen.fewest
-            found.could_lead += enough and world.best is not None
-            found.null += enough and world.best is None
-            found.wrong_leaders += bool(seen.leader) and seen.leader != world.best
-    return found
+            found.note(f"{number} {world.kind}", _findings(seen, Path(folder) / "table.csv", samples))
+            found.worlds["tables of verdicts"] += 1
+            _leads(found, seen, world.best)
 
 
-def _note(found: Result, where: str, findings: Sequence[Finding]) -> None:
-    for own in findings:
-        found.said[own.kind] += 1
-        if own.wrong:
-            found.false.setdefault(own.kind, []).append((where, own.line, own.wrong))
+def _leads(found: Result, seen: Seen, best: str | None) -> None:
+    enough = seen.queries >= seen.fewest
+    found.leaders += bool(seen.leader)
+    found.could_lead += enough and best is not None
+    if enough:
+        found.claimed("leads", FAMILY, untrue=best is None, said=bool(seen.leader))
+    if seen.leader and best is not None:
+        found.claimed("leads, not the best", FAMILY, untrue=True, said=seen.leader != best)
+
+
+def search_votes(found: Result, numbers: Iterable[int], seed: int) -> None:
+    """Read all that ``calibrate`` says of these tables of judges and people."""
+    with tempfile.TemporaryDirectory() as folder:
+        for number in numbers:
+            world, *votes = voters.draw(number, seed)
+            verdicts = world.level == "verdicts"
+            tables = []
+            for name, own in zip(("judges", "people"), votes, strict=True):
+                voters.write(Path(folder) / f"{name}.csv", own, verdicts=verdicts)
+                tables.append(Tables([Path(folder) / f"{name}.csv"]))
+            seen = calibrated.Seen(world, voters.Recount(*votes, verdicts=verdicts))
+            board = calibrate_tables(tables[0], tables[1], Settings(samples=50))
+            lines = [line for section in board.sections() for line in page.section_lines(section)]
+            found.note(f"votes {number} {world.kind}", calibrated.CALIBRATED.read(seen, lines))
+            found.worlds["tables of judges and people"] += 1
+            _trusted(found, seen)
+
+
+def _trusted(found: Result, seen: calibrated.Seen) -> None:
+    for judge in seen.world.judges:
+        trust, gap = seen.trusted.get(judge), seen.world.gap(judge)
+        if trust is None:  # on too few queries
+            continue
+        found.claimed("more than chance", SIDE, untrue=seen.world.is_chance(judge), said=trust != "chance")
+        if gap is not None:
+            found.claimed("less than people", SIDE, untrue=gap > -1e-9, said=trust == "less")
+            found.claimed("as people", SIDE, untrue=gap < 1e-9 - voters.MARGIN, said=trust == "as people")
+
+
+def search_tournaments(found: Result, numbers: Iterable[int], seed: int) -> None:
+    """Run these tournaments and read all that is said of them."""
+    for number in numbers:
+        world = tournaments.draw(number, seed)
+        with tempfile.TemporaryDirectory() as folder:
+            config = tournaments.run(world, Path(folder))
+            with closing(Store.open(config.store)) as store:
+                seen = judged.Seen.of(world)
+                found.note(f"tournament {number} {world.kind}", of_tournament(seen, store, config.name))
+                found.worlds["tournaments"] += 1
+                _leads(found, seen.ratings, world.best)
+                for score, new, old, verdict in seen.decided:
+                    truth = world.truth(score, new, old)
+                    found.claimed("better", SIDE, untrue=truth < 1e-9, said=verdict == "better")
+                    passed = verdict in ("better", "not worse")
+                    found.claimed("not worse", SIDE, untrue=truth < 1e-9 - judged.MARGIN, said=passed)
+                    found.claimed("worse", SIDE, untrue=truth > -1e-9, said=verdict == "worse")
+
+
+def of_tournament(seen: judged.Seen, store: Store, name: str) -> Iterator[Finding]:
+    """All that is said of one tournament."""
+    world = seen.world
+    for part in (None, *range(len(tournaments.GROUPS) * world.grouped)):
+        own = seen if part is None else judged.Seen.of(replace(world, only=part))
+        group = None if part is None else ("kind", tournaments.GROUPS[part])
+        board = with_people(store, leaderboard(store, name, group=group))
+        yield from _of_board(own, board)
+        if board.board.withheld:
+            board = with_people(store, leaderboard(store, name, group=group, below_coverage=True))
+            yield from _of_board(own, board)
+        yield from judged.read(own, compare_board(store, name, group).sentences())
+    report = tournament_report(store, name, "STORE")
+    yield from judged.read(seen, page.lines(report.page(datetime(2026, 1, 1, tzinfo=UTC))))
+    yield from judged.read(seen, _lines(query_board(store, name)))
+    chosen = world.failing or world.agents[-1]
+    one, other, *_ = (agent for agent in world.agents if agent != chosen)
+    looks = ((), (0.5,), (0.5, 1.0))[world.queries // 4 % 3]
+    for pair, how in (((one, other), {}), ((chosen, one), {}), ((other, chosen), {"on": "pairwise", "looks": looks})):
+        gate = compare(store, name, *pair, **how)  # type: ignore[arg-type]
+        seen.pair = pair
+        yield from judged.read(seen, [*_lines(gate), *(score.finding(*pair) for score in gate.scores)])
+        yield from judged.finish_gate(seen)
+    if world.voters:
+        of_people = calibrate_tournament(store, name, resampling_of(store.settings(name)), method_samples=20)
+        sections = [section for section in of_people.sections() if section.ident in ("people", "coefficients")]
+        yield from judged.read(seen, [line for section in sections for line in page.section_lines(section)])
+
+
+def _of_board(seen: judged.Seen, board: TournamentBoard) -> Iterator[Finding]:
+    seen.checks = {}
+    lines = list(_lines(board))
+    yield from judged.read(seen, lines)
+    yield from judged.finish_checks(seen, lines)
+    yield from judged.read(seen, (line for section in board.brief() for line in page.section_lines(section)))
+
+
+def _lines(board: Board) -> Iterator[str]:
+    for section in board.sections():
+        yield from page.section_lines(section)
 
 
 def _findings(seen: Seen, file: Path, samples: int) -> Iterator[Finding]:

@@ -80,7 +80,9 @@ def written(world: World, folder: Path, shared: Path | None = None) -> dict[str,
     """
     if world.inputs:
         shutil.copytree(INPUTS / world.inputs, folder, dirs_exist_ok=True)
-    masks = {str(folder.resolve()): "FOLDER", str(folder): "FOLDER", str(shared): "SHARED", sys.executable: "PYTHON"}
+    masks = {str(folder.resolve()): "FOLDER", str(folder): "FOLDER", sys.executable: "PYTHON"}
+    if shared is not None:
+        masks[str(shared)] = "SHARED"
     texts = {}
     with chdir(folder), patch.dict(os.environ, {"COLUMNS": "160"}):
         world.prepare(folder)

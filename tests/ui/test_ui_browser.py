@@ -66,7 +66,7 @@ def hostile(kind: str, text: str) -> str:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A YAML file's tournament, with nuggets and an exam; its store holds others, the newest of which is opened."""
+    """A YAML file's tournament, with nuggets and an exam; its store holds others, newer ones."""
     path = tmp_path_factory.mktemp("hostile")
     items = [("q1", ITEM, None), ("q1", "Which cat? " * 300, None), ("q1", "HIDDEN?", "true")]
     items += [("q2", f"Item {number}?", None) for number in range(120)]
@@ -124,7 +124,7 @@ def test_the_overview_s_numbers_are_the_leaderboard_s(page: Page, address: str, 
     with closing(Store.open(str(folder / "store.db"))) as opened:
         board = leaderboard(opened, "sample")
     assert board.ratings is not None
-    visit(page, address)
+    visit(page, f"{address}/?tournament=sample")
     heading, *lines = cells(page, 0)
     assert heading[:4] == ["Agent", "Ranks", "Rating", "Won"]
     for line, row in zip(lines, board.ratings.agents, strict=True):
@@ -140,7 +140,7 @@ def test_the_overview_s_numbers_are_the_leaderboard_s(page: Page, address: str, 
 
 
 def test_planted_texts_of_a_game_show_as_they_are(page: Page, address: str) -> None:
-    visit(page, f"{address}/queries?view=games")
+    visit(page, f"{address}/queries?tournament=sample&view=games")
     page.locator(".stHtml > .scroll td a").nth(1).click()
     page.wait_for_selector("text=What the judge said")
     settle(page)
@@ -159,7 +159,7 @@ def test_planted_texts_of_a_game_show_as_they_are(page: Page, address: str) -> N
 
 
 def test_planted_names_in_the_figure_show_as_they_are_and_each_mark_and_cell_leads_on(page: Page, address: str) -> None:
-    visit(page, f"{address}/compare")
+    visit(page, f"{address}/compare?tournament=sample")
     named = page.locator(".cells th[scope=row] a").all_inner_texts()
     assert sorted(named) == sorted(AGENTS)
     told = page.locator(".cells td[title]:not(.strip)").first.get_attribute("title")
@@ -222,7 +222,7 @@ def test_a_cell_among_many_agents_leads_to_the_games_of_its_row_and_column(page:
 def test_a_click_on_a_heading_sorts_by_the_numbers_behind_the_cells_also_after_a_filter(
     page: Page, address: str
 ) -> None:
-    visit(page, address)
+    visit(page, f"{address}/?tournament=sample")
     heading, *lines = cells(page, 0)
     at = heading.index("Rating")
 
@@ -234,7 +234,7 @@ def test_a_click_on_a_heading_sorts_by_the_numbers_behind_the_cells_also_after_a
     for expected in (sorted(rated), sorted(rated, reverse=True), rated):
         page.locator(".stHtml > .scroll").first.get_by_role("button", name="Rating").click()
         assert ratings(cells(page, 0)[1:]) == expected
-    visit(page, f"{address}/compare?tables=true")
+    visit(page, f"{address}/compare?tournament=sample&tables=true")
     count = page.locator(".stHtml > .scroll").count()
     (at,) = [at for at in range(count) if {"Labels of", "nDCG@10"} <= {*cells(page, at)[0]}]
     page.locator(".stHtml > .scroll").nth(at).get_by_role("button", name="nDCG@10").click()
@@ -285,8 +285,12 @@ def test_planted_texts_do_nothing_on_any_other_page(page: Page, address: str, pa
 @pytest.mark.parametrize(
     ("path", "ready", "times"),
     [
-        ("review?view=vote&annotator=%3Cb%3Eeve%3C/b%3E", "Skip", 3),  # the query and two answers
-        ("review?view=label&annotator=%3Cb%3Eeve%3C/b%3E", "Skip", 3),  # the query, a title and a document
+        ("review?view=vote&tournament=sample&annotator=%3Cb%3Eeve%3C/b%3E", "Skip", 3),  # the query and two answers
+        (
+            "review?view=label&tournament=sample&annotator=%3Cb%3Eeve%3C/b%3E",
+            "Skip",
+            3,
+        ),  # the query, a title and a document
         ("review?view=assess&tournament=nuggets&annotator=%3Cb%3Eeve%3C/b%3E", "1. it purrs", 5),  # and three nuggets
     ],
 )
@@ -386,7 +390,7 @@ def shows(page: Page, title: str, tournament: str = "plain", **fields: str) -> N
 
 def test_tournament_and_filters_survive_links_back_reload_and_a_new_tab_on_every_page(page: Page, address: str) -> None:
     page.goto(address)
-    shows(page, "Leaderboard", "sample")
+    shows(page, "Leaderboard", "nuggets")  # the YAML file's own
     page.get_by_label("Tournament").select_option("plain")
     shows(page, "Leaderboard")
     page.get_by_label("Queries").select_option(f"kind: {KINDS[1]}")
@@ -426,7 +430,7 @@ def test_tournament_and_filters_survive_links_back_reload_and_a_new_tab_on_every
     page.go_back()
     shows(page, "Leaderboard")
     page.go_back()
-    shows(page, "Leaderboard", "sample")
+    shows(page, "Leaderboard", "nuggets")
     page.go_forward()
     shows(page, "Leaderboard")
 

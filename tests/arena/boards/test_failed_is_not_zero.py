@@ -99,6 +99,23 @@ def test_the_commands_say_so_too(configs: dict[str, Config], cli: CLI) -> None:
     assert content["missing"]["scores"]["exam"][GOOD] == {"missing": 120, "of": 200}
 
 
+def test_what_is_said_below_scores_holds_where_judgments_failed(configs: dict[str, Config]) -> None:
+    """A label that failed is not taken for "not relevant", and games that rate nobody are games all the same."""
+    notes = {}
+    for unusable in ("", GOOD):
+        with opened(configs[unusable]) as store:
+            board = TournamentBoard(leaderboard(store, "small"))
+        tables = {table.name: table for table in board.tables()}
+        notes[unusable] = " ".join(tables["retrieval"].notes)
+    assert "A document without a label counts as not relevant" in notes[""]
+    assert "A document that was not to be labelled counts as not relevant" in notes[GOOD]
+    assert "of 20 with labels; of each agent those that are not known left out." in notes[GOOD]
+    with opened(configs[GOOD]) as store:
+        assert leaderboard(store, "small").withheld
+        said = compare_board(store, "small").sentences()
+    assert said[0].startswith("Too few games are judged to rate these agents, so the scores are compared")
+
+
 @pytest.mark.parametrize("unusable", [GOOD, POOR])
 def test_the_board_says_by_agent_what_is_missing(configs: dict[str, Config], unusable: str) -> None:
     with opened(configs[unusable]) as store:

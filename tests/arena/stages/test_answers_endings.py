@@ -140,7 +140,7 @@ async def test_whatever_an_agent_raises_is_a_failure_of_that_answer(error: BaseE
     asked = AskedAgent(Raising(error), None, 1, asyncio.Semaphore(1))
 
     def request(query_id: str) -> Any:
-        return SimpleNamespace(query=Query(query_id, "What?"))
+        return SimpleNamespace(query=Query(query_id, "What?"), judgment_id=query_id)
 
     failure = await asked.judge(request("odd"))
     assert isinstance(failure, AgentFailure)

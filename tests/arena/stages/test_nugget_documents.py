@@ -40,7 +40,7 @@ def results_of(config: Config) -> NuggetResults:
 
 
 def v_strict(results: NuggetResults) -> dict[str, float | None]:
-    return {own.run: own.means["v_strict"].value for own in nugget_board(results, 0, 0).documents.runs}
+    return {own.run: own.means["v_strict"].value for own in nugget_board(results).documents.runs}
 
 
 def with_section(section: dict[str, Any], **assign: Any) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def test_a_failed_label_is_unknown_unless_another_document_states_the_nugget(tmp
         assert not run(config).complete
     own = next(each for each in results_of(config).retrieved if each.run == "x")
     assert [None if label is None else label.value for label in own.labels] == [None, "support", None, None]
-    (row,) = (row for row in nugget_board(results_of(config), 0, 0).documents.runs if row.run == "x")
+    (row,) = (row for row in nugget_board(results_of(config)).documents.runs if row.run == "x")
     assert (row.means["v_strict"].value, row.failed, row.coverage) == (None, 1, 0.25)
 
 

@@ -1,0 +1,120 @@
+"""How sentences are taught and read: a pattern of a whole line, and a check of what it claims.
+
+A check answers ``True``, ``False``, or a word for what is wrong. A sentence that no pattern knows is an error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from msgspec import Struct
+
+NUMBER = r"-?[\d,]+(?:\.\d+)?"
+NAMES = r"[v-z](?:(?:, | and )[v-z])*"
+END = rf"(?:under |over )?[+]?{NUMBER}"
+BRACKET = rf" \((?P<l>{END})(?: to (?P<h>{END}))?%?\)"
+
+Said: TypeAlias = Mapping[str, Any]
+"""What stands at the named places of a pattern: texts, ``None`` where one is left out."""
+
+Seen = TypeVar("Seen")
+"""What a sentence is held against."""
+
+
+class Claim(Struct, Generic[Seen], frozen=True):
+    """A kind of sentence."""
+
+    kind: str
+    pattern: re.Pattern[str]
+    check: Callable[[Seen, Said], bool | str]
+
+
+class Finding(Struct, frozen=True):
+    """One sentence that was read: what kind it is, and ``""`` or what is wrong with it."""
+
+    kind: str
+    line: str
+    wrong: str
+
+
+class Sentences(Generic[Seen]):
+    """All kinds of sentences about one kind of thing; of several that fit, the first checks it."""
+
+    def __init__(self) -> None:
+        self.claims: list[Claim[Seen]] = []
+
+    def claim(
+        self, kind: str, pattern: str
+    ) -> Callable[[Callable[[Seen, Said], bool | str]], Callable[[Seen, Said], bool | str]]:
+        """Teach a kind of sentence."""
+
+        def taught(
+            check: Callable[[Seen, Said], bool | str],
+        ) -> Callable[[Seen, Said], bool | str]:
+            self.claims.append(Claim(kind, re.compile(pattern), check))
+            return check
+
+        return taught
+
+    def always(self, kind: str, *patterns: str) -> None:
+        """Sentences that say nothing of this data: explanations, headings, remedies."""
+        for pattern in patterns:
+            self.claims.append(Claim(kind, re.compile(pattern), lambda _seen, _said: True))
+
+    def read(self, seen: Seen, lines: Iterable[str]) -> Iterator[Finding]:
+        """Each line with what is wrong with it."""
+        for line in lines:
+            for own in self.claims:
+                if match := own.pattern.fullmatch(line):
+                    held = own.check(seen, match.groupdict())
+                    yield Finding(own.kind, line, "" if held is True else held or "not so")
+                    break
+            else:
+                yield Finding("unknown", line, "no checker knows this sentence")
+
+
+def names(said: str) -> list[str]:
+    """The agents in a text."""
+    return re.findall(r"\b[v-z]\b", said)
+
+
+def near(said: str, value: float, slack: float) -> bool:
+    return abs(float(said.replace(",", "")) - value) <= slack
+
+
+def whole(said: str) -> int:
+    return int(said.replace(",", ""))
+
+
+def share(said: str, part: float, all_of: float, decimals: int = 0) -> bool:
+    return near(said, 100 * part / all_of, 0.51 / 10**decimals)
+
+
+def rounds_to(said: str, value: float, factor: float = 1.0) -> bool:
+    """Whether a value is what stands there, to the decimals that stand there."""
+    decimals = len(said.partition(".")[2])
+    return near(said.replace("+", ""), factor * value, 0.5 / 10**decimals + 1e-9)
+
+
+def first_wrong(*held: bool | str) -> bool | str:
+    """Of several answers of checks the first that is not ``True``."""
+    return next((own for own in held if own is not True), True)
+
+
+def status_follows(said: Said, least: float, most: float) -> bool | str:
+    """Whether a check's status follows from the interval printed, give or take its rounding."""
+    low, high = said["l"], said["h"] or said["l"]
+    if low is None or high is None:
+        return said["status"] == "unknown" or "a verdict without an interval"
+    return _follows(said["status"], float(low.split()[-1]), float(high.split()[-1]), least, most)
+
+
+def _follows(status: str | None, low: float, high: float, least: float, most: float) -> bool | str:
+    slack = 0.51 if high > 1.5 or most > 1.5 else 0.0051
+    if status == "passed":
+        return (low >= least - slack and high <= most + slack) or "passed although its interval allows a failure"
+    if status == "failed":
+        return high < least + slack or low > most - slack or "failed although its interval allows passing"
+    return (low - slack < least or high + slack > most) and high + slack >= least and low - slack <= most
