@@ -175,9 +175,10 @@ def page(grades: Grades, simulations: int) -> str:
         lines.append(f"| {criterion} | {' | '.join(cells)} | {ratio:.2f} times |")
     lines += [
         "",
-        "An interval of a mean reaches as far as queries worse than any seen could take it: ten conversations of which "
-        "none was lost leave open that three in ten are, and 77 turns that one in twenty is. That, more than what turns "
-        "share, makes these intervals by conversation so wide, mostly downwards. Alphas and ratings have no such bound.",
+        "An interval of a mean reaches as far as queries worse than any seen could take it: ten conversations of "
+        "which none was lost leave open that three in ten are, and 77 turns that one in twenty is. That, more than "
+        "what turns share, makes these intervals by conversation so wide, mostly downwards. Alphas and ratings have "
+        "no such bound.",
         "",
         "Krippendorff's alpha of the raters, grades as an order:",
         "",
