@@ -227,8 +227,8 @@ TERMS: Final[Mapping[str, str]] = {
     "Orders": "Whether the verdicts of the two orders differ: each game is judged twice, with the answers exchanged.",
     "Orders agree": "Share of the games judged in both orders that ended alike in both.",
     "Orders differ": "Share of the games judged in both orders whose verdicts differ.",
-    "p, corrected": "How likely so clear a difference would be between equals, corrected for the number of pairs "
-    "(Holm). Small is significant.",
+    "p, corrected": "How likely so clear a difference would be between equals, corrected for all pairs as "
+    "their intervals are. Small is significant.",
     "Pearson": "Pearson's correlation: 1 is a rising line, 0 unrelated, -1 a falling line.",
     "Percent": "Share of its games against the other agent that the agent took, in percent.",
     "Query": "The question that all agents answered.",
