@@ -151,7 +151,13 @@ def _concluded(
             sentence = f"{shortfall.message}: {shortfall.remedy}."
             return Conclusion("empty", "Not enough verdicts to rate", sentence[0].upper() + sentence[1:])
         return Conclusion("empty", "No verdicts yet", "No game has a verdict, so there is nothing to rate.")
-    gates = (_too_little(ratings, shortfall), _no_order(ratings), _untrusted(comparisons), _unsure(ratings))
+    gates = (
+        _too_little(ratings, shortfall),
+        _no_order(ratings),
+        _untrusted(comparisons),
+        _unsure(ratings),
+        _beaten(ratings),
+    )
     if shut := next(filter(None, gates), None):
         return shut
     rows = ratings.by_rank
@@ -249,6 +255,20 @@ def _no_order(ratings: Ratings) -> Conclusion | None:
             "unclear", "All rated equal", f"{why}: all {len(rows)} agents have the same rating, and none leads."
         )
     return None
+
+
+def _beaten(ratings: Ratings) -> Conclusion | None:
+    """Only the prior keeps who lost every game from the bottom, so it is not to be called tied for first."""
+    first = [row for row in ratings.agents if row.rank_low == 1]
+    if len(first) == len(ratings.agents) or not any("winless" in row.flags for row in first):
+        return None
+    beaten = [row.agent for row in ratings.by_rank if "winless" in row.flags]
+    return Conclusion(
+        "unclear",
+        "Not enough signal",
+        f"{listed(beaten, _NAMED)} won or tied no game: these games do not say how far behind "
+        f"{'it is' if len(beaten) == 1 else 'they are'}. No leader is named, {_basis(ratings)}.",
+    )
 
 
 def _by_place(ratings: Ratings) -> Conclusion | None:

@@ -134,6 +134,18 @@ def _tied(seen: Seen, said: Said) -> bool | str:
 
 
 @claim(
+    "beaten",
+    rf"(?P<who>{NAMES}) won or tied no game: these games do not say how far behind (?:it is|they are)\. "
+    r"No leader is named, (?P<basis>at .*)\.",
+)
+def _beaten(seen: Seen, said: Said) -> bool | str:
+    seen.undecided = True
+    if any(wins or ties for wins, ties, _ in map(seen.count.record, names(said["who"]))):
+        return "one that won or tied"
+    return _basis(seen, said["basis"])
+
+
+@claim(
     "none told apart",
     rf"(?:No two of the (?P<n>\d+) agents can|(?P<who>{NAMES}) cannot) be told apart, (?P<basis>at .*)\.",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Sequence
 from itertools import combinations
@@ -89,6 +90,17 @@ def test_equals_above_a_weaker_one_are_a_tie_at_the_top() -> None:
 def test_where_nobody_can_be_told_apart_there_is_not_enough_signal() -> None:
     found = concluded(league({"one": 0.1, "two": 0.0, "three": 0.0}, 12))
     assert (found.kind, found.headline) == ("unclear", "Not enough signal")
+
+
+def test_who_lost_every_game_is_not_tied_for_first() -> None:
+    games = []
+    for at, other in itertools.product(range(26), ("poor", "x", "y")):
+        lost = other == "poor" and at == 5
+        games.append(GameVerdict(f"q{at}", "best", other, Verdict.B if lost else Verdict.A))
+        games.append(GameVerdict(f"q{at}", other, "best", Verdict.A if lost else Verdict.B))
+    found = concluded(games)
+    assert (found.kind, found.headline, found.top) == ("unclear", "Not enough signal", ())
+    assert found.sentence.startswith("x and y won or tied no game: these games do not say how far behind they are.")
 
 
 def test_a_missing_interval_never_makes_a_winner() -> None:
