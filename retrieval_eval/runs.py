@@ -160,7 +160,7 @@ def score_runs(
                     own.runs,
                     baseline=baseline,
                     unit=units_of((own.topics[place] for place in known), clusters),
-                    **drawn,
+                    seed=seed,
                 )
                 for measure in own.measures
                 for known in [np.flatnonzero(~np.isnan(own.of_measure(measure)).any(axis=0))]

@@ -293,12 +293,12 @@ class CompareBoard(Board, frozen=True, eq=False):
             return Estimate(None)
         a, b = (scores.values[scores.agents.index(name)] for name in (one, other))
         both = ~np.isnan(a - b)
-        apart = (a - b)[both][np.newaxis]
+        apart = (a - b)[both]
         if not apart.size:
             return Estimate(None)
         unit = units_of(compress(scores.queries, both), self.clusters)
-        span = max(1.0, float(np.nanmax(scores.values) - min(0.0, np.nanmin(scores.values))))
-        (found,) = mean_estimates(apart, unit, (-span, span))
+        low, high = scores.scale or (min(0.0, np.nanmin(scores.values)), max(1.0, np.nanmax(scores.values)))
+        (found,) = mean_estimates(apart[np.newaxis], unit, (low - high, high - low))
         # Where no query differs from another, nothing shows how the difference varies.
         return replace(found, low=None, high=None) if np.ptp(apart) < _SAME else found
 
@@ -420,7 +420,7 @@ def compared(
     ways = []
     for method, own in zip(known, found, strict=True):
         if isinstance(method, Means):
-            scores = mean_estimates(method.values, units_of(method.queries, clusters))
+            scores = mean_estimates(method.values, units_of(method.queries, clusters), method.scale)
         else:
             scores = estimates(own.points, own.samples, [seen[own.name][agent] for agent in own.agents])
         ways.append(_way(own, scores, units[own.name], counts_missing.get(own.name, {})))

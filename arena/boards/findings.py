@@ -32,7 +32,7 @@ MARGIN: Final = 0.05
 _BESIDE: Final[dict[Trust, str]] = {
     "below people": "It agrees with people less than they do among themselves.",
     "as people": f"It agrees with people as they do among themselves, or less by {MARGIN:g} at most.",
-    "beside people": "Whether that is less than people do among themselves is not known: too few votes are repeated.",
+    "beside people": f"These votes do not show whether it agrees less than people do, by more than {MARGIN:g}.",
 }
 
 OUTCOMES: Final = {1: "first wins", 0: "tie", -1: "second wins"}
@@ -47,7 +47,7 @@ class Finding(Struct, frozen=True):
         judge: its name, which comes from outside.
         trust: ``unknown``: nothing both judged; ``few``: on too few queries; ``chance``: not shown to agree more than
             chance would; ``below people``: it agrees with a vote less than two people do; ``as people``: it does not,
-            or by less than ``MARGIN``; ``beside people``: too few votes are repeated to tell; ``above chance``: there
+            or by less than ``MARGIN``; ``beside people``: the votes do not show which; ``above chance``: there
             are no two people to hold against.
         sentence: the same in words, with the figures.
         kappa: Cohen's, against the consensus of people; without a value where values are no labels.
@@ -121,7 +121,7 @@ def _sentence(comparison: Comparison, judge: JudgeAgainstPeople, trust: Trust) -
     gap = judge.less_people
     on_same = "nobody repeated a vote on what it judged"
     if gap.value is not None:
-        on_same = f"on the same {what} the difference is {with_interval(gap, SIGNED_2)}"
+        on_same = f"on {what} with votes of two people the difference is {with_interval(gap, SIGNED_2)}"
     return f"{said}; {among}; {on_same}. {_BESIDE[trust]}"
 
 
@@ -148,8 +148,8 @@ def _beside(gap: Estimate) -> Trust:
     """What the difference from people allows to be said."""
     if gap.value is None or (gap.n or 0) < FEW_QUERIES:
         return "beside people"
-    if gap.low is None or gap.high is None:  # no query differs from another
-        return "as people" if gap.value >= 0 else "below people"
+    if gap.low is None or gap.high is None:  # no query differs from another, so nothing shows how others may
+        return "beside people"
     if gap.high < 0:
         return "below people"
     return "as people" if gap.low > -MARGIN else "beside people"

@@ -347,7 +347,7 @@ def compare(
             own = replace(means[name], name=name)
             if name in _criteria(settings):  # all answers are graded, so a query without any grade is missing
                 own = _with_queries(own, {query for query, agent in answered if agent in (new, old)})
-            scores.append(_by_score(own, settings, (new, old), margin, games.clusters))
+            scores.append(_by_score(own, (new, old), margin, games.clusters))
         else:
             there = [*played, *means]
             raise InputError(
@@ -553,9 +553,7 @@ def _missing(number: int, unit: Unit) -> str:
     return f"{counted(number, f'{one} is', f'{many} are')} missing"
 
 
-def _by_score(
-    means: Means, settings: StoredSettings, pair: tuple[str, str], margin: float, clusters: Clusters
-) -> Compared:
+def _by_score(means: Means, pair: tuple[str, str], margin: float, clusters: Clusters) -> Compared:
     """Two agents by a score of each answer or list of documents; the turns of a conversation are one figure."""
     name, unit = means.name, _unit(clusters)
     known = [agent for agent in pair if agent in means.agents]
@@ -574,10 +572,12 @@ def _by_score(
     there = judged > 0
     if clusters:
         new, old = (np.bincount(of_unit[both], own, units)[there] / judged[there] for own in (new, old))
-    low, high = (0.0, 1.0)
-    if settings.criteria is not None and name in _criteria(settings):
-        low, high = map(float, settings.criteria.scale)
-    elif new.size and not (low <= min(new.min(), old.min()) and max(new.max(), old.max()) <= high):
+    low, high = means.scale or (0.0, 1.0)
+    if (
+        means.scale is None
+        and new.size
+        and not (low <= min(new.min(), old.min()) and max(new.max(), old.max()) <= high)
+    ):
         raise InputError(f"--on {name}: only scores from 0 to 1 can be compared with a margin")
     reach = high - low
     (least, most), (old_least, old_most) = np.moveaxis(means.bounds[:, rows], 1, 0)

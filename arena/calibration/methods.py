@@ -51,6 +51,7 @@ class Means(Struct, frozen=True, eq=False):
         gaps: the judgments that they rest on, and what is missing of these; ``None`` where nobody counts.
         ends: the least and the most that each value can be, whatever the missing would say, shape (2, agents, queries);
             NaN where there would be none anyway. ``None`` where nothing is missing.
+        scale: its ends; ``None`` for 0 to 1, or as far as the values reach.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Means(Struct, frozen=True, eq=False):
     values: Floats
     gaps: Gaps | None = None
     ends: Floats | None = None
+    scale: tuple[float, float] | None = None
 
     @property
     def bounds(self) -> Floats:

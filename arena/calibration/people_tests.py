@@ -31,7 +31,7 @@ class GradeTest(Struct, frozen=True):
 
 
 def grade_tests(
-    groups: Iterable[tuple[str, Iterable[Opinion]]], *, samples: int, seed: int, clusters: Clusters = ALONE
+    groups: Iterable[tuple[str, Iterable[Opinion]]], *, seed: int, clusters: Clusters = ALONE
 ) -> tuple[GradeTest, ...]:
     """Test every two agents on each criterion, two-sided (Rackauckas, Camara, Zavrel 2024, section 7.2.2, with two).
 
@@ -40,8 +40,7 @@ def grade_tests(
 
     Args:
         groups: grades, each of an item that ends in agent and criterion, by group.
-        samples: of the differences' bootstrap intervals.
-        seed: of these.
+        seed: of the permutation test.
         clusters: the conversations of queries.
     """
     tests = []
@@ -60,7 +59,7 @@ def grade_tests(
                 shared = [query for query in means[first] if query in means[second]]
                 values = np.array([[means[agent][query] for query in shared] for agent in (first, second)])
                 unit = units_of(shared, clusters)
-                found = compare(values, (first, second), samples=samples, seed=seed, unit=unit) if shared else ()
+                found = compare(values, (first, second), seed=seed, unit=unit) if shared else ()
                 tests += [GradeTest(group, criterion, each, len(shared)) for each in found]
     corrected = holm(np.array([1.0 if each.found.p_t is None else each.found.p_t for each in tests]))
     return tuple(

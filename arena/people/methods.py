@@ -102,7 +102,7 @@ def _criteria(store: Store, tournament: str, settings: StoredSettings, *, every:
         wanted[key] = graded_by(want, settings)
         if isinstance(result, Judgment):
             given[key] = grades(want, result, settings)
-    scale = settings.criteria.scale
+    scale = float(settings.criteria.scale[0]), float(settings.criteria.scale[1])
     means = {key: float(np.mean(list(own.values()))) for key, own in given.items()}
     yield from _graded("criteria", means, wanted, scale)
     for name in dict.fromkeys(name for own in wanted.values() for name in own) if every else ():
@@ -114,7 +114,7 @@ def _graded(
     name: str,
     graded: Mapping[tuple[str, str], float],
     wanted: Collection[tuple[str, str]] = (),
-    scale: tuple[float, float] = (0, 1),
+    scale: tuple[float, float] | None = None,
 ) -> Iterator[Means]:
     """Grades by agent and query; those that are wanted and not there may be any of the scale's."""
     keys = {*graded, *wanted}
@@ -125,8 +125,8 @@ def _graded(
     values = np.array([[graded.get(key, np.nan) for key in row] for row in cells])
     of = np.array([[int(key in keys) for key in row] for row in cells])
     missing = np.where(np.isnan(values), of, 0)
-    ends = np.array([np.where(missing > 0, end, values) for end in scale])
-    yield Means(name, agents, queries, values, Gaps(agents, queries, of, missing), ends)
+    ends = np.array([np.where(missing > 0, end, values) for end in scale or (0, 1)])
+    yield Means(name, agents, queries, values, Gaps(agents, queries, of, missing), ends, scale)
 
 
 def _retrieval(

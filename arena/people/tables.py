@@ -79,7 +79,7 @@ def calibrate_tables(
 def tests_of(people: Opinions, settings: Settings, clusters: Clusters) -> tuple[GradeTest, ...]:
     """Agents held against each other by people's grades."""
     graded = [(group, said) for (level, group), said in people.items() if level == "criteria"]
-    return grade_tests(graded, samples=settings.samples, seed=settings.seed, clusters=clusters)
+    return grade_tests(graded, seed=settings.seed, clusters=clusters)
 
 
 def compare_opinions(

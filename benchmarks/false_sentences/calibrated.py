@@ -62,7 +62,7 @@ _SAYS: Mapping[str, str] = {
 _BESIDE: Mapping[str, str] = {
     "less": "It agrees with people less than they do among themselves.",
     "as people": "It agrees with people as they do among themselves, or less by 0.05 at most.",
-    "not known": "Whether that is less than people do among themselves is not known: too few votes are repeated.",
+    "not known": "These votes do not show whether it agrees less than people do, by more than 0.05.",
 }
 _KAPPA = rf"(?: Kappa is (?P<kappa>{NUMBER})(?: \((?P<kl>{NUMBER})(?: to (?P<kh>{NUMBER}))?\))?(?P<bar>; the bar is 0\.4)?\.)?"
 _OPENING = rf"check (?P<status>\w+): People agree with the judge {JUDGE} on (?P<level>\w+): (?P<again>[jkl]|panel \(majority\)) says what a person says in (?P<v>{END})%(?:{BRACKET})? of cases, on {_UNIT}"
@@ -116,7 +116,7 @@ def _above(seen: Seen, said: Said) -> bool | str:
 
 @claim(
     "calibrate: beside people",
-    rf"{_OPENING}; two people agree in (?P<two>{END})%?(?: \([^)]*\))?; (?:nobody repeated a vote on what it judged|on the same (?P<same>\w+) the difference is (?P<gap>[+]?{NUMBER})(?: \((?P<gl>{END})(?: to (?P<gh>{END}))?\))?)\. (?P<beside>{'|'.join(map(re.escape, _BESIDE.values()))}){_KAPPA}",
+    rf"{_OPENING}; two people agree in (?P<two>{END})%?(?: \([^)]*\))?; (?:nobody repeated a vote on what it judged|on (?P<same>\w+) with votes of two people the difference is (?P<gap>[+]?{NUMBER})(?: \((?P<gl>{END})(?: to (?P<gh>{END}))?\))?)\. (?P<beside>{'|'.join(map(re.escape, _BESIDE.values()))}){_KAPPA}",
 )
 def _beside(seen: Seen, said: Said) -> bool | str:  # noqa: PLR0911 - a return for each thing that is wrong
     count, judge = seen.count, said["j"]
@@ -134,7 +134,7 @@ def _beside(seen: Seen, said: Said) -> bool | str:  # noqa: PLR0911 - a return f
     if not rounds_to(said["gap"], gap[0]) or said["same"] != seen.things:
         return f"the difference is {gap[0]:.3f}"
     if said["gl"] is None and gap[1] >= FEW and count.all_agree(judge):
-        return _figures(seen, said) if trust == "as people" else "all agree"
+        return _figures(seen, said) if trust == "not known" else "all agree"
     if (wrong := _trusts(trust, gap[1], said["gl"], said["gh"] or said["gl"])) is not True:
         return wrong
     return _figures(seen, said)

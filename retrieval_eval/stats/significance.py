@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from retrieval_eval.stats.bootstrap import Floats, estimates, sums_by_unit, unit_weights
+from retrieval_eval.stats.bootstrap import Floats, student, sums_by_unit
 from retrieval_eval.stats.estimate import Estimate
 
 _MOST_EXACT = 14
@@ -29,6 +29,9 @@ _FLIPS_PER_PAIR = 100
 _ROUNDING = 1e-9
 """Differences of sums, relative to the largest possible, that are rounding and not order."""
 
+_LEVEL = 0.95
+_METHOD = "Student's t"
+
 _CELLS_IN_MEMORY = 4_000_000
 
 
@@ -36,7 +39,7 @@ class Comparison(Struct, frozen=True):
     """One run against another on the queries of a topic set, by one measure.
 
     Attributes:
-        difference: mean of ``first`` minus mean of ``second``, with its bootstrap interval over queries.
+        difference: mean of ``first`` minus mean of ``second``, with Student's interval, which belongs to ``p_t``.
         wins, ties, losses: queries on which ``first`` scores higher, the same, lower.
         p_t: of the paired t test, two-sided; ``None`` where all differences are the same and not 0, or there are fewer
             than two queries: nothing to estimate variation from.
@@ -72,7 +75,6 @@ def compare(
     names: Sequence[str],
     *,
     baseline: str | None = None,
-    samples: int = 1000,
     seed: int = 0,
     unit: NDArray[np.int64] | None = None,
 ) -> tuple[Comparison, ...]:
@@ -82,10 +84,9 @@ def compare(
         values: of one measure, shape (runs, queries).
         names: of the runs.
         baseline: the run that all others are compared with, as ``second``.
-        samples: bootstrap samples of the intervals.
-        seed: of the samples and of the flips.
-        unit: the cluster of each query, see ``units_of``; by default each is its own. Clusters are drawn, and tested by
-            their sums.
+        seed: of the flips.
+        unit: the cluster of each query, see ``units_of``; by default each is its own. Clusters are tested by their
+            sums.
     """
     if baseline is None:
         pairs = list(combinations(range(len(names)), 2))
@@ -96,13 +97,12 @@ def compare(
     ones, others = (list(side) for side in zip(*pairs, strict=True))
     differences = values[ones] - values[others]
     unit = np.arange(values.shape[1]) if unit is None else unit
-    weights, sums = unit_weights(unit, samples, seed), sums_by_unit(differences, unit)
-    drawn = weights @ differences.T / weights.sum(axis=1, keepdims=True)
+    sums = sums_by_unit(differences, unit)
     p_t, p_flip = paired_t(sums), sign_flip(sums, seed)
     columns = zip(
         pairs,
         differences,
-        estimates(differences.mean(axis=1), drawn, sums.shape[1]),
+        _differences(differences, unit, max(1.0, float(values.max()) - min(0.0, float(values.min())))),
         _numbers(p_t),
         _numbers(_holm_defined(p_t)),
         p_flip.tolist(),
@@ -124,6 +124,27 @@ def compare(
         )
         for (one, other), own, estimate, t, t_holm, flip, flip_holm in columns
     )
+
+
+def _differences(differences: Floats, unit: NDArray[np.int64], most: float) -> list[Estimate]:
+    """Means with Student's 95 % intervals over units: those of what each contributes to the mean over queries.
+
+    No end is farther from 0 than ``most``, the largest difference that can be.
+
+    Without an interval where no unit differs from another, or there is one: nothing shows how the difference varies.
+    """
+    mean = differences.mean(axis=1)
+    sizes = np.bincount(unit)
+    units = sizes.size
+    spread = (sums_by_unit(differences, unit) - mean[:, np.newaxis] * sizes) / sizes.mean()
+    error = spread.std(axis=1, ddof=1) / np.sqrt(units) if units > 1 else np.zeros(mean.size)
+    reach = student(_LEVEL, units) * error
+    return [
+        Estimate(value, max(-most, value - own), min(most, value + own), units, _METHOD)
+        if own > _ROUNDING
+        else Estimate(value, n=units)
+        for value, own in zip(mean.tolist(), reach.tolist(), strict=True)
+    ]
 
 
 def paired_t(differences: Floats) -> Floats:

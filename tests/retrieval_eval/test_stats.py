@@ -191,6 +191,28 @@ def test_holm_is_scipy_free_arithmetic(p: np.ndarray) -> None:
         assert corrected[place] == pytest.approx(running)
 
 
+@settings(max_examples=30)
+@given(arrays.arrays(np.float64, (2, 6), elements=st.sampled_from([0.0, 0.25, 1 / 3, 0.5, 1.0])))
+def test_the_interval_of_a_difference_is_that_of_its_paired_t_test(values: np.ndarray) -> None:
+    (found,) = compare(values, ("a", "b"))
+    if np.ptp(values[0] - values[1]) == 0:
+        assert (found.difference.low, found.difference.high) == (None, None)
+        return
+    expected = stats.ttest_rel(*values).confidence_interval()
+    assert (found.difference.low, found.difference.high) == pytest.approx(tuple(np.clip(expected, -1, 1)), abs=1e-12)
+    assert found.p_t is not None
+    assert (expected.low > 0 or expected.high < 0) == (found.p_t < 0.05)
+
+
+def test_conversations_count_as_one_unit_in_the_interval_of_a_difference() -> None:
+    rng = np.random.default_rng(0)
+    values = np.repeat(rng.random((2, 8)), 5, axis=1)
+    (found,) = compare(values, ("a", "b"), unit=np.repeat(np.arange(8), 5))
+    (alone,) = compare(values[:, ::5], ("a", "b"))
+    assert (found.difference.low, found.difference.high) == pytest.approx((alone.difference.low, alone.difference.high))
+    assert found.difference.n == 8
+
+
 def test_comparisons_name_both_runs_and_count_queries() -> None:
     values = np.array([[0.9, 0.8, 0.7, 0.2], [0.1, 0.8, 0.3, 0.5], [0.0, 0.1, 0.0, 0.1]])
     pairs = {(pair.first, pair.second): pair for pair in compare(values, ["a", "b", "c"])}

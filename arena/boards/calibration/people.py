@@ -53,7 +53,11 @@ _AMONG: Final = (
 _N: Final = Column("n", "Things", COUNT, "Judged by this judge and by people.")
 _VOTES: Final = Column("vote_agreement", "Agrees with a vote", PERCENT, interval=WIDE)
 _GAP: Final = Column(
-    "less_people", "Judge less people", SIGNED_2, "Agrees with a vote less two people agree, on the same things.", WIDE
+    "less_people",
+    "Judge minus two people",
+    SIGNED_2,
+    "Agrees with a vote less two people agree, on the same things.",
+    WIDE,
 )
 _SAME: Final = Column("same", "Two people agree", PERCENT, "How often two people say the same of one thing.")
 _BIAS: Final = Column("bias", "Bias", SIGNED_2, "Mean of judge minus people; verdicts have none.", WIDE)

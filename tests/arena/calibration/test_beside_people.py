@@ -82,6 +82,6 @@ def test_the_difference_is_of_things_that_two_people_and_the_judge_judged() -> N
 def test_the_sentence_says_the_difference() -> None:
     of_judge, of_people = simulated(np.random.default_rng(1), people=0.95, judge=0.6, repeated=1)
     (finding,) = findings(compare("verdicts", {"judge": of_judge}, of_people, USUAL, boards=False))
-    assert "on the same games the difference is -0." in finding.sentence
+    assert "on games with votes of two people the difference is -0." in finding.sentence
     assert finding.sentence.endswith("It agrees with people less than they do among themselves.")
     assert MARGIN == 0.05
