@@ -15,6 +15,7 @@ can be; their lower bound counts the missing documents as relevant ones that the
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import difflib
 import math
@@ -310,10 +311,10 @@ def _parsed(name: str) -> Measure:
     import ir_measures
 
     try:
-        measure = ir_measures.parse_measure(name)
+        measure = _written(name)
     except NameError:
         raise InputError(f"{name}: no such measure; {_hint(name)}") from None
-    except (ValueError, TypeError, AttributeError):
+    except (SyntaxError, ValueError, TypeError, AttributeError):
         raise InputError(f"{name!r} is not how a measure is written; {_EXAMPLES}") from None
     _check_parameters(name, measure)
     try:
@@ -325,6 +326,28 @@ def _parsed(name: str) -> Measure:
         how = f"it needs {libraries[0].strip(' -')}" if libraries else "no library computes it with these parameters"
         raise InputError(f"{name}: cannot be computed here: {how}") from None
     return measure
+
+
+def _written(name: str) -> Measure:
+    """The measure written as ``Name(key=value)@cutoff``; the library's own reader needs what Python 3.14 has not."""
+    import ir_measures
+
+    node = ast.parse(name, mode="eval").body
+    given = {}
+    at = None
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+        node, at = node.left, ast.literal_eval(node.right)
+    if isinstance(node, ast.Call):
+        if node.args:
+            raise ValueError("parameters have names")
+        given = {str(each.arg): ast.literal_eval(each.value) for each in node.keywords}
+        node = node.func
+    if not isinstance(node, ast.Name):
+        raise ValueError("no name")
+    if node.id not in ir_measures.measures.registry:
+        raise NameError(node.id)
+    measure = ir_measures.measures.registry[node.id]
+    return measure(**given if at is None else {**given, measure.AT_PARAM: at})
 
 
 def _check_parameters(name: str, measure: Measure) -> None:
