@@ -332,11 +332,10 @@ def _written(name: str) -> Measure:
     """The measure written as ``Name(key=value)@cutoff``; the library's own reader needs what Python 3.14 has not."""
     import ir_measures
 
-    node = ast.parse(name, mode="eval").body
-    given = {}
-    at = None
+    node: ast.expr = ast.parse(name, mode="eval").body
+    given, at = {}, None
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
-        node, at = node.left, ast.literal_eval(node.right)
+        at, node = ast.literal_eval(node.right), node.left
     if isinstance(node, ast.Call):
         if node.args:
             raise ValueError("parameters have names")

@@ -30,10 +30,33 @@ def demo(
     RAG and RAG-Fusion over BM25, dense and hybrid retrieval, and a weak baseline, answered 26 questions about a
     handbook. A lexical judge, not a language model, compares them.
     Prints the leaderboard. Run again, it judges nothing anew.
+
+    Below stands what a decided result looks like, by verdicts that are simulated.
     """
     from arena.demo import copy_demo
 
     run([str(copy_demo(folder))])
+    _decided(folder)
+
+
+def _decided(folder: Path) -> None:
+    """Print the leaderboard of verdicts that are simulated from a known truth."""
+    from arena.boards.cache import cached_leaderboard
+    from arena.cli.console import output
+    from arena.cli.show import print_leaderboard
+    from arena.cli.sources import open_tournament
+    from arena.demo.simulated import STRENGTHS, write_simulated
+    from arena.store.imports import import_table
+
+    file, source = folder / "simulated.csv", str(folder / "simulated.db")
+    write_simulated(file)
+    import_table(file, source, "simulated")
+    output.print(
+        "\nWhat a decided result looks like. These verdicts are simulated: nobody was asked.\n"
+        f"The truth is {' > '.join(STRENGTHS)}.\n"
+    )
+    with open_tournament(source, "simulated") as (store, name):
+        print_leaderboard(store, cached_leaderboard(store, name), "table", source=source)
 
 
 def init(folder: Annotated[Path, typer.Argument(metavar="DIR", help="a new or empty folder")]) -> None:

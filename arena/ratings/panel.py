@@ -32,7 +32,7 @@ _CENTRE, _SCALE = 1000.0, 400.0
 _PRIOR_GAMES = 0.1
 """Virtual drawn games of each agent against an average one before each judge. They keep strengths and discriminations
 finite whatever the verdicts, and change neither their scale nor their order."""
-_MOST_ITERATIONS, _TOLERANCE = 500, 1e-5
+_MOST_ITERATIONS, _TOLERANCE, _CONVERGED = 500, 1e-9, 1e-4
 """Of the optimiser; the tolerance is the largest gradient, in games."""
 
 
@@ -192,7 +192,7 @@ def panel_ratings(verdicts: Iterable[GameVerdict] | VerdictTable) -> PanelRating
         ratings=_CENTRE + _SCALE / math.log(10) * x[: model.agents],
         judges=_weights(table.judges, model, x),
         problems=pooled.problems,
-        converged=float(np.abs(model.slope(x)).max()) <= 10 * _TOLERANCE,
+        converged=float(np.abs(model.slope(x)).max()) <= _CONVERGED,
     )
 
 

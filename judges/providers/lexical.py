@@ -250,15 +250,15 @@ def answer_scores(query: str, references: Sequence[str], answer: str) -> AnswerS
     if not references:
         return AnswerScores(covered, covered, covered, covered)
     weights, known = _reference_terms(query, tuple(references))
-    recall = sum(weight for term, weight in weights.items() if term in used)
+    recall = sum(weight for term, weight in weights.items() if term in used) / max(1, sum(weights.values()))
     precision = len(used & known) / len(used) if used else 0.0
     weighted = BETA**2 * precision + recall
     return AnswerScores(covered, recall, precision, (1 + BETA**2) * precision * recall / weighted if weighted else 0.0)
 
 
 @lru_cache(maxsize=256)
-def _reference_terms(query: str, references: tuple[str, ...]) -> tuple[Mapping[str, float], frozenset[str]]:
-    """The heaviest terms of the references, weights summing to 1, and all their terms.
+def _reference_terms(query: str, references: tuple[str, ...]) -> tuple[Mapping[str, int], frozenset[str]]:
+    """The heaviest terms of the references with their weights, and all their terms.
 
     A term gains, from every sentence that holds it, the number of the question's terms in that sentence: what stands
     near the question's words is what an answer should say.
@@ -274,8 +274,7 @@ def _reference_terms(query: str, references: tuple[str, ...]) -> tuple[Mapping[s
                 for term in sorted(terms):
                     weights[term] += near
     heaviest = sorted(weights.items(), key=lambda entry: (-entry[1], entry[0]))[:REFERENCE_TERMS]
-    total = sum(weight for _, weight in heaviest)
-    return {term: weight / total for term, weight in heaviest}, frozenset(known)
+    return dict(heaviest), frozenset(known)
 
 
 @lru_cache(maxsize=1)
