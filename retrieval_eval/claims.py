@@ -60,7 +60,7 @@ _STARTERS = re.compile(
     r"(?:The|An?|It|Its|This|That|Th[eo]se|They|Their|He|His|She|Her|We|Our|You|Your|In|On|At|As|For|From|By|With|Of|To|"
     r"But|And|Or|So|If|When|While|After|Before|Since|However|Also|Both|Each|Some|Many|Most|Other|There|Then)\b"
 )
-"""Abbreviations that end a sentence only before a word that often begins one, and these words."""
+"""Words that often begin a sentence: only before one of these does an abbreviation of ``_LAST_BEFORE`` end one."""
 _BEFORE_NUMBERS = re.compile(
     r"\b(?:no|nos|nr|fig|figs|eq|eqs|sec|secs|ch|chap|vol|vols|p|pp|art|arts|para|ref|refs|tab|app|pt|ed|est|c|"
     r"jan|feb|mar|apr|jun|jul|aug|sep|sept|oct|nov|dec)\.$",
@@ -68,7 +68,7 @@ _BEFORE_NUMBERS = re.compile(
 )
 """Abbreviations only before a number: "No. 5", and "The answer is No."."""
 _LONGEST = 20
-"""Characters at the end of a sentence that say whether it is one."""
+"""Characters before a full stop that are read to decide whether it ends a sentence."""
 _ELLIPSIS_APART = re.compile(r"\s(?:\.{3,}|\u2026|\. \. \.)$")
 """Something left out, in the middle of a sentence."""
 _NUMBER_ALONE = re.compile(r"\(?\d{1,3}[.)]?")

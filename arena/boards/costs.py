@@ -319,8 +319,9 @@ def pareto_front(points: Mapping[str, tuple[float, float]]) -> tuple[str, ...]:
 
 
 def fronts(rows: Sequence[AgentRating], costs: Sequence[AgentCosts], data: Dataset) -> dict[str, Front]:
-    """By price, the front of all agents that have a rating and that price; none where the price is everybody's.
+    """For latency and cost, the agents that no other agent beats on both rating and price.
 
+    Agents without a rating or without that price are left out; where all prices are equal there is no front.
     ``costs`` are those of the answers in ``data``.
     """
     found = {}

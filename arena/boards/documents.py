@@ -89,7 +89,7 @@ class RetrievalBoard(Struct, frozen=True):
 
     @property
     def lacking(self) -> bool:
-        """Whether a query has no measure since labels are missing."""
+        """Whether some query has no score because labels are missing."""
         return any(own.unknown for scores in self.scores.values() for own in scores.metrics.coverage.values())
 
     @property

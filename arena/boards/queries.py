@@ -51,7 +51,7 @@ _STANDING_OUT: Final[Mapping[Unlike, tuple[str, str]]] = {
     "more": ("separates the agents more than the others do,", "separate the agents more than the others do,"),
     "reversed": ("turns the order of the others round,", "turn the order of the others round,"),
 }
-"""What one query does that stands out, and what several do."""
+"""How an unusual query is described: for one query, and for several."""
 GAMES, EXAM, NUGGETS, GRADE = "games", "EXAM", "vital nuggets", "mean grade"
 """What agents are compared by on a query: their share of points, the share of the exam's items that an answer covers,
 the share of vital nuggets that it states whole, and the mean of its grades over the criteria."""

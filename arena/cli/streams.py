@@ -10,14 +10,14 @@ import sys
 from typing import Any, Final, TextIO
 
 _READER_GONE: Final = 141
-"""Exit status of a command whose reader left (``ragleague ... | head``): 128 and SIGPIPE's number, as shells say it."""
+"""Exit status where the reader of the output has closed it (``ragleague ... | head``): 128 + SIGPIPE, as in shells."""
 _UNWRITTEN: Final = 1
 
 
 def guard_streams() -> None:
-    """Let a command do its work to the end where a standard stream cannot be written; ``output_problem`` says so then.
+    """Let a command finish its work even if a standard stream cannot be written; ``output_problem`` then reports it.
 
-    Streams that somebody has put in the place of the process's own, such as a test, stay as they are.
+    Streams that the caller has replaced, as tests do, stay as they are.
     """
     for number in range(3):
         _reserve(number)

@@ -117,10 +117,10 @@ class AnnotationTask(Struct, frozen=True, dict=True):
 
 
 class Pool(Struct, frozen=True, eq=False, dict=True):
-    """What people can be asked of one kind.
+    """All tasks of one kind that people can be given.
 
-    A person's random number for a thing depends on their name and the names of the thing alone, so that what is added
-    moves nothing else.
+    Rows are put in order by random numbers. A row's number depends only on the person's name and on the names in the
+    row, so new rows do not change the order of the others.
 
     Attributes:
         queries: the query of each row.

@@ -1,15 +1,14 @@
-"""Judgments that a score rests on and that are not there, by agent and query; whether one agent lacks more than others.
+"""Missing judgments by agent and query, and a test of whether one agent misses more than the others.
 
-A judgment that failed, or was never made, is missing: it is no 0, in no score. A score is over what is there, and what
-is missing stands beside it. Where the missing could turn a conclusion, the score lies within bounds: those of the
-worst and the best that the missing could say.
+A judgment that failed or was never made is missing. It does not count as 0: a score is the mean of the judgments that
+exist, shown with the number of those that do not. Where the missing ones could change a conclusion, the score also has
+bounds: its value if all of them were the worst possible, and if all were the best.
 
-Judgments may be missing for a reason that has to do with one agent, such as a filter that its answers trip. Each
-agent's share is held against that of all others by Fisher's exact test. Judgments of one query may fail together, so
-that both shares count as many independent ones as their variation between queries, or conversations, tells (the design
-effect, the larger of the two: Korn and Graubard 1998, Survey Methodology 24): ten that fail in one query say no more
-than one. p-values are corrected for all
-agents and scores looked at (Holm).
+Judgments may be missing because of one agent, for example if a filter refuses its answers. Fisher's exact test compares
+each agent's share of missing judgments with that of all others. Judgments of one query often fail together, so both
+shares are counted as an effective number of independent judgments, by the design effect between queries or
+conversations (the larger of the two; Korn and Graubard 1998, Survey Methodology 24): ten failures on one query count as
+one. p-values are corrected for the number of agents and scores (Holm).
 """
 
 from __future__ import annotations
