@@ -100,7 +100,7 @@ def _entered(checkout: Path, what: str, store: str) -> set[CodeType]:
         if what == "command":
             runpy.run_module("ragleague", run_name="__main__")
         else:
-            import_module("arena.boards.results").leaderboard(import_module("arena.store").Store.open(store))
+            import_module("arena.results.ratings").leaderboard(import_module("arena.store").Store.open(store))
     except SystemExit as ending:
         if ending.code:
             raise

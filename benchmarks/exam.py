@@ -51,9 +51,9 @@ def write_data(folder: Path, pairs: int) -> None:
 def write_grades(folder: Path) -> int:
     """Grade all of it at random, into ``exam.db``, ``grades.csv`` and ``graded.jsonl.gz``; returns the pairs."""
     from arena.config.whole import Config
+    from arena.results.exam import exam_study
     from arena.run import tournament
-    from arena.stages.exam.commands import save_grades
-    from arena.stages.exam.stored import exam_study
+    from arena.run.exam import save_grades
     from arena.stages.tournament import TournamentStages
     from arena.store import Store, chunks
     from judges.types import Judgment, Task
@@ -94,7 +94,7 @@ def write_grades(folder: Path) -> int:
 def of_store(folder: Path) -> None:
     """As ``ragleague leaderboard`` and the page of the exam do."""
     from arena.boards.exam import ExamBoard
-    from arena.stages.exam.stored import stored_scores
+    from arena.results.exam import stored_scores
     from arena.store import Store
 
     with closing(Store.open(str(folder / "exam.db"))) as store:
@@ -109,7 +109,7 @@ def of_file(name: str) -> Callable[[Path], None]:
 
     def work(folder: Path) -> None:
         from arena.boards.exam import ExamBoard
-        from arena.stages.exam.study import exam_scores, load_study
+        from arena.results.exam_evaluation import exam_scores, load_study
 
         study = load_study(folder / name, bank=folder / "bank.csv")
         ExamBoard(exam_scores(study)).json()
@@ -121,7 +121,7 @@ def of_file(name: str) -> Callable[[Path], None]:
 def tables(study: object, folder: Path) -> None:
     """Labels and their agreement with people's, the grid of every query, and what each item does to the leaderboard."""
     from arena.boards.exam_oversight import of_labels
-    from arena.stages.exam.study import Study
+    from arena.results.exam_evaluation import Study
     from retrieval_eval.data.trec import read_qrels
     from retrieval_eval.exam.oversight import graded_answers, grid_rows, influences, spurious_items, uncovered_passages
     from retrieval_eval.exam.scores import exam_labels

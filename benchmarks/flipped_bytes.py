@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from contextlib import closing, redirect_stdout
 from pathlib import Path
 
-from arena.boards.cache import cached_leaderboard
 from arena.cli.show import print_leaderboard
+from arena.results.cache import cached_leaderboard
 from arena.store import Store
 from benchmarks.used import run
 from benchmarks.volume import OF_A_QUERY, fill

@@ -12,9 +12,9 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from arena.boards.results import game_verdicts
 from arena.cli.trace import watching
 from arena.config.whole import Config, load_config
+from arena.results.ratings import game_verdicts
 from arena.run import tournament
 from arena.store import Store
 from benchmarks.against_ratings import AgainstRatings, against_ratings

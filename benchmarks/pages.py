@@ -28,9 +28,9 @@ from typing import Any, Final
 
 from playwright.sync_api import Page
 
-from arena.boards.cache import cached_leaderboard
 from arena.boards.compare import compare_board
 from arena.boards.queries import query_board
+from arena.results.cache import cached_leaderboard
 from arena.store import Store
 from benchmarks import page_store
 from tests.support.browser import chromium, reader, served

@@ -27,7 +27,7 @@ from msgspec import Struct, field
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from arena.boards.cache import cached_leaderboard
+from arena.results.cache import cached_leaderboard
 from arena.store import Store
 from arena.store.annotations import Annotations, Kind
 from benchmarks import page_store

@@ -7,10 +7,10 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from arena.boards.cache import cached_leaderboard
 from arena.boards.gate import MARGIN, Comparison, compare
 from arena.boards.leaderboard import TournamentBoard, judged_on, with_people
 from arena.present.table import plain
+from arena.results.cache import cached_leaderboard
 from arena.store import Store
 from judges.errors import InputError
 from judges.sections import argument

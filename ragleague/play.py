@@ -282,9 +282,9 @@ def _may_be_asked(agent: tuple[Any, Any]) -> bool:
 def _play(config: Config, data: Dataset | None, *, progress: bool, retry_failed: bool) -> None:
     from arena.cli.parts import print_part
     from arena.cli.trace import watching
+    from arena.run.answers import AgentsRun
     from arena.run.interrupts import interruptible
     from arena.run.play import Part, play
-    from arena.stages.answers.asking import AgentsRun
 
     silent: list[str] = []
 

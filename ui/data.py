@@ -20,21 +20,21 @@ import streamlit as st
 from msgspec import Struct
 from msgspec.structs import replace
 
-from arena.boards.cache import WORTH_KEEPING, cached_games, cached_leaderboard
-from arena.boards.documents import Source as Whose
-from arena.boards.results import Leaderboard
 from arena.calibration.comparison import Comparison
 from arena.calibration.style import StyleEffect
 from arena.calibration.votes import Level
 from arena.data.dataset import groupings
-from arena.people.calibrate import compare_with_people, styles_of
-from arena.people.opinions import spending
 from arena.ratings.games import Floats
-from arena.stages import samples
-from arena.stages.exam.stored import exam_study
-from arena.stages.exam.study import Study
-from arena.stages.nuggets.results import nugget_results
-from arena.stages.samples import labels_of
+from arena.results import samples
+from arena.results.agreement import compare_with_people, styles_of
+from arena.results.cache import WORTH_KEEPING, cached_games, cached_leaderboard
+from arena.results.documents import Source as Whose
+from arena.results.exam import exam_study
+from arena.results.exam_evaluation import Study
+from arena.results.nuggets import nugget_results
+from arena.results.opinions import spending
+from arena.results.ratings import Leaderboard
+from arena.results.samples import labels_of
 from arena.store import Store, sqlite_path
 from judges.errors import InputError
 from judges.types import Judgment, label_of

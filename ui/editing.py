@@ -20,12 +20,12 @@ import streamlit as st
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
-from arena.boards import cache
 from arena.boards.bank import history_table
 from arena.config.whole import Config, load_config
 from arena.data import safe_files
 from arena.present.blocks import Block
 from arena.present.table import Table
+from arena.results import cache
 from arena.run.origin import compared_with_stored
 from arena.stages.queries.config import load_either
 from arena.store import Store

@@ -16,8 +16,8 @@ from arena.data.safe_files import Saved
 from arena.present.blocks import Block, Board, Figure, Figures, Section
 from arena.present.numbers import COUNT, FIGURE, WORDS, Form, counted, listed
 from arena.present.table import Column, Table, flat, plain, records
-from arena.stages.exam.study import Study
-from arena.stages.nuggets.results import NuggetResults
+from arena.results.exam_evaluation import Study
+from arena.results.nuggets import NuggetResults
 from retrieval_eval.exam.items import Bank, Item, diff
 from retrieval_eval.exam.oversight import Covers, EditEffect, Influence, exam_covers, left_out
 from retrieval_eval.nuggets.types import Importance, Nugget, Support

@@ -12,7 +12,6 @@ from arena.boards.calibration.board import Calibration
 from arena.boards.calibration.methods import Spending
 from arena.boards.calibration.people import alternative_json, alternative_table, in_words, people_checks, slug
 from arena.boards.findings import THINGS
-from arena.boards.results import Leaderboard
 from arena.boards.trust import LENGTH, NOT_FOOLED, PEOPLE, PLACE, TIES, habit_checks, orders_asked, retest_check
 from arena.calibration.comparison import PANEL, Comparison, JudgeAgainstPeople, judge_against_people, people
 from arena.calibration.votes import Level
@@ -34,7 +33,8 @@ from arena.present.numbers import FIGURE, MONEY, PERCENT, POINTS, SIGNED, with_i
 from arena.present.table import plain
 from arena.ratings.games import Unit
 from arena.ratings.results import UNITS, JudgeHealth, Ratings
-from arena.stages.samples import Consistency
+from arena.results.ratings import Leaderboard
+from arena.results.samples import Consistency
 from judges.types import Task
 from retrieval_eval.stats.alternative import HALF, AlternativeTest
 from retrieval_eval.stats.bootstrap import FEW_QUERIES

@@ -12,20 +12,20 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from arena.boards.cache import DRAWN, Cache, cached_games, cached_leaderboard
 from arena.boards.calibration.methods import lacking, method_chart, method_pairs, tau_matrix, way_of
-from arena.boards.results import Group, of_group, rating_settings
 from arena.boards.wins import Wins, by_points
 from arena.calibration.departures import Departure, Departures, departures
 from arena.calibration.methods import Means, Method, MethodComparison, compare_drawn, draw, uneven_shares
-from arena.people.methods import RATING, people_methods, stored_methods
-from arena.people.opinions import peoples_opinions
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import Number, counted, deserved, listed
 from arena.present.picture import FLAG, Aligned, Chart, Grid, Line, Look, Mark, Matrix, Strip, Whiskers, nowhere
 from arena.present.table import Column, Table, flat
 from arena.ratings.pairs import pair_results
 from arena.ratings.results import UNITS
+from arena.results.cache import DRAWN, Cache, cached_games, cached_leaderboard
+from arena.results.opinions import peoples_opinions
+from arena.results.ratings import Group, of_group, rating_settings
+from arena.results.scores import RATING, people_methods, stored_methods
 from arena.store import Store
 from arena.store.annotations import Annotations
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, estimates, units_of, units_with

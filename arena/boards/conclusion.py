@@ -15,19 +15,19 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from arena.boards.costs import Front, lowest_prices
-from arena.boards.coverage import judge_first
 from arena.present.numbers import COUNT, counted, listed
 from arena.ratings.likelihood import NO_TIES, probabilities
 from arena.ratings.results import fewest_queries
+from arena.results.costs import Front, lowest_prices
+from arena.results.coverage import judge_first
 
 if TYPE_CHECKING:
-    from arena.boards.coverage import Shortfall
     from arena.boards.findings import Finding
-    from arena.boards.results import Leaderboard
     from arena.calibration.comparison import Comparison
     from arena.present.blocks import Check
     from arena.ratings.results import PairDifference, Ratings
+    from arena.results.coverage import Shortfall
+    from arena.results.ratings import Leaderboard
     from arena.stages.adaptive import AdaptiveState
 
 Kind: TypeAlias = Literal["leader", "tie", "unclear", "empty"]

@@ -13,7 +13,7 @@ from arena.present.table import Column, Table, for_programs, plain
 from retrieval_eval.exam.scores import Correlation, correlate
 
 if TYPE_CHECKING:
-    from arena.stages.exam.study import ExamScores, Measure, Unit
+    from arena.results.exam_evaluation import ExamScores, Measure, Unit
     from retrieval_eval.stats.estimate import Estimate
 
 UNITS: Final[dict[Unit, str]] = {"answers": "passages of an answer", "documents": "documents of an agent"}

@@ -16,7 +16,7 @@ from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, POINTS, WORDS, counted
 from arena.present.table import Column, Table, crossed, first, flat, for_programs, plain, records
 from arena.ratings.results import UNITS
-from arena.stages.exam.study import Study
+from arena.results.exam_evaluation import Study
 from judges.errors import InputError
 from retrieval_eval.exam.oversight import (
     GradedAnswer,

@@ -13,13 +13,13 @@ from typing import Any
 
 from msgspec import Struct
 
-from arena.boards.documents import query_labels
-from arena.boards.results import game_verdicts, grades
 from arena.data.files import save_dataset
-from arena.data.games import PROBABILITIES, verdict_probabilities
 from arena.data.verdicts import VERDICT_CELLS, verdict_cells
 from arena.ratings.covariates import QUALITIES
-from arena.stages.samples import each_outcome, labels_by_judge, labels_of, outcomes
+from arena.results.documents import query_labels
+from arena.results.games import PROBABILITIES, verdict_probabilities
+from arena.results.ratings import game_verdicts, grades
+from arena.results.samples import each_outcome, labels_by_judge, labels_of, outcomes
 from arena.store import Result, Store
 from arena.store.subjects import AnswerSubject, DocumentSubject
 from arena.store.wants import verdict_rows

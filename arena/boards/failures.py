@@ -9,9 +9,9 @@ from typing import Any, Final, TypeAlias
 from arena.present.blocks import Board, Remarks, Section
 from arena.present.numbers import COUNT
 from arena.present.table import Column, Table, plain
+from arena.results.exam import open_items
+from arena.results.replies import failures as failures_of_agents
 from arena.stages import TASKS
-from arena.stages.answers.replies import failures as failures_of_agents
-from arena.stages.exam.stored import open_items
 from arena.store import Store, Wanted
 from arena.store.subjects import PassageSubject
 from judges.errors import CAUSES

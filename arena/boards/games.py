@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from arena.config.stored import StoredSettings
 from arena.data.dataset import SHARED, Dataset
-from arena.data.games import Bools, GameKey, GameTable
 from arena.people.tasks import texts_now
 from arena.present.numbers import COUNT, PERCENT, clipped
 from arena.present.table import Column, Table
 from arena.ratings.games import Floats
-from arena.stages.samples import LabelResults, outcomes
+from arena.results.games import Bools, GameKey, GameTable
+from arena.results.samples import LabelResults, outcomes
 from arena.store import IDENTICAL, Result, Store
 from arena.store.annotations import Annotation, Annotations, Kind
 from judges.errors import CAUSES

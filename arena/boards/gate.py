@@ -13,18 +13,13 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from arena.boards.cache import cached_games
 from arena.boards.calibration.methods import way_of
 from arena.boards.compare import OF_STAGE
 from arena.boards.conclusion import NO_MODEL
-from arena.boards.coverage import judge_first
-from arena.boards.results import rating_settings
 from arena.calibration.methods import Means
 from arena.calibration.votes import Level
 from arena.config.card import NO_CARD, lacking_cards
 from arena.config.stored import StoredSettings
-from arena.data.games import FAILED, NOT_WANTED, TIE, Bools, GameTable
-from arena.people.methods import means_of
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, P_VALUE, Number, Percent, counted, listed
 from arena.present.picture import Line, Mark, Whiskers
@@ -32,6 +27,11 @@ from arena.present.table import Column, Table
 from arena.ratings.evidence import outcomes_of
 from arena.ratings.games import Unit
 from arena.ratings.results import UNITS
+from arena.results.cache import cached_games
+from arena.results.coverage import judge_first
+from arena.results.games import FAILED, NOT_WANTED, TIE, Bools, GameTable
+from arena.results.ratings import rating_settings
+from arena.results.scores import means_of
 from arena.store import Store
 from judges.errors import InputError
 from judges.sections import nearest

@@ -16,7 +16,6 @@ import numpy as np
 from msgspec import Struct
 
 from arena.boards.changes import State, compare
-from arena.boards.results import Leaderboard
 from arena.boards.runs import run_names
 from arena.data.dataset import Dataset
 from arena.present.blocks import Block, Board, Remarks, Section
@@ -24,6 +23,7 @@ from arena.present.numbers import COUNT, POINTS, SIGNED, counted, listed
 from arena.present.picture import Line, Mark, Whiskers
 from arena.present.table import Column, Table
 from arena.ratings.games import Floats
+from arena.results.ratings import Leaderboard
 from arena.run.recorder import answer_digests, standings_of, subject_of
 from arena.store.runs import Run
 from retrieval_eval.stats.bootstrap import estimates, units_of
@@ -261,7 +261,7 @@ class HistoryBoard(Board, frozen=True):
 def history(runs: Sequence[Run], board: Leaderboard, data: Dataset, drawn: Drawn | None = None) -> HistoryBoard:
     """The history of a tournament.
 
-    ``runs`` begin with the latest, whose place ``board`` takes; for ``drawn`` see ``arena.boards.cache.rating_draws``.
+    ``runs`` begin with the latest, whose place ``board`` takes; for ``drawn`` see ``arena.results.cache.rating_draws``.
     """
     names, now = run_names(runs), State(subject_of(board.settings, data), standings_of(board, drawn))
     same: dict[tuple[str, ...], dict[str, str]] = {}

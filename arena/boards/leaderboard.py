@@ -10,8 +10,6 @@ from msgspec import field
 from msgspec.structs import replace
 
 from arena.boards.conclusion import STANDINGS, Conclusion, adaptive_line, conclude_board, to_tell_apart
-from arena.boards.costs import front_chart
-from arena.boards.coverage import STAGES
 from arena.boards.ratings import (
     conclusion_section,
     controlled_json,
@@ -25,15 +23,17 @@ from arena.present.blocks import Block, Board, Check, Checks, Remarks, Section, 
 from arena.present.numbers import ALIGNED, COUNT, FIGURE, MONEY, PERCENT, POINTS, SECONDS, counted, listed, told_apart
 from arena.present.table import Column, Table, first, flat, plain, records
 from arena.present.terminal import fitted
+from arena.results.costs import front_chart
+from arena.results.coverage import STAGES
 from arena.stages import FURTHER
 from judges.errors import CAUSES, RETRIED_NEXT_RUN
 
 if TYPE_CHECKING:
-    from arena.boards.coverage import Coverage
-    from arena.boards.results import CriterionMean, Leaderboard
     from arena.calibration.comparison import Comparison
     from arena.calibration.votes import Level
     from arena.config.stored import StoredSettings
+    from arena.results.coverage import Coverage
+    from arena.results.ratings import CriterionMean, Leaderboard
     from arena.store import Store
     from judges.types import Task
 
@@ -491,7 +491,7 @@ def with_people(store: Store, board: Leaderboard) -> TournamentBoard:
 
     labelled = board.retrieval is not None and store.is_labelled(board.tournament)
     if labelled or Annotations(store, board.tournament).counts():
-        from arena.people.calibrate import compare_with_people
+        from arena.results.agreement import compare_with_people
 
         return TournamentBoard(board, *compare_with_people(store, board.tournament, group=board.group))
     return TournamentBoard(board)

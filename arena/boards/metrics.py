@@ -19,7 +19,7 @@ from arena.ratings.results import UNITS
 from retrieval_eval.stats.bootstrap import FEW_QUERIES, Clusters, units_of
 
 if TYPE_CHECKING:
-    from arena.boards.documents import CitationBoard, Source
+    from arena.results.documents import CitationBoard, Source
     from retrieval_eval.citations import CitationScores
     from retrieval_eval.data.runs import Run
     from retrieval_eval.data.trec import Note, Qrels

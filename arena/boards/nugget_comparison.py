@@ -14,7 +14,7 @@ from arena.present.numbers import COUNT, FIGURE, P_VALUE, listed, with_interval
 from arena.present.picture import Chart, Dot, Look
 from arena.present.table import ORDERS, Column, Table, flat
 from arena.ratings.results import UNITS
-from arena.stages.nuggets.comparison import SCALES, Comparison, NuggetAgreement, Point
+from arena.results.nugget_comparison import SCALES, Comparison, NuggetAgreement, Point
 from retrieval_eval.stats.agreement import LabelAgreement
 from retrieval_eval.stats.estimate import Coefficient
 

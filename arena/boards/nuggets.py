@@ -20,7 +20,7 @@ from retrieval_eval.nuggets.scores import NUGGETIZER, RunScores, ScoreTable
 from retrieval_eval.nuggets.types import NuggetBank, Support
 
 if TYPE_CHECKING:
-    from arena.stages.nuggets.results import NuggetBoard, Scored
+    from arena.results.nuggets import NuggetBoard, Scored
     from retrieval_eval.citations import CitationScores
 
 Row: TypeAlias = dict[str, Any]

@@ -13,10 +13,7 @@ import numpy as np
 from msgspec import field
 from msgspec.structs import asdict, replace
 
-from arena.boards.cache import Cache, cached_games
-from arena.boards.documents import QueryLabels, query_labels
 from arena.boards.nuggets import support_words
-from arena.boards.results import grades
 from arena.data.dataset import groupings
 from arena.present.blocks import Board, Figure, Figures, Remarks, Section
 from arena.present.numbers import ALIGNED, COUNT, FIGURE, PERCENT, POINTS, Number, clipped, counted, listed
@@ -25,10 +22,13 @@ from arena.present.table import Column, Table, plain
 from arena.ratings.games import Floats
 from arena.ratings.results import Ratings
 from arena.ratings.separation import QueryFigures, Record, Standings, Unlike, divided, separations, standings
-from arena.stages import samples
-from arena.stages.exam.stored import stored_scores
-from arena.stages.exam.study import Study
-from arena.stages.nuggets.results import nugget_results
+from arena.results import samples
+from arena.results.cache import Cache, cached_games
+from arena.results.documents import QueryLabels, query_labels
+from arena.results.exam import stored_scores
+from arena.results.exam_evaluation import Study
+from arena.results.nuggets import nugget_results
+from arena.results.ratings import grades
 from arena.store import Store
 from judges.types import Judgment, Query, Task
 from retrieval_eval.nuggets.scores import query_scores

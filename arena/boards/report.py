@@ -15,19 +15,19 @@ from typing import Any, Final, TypeAlias
 
 from msgspec.structs import asdict, replace
 
-from arena.boards.cache import cached_leaderboard
 from arena.boards.card import judge_cards
 from arena.boards.compare import compare_board
 from arena.boards.conclusion import expectation
 from arena.boards.leaderboard import TournamentBoard, judged_on
 from arena.config.stored import StoredSettings
 from arena.data.dataset import texts_of
-from arena.people.calibrate import calibrate_tournament, resampling_of
 from arena.present.blocks import Block, Board, Commands, Remarks, Section, Thread
 from arena.present.numbers import COUNT, MISSING, MONEY, POINTS
 from arena.present.picture import Chart, Whiskers
 from arena.present.report import MARK, Report, render
 from arena.present.table import Column, Table
+from arena.results.agreement import calibrate_tournament, resampling_of
+from arena.results.cache import cached_leaderboard
 from arena.stages import TASKS
 from arena.store import IDENTICAL, Result, Store, Wanted
 from judges.errors import InputError

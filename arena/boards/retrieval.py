@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from arena.boards.agreement import COEFFICIENTS, agreement_json, coefficients, confusion, share_labelled
-from arena.boards.documents import LabelScores, RetrievalBoard, Source
 from arena.boards.metrics import WHOSE, measures, rankings
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, PERCENT, counted
 from arena.present.table import Column, Table, flat, plain
+from arena.results.documents import LabelScores, RetrievalBoard, Source
 
 if TYPE_CHECKING:
     from retrieval_eval.stats.agreement import LabelAgreement

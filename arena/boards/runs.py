@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import asdict
 
-from arena.boards.coverage import AGENTS_ASKED, STAGES
 from arena.present.blocks import Block, Board, Figure, Figures, Remarks, Section
 from arena.present.numbers import COUNT, DURATION, MONEY, counted, listed
 from arena.present.table import Column, Table, plain
+from arena.results.coverage import AGENTS_ASKED, STAGES
 from arena.store.runs import AGENTS, Run, Spent
 
 if TYPE_CHECKING:

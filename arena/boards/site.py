@@ -14,19 +14,19 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from arena.boards.cache import cached_games
 from arena.boards.games import documents_on, games_on, opponents_table, verdicts_table
 from arena.boards.queries import QueryBoard, query_board
 from arena.boards.report import TournamentReport, tournament_report
 from arena.data.dataset import Dataset
-from arena.data.games import GameTable
 from arena.present.blocks import Block, Remarks, Section, Thread
 from arena.present.numbers import COUNT
 from arena.present.picture import Matrix, nowhere
 from arena.present.report import MARK, Report, render, style_sheet
 from arena.present.table import Column, Table, first
 from arena.ratings.games import Floats
-from arena.stages.samples import labels_of
+from arena.results.cache import cached_games
+from arena.results.games import GameTable
+from arena.results.samples import labels_of
 from arena.store import Store
 from judges.errors import InputError
 from retrieval_eval.data.files import open_binary, open_replacing

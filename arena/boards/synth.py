@@ -11,8 +11,8 @@ from arena.config.synth import SynthSection
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, counted, listed
 from arena.present.table import Column, Table, plain
+from arena.run.queries import SynthReport
 from arena.stages.queries.candidates import REASONS
-from arena.stages.queries.run import SynthReport
 
 _SOURCES: Final = 5
 """Documents that are named; the others are counted."""

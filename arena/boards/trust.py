@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from arena.boards.conclusion import NO_MODEL, Conclusion
-from arena.boards.coverage import judge_first
 from arena.present.blocks import Block, Check, Section, Status, passed, settled
 from arena.present.numbers import (
     ALIGNED,
@@ -30,17 +29,18 @@ from arena.present.numbers import (
 from arena.present.table import Column, Table, flat
 from arena.ratings.pairs import circles
 from arena.ratings.results import fewest_queries
+from arena.results.coverage import judge_first
 from retrieval_eval.stats.bootstrap import wilson
 from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.stats.missing import LEVEL as MISSING_LEVEL
 
 if TYPE_CHECKING:
-    from arena.boards.results import Leaderboard
     from arena.calibration.votes import Level
     from arena.config.stored import StoredSettings
     from arena.ratings.panel import PanelRatings
     from arena.ratings.results import JudgeAgreement, JudgeHealth, Ratings
-    from arena.stages.samples import Consistency
+    from arena.results.ratings import Leaderboard
+    from arena.results.samples import Consistency
     from judges.types import Task
     from retrieval_eval.stats.missing import Share
 

@@ -7,13 +7,13 @@ from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
-from arena.boards.cache import cached_games
-from arena.boards.results import Leaderboard, rating_settings
 from arena.present.blocks import Board, Section
 from arena.present.numbers import COUNT, P_VALUE, PERCENT, POINTS, Number
 from arena.present.picture import Cell, Matrix, nowhere
 from arena.present.table import Column, Table, plain
 from arena.ratings.pairs import PairResults, WinMatrix, pair_results
+from arena.results.cache import cached_games
+from arena.results.ratings import Leaderboard, rating_settings
 from arena.store import Store
 
 Counted: TypeAlias = Literal["wins and half the ties", "wins only"]

@@ -86,7 +86,7 @@ def _diff(
 ) -> None:
     from arena.boards.bank import BankEditBoard
     from arena.cli.show import show
-    from arena.stages.exam.study import load_study
+    from arena.results.exam_evaluation import load_study
     from retrieval_eval.exam.bank_files import read_bank
     from retrieval_eval.exam.oversight import edit_effect
 

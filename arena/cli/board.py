@@ -46,9 +46,9 @@ def leaderboard(
 
     Exit status 3: too little is judged to rate on, and the output says what is missing.
     """
-    from arena.boards.cache import cached_leaderboard
-    from arena.boards.results import of_group
     from arena.cli.sources import open_tournament
+    from arena.results.cache import cached_leaderboard
+    from arena.results.ratings import of_group
 
     column, given, value = (group or "").partition("=")
     if group is not None and not (column and given):

@@ -153,8 +153,8 @@ def calibrate(
     from arena.boards.rated_tables import column_names
     from arena.calibration.comparison import Settings
     from arena.cli.show import show
-    from arena.people.files import Reading
-    from arena.people.tables import Tables, calibrate_tables, data_of
+    from arena.results.opinion_tables import Reading
+    from arena.results.table_agreement import Tables, calibrate_tables, data_of
     from retrieval_eval.data.rows import known_format
     from retrieval_eval.data.trec import is_qrels
 
@@ -211,7 +211,7 @@ def calibrate(
         )
     else:
         from arena.cli.sources import open_tournament
-        from arena.people.calibrate import calibrate_tournament, resampling_of
+        from arena.results.agreement import calibrate_tournament, resampling_of
 
         given = {"--item": item, "--by": by, "--column": column, "--queries": queries, "--answers": answers}
         _require_tournament(sources, {**given, "--documents": documents})
@@ -259,9 +259,9 @@ def _check_cards(paths: Sequence[Path], sources: Sequence[str]) -> None:
 
 
 def _write_cards(paths: Sequence[Path], store: Store, found: Calibration, expires: datetime | None) -> None:
-    from arena.boards.cache import cached_leaderboard
     from arena.boards.card import judge_cards
     from arena.present.report import Report, render
+    from arena.results.cache import cached_leaderboard
     from retrieval_eval.data.files import open_replacing
 
     today = datetime.now(UTC)

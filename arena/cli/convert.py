@@ -66,7 +66,7 @@ def _bank(file: Path, out: Path, secret: bool) -> None:
 
 def _to_tables(file: Path, folder: Path, bank: Path | None, secret: bool) -> None:
     from arena.cli.console import output
-    from arena.stages.exam.commands import import_workbench
+    from arena.run.exam import import_workbench
 
     for table in import_workbench(file, folder, bank, secret=secret):
         output.print(f"{table.rows:>7}  {table.path}")
@@ -85,7 +85,7 @@ def _to_workbench(
 ) -> None:
     from arena.cli.console import output
     from arena.present.numbers import counted
-    from arena.stages.exam.commands import export_workbench
+    from arena.run.exam import export_workbench
 
     count, left_out = export_workbench(
         file, out, bank=bank, secret=secret, onto=onto, documents=documents, min_grade=min_grade

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from arena.people.votes import TableKind
-    from arena.stages.nuggets.results import NuggetResults
+    from arena.results.nuggets import NuggetResults
     from arena.store import Store
     from arena.store.annotations import Annotation
 
@@ -99,8 +99,8 @@ def _import_verdicts(
     file: Path, store: str, name: str | None, queries: Path | None, documents: Path | None, answers: Path | None
 ) -> None:
     from arena.cli.console import output
+    from arena.run.imports import import_table
     from arena.store import shown
-    from arena.store.imports import import_table
 
     tournament = name or file.name.split(".")[0]
     imported = import_table(file, store, tournament, queries=queries, documents=documents, answers=answers)
@@ -260,8 +260,8 @@ def _export_table(
     store: Store, name: str, out: Path, kind: VoteKind, annotator: str | None
 ) -> tuple[dict[str, Any], list[str]]:
     """Write what everybody or one person said; the fields for programs, and the lines for people."""
-    from arena.people.opinions import current_annotations
     from arena.people.votes import write_table
+    from arena.results.opinions import current_annotations
     from retrieval_eval.data.trec import is_qrels
 
     said, outdated = current_annotations(store, name, _table_kind(kind))
@@ -323,7 +323,7 @@ def _the_annotator(said: Sequence[Annotation], named: str | None, tournament: st
 
 
 def _nuggets(store: Store, name: str) -> NuggetResults:
-    from arena.stages.nuggets.results import nugget_results
+    from arena.results.nuggets import nugget_results
 
     results = nugget_results(store, name)
     if results is None or not results.banks:

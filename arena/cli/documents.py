@@ -13,7 +13,7 @@ from arena.cli.options import Set, Told, read_set
 
 if TYPE_CHECKING:
     from arena.data.corpus import Reading
-    from arena.stages.queries.run import SynthReport
+    from arena.run.queries import SynthReport
     from judges.types import Document
     from retrieval_eval.data.rows import Cell
 

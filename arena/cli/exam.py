@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from arena.present.table import Table
-    from arena.stages.exam.study import Study
+    from arena.results.exam_evaluation import Study
     from retrieval_eval.exam.grades import Labels
     from retrieval_eval.stats.bootstrap import Clusters
 
@@ -89,7 +89,7 @@ def exam(
     people's labels or a second grading, and the other views are for oversight.
     """
     from arena.cli.sources import clusters_in
-    from arena.stages.exam.study import load_labels, load_study
+    from arena.results.exam_evaluation import load_labels, load_study
     from retrieval_eval.data.trec import is_qrels
 
     known = _GIVEN.get(show, _OF_OVERSIGHT) | _ALWAYS
@@ -122,7 +122,7 @@ def _scores(
     from arena.boards.exam import ExamBoard
     from arena.cli.console import output
     from arena.cli.show import show
-    from arena.stages.exam.study import exam_scores, read_official
+    from arena.results.exam_evaluation import exam_scores, read_official
 
     if not study.rankings:
         raise InputError(f"{file}: says of no passage whose response it is part of; give the runs with --run")

@@ -119,8 +119,8 @@ def _queries(config: Path, reviewed: Path | None, retry_failed: bool, log_json: 
     from arena.cli.parts import print_summary
     from arena.cli.show import show
     from arena.cli.trace import asking
+    from arena.run.queries import synthesise
     from arena.stages.queries.config import load_synth_config
-    from arena.stages.queries.run import synthesise
 
     loaded = load_synth_config(config)
     if reviewed is not None:
@@ -148,8 +148,8 @@ def _answers(config: Path, out: Path | None, retry_failed: bool, form: str) -> N
     from arena.config.whole import load_config
     from arena.data.files import save_dataset
     from arena.present.table import plain
+    from arena.run.answers import run_agents
     from arena.run.tournament import load_data
-    from arena.stages.answers.asking import run_agents
 
     loaded = load_config(config)
     with watching() as bars:
@@ -173,7 +173,7 @@ def _bank(config: Path, out: Path | None, retry_failed: bool, log_json: Path | N
     from arena.cli.parts import print_summary
     from arena.cli.trace import asking
     from arena.config.whole import load_config
-    from arena.stages.exam import commands as exam_run
+    from arena.run import exam as exam_run
     from arena.stages.exam.bank import save_bank, shorter_than_asked
 
     if out is None:
@@ -204,7 +204,7 @@ def _grades(config: Path, out: Path | None, secret: bool, retry_failed: bool, lo
     from arena.cli.show import show
     from arena.cli.trace import asking
     from arena.config.whole import load_config
-    from arena.stages.exam import commands as exam_run
+    from arena.run import exam as exam_run
 
     loaded = load_config(config)
     with asking(log_json) as (bars, trace):
@@ -228,8 +228,8 @@ def _nuggets(config: Path, out: Path, for_editing: bool, force: bool, retry_fail
     from contextlib import closing
 
     from arena.config.whole import load_config
+    from arena.results.nuggets import nugget_results, repetitions, unedited_banks
     from arena.stages.nuggets.judging import nuggets_of
-    from arena.stages.nuggets.results import nugget_results, repetitions, unedited_banks
     from arena.store import Store
     from retrieval_eval.nuggets.files import write_banks
     from retrieval_eval.nuggets.types import Importance
@@ -276,8 +276,8 @@ def _assignments(
     from contextlib import closing
 
     from arena.config.whole import load_config
+    from arena.results.nuggets import nugget_results
     from arena.stages.nuggets.judging import assignment_of_files, nuggets_of
-    from arena.stages.nuggets.results import nugget_results
     from arena.store import Store
     from retrieval_eval.nuggets.files import write_assignments, write_passage_assignments
 

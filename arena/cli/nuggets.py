@@ -91,8 +91,8 @@ def _scores(
     from arena.boards.nuggets import NuggetScores
     from arena.cli.show import show
     from arena.cli.sources import asked_in, clusters_in
+    from arena.results.nuggets import scored
     from arena.stages.nuggets.judging import read_cited
-    from arena.stages.nuggets.results import scored
     from retrieval_eval.citations import citation_scores
     from retrieval_eval.nuggets.files import read_assignments
     from retrieval_eval.nuggets.scores import score_table
@@ -128,7 +128,7 @@ def _compare(
     from arena.boards.nugget_comparison import NuggetComparison
     from arena.cli.show import show
     from arena.cli.sources import asked_in
-    from arena.stages.nuggets.comparison import compare_conditions, read_condition
+    from arena.results.nugget_comparison import compare_conditions, read_condition
 
     a, b = (read_condition(path, column) for path in (first, second))
     found = compare_conditions(a, b, samples, seed, asked_in(topics))

@@ -11,8 +11,8 @@ from arena.run.play import Part
 from judges.types import Task
 
 if TYPE_CHECKING:
-    from arena.stages.answers.asking import AgentsRun, AgentSummary
-    from arena.stages.queries.run import SynthReport
+    from arena.run.answers import AgentsRun, AgentSummary
+    from arena.run.queries import SynthReport
 
 _NAMED: Final = 3
 """Files that could not be read that are named."""
@@ -23,7 +23,7 @@ def print_part(part: Part) -> None:
     if isinstance(part, RunSummary):
         print_summary(part)
         return
-    from arena.stages.answers.asking import AgentsRun
+    from arena.run.answers import AgentsRun
 
     if isinstance(part, AgentsRun):
         _print_agents(part)

@@ -14,8 +14,8 @@ from arena.present.blocks import Board
 if TYPE_CHECKING:
     from arena.boards.agreement import QrelsAgreement
     from arena.boards.metrics import RunMetrics
-    from arena.boards.results import Leaderboard
     from arena.present.blocks import Block, Section
+    from arena.results.ratings import Leaderboard
     from arena.store import Store
 
 

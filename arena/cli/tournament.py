@@ -41,12 +41,12 @@ def demo(
 
 def _decided(folder: Path) -> None:
     """Print the leaderboard of verdicts that are simulated from a known truth."""
-    from arena.boards.cache import cached_leaderboard
     from arena.cli.console import output
     from arena.cli.show import print_leaderboard
     from arena.cli.sources import open_tournament
     from arena.demo.simulated import STRENGTHS, write_simulated
-    from arena.store.imports import import_table
+    from arena.results.cache import cached_leaderboard
+    from arena.run.imports import import_table
 
     file, source = folder / "simulated.csv", str(folder / "simulated.db")
     write_simulated(file)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from arena.config.whole import Config
 from arena.data.files import load_files
+from arena.run.agents import told_settings
 from arena.run.recorder import answer_digests, origin_of, query_digests
 from arena.run.tournament import deciding
-from arena.stages.answers.agents import told_settings
 from arena.store.runs import Runs
 from judges.errors import InputError
 

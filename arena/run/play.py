@@ -13,13 +13,13 @@ from judges.errors import InputError
 from judges.types import CallTrace, Task
 
 if TYPE_CHECKING:
-    from arena.boards.results import Leaderboard
     from arena.config.whole import Config
     from arena.data.dataset import Dataset
+    from arena.results.ratings import Leaderboard
+    from arena.run.answers import AgentsRun
     from arena.run.ledger import Progress, RunSummary
+    from arena.run.queries import SynthReport
     from arena.run.recorder import Recorder
-    from arena.stages.answers.asking import AgentsRun
-    from arena.stages.queries.run import SynthReport
 
 STAGE_TASKS: Final[Mapping[str, Sequence[Task]]] = {
     "synth": (),
@@ -113,15 +113,15 @@ def _ask(
 
     whole, answering = True, None
     if config.synth is not None and (not stages or "synth" in stages):
+        from arena.run.queries import synthesise
         from arena.stages.queries.config import of_tournament
-        from arena.stages.queries.run import synthesise
 
         with progress() as told:
             made = synthesise(of_tournament(config), told, retry_failed=retry_failed, trace=trace, part_of=recorder)
         say(made)
         whole = made.complete
     if config.agents and (not stages or "agents" in stages):
-        from arena.stages.answers.asking import run_agents
+        from arena.run.answers import run_agents
 
         with progress() as told:
             answering = run_agents(config, told, data, retry_failed=retry_failed, trace=trace, part_of=recorder)
@@ -154,7 +154,7 @@ def _ask(
 
 def _keep(config: Config, run_id: str) -> Leaderboard:
     """Keep the leaderboard that is returned, where its agents stand, and what takes long of a large tournament."""
-    from arena.boards.cache import WORTH_KEEPING, cached_games, cached_leaderboard, rating_draws
+    from arena.results.cache import WORTH_KEEPING, cached_games, cached_leaderboard, rating_draws
     from arena.run.recorder import standings_of
     from arena.store import Store
     from arena.store.runs import Runs
@@ -165,7 +165,7 @@ def _keep(config: Config, run_id: str) -> Leaderboard:
         if len(cached_games(store, config.name)) >= WORTH_KEEPING:
             from arena.boards.compare import compare_board
             from arena.boards.queries import query_board
-            from arena.people.calibrate import keep_judges_alone
+            from arena.results.agreement import keep_judges_alone
 
             keep_judges_alone(store, config.name)
             compare_board(store, config.name)

@@ -116,7 +116,7 @@ def _check_data(config: Config, found: Preflight) -> None:
     except InputError as fault:
         raise _placed(config, fault) from fault
     if config.retrieval is not None and config.retrieval.measures is not None:
-        from arena.boards.documents import check_measures
+        from arena.results.documents import check_measures
 
         check_measures(config.retrieval.measures, found.data)
     known = {*found.data.agents, *config.agents}

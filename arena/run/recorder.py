@@ -17,10 +17,10 @@ from judges.errors import InputError, StoreError
 from judges.types import conversations
 
 if TYPE_CHECKING:
-    from arena.boards.results import Leaderboard
     from arena.config.stored import StoredSettings
     from arena.config.whole import Config
     from arena.data.dataset import Dataset
+    from arena.results.ratings import Leaderboard
     from arena.run.ledger import RunSummary, StageSummary
     from retrieval_eval.stats.estimate import Drawn
 

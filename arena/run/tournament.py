@@ -36,7 +36,7 @@ from retrieval_eval.agents.spec import uses_corpus
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from arena.stages.answers.agents import Declared
+    from arena.run.agents import Declared
 
 
 def load_data(config: Config, agents: Sequence[Declared] | None = None, files: Dataset | None = None) -> Dataset:
@@ -50,7 +50,7 @@ def load_data(config: Config, agents: Sequence[Declared] | None = None, files: D
     section = config.data
     data = load_files(config) if files is None else files
     if config.agents:
-        from arena.stages.answers.replies import with_replies
+        from arena.results.replies import with_replies
 
         data = with_replies(data, declared_agents(config) if agents is None else agents, config.store)
     tables: list[Path] = []
@@ -82,7 +82,7 @@ def declared_agents(config: Config) -> list[Declared]:
     """The agents that a configuration asks itself, opened; none where it names none."""
     if not config.agents:
         return []
-    from arena.stages.answers.agents import open_agents
+    from arena.run.agents import open_agents
 
     return open_agents(config).declared
 
@@ -139,7 +139,7 @@ def run(
     stages = TournamentStages(config, data)
     stages.check()
     if config.retrieval is not None and config.retrieval.measures is not None:
-        from arena.boards.documents import check_measures
+        from arena.results.documents import check_measures
 
         check_measures(config.retrieval.measures, data)
     asked = [task for task in stages.tasks if only is None or task in only]

@@ -14,8 +14,6 @@ import numpy as np
 from msgspec.structs import replace
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from arena.boards.cache import cached_games
-from arena.boards.results import rating_settings
 from arena.boards.trust import NOT_FOOLED
 from arena.calibration.gaming import CANARIES, COPIES, rating_for
 from arena.config.whole import Config
@@ -25,9 +23,11 @@ from arena.present.numbers import COUNT, PERCENT, listed, with_interval
 from arena.present.table import Column, Table
 from arena.ratings.rate import rate
 from arena.ratings.results import Ratings
+from arena.results.cache import cached_games
+from arena.results.ratings import rating_settings
+from arena.results.samples import outcomes
 from arena.stages.base import Release, TournamentStage
 from arena.stages.labels import Labels
-from arena.stages.samples import outcomes
 from arena.store import IDENTICAL, Store, Wanted
 from judges.errors import ConfigError
 from judges.prompts import load_prompt

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from arena.config.judging import ReferencesSection
 from arena.config.whole import Config
 from arena.data.dataset import SHARED, Dataset
-from arena.stages.samples import LabelResults, document_labels
+from arena.results.samples import LabelResults, document_labels
 from arena.store import Result, Wanted
 from arena.store.subjects import DocumentSubject
 from judges.errors import RETRIED_NEXT_RUN, ConfigError

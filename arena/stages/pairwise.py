@@ -7,14 +7,14 @@ from functools import cached_property
 
 from msgspec.structs import replace
 
-from arena.boards.results import game_verdicts
 from arena.config.judging import PairwiseSection
 from arena.config.whole import Config
-from arena.data.controlled import check_ratings
 from arena.data.dataset import Dataset
+from arena.results.controlled import check_ratings
+from arena.results.ratings import game_verdicts
+from arena.results.samples import combined
 from arena.stages.base import Release, TournamentStage
 from arena.stages.labels import Labels
-from arena.stages.samples import combined
 from arena.stages.schedule import Game, Schedule, answering, games
 from arena.store import IDENTICAL, Result, Wanted
 from arena.store.subjects import GameSubject

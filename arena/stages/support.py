@@ -12,9 +12,9 @@ from arena.data.dataset import Dataset
 from arena.present.blocks import Board, Section
 from arena.present.numbers import COUNT, FIGURE, PERCENT, counted
 from arena.present.table import Column, Table
+from arena.results.samples import outcomes
 from arena.stages.base import Release, TournamentStage
 from arena.stages.labels import Labels
-from arena.stages.samples import outcomes
 from arena.store import Store, Wanted
 from judges import sections
 from judges.errors import ConfigError

@@ -13,24 +13,24 @@ from msgspec.structs import replace
 
 import benchmarks.false_sentences.terminal  # noqa: F401 - teaches its sentences
 from arena.boards.compare import compare_board
-from arena.boards.coverage import Coverage
 from arena.boards.gate import compare
 from arena.boards.leaderboard import TournamentBoard, with_people
 from arena.boards.queries import query_board
 from arena.boards.rated_tables import RatedTable, TableOptions, rate_table
 from arena.boards.ratings import RatedBoard
 from arena.boards.report import TournamentReport, tournament_report
-from arena.boards.results import Leaderboard, leaderboard
 from arena.boards.wins import Wins
 from arena.calibration.comparison import Settings
 from arena.config.ratings import RatingsSection
 from arena.config.stored import StoredSettings
-from arena.people.calibrate import calibrate_tournament, resampling_of
-from arena.people.tables import Tables, calibrate_tables
 from arena.present.blocks import Board
 from arena.ratings.games import GameVerdict, as_games, reconcile
 from arena.ratings.pairs import pair_results
 from arena.ratings.results import RatingSettings
+from arena.results.agreement import calibrate_tournament, resampling_of
+from arena.results.coverage import Coverage
+from arena.results.ratings import Leaderboard, leaderboard
+from arena.results.table_agreement import Tables, calibrate_tables
 from arena.store import Store
 from benchmarks.false_sentences import calibrated, judged, page, tournaments, voters
 from benchmarks.false_sentences.claims import Seen, read

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from arena.config.whole import Config
-from arena.stages.exam import commands as exam_run
+from arena.run import exam as exam_run
 from arena.store import Result, Store, Wanted
 from judges.types import Task
 from retrieval_eval.data.tables import write_rows
@@ -75,7 +75,7 @@ def grades(config: Config) -> dict[tuple[str, str], int | None]:
     """By passage, or document, and text of the item, as the store has them."""
     from contextlib import closing
 
-    from arena.stages.exam.stored import exam_study
+    from arena.results.exam import exam_study
 
     with closing(Store.open(config.store)) as store:
         study = exam_study(store, config.name)

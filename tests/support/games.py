@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from arena.boards.games import GameRecord, Shown
-from arena.boards.results import game_verdicts
-from arena.data.games import GameTable, games_of
 from arena.ratings.games import WinAndTie, reconcile, tabulate
+from arena.results.games import GameTable, games_of
+from arena.results.ratings import game_verdicts
 from arena.store import IDENTICAL, Result, Wanted
 from arena.store.bulk import Columns, Texts
 from judges.types import JudgeFailure, Judgment

@@ -13,7 +13,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
 from arena.boards.games import address_of, flag
-from arena.data.games import GameKey
+from arena.results.games import GameKey
 from arena.store import Store
 from arena.store.annotations import Annotations
 from retrieval_eval.data.tables import write_rows

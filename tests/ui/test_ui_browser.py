@@ -12,8 +12,8 @@ from urllib.parse import parse_qs, quote, urlsplit
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from arena.boards.results import leaderboard
 from arena.present.numbers import COUNT, PERCENT, POINTS
+from arena.results.ratings import leaderboard
 from arena.store import Store
 from arena.store.annotations import Annotation, Annotations
 from retrieval_eval.data.tables import write_rows

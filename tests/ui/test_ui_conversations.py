@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from arena.boards.games import address_of
-from arena.data.games import GameKey
+from arena.results.games import GameKey
 from retrieval_eval.data.tables import write_rows
 from tests.support.pages import page, start_on
 from tests.support.tournaments import configured, run, write_data

@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from arena.config.whole import load_config
 from arena.data.safe_files import history
-from arena.stages.nuggets.results import nugget_results
+from arena.results.nuggets import nugget_results
 from arena.store import Store
 from judges.types import Task
 from retrieval_eval.nuggets.files import read_banks

@@ -13,14 +13,14 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from arena.boards.coverage import STAGES
 from arena.boards.games import address_of
 from arena.boards.ratings import FLAGS
 from arena.data.dataset import Dataset
-from arena.data.games import GameKey
+from arena.results.coverage import STAGES
+from arena.results.games import GameKey
+from arena.run.imports import import_table
 from arena.stages import TASKS
 from arena.store import Store, engine
-from arena.store.imports import import_table
 from judges.types import Query
 from tests.support.pages import page, sent, shown, tables, unfolded
 from tests.support.peoples_words import add_people

@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from arena.boards.games import address_of, flags_of
 from arena.boards.queries import QueryBoard, query_board
-from arena.data.games import GameKey
+from arena.results.games import GameKey
 from arena.store import Store
 from judges.types import Task, label_of
 from tests.support.pages import page, press, shown, table, tables, unfolded

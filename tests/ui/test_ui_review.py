@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from arena.people.calibrate import compare_with_people
 from arena.people.votes import assignments_of
-from arena.stages.nuggets.results import nugget_results
+from arena.results.agreement import compare_with_people
+from arena.results.nuggets import nugget_results
 from arena.store import Store
 from arena.store.annotations import Annotation, Annotations, Kind, texts_digest
 from retrieval_eval.nuggets.types import Support

@@ -20,7 +20,7 @@ from arena.boards.games import (
 )
 from arena.boards.queries import exam_matrix, nugget_matrix
 from arena.data.dataset import SHARED
-from arena.data.games import GameKey
+from arena.results.games import GameKey
 from arena.store.annotations import Annotations, annotator_name
 from judges.errors import CAUSES
 from judges.types import JudgeFailure, Judgment, details_of, label_of

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from arena.boards.games import Apart, Ending, GameFilter, game_at, games_table
 from arena.boards.queries import queries_meant
-from arena.data.games import GameKey, GameTable
 from arena.present.numbers import counted
+from arena.results.games import GameKey, GameTable
 from ui import data, text
 from ui.address import choose, link, unfold
 from ui.show import show_table

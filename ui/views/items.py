@@ -22,9 +22,9 @@ from arena.present.blocks import Block
 from arena.present.numbers import counted
 from arena.present.picture import of_table
 from arena.present.table import Table
+from arena.results.exam_evaluation import Study
+from arena.results.nuggets import NuggetResults, preview
 from arena.stages.exam.bank import of_queries, require_usable, save_bank
-from arena.stages.exam.study import Study
-from arena.stages.nuggets.results import NuggetResults, preview
 from arena.store.annotations import texts_digest
 from judges.errors import InputError
 from retrieval_eval.exam.bank_files import new_item, read_bank

@@ -16,11 +16,11 @@ from msgspec import Struct, field
 
 from arena.boards.nuggets import support_words
 from arena.people import tasks
-from arena.people.opinions import agreement_with_judges
 from arena.people.tasks import AnnotationTask, Pool, Progress, Rubric, State, rubric_of, scale_of
 from arena.present.numbers import PERCENT, counted
-from arena.stages.nuggets.results import nuggets_section
-from arena.stages.samples import outcomes
+from arena.results.nuggets import nuggets_section
+from arena.results.opinions import agreement_with_judges
+from arena.results.samples import outcomes
 from arena.stages.support import checked
 from arena.store import Store
 from arena.store.annotations import Annotation, Annotations, Kind, annotator_name, texts_digest

@@ -27,10 +27,10 @@ from arena.boards.leaderboard import TournamentBoard
 from arena.boards.trust import habits_table, in_short, judge_section
 from arena.calibration.comparison import Comparison, Disagreement, JudgeAgainstPeople
 from arena.calibration.votes import Level
-from arena.data.games import GameKey
-from arena.people.calibrate import resampling_of
 from arena.present.blocks import Checks, Remarks
 from arena.present.table import Table
+from arena.results.agreement import resampling_of
+from arena.results.games import GameKey
 from ui import data, text
 from ui.address import link, note_unless, pick, unfold
 from ui.show import draw, show_table

@@ -8,14 +8,14 @@ from typing import Final
 
 import streamlit as st
 
-from arena.boards.cache import rating_draws
 from arena.boards.changes import State, compare
-from arena.boards.coverage import AGENTS_ASKED, STAGES
 from arena.boards.history import HistoryBoard, history
 from arena.boards.runs import PlanBoard, agents_so_far, in_words, run_names, runs_table, stages_table
 from arena.data.safe_files import digest
 from arena.present.numbers import COUNT, MONEY, listed
 from arena.present.table import Column, Table
+from arena.results.cache import rating_draws
+from arena.results.coverage import AGENTS_ASKED, STAGES
 from arena.run.plan import plan
 from arena.run.recorder import standings_of, subject_of
 from arena.store.runs import Run

@@ -14,7 +14,6 @@ from arena.boards.findings import OUTCOMES, THINGS, Finding, findings, gain_from
 from arena.boards.trust import ALPHA, PEOPLE, no_people
 from arena.calibration.comparison import PANEL, Comparison, Disagreement, JudgeAgainstPeople
 from arena.calibration.votes import Level
-from arena.people.files import SUPPORT
 from arena.present.blocks import Block, Check, Checks, Remarks, Status, settled
 from arena.present.numbers import (
     ALIGNED,
@@ -33,6 +32,7 @@ from arena.present.picture import Level as Line
 from arena.present.table import ORDERS, Column, Table, flat
 from arena.ratings.games import Unit
 from arena.ratings.results import UNITS
+from arena.results.opinion_tables import SUPPORT
 from retrieval_eval.stats.alternative import FEWEST, AlternativeTest
 from retrieval_eval.stats.bootstrap import FEW_QUERIES
 

@@ -17,15 +17,15 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from arena.boards import cache as kept
-from arena.boards.cache import cached_games, cached_leaderboard, read, written
-from arena.boards.results import Leaderboard, leaderboard, leaderboard_of
 from arena.calibration.comparison import Settings
 from arena.config.whole import load_config
-from arena.data.games import read_games
-from arena.people.calibrate import calibrate_tournament
 from arena.ratings.games import GameVerdict
 from arena.ratings.panel import panel_ratings
+from arena.results import cache as kept
+from arena.results.agreement import calibrate_tournament
+from arena.results.cache import cached_games, cached_leaderboard, read, written
+from arena.results.games import read_games
+from arena.results.ratings import Leaderboard, leaderboard, leaderboard_of
 from arena.run.tournament import run
 from arena.store import Store
 from arena.store.annotations import Annotation, Annotations, Kind
@@ -166,7 +166,7 @@ def test_whoever_changes_a_figure_raises_the_number_that_keeps_old_ones_away(who
         boards += [calibrate_tournament(own, name, Settings()) for own, name in ((judged, "whole"), (store, "sample"))]
     figures = sorted({figure for board in boards for figure in _figures(json.loads(zlib.decompress(written(board))))})
     digest = hashlib.sha256(json.dumps(figures).encode()).hexdigest()[:16]
-    assert (kept.FIGURES, digest) == (10, "f3e55a3a8f9d731e"), "raise arena.boards.cache.FIGURES, and write both here"
+    assert (kept.FIGURES, digest) == (10, "f3e55a3a8f9d731e"), "raise arena.results.cache.FIGURES, and write both here"
 
 
 def _figures(written: Any) -> Iterator[float]:
@@ -192,7 +192,7 @@ def test_only_frozen_values_are_written(value: object) -> None:
         [["subprocess", "Popen", []]],
         [["arena.__main__", "main", []]],
         [["arena.store", "Store", []]],
-        [["arena.boards.coverage", "Coverage", ["wanted"]]],
+        [["arena.results.coverage", "Coverage", ["wanted"]]],
         [["arena.nowhere", "Nothing", []]],
     ],
 )

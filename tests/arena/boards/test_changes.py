@@ -10,10 +10,10 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import text
 
-from arena.boards.cache import rating_draws
 from arena.boards.changes import Difference, SettingChange, State, compare
-from arena.boards.results import leaderboard
 from arena.config.ratings import RatingsSection
+from arena.results.cache import rating_draws
+from arena.results.ratings import leaderboard
 from arena.run.recorder import Recorder, recorded, standings_of, subject_of
 from arena.store import Store
 from arena.store.runners import Runner

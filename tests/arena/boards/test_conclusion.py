@@ -12,9 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from arena.boards.conclusion import Conclusion, adaptive_line, conclude, conclude_board, expectation
-from arena.boards.costs import Front, cost_board, lowest_prices
 from arena.boards.ratings import ratings_json
-from arena.boards.results import Leaderboard
 from arena.calibration.comparison import Comparison, Settings, compare
 from arena.calibration.votes import Opinion
 from arena.config.stored import StoredSettings
@@ -23,6 +21,8 @@ from arena.present.blocks import Check
 from arena.ratings.games import GameVerdict, reconcile
 from arena.ratings.rate import rate, rate_games
 from arena.ratings.results import FEWEST_QUERIES, RatingSettings
+from arena.results.costs import Front, cost_board, lowest_prices
+from arena.results.ratings import Leaderboard
 from arena.stages.adaptive import AdaptiveState
 from judges.types import Answer, Query, Verdict
 

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena.boards.conclusion import conclude_board
-from arena.boards.coverage import Shortfall, shortfall
-from arena.boards.results import leaderboard
 from arena.config.ratings import RatingsSection
+from arena.results.coverage import Shortfall, shortfall
+from arena.results.ratings import leaderboard
 from arena.store import Result, Store, Wanted
 from judges.types import JudgeFailure, Judgment, Task
 from tests.support.llm_server import LLMServer, steady_judge

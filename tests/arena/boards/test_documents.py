@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from arena.boards.documents import RetrievalBoard, Source, retrieval_board
 from arena.boards.retrieval import Retrieval
 from arena.config.stored import StoredSettings
 from arena.data.dataset import Dataset
 from arena.data.files import with_qrels
+from arena.results.documents import RetrievalBoard, Source, retrieval_board
 from arena.store import Result, Wanted
 from judges.errors import DataError, InputError
 from judges.types import Answer, Document, JudgeFailure, Judgment, Query, Retrieved, Task

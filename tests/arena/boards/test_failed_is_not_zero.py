@@ -19,12 +19,12 @@ from arena.boards.compare import CompareBoard, compare_board
 from arena.boards.gate import Comparison, compare
 from arena.boards.leaderboard import TournamentBoard
 from arena.boards.report import tournament_report
-from arena.boards.results import leaderboard
 from arena.boards.trust import EVEN
 from arena.config.whole import Config
-from arena.people.calibrate import calibrate_tournament, resampling_of
-from arena.people.methods import means_of
 from arena.present.report import render
+from arena.results.agreement import calibrate_tournament, resampling_of
+from arena.results.ratings import leaderboard
+from arena.results.scores import means_of
 from arena.store import Store
 from retrieval_eval.stats.missing import Gaps, shares
 from tests.conftest import CLI

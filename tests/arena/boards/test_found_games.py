@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from scipy.stats import binomtest
 
-from arena.boards.cache import cached_games
 from arena.boards.games import (
     GameFilter,
     address_of,
@@ -28,14 +27,15 @@ from arena.boards.games import (
     verdicts_table,
 )
 from arena.boards.queries import label_of_query, queries_meant
-from arena.boards.results import game_verdicts
 from arena.config.stored import StoredSettings
 from arena.config.whole import Config
-from arena.data.games import GameKey
-from arena.people.opinions import current_annotations
 from arena.ratings.games import Games, tabulate
 from arena.ratings.pairs import sign_tests
 from arena.ratings.results import RatingSettings
+from arena.results.cache import cached_games
+from arena.results.games import GameKey
+from arena.results.opinions import current_annotations
+from arena.results.ratings import game_verdicts
 from arena.stages.tournament import TournamentStages
 from arena.store import IDENTICAL, Result, Store, Wanted
 from arena.store.annotations import Annotations

@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 import pytest
 
 from arena.boards.gate import Comparison, compare
+from arena.run.imports import import_table
 from arena.store import Store
-from arena.store.imports import import_table
 from judges.errors import InputError
 from retrieval_eval.data.tables import write_rows
 from tests.conftest import CLI

@@ -11,17 +11,17 @@ from unittest import mock
 
 import pytest
 
-from arena.boards import cache as kept
-from arena.boards.cache import cached_games, cached_leaderboard
 from arena.boards.compare import compare_board
 from arena.boards.games import opponents_table
 from arena.boards.leaderboard import TournamentBoard
 from arena.boards.queries import query_board
-from arena.boards.results import Group, Leaderboard, leaderboard
 from arena.config.whole import load_config
-from arena.people.calibrate import compare_with_people
 from arena.present.table import plain
 from arena.ratings.separation import separations
+from arena.results import cache as kept
+from arena.results.agreement import compare_with_people
+from arena.results.cache import cached_games, cached_leaderboard
+from arena.results.ratings import Group, Leaderboard, leaderboard
 from arena.run.tournament import run
 from arena.store import Store
 from judges.errors import InputError

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from arena.boards.cache import rating_draws
 from arena.boards.changes import State
 from arena.boards.history import NOW, HistoryBoard, Version, history, moment
-from arena.boards.results import leaderboard
+from arena.results.cache import rating_draws
+from arena.results.ratings import leaderboard
 from arena.store import Store
 from arena.store.runs import Runs
 from tests.conftest import CLI

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from arena.boards.bank import Effect, items_table, nugget_effects, nugget_line
-from arena.stages.nuggets.results import NuggetResults
+from arena.results.nuggets import NuggetResults
 from retrieval_eval.nuggets.types import Assignment, Importance, NuggetBank, Support, make_nuggets
 
 VITAL, OKAY = Importance.VITAL, Importance.OKAY

@@ -12,19 +12,19 @@ from msgspec.structs import replace
 
 from arena.boards.calibration.people import people_checks
 from arena.boards.conclusion import conclude_board
-from arena.boards.coverage import Coverage
-from arena.boards.results import Leaderboard
 from arena.boards.trust import trust_checks
 from arena.calibration.comparison import Settings
 from arena.calibration.votes import Opinion
 from arena.config.ratings import RatingsSection
 from arena.config.stored import StoredSettings
-from arena.people.tables import compare_opinions
 from arena.present.blocks import Check
 from arena.ratings.games import GameVerdict
 from arena.ratings.rate import rate
 from arena.ratings.results import RatingSettings
-from arena.stages.samples import Consistency
+from arena.results.coverage import Coverage
+from arena.results.ratings import Leaderboard
+from arena.results.samples import Consistency
+from arena.results.table_agreement import compare_opinions
 from judges.types import Task, Verdict
 
 Says = Callable[[random.Random, str, str], Verdict]

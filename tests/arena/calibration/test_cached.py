@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from arena.calibration.methods import Played
-from arena.people import calibrate
+from arena.results import agreement as calibrate
 from arena.store import Store
 from judges.types import Task
 from tests.conftest import CLI

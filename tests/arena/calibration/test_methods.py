@@ -12,9 +12,9 @@ from arena.calibration.comparison import panel_gain
 from arena.calibration.consensus import dawid_skene, majority
 from arena.calibration.methods import Means, Played, compare_methods
 from arena.calibration.votes import Opinion
-from arena.people.methods import people_methods
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
 from arena.ratings.elo import EloSettings
+from arena.results.scores import people_methods
 
 AGENTS = ("a", "b", "c", "d")
 QUERIES = tuple(f"q{at}" for at in range(30))

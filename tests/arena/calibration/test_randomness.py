@@ -126,7 +126,7 @@ def test_probabilities_come_with_all_labels_or_with_none(cli: CLI, tmp_path: Pat
 
 
 def test_a_table_of_verdicts_may_say_probabilities(tmp_path: Path) -> None:
-    from arena.people.files import read_opinions
+    from arena.results.opinion_tables import read_opinions
 
     path = tmp_path / "people.csv"
     path.write_text("qid,agent_a,agent_b,verdict,probability\nq1,a,b,A,0.25\n")

@@ -14,9 +14,9 @@ from scipy import stats
 
 from arena.calibration.comparison import USUAL
 from arena.calibration.methods import leaderboard_agreement
-from arena.people.files import Reading, read_opinions
-from arena.people.tables import Tables, calibrate_tables
-from arena.store.imports import import_table
+from arena.results.opinion_tables import Reading, read_opinions
+from arena.results.table_agreement import Tables, calibrate_tables
+from arena.run.imports import import_table
 from judges.errors import DataError, InputError
 from tests.conftest import CLI
 

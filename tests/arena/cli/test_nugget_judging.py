@@ -10,7 +10,7 @@ import pytest
 
 from arena.boards.nugget_comparison import NuggetComparison
 from arena.present.picture import Chart
-from arena.stages.nuggets.comparison import compare_conditions, read_condition
+from arena.results.nugget_comparison import compare_conditions, read_condition
 from retrieval_eval.nuggets.files import read_assignments
 from tests.support.llm_server import LLMServer
 from tests.support.nugget_judge import nugget_judge, task_of

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from arena.people import tasks
-from arena.people.opinions import peoples_opinions
-from arena.stages.nuggets.results import nugget_results
+from arena.results.nuggets import nugget_results
+from arena.results.opinions import peoples_opinions
 from arena.store import Store
 from arena.store.annotations import Annotation, Annotations, Kind
 from judges.types import Answer

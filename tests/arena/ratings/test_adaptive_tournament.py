@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from arena.boards.results import leaderboard
 from arena.cli.show import print_leaderboard
 from arena.config.whole import Config
+from arena.results.ratings import leaderboard
 from arena.run import tournament
 from arena.run.ledger import RunSummary
 from arena.run.plan import plan

@@ -13,14 +13,14 @@ import pytest
 import yaml
 from streamlit.testing.v1 import AppTest
 
-from arena.boards.cache import cached_leaderboard
-from arena.boards.results import leaderboard, rating_settings
 from arena.config.ratings import RatingsSection
-from arena.data.games import read_games
-from arena.people.methods import stored_methods
 from arena.ratings.games import GameVerdict
 from arena.ratings.rate import rate, rate_by_judge
 from arena.ratings.results import RatingSettings
+from arena.results.cache import cached_leaderboard
+from arena.results.games import read_games
+from arena.results.ratings import leaderboard, rating_settings
+from arena.results.scores import stored_methods
 from arena.store import Store
 from judges.types import Verdict
 from tests.conftest import CLI

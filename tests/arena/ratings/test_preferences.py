@@ -13,17 +13,17 @@ import numpy as np
 import pytest
 import yaml
 
-from arena.boards.cache import cached_games, cached_leaderboard
 from arena.boards.rated_tables import TableOptions, rate_table
-from arena.boards.results import leaderboard
 from arena.boards.wins import tournament_pairs
-from arena.data.games import preference, read_games
-from arena.people.methods import stored_methods
 from arena.ratings.covariates import controlled_ratings
 from arena.ratings.elo import EloSettings, elo
 from arena.ratings.games import Games, GameVerdict, as_games, average, counted, tabulate
 from arena.ratings.rate import rate
 from arena.ratings.results import Ratings, RatingSettings
+from arena.results.cache import cached_games, cached_leaderboard
+from arena.results.games import preference, read_games
+from arena.results.ratings import leaderboard
+from arena.results.scores import stored_methods
 from arena.store import Store
 from judges.errors import InputError
 from judges.types import Judgment, Verdict

@@ -23,8 +23,8 @@ import pytest
 from msgspec.structs import replace
 
 from arena.config.whole import Config
+from arena.run.answers import run_agents
 from arena.run.ray_worker import Worker
-from arena.stages.answers.asking import run_agents
 from judges.errors import InputError, JudgeStoppedError, ProviderError, TransientError
 from judges.spec import JudgeSpec
 from judges.types import Allowance, Completion

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from pyarrow import dataset
 
-from arena.boards.results import game_verdicts, leaderboard
 from arena.config.ratings import RatingsSection
 from arena.data.dataset import Dataset
-from arena.data.games import read_games
-from arena.stages.samples import Combine, combined, consistency
+from arena.results.games import read_games
+from arena.results.ratings import game_verdicts, leaderboard
+from arena.results.samples import Combine, combined, consistency
 from arena.store import IDENTICAL, Store, Wanted
 from judges.types import Answer, JudgeFailure, Judgment, Query, Task
 from tests.conftest import CLI

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from arena.boards.costs import agent_costs
 from arena.data.dataset import Dataset
+from arena.results.costs import agent_costs
 from judges.types import Answer, Query
 
 QUERIES = [f"q{number}" for number in range(4)]

@@ -9,9 +9,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.boards.costs import Front, agent_costs, fronts, in_words, lowest_prices, pareto_front
 from arena.data.dataset import COST, LATENCY, Dataset
 from arena.ratings.results import AgentRating
+from arena.results.costs import Front, agent_costs, fronts, in_words, lowest_prices, pareto_front
 from judges.types import Answer, Query
 
 

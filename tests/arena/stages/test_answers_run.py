@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from arena.boards.results import leaderboard
 from arena.config.whole import load_config
+from arena.results.ratings import leaderboard
+from arena.run.answers import run_agents
 from arena.run.tournament import load_data
-from arena.stages.answers.asking import run_agents
 from arena.store import Store
 from judges.errors import InputError
 from tests.support.agents import QUERIES, answering, asked, http_agent, write_config

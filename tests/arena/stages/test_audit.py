@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 
 from arena.boards.leaderboard import TournamentBoard
-from arena.boards.results import Leaderboard, leaderboard
 from arena.calibration.gaming import CANARIES, rating_for
 from arena.config.whole import Config
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
 from arena.ratings.covariates import controlled_ratings, standardised_difference
 from arena.ratings.games import Games
 from arena.ratings.likelihood import TieModel
+from arena.results.ratings import Leaderboard, leaderboard
 from arena.stages.audit import AuditBoard, board
 from arena.store import Store
 from judges.errors import ConfigError

@@ -14,9 +14,9 @@ from arena.config.whole import Config, load_config
 from arena.data.files import load_dataset
 from arena.people import tasks
 from arena.people.tasks import texts_now
+from arena.run.answers import run_agents
 from arena.run.plan import plan
 from arena.run.tournament import load_data
-from arena.stages.answers.asking import run_agents
 from arena.store import Store
 from judges.errors import InputError, PromptError, ReplyError
 from judges.parse import parse_reply

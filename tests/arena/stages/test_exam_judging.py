@@ -10,8 +10,8 @@ import pytest
 
 from arena.boards.exam import ExamBoard
 from arena.config.whole import Config
+from arena.run.exam import save_grades
 from arena.run.plan import plan
-from arena.stages.exam.commands import save_grades
 from judges.errors import InputError
 from judges.types import Task
 from retrieval_eval.exam.grade_files import read_graded

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.stages.nuggets.comparison import Comparison, compare_conditions, pareto_front, read_condition
+from arena.results.nugget_comparison import Comparison, compare_conditions, pareto_front, read_condition
 from judges.errors import InputError
 
 

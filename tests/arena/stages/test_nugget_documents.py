@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from arena.config.whole import Config
+from arena.results.nuggets import NuggetResults, carried, nugget_board, nugget_results, preview
 from arena.run.plan import plan
-from arena.stages.nuggets.results import NuggetResults, carried, nugget_board, nugget_results, preview
 from arena.store import Store
 from judges.errors import ConfigError
 from judges.types import Task

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from arena.boards.queries import nugget_matrix
 from arena.config.whole import Config, load_config
+from arena.results.nuggets import NuggetResults, nugget_results, unedited_banks
 from arena.run.plan import plan
-from arena.stages.nuggets.results import NuggetResults, nugget_results, unedited_banks
 from arena.store import Store
 from judges.errors import ConfigError, DataError
 from judges.types import JudgeFailure, Task

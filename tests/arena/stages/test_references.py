@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from arena.boards.leaderboard import missing
-from arena.boards.results import leaderboard
 from arena.config.whole import Config
+from arena.results.ratings import leaderboard
+from arena.run.answers import run_agents
 from arena.run.plan import plan
 from arena.run.play import play
 from arena.run.tournament import load_data
-from arena.stages.answers.asking import run_agents
 from arena.stages.tournament import TournamentStages
 from arena.store import Store
 from judges.errors import ConfigError, InputError

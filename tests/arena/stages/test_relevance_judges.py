@@ -13,10 +13,10 @@ import pytest
 
 from arena.boards.exports import export_labels, export_qrels
 from arena.config.whole import Config
+from arena.results.samples import labels_of
 from arena.run.plan import plan
 from arena.run.tournament import load_data
 from arena.stages.labels import Labels
-from arena.stages.samples import labels_of
 from arena.stages.tournament import TournamentStages
 from arena.store import Store, Wanted
 from judges.errors import InputError

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.boards.results import leaderboard
-from arena.stages.samples import Consistency, combine, combined, consistency, outcomes
+from arena.results.ratings import leaderboard
+from arena.results.samples import Consistency, combine, combined, consistency, outcomes
 from arena.store import Store, Wanted
 from judges.types import JudgeFailure, Judgment, Task
 from tests.support.llm_server import Call, LLMServer, Reply

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from arena.stages.exam.stored import stored_bank
+from arena.results.exam import stored_bank
 from arena.store import Store
 from retrieval_eval.exam.items import item_id_of
 from tests.conftest import CLI

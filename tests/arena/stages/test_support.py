@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from arena.boards.gate import compare
-from arena.data.games import read_games
 from arena.people import tasks
-from arena.people.opinions import judges_opinions, peoples_opinions
 from arena.people.tasks import texts_now
 from arena.people.votes import read_table, write_table
+from arena.results.games import read_games
+from arena.results.opinions import judges_opinions, peoples_opinions
 from arena.run.tournament import load_data
 from arena.stages.support import SUPPORT, SupportBoard, SupportSubject, board, checked, cited_texts
 from arena.store import Store

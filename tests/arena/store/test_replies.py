@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from arena.stages.answers.asking import needs_call
+from arena.run.answers import needs_call
 from arena.store import Store
 from arena.store.agents import ANSWERED, AgentQuery, AgentReplies
 from arena.store.runners import Runner

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from arena.config.whole import load_config
+from arena.run.answers import run_agents
 from arena.run.tournament import load_data
-from arena.stages.answers.asking import run_agents
 from tests.support.tournaments import Quiet
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "agents.md"

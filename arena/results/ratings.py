@@ -10,31 +10,31 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from arena.boards.costs import CostBoard, cost_board
-from arena.boards.coverage import Coverage, Shortfall, coverage, shortfall
 from arena.config.stored import StoredSettings
 from arena.data.dataset import groupings
-from arena.data.games import WantedGames, read_games
 from arena.ratings.games import GameVerdict
 from arena.ratings.results import RatingSettings
+from arena.results.costs import CostBoard, cost_board
+from arena.results.coverage import Coverage, Shortfall, coverage, shortfall
+from arena.results.games import WantedGames, read_games
 from judges.errors import InputError
 from judges.types import JudgeFailure, Judgment, Task, Verdict, conversations
 from retrieval_eval.stats.missing import Share, gaps_of, shares
 
 if TYPE_CHECKING:
-    from arena.boards.documents import CitationBoard, RetrievalBoard
     from arena.data.dataset import Causes, Dataset
-    from arena.data.games import GameTable
     from arena.present.blocks import Board
     from arena.ratings.covariates import Controlled
     from arena.ratings.games import VerdictTable
     from arena.ratings.health import Lengths
     from arena.ratings.panel import PanelRatings
     from arena.ratings.results import Ratings
+    from arena.results.documents import CitationBoard, RetrievalBoard
+    from arena.results.exam_evaluation import ExamScores
+    from arena.results.games import GameTable
+    from arena.results.nuggets import NuggetBoard
+    from arena.results.samples import Consistency
     from arena.stages.adaptive import AdaptiveState
-    from arena.stages.exam.study import ExamScores
-    from arena.stages.nuggets.results import NuggetBoard
-    from arena.stages.samples import Consistency
 from arena.stages import TASKS, further_boards
 from arena.store import Result, Store, Wanted
 from arena.store.part import Part
@@ -291,7 +291,7 @@ def _exam(
 ) -> ExamScores | None:
     if settings.exam is None:
         return None
-    from arena.stages.exam.stored import stored_scores
+    from arena.results.exam import stored_scores
 
     return stored_scores(store, tournament, lambda task: samples.get(task, ()))
 
@@ -299,7 +299,7 @@ def _exam(
 def _nuggets(store: Store, tournament: str, settings: StoredSettings) -> NuggetBoard | None:
     if settings.nuggets is None:
         return None
-    from arena.stages.nuggets.results import nugget_board, nugget_results
+    from arena.results.nuggets import nugget_board, nugget_results
 
     results = nugget_results(store, tournament)
     return None if results is None else nugget_board(results)
@@ -308,7 +308,7 @@ def _nuggets(store: Store, tournament: str, settings: StoredSettings) -> NuggetB
 def _controlled(
     names: Sequence[str], verdicts: VerdictTable, data: Dataset, how: RatingSettings
 ) -> tuple[Controlled | None, Sequence[str]]:
-    from arena.data.controlled import controlled_for
+    from arena.results.controlled import controlled_for
 
     try:
         return controlled_for(names, verdicts, data, how), []
@@ -321,7 +321,7 @@ def _documents(
 ) -> tuple[RetrievalBoard | None, CitationBoard | None]:
     if not labelled and not data.qrels:
         return None, None
-    from arena.boards.documents import citation_board, retrieval_board
+    from arena.results.documents import citation_board, retrieval_board
 
     return retrieval_board(data, labelled, settings), citation_board(data, labelled, settings)
 
@@ -341,7 +341,7 @@ def _owed(store: Store, data: Dataset, settings: StoredSettings) -> Mapping[str,
     """By agent that the tournament asks itself, why it has no answer to how many queries."""
     if not settings.agents:
         return {}
-    from arena.stages.answers.replies import owed
+    from arena.results.replies import owed
 
     return owed(store, data, settings)
 
@@ -411,7 +411,7 @@ def _of_stages(
     samples: Mapping[Task, Sequence[tuple[Wanted, Result | None]]], settings: StoredSettings
 ) -> tuple[dict[Task, list[tuple[Wanted, Result | None]]], dict[Task, Mapping[str, Consistency]]]:
     """By stage, each judge's samples as one result, and how far they agree."""
-    from arena.stages.samples import combined, consistency
+    from arena.results.samples import combined, consistency
 
     how = settings.combinations
     return (

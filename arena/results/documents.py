@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from arena.config.stored import StoredSettings
 from arena.data.dataset import SHARED, Dataset
-from arena.stages import samples
-from arena.stages.samples import combined, document_labels, of_each_judge
+from arena.results import samples
+from arena.results.samples import combined, document_labels, of_each_judge
 from arena.store import Result, Store, Wanted
 from judges.errors import InputError
 from judges.types import Judgment, Retrieved, conversations, details_of, label_of
@@ -166,7 +166,7 @@ def retrieval_board(
 
 
 def _unanswered(data: Dataset, settings: StoredSettings) -> Mapping[str, Collection[str]]:
-    from arena.stages.answers.replies import unanswered
+    from arena.results.replies import unanswered
 
     return unanswered(data, settings)
 

@@ -17,8 +17,8 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from arena.boards.results import Group, Leaderboard, leaderboard, leaderboard_of, rating_settings, verified
-from arena.data.games import GameTable
+from arena.results.games import GameTable
+from arena.results.ratings import Group, Leaderboard, leaderboard, leaderboard_of, rating_settings, verified
 from arena.store import Store
 from arena.store.figures import Figures
 from judges.errors import StoreError
@@ -112,7 +112,7 @@ def rating_draws(store: Store, tournament: str) -> Drawn | None:
 
     def made() -> Drawn | None:
         from arena.calibration.methods import draw
-        from arena.people.methods import RATING, played_methods
+        from arena.results.scores import RATING, played_methods
 
         settings, queries = store.settings(tournament), sorted(store.queries(tournament))
         how, games = rating_settings(settings), cached_games(store, tournament)

@@ -13,8 +13,8 @@ from arena.boards.calibration.board import Calibration
 from arena.calibration.comparison import Comparison, Settings, compare
 from arena.calibration.people_tests import GradeTest, grade_tests
 from arena.calibration.votes import Level, Opinion, Opinions
-from arena.people.files import OpinionTable, Reading, read_opinions
 from arena.present.numbers import listed
+from arena.results.opinion_tables import OpinionTable, Reading, read_opinions
 from judges.errors import InputError
 from judges.types import conversations
 from retrieval_eval.data.conversations import require_one_spelling

@@ -1,7 +1,7 @@
 """The games of a tournament: a query, two agents and a judge each, and what the judge said in both orders, as columns.
 
 Columns of numbers all the way from the store, so that millions are no other case. Rows of one query, judge and pair
-become one game, several samples of a verdict one verdict, as ``arena.stages.samples`` says of single results. A judge
+become one game, several samples of a verdict one verdict, as ``arena.results.samples`` says of single results. A judge
 may give the probability of each label: then a verdict says how sure the judge is.
 """
 
@@ -17,7 +17,6 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from arena.boards.coverage import Coverage
 from arena.config.stored import StoredSettings
 from arena.ratings.games import (
     Floats,
@@ -33,6 +32,7 @@ from arena.ratings.games import (
     used,
 )
 from arena.ratings.results import RatingSettings
+from arena.results.coverage import Coverage
 from arena.store import Store
 from arena.store.bulk import Columns
 from judges.types import Judgment, Verdict, conversations
@@ -41,7 +41,7 @@ from retrieval_eval.stats.missing import Gaps
 
 if TYPE_CHECKING:
     from arena.data.dataset import Dataset
-    from arena.stages.samples import Consistency
+    from arena.results.samples import Consistency
 
 
 Made = TypeVar("Made")
@@ -381,7 +381,7 @@ def _ways(judges: Iterable[str], settings: StoredSettings) -> Ints:
 
 
 def _combined(counts: Mapping[int, NDArray[np.integer]], ways: Ints | None) -> NDArray[np.int8]:
-    """One verdict for each slot from how often each was given, see ``arena.stages.samples.combine``; shape (slots,)."""
+    """One verdict for each slot from how often each was given, see ``arena.results.samples.combine``; shape (slots,)."""
     wins, ties, losses = (counts[said] for said in (FIRST, TIE, SECOND))
     verdict = (wins > np.maximum(ties, losses)).astype(np.int8) - (losses > np.maximum(ties, wins))
     judged = wins + ties + losses
@@ -408,7 +408,7 @@ def _consistency(
     counts: Mapping[int, NDArray[np.integer]], of_judge: Ints, judges: tuple[str, ...]
 ) -> dict[str, Consistency]:
     """By judge, how often two of its samples say the same."""
-    from arena.stages.samples import Consistency
+    from arena.results.samples import Consistency
 
     given = np.array([counts[said] for said in (FIRST, TIE, SECOND)])
     several = given.sum(axis=0) > 1

@@ -10,9 +10,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from arena.boards.cache import Cache, cached_games
 from arena.boards.calibration.board import Calibration
-from arena.boards.results import Group, of_group
 from arena.calibration import EPSILON
 from arena.calibration.comparison import PANEL, Against, Comparison, Settings, regrouped
 from arena.calibration.consensus import table_health
@@ -21,9 +19,10 @@ from arena.calibration.style import StyleEffect, answer_qualities, family_effect
 from arena.calibration.votes import Level, Opinion, Opinions
 from arena.config.stored import StoredSettings
 from arena.data.dataset import Dataset
-from arena.data.games import GameTable
-from arena.people.methods import PEOPLE, people_methods, stored_methods
-from arena.people.opinions import (
+from arena.ratings.judges import of_judge
+from arena.results.cache import Cache, cached_games
+from arena.results.games import GameTable
+from arena.results.opinions import (
     judges_opinions,
     labels_with_data,
     nugget_texts,
@@ -31,8 +30,9 @@ from arena.people.opinions import (
     spending,
     verdict_opinions,
 )
-from arena.people.tables import Tables, compare_opinions, dataset_texts, read_tables, tests_of
-from arena.ratings.judges import of_judge
+from arena.results.ratings import Group, of_group
+from arena.results.scores import PEOPLE, people_methods, stored_methods
+from arena.results.table_agreement import Tables, compare_opinions, dataset_texts, read_tables, tests_of
 from arena.store import Store
 from arena.store.annotations import Annotations
 from retrieval_eval.stats.bootstrap import Clusters

@@ -8,21 +8,21 @@ from typing import Final
 
 import numpy as np
 
-from arena.boards.documents import retrieval_board
-from arena.boards.results import graded_by, grades, rating_settings
 from arena.calibration.consensus import games_of, settled
 from arena.calibration.methods import Means, Method, Played
 from arena.calibration.votes import Opinions
 from arena.config.stored import StoredSettings
 from arena.data.dataset import Dataset
-from arena.data.games import GameTable
 from arena.ratings.bradley_terry import BradleyTerrySettings
 from arena.ratings.games import Games, counted
 from arena.ratings.rate import games_to_rate
+from arena.results.documents import retrieval_board
+from arena.results.exam import stored_scores
+from arena.results.games import GameTable
+from arena.results.nuggets import nugget_results
+from arena.results.ratings import graded_by, grades, rating_settings
+from arena.results.samples import outcomes
 from arena.stages import further_boards
-from arena.stages.exam.stored import stored_scores
-from arena.stages.nuggets.results import nugget_results
-from arena.stages.samples import outcomes
 from arena.store import Result, Store, Wanted
 from arena.store.subjects import AnswerSubject
 from judges.types import Judgment, Task

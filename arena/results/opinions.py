@@ -8,14 +8,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 import numpy as np
 
 from arena.boards.calibration.methods import Spending
-from arena.boards.results import grades
 from arena.calibration.votes import Level, Opinion, VoteAgreement, agreement_between
 from arena.data.dataset import Dataset
-from arena.data.games import Bools, GameTable
-from arena.people.files import OUTCOME, SUPPORT
 from arena.people.tasks import texts_now
-from arena.stages.nuggets.results import nugget_results
-from arena.stages.samples import labels_by_judge, outcomes
+from arena.results.games import Bools, GameTable
+from arena.results.nuggets import nugget_results
+from arena.results.opinion_tables import OUTCOME, SUPPORT
+from arena.results.ratings import grades
+from arena.results.samples import labels_by_judge, outcomes
 from arena.stages.support import SupportSubject, checked
 from arena.store import Store
 from arena.store.annotations import Annotation, Annotations, Kind

@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from arena.config.whole import Config
 from arena.data.files import load_files
+from arena.run.agents import Opened, open_agents
+from arena.run.answers import needs_call
 from arena.run.planner import CHARACTERS_PER_TOKEN, SECONDS_PER_CALL
-from arena.stages.answers.agents import Opened, open_agents
-from arena.stages.answers.asking import needs_call
 from arena.store import Store, missing
 from arena.store.agents import AgentQuery, AgentReplies
 from judges.spec import price_of

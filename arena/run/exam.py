@@ -10,10 +10,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from arena.config.whole import Config
+from arena.results.exam import exam_study, stored_bank, stored_scores
+from arena.results.exam_evaluation import USUAL_LEVEL, ExamScores, Study
 from arena.run import tournament
 from arena.run.ledger import Progress, RunSummary
-from arena.stages.exam.stored import exam_study, stored_bank, stored_scores
-from arena.stages.exam.study import USUAL_LEVEL, ExamScores, Study
 from arena.store import Store
 from judges.errors import ConfigError, DataError, InputError, reason
 from judges.types import EXAM_TASKS, CallTrace, Task

@@ -21,7 +21,7 @@ from retrieval_eval.agents.types import AgentFailure, AgentReply
 from retrieval_eval.citations import CITATIONS
 
 if TYPE_CHECKING:
-    from arena.stages.answers.agents import Declared
+    from arena.run.agents import Declared
 
 NOT_ASKED = "not asked"
 """In place of a cause, where nobody asked the agent yet, or the answer came after the tournament was last run."""

@@ -1,0 +1,1 @@
+"""What a store holds of a tournament, read into values: games, scores by agent and query, opinions."""
