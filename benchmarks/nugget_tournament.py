@@ -14,9 +14,9 @@ from pathlib import Path
 
 from arena.cli.trace import watching
 from arena.config.whole import Config, load_config
-from arena.results.ratings import game_verdicts
 from arena.run import tournament
 from arena.store import Store
+from arena.store.outcomes import game_verdicts
 from benchmarks.against_ratings import AgainstRatings, against_ratings
 from judges.types import Task
 from retrieval_eval.nuggets.files import read_assignments

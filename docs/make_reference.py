@@ -20,9 +20,9 @@ from typer.core import TyperGroup as Group
 from typer.main import get_group
 
 from arena.cli.app import app
+from arena.config.stages import FURTHER
 from arena.config.whole import Config
 from arena.present.table import TERMS
-from arena.stages import FURTHER
 from judges.sections import Section
 from retrieval_eval.data.rows import NAMES
 

@@ -204,6 +204,11 @@ RETRIED_NEXT_RUN = frozenset(CAUSES.keys() - _OF_THE_TEXTS)
 """Causes under which nothing was said about the texts judged: the next run asks again."""
 
 
+def to_be_asked(known: object | None) -> bool:
+    """Whether a judgment of which the store knows this result needs a call, unless somebody retries every failure."""
+    return known is None or getattr(known, "cause", None) in RETRIED_NEXT_RUN
+
+
 def _shortened(value: str, limit: int = 50) -> str:
     return value if len(value) <= limit else value[: limit - 1] + "…"
 

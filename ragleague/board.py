@@ -14,7 +14,7 @@ from arena.results.cache import cached_leaderboard
 from arena.store import Store
 from judges.errors import InputError
 from judges.sections import argument
-from ragleague.shown import drawn, fragment, frame
+from ragleague.shown import Drawn, drawn, fragment, frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -146,7 +146,7 @@ class Board:
             named = argument("on", str | list[str], on)
             return compare(store, self.tournament, new, old, on=named, margin=argument("margin", float, margin))
 
-    def plot(self, what: Plot = "compare", path: str | Path | None = None) -> Picture:
+    def plot(self, what: Plot = "compare", path: str | Path | None = None) -> Drawn:
         """A picture, which a notebook shows at the end of a cell.
 
         Args:

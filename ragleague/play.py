@@ -280,6 +280,7 @@ def _may_be_asked(agent: tuple[Any, Any]) -> bool:
 
 
 def _play(config: Config, data: Dataset | None, *, progress: bool, retry_failed: bool) -> None:
+    from arena.boards.kept import keep_boards
     from arena.cli.parts import print_part
     from arena.cli.trace import watching
     from arena.run.answers import AgentsRun
@@ -306,6 +307,7 @@ def _play(config: Config, data: Dataset | None, *, progress: bool, retry_failed:
         return
     if played.board is None:
         raise InputError("; ".join(["run: nothing was judged", *silent]))
+    keep_boards(config.store, config.name)
 
 
 class _Line:

@@ -6,18 +6,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arena.present import markup  # says how notebooks draw pictures
+from msgspec import Struct
+
+from arena.present import markup
 from arena.present.blocks import Section
 from arena.present.files import fragment, save_plot
+from arena.present.picture import Picture
 from arena.present.table import Table, records
 from judges.sections import argument
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from arena.present.picture import Picture
-
-__all__ = ["as_html", "as_text", "drawn", "fragment", "frame", "markup"]
+__all__ = ["Drawn", "as_html", "as_text", "drawn", "fragment", "frame"]
 
 
 def frame(table: Table) -> pd.DataFrame:
@@ -27,11 +28,20 @@ def frame(table: Table) -> pd.DataFrame:
     return pd.DataFrame(records(table))
 
 
-def drawn(picture: Picture, path: str | Path | None, title: str) -> Picture:
-    """The picture, written to a file where one is named."""
+class Drawn(Struct, frozen=True):
+    """A picture, which notebooks draw by themselves."""
+
+    picture: Picture
+
+    def _repr_html_(self) -> str:
+        return markup.in_notebook(self.picture)
+
+
+def drawn(picture: Picture, path: str | Path | None, title: str) -> Drawn:
+    """The picture for a notebook, written to a file where one is named."""
     if path is not None:
         save_plot(Path(argument("path", str | Path, path)), [picture], title)
-    return picture
+    return Drawn(picture)
 
 
 def as_text(sections: Sequence[Section]) -> str:

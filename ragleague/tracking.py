@@ -5,17 +5,41 @@ from __future__ import annotations
 import re
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from judges.errors import MissingExtraError
 
 if TYPE_CHECKING:
-    from ragleague.board import Board
+    import pandas as pd
+
+    from arena.boards.conclusion import Conclusion
 
 _NOT_IN_A_KEY = re.compile(r"[^\w./ -]", re.ASCII)
 
 
-def log_to_mlflow(board: Board) -> None:
+class Tracked(Protocol):
+    """What is logged of a board."""
+
+    tournament: str
+
+    @property
+    def conclusion(self) -> Conclusion: ...  # noqa: D102
+
+    @property
+    def ratings(self) -> object | None: ...  # noqa: D102
+
+    def to_frame(self) -> pd.DataFrame: ...  # noqa: D102
+
+    def tables(self) -> dict[str, pd.DataFrame]: ...  # noqa: D102
+
+    def json(self) -> Any: ...  # noqa: D102
+
+    def report(self, path: Path) -> Path: ...  # noqa: D102
+
+    def plot(self, what: Literal["compare"], path: Path) -> object: ...  # noqa: D102
+
+
+def log_to_mlflow(board: Tracked) -> None:
     """Log a board to the active MLflow run, or to one that is started and ended here.
 
     Raises:

@@ -8,10 +8,9 @@ from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from arena.boards.calibration.board import Calibration
-from arena.boards.calibration.methods import Spending
 from arena.boards.calibration.people import alternative_json, alternative_table, in_words, people_checks, slug
 from arena.boards.findings import THINGS
+from arena.boards.further import further_boards
 from arena.boards.trust import LENGTH, NOT_FOOLED, PEOPLE, PLACE, TIES, habit_checks, orders_asked, retest_check
 from arena.calibration.comparison import PANEL, Comparison, JudgeAgainstPeople, judge_against_people, people
 from arena.calibration.votes import Level
@@ -33,8 +32,9 @@ from arena.present.numbers import FIGURE, MONEY, PERCENT, POINTS, SIGNED, with_i
 from arena.present.table import plain
 from arena.ratings.games import Unit
 from arena.ratings.results import UNITS, JudgeHealth, Ratings
+from arena.results.calibration import Calibration, Spending
 from arena.results.ratings import Leaderboard
-from arena.results.samples import Consistency
+from arena.store.outcomes import Consistency
 from judges.types import Task
 from retrieval_eval.stats.alternative import HALF, AlternativeTest
 from retrieval_eval.stats.bootstrap import FEW_QUERIES
@@ -251,7 +251,7 @@ class _Known(Struct, frozen=True):
             )
         yield retest_check(self.judge.judge, _TASKS[self.judge.level], self.again)
         if self.judge.level == "verdicts":
-            audits = (check for own in self.board.further.values() for check in own.checks())
+            audits = (check for own in further_boards(self.board.further).values() for check in own.checks())
             yield from (check for check in audits if check.name == f"{NOT_FOOLED} {self.judge.judge}")
         failed, wanted = self.failed
         yield Check(

@@ -18,9 +18,10 @@ from arena.data.verdicts import VERDICT_CELLS, verdict_cells
 from arena.ratings.covariates import QUALITIES
 from arena.results.documents import query_labels
 from arena.results.games import PROBABILITIES, verdict_probabilities
-from arena.results.ratings import game_verdicts, grades
+from arena.results.ratings import grades
 from arena.results.samples import each_outcome, labels_by_judge, labels_of, outcomes
 from arena.store import Result, Store
+from arena.store.outcomes import game_verdicts
 from arena.store.subjects import AnswerSubject, DocumentSubject
 from arena.store.wants import verdict_rows
 from judges.errors import DataError, InputError, reason

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
+from arena.config.stages import TASKS
 from arena.present.blocks import Board, Remarks, Section
 from arena.present.numbers import COUNT
 from arena.present.table import Column, Table, plain
 from arena.results.exam import open_items
 from arena.results.replies import failures as failures_of_agents
-from arena.stages import TASKS
 from arena.store import Store, Wanted
 from arena.store.subjects import PassageSubject
 from judges.errors import CAUSES

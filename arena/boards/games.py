@@ -15,14 +15,15 @@ from numpy.typing import NDArray
 
 from arena.config.stored import StoredSettings
 from arena.data.dataset import SHARED, Dataset
-from arena.people.tasks import texts_now
 from arena.present.numbers import COUNT, PERCENT, clipped
 from arena.present.table import Column, Table
 from arena.ratings.games import Floats
+from arena.results.annotations import texts_now
 from arena.results.games import Bools, GameKey, GameTable
-from arena.results.samples import LabelResults, outcomes
+from arena.results.samples import outcomes
 from arena.store import IDENTICAL, Result, Store
 from arena.store.annotations import Annotation, Annotations, Kind
+from arena.store.outcomes import LabelResults
 from judges.errors import CAUSES
 from judges.prompts.tasks import references
 from judges.types import AnnotatedDocument, Document, JudgeFailure, Judgment, Query, Task, Verdict, label_of

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from arena.boards.gate import MARGIN, PAIRWISE, Comparison, check_agents, check_margin, compare
 from arena.config.card import lacking_cards
+from arena.config.stages import STAGES
 from arena.data.dataset import SHARED, Dataset
 from arena.run.interrupts import interruptible
 from arena.run.play import Part, play
 from arena.run.tournament import load_data, run
-from arena.stages import STAGES
 from arena.stages.adaptive import AdaptiveGames, adaptive_settings
 from arena.store import Store
 from arena.store.runs import Runs

@@ -10,6 +10,7 @@ from msgspec import field
 from msgspec.structs import replace
 
 from arena.boards.conclusion import STANDINGS, Conclusion, adaptive_line, conclude_board, to_tell_apart
+from arena.boards.further import further_boards
 from arena.boards.ratings import (
     conclusion_section,
     controlled_json,
@@ -19,13 +20,13 @@ from arena.boards.ratings import (
     ratings_section,
 )
 from arena.boards.trust import in_short, judge_section, no_people, trust_checks
+from arena.config.stages import FURTHER
 from arena.present.blocks import Block, Board, Check, Checks, Remarks, Section, Verdict
 from arena.present.numbers import ALIGNED, COUNT, FIGURE, MONEY, PERCENT, POINTS, SECONDS, counted, listed, told_apart
 from arena.present.table import Column, Table, first, flat, plain, records
 from arena.present.terminal import fitted
 from arena.results.costs import front_chart
 from arena.results.coverage import STAGES
-from arena.stages import FURTHER
 from judges.errors import CAUSES, RETRIED_NEXT_RUN
 
 if TYPE_CHECKING:
@@ -328,7 +329,7 @@ class TournamentBoard(Board, frozen=True):
             "notes": ratings.notes if ratings else [],
             "exam": parts["exam"].json() if "exam" in parts else None,
             "settings": board.settings.shown(),
-            **{key: own.json() for key, own in board.further.items()},
+            **{key: own.json() for key, own in further_boards(board.further).items()},
         }
 
     def _parts(self) -> dict[str, Any]:
@@ -354,7 +355,7 @@ class TournamentBoard(Board, frozen=True):
             from arena.boards.retrieval import Retrieval
 
             parts["retrieval"] = Retrieval(board.retrieval, self.order)
-        return parts | {"costs": board.costs} | dict(board.further)
+        return parts | {"costs": board.costs} | further_boards(board.further)
 
     def _agents(self) -> list[dict[str, Any]]:
         if self.board.ratings is None:

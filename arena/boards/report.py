@@ -15,10 +15,12 @@ from typing import Any, Final, TypeAlias
 
 from msgspec.structs import asdict, replace
 
+from arena.boards.calibration.board import CalibrationBoard
 from arena.boards.card import judge_cards
 from arena.boards.compare import compare_board
 from arena.boards.conclusion import expectation
 from arena.boards.leaderboard import TournamentBoard, judged_on
+from arena.config.stages import TASKS
 from arena.config.stored import StoredSettings
 from arena.data.dataset import texts_of
 from arena.present.blocks import Block, Board, Commands, Remarks, Section, Thread
@@ -28,7 +30,6 @@ from arena.present.report import MARK, Report, render
 from arena.present.table import Column, Table
 from arena.results.agreement import calibrate_tournament, resampling_of
 from arena.results.cache import cached_leaderboard
-from arena.stages import TASKS
 from arena.store import IDENTICAL, Result, Store, Wanted
 from judges.errors import InputError
 from judges.types import JudgeFailure, Judgment, Message, Query, Task, Usage
@@ -167,7 +168,7 @@ def tournament_report(store: Store, tournament: str, source: str, *, below_cover
         queries=texts_of(data.queries.values()),
         failures=Counter((want.task, want.judge, own.cause) for want, own in outcomes if isinstance(own, JudgeFailure)),
         effort=_effort(outcomes),
-        calibration=[*cards, *calibration.sections()],
+        calibration=[*cards, *CalibrationBoard(calibration).sections()],
     )
     counts = {
         "queries": len(data.queries),

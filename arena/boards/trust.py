@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from arena.boards.conclusion import NO_MODEL, Conclusion
+from arena.boards.further import further_boards
 from arena.present.blocks import Block, Check, Section, Status, passed, settled
 from arena.present.numbers import (
     ALIGNED,
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from arena.ratings.panel import PanelRatings
     from arena.ratings.results import JudgeAgreement, JudgeHealth, Ratings
     from arena.results.ratings import Leaderboard
-    from arena.results.samples import Consistency
+    from arena.store.outcomes import Consistency
     from judges.types import Task
     from retrieval_eval.stats.missing import Share
 
@@ -88,7 +89,11 @@ def trust_checks(board: Leaderboard, conclusion: Conclusion, of_people: Sequence
     if board.ratings is not None:
         checks = rating_checks(board.ratings, conclusion, both_orders=orders_asked(board.settings))
         found += _by_judge(checks, board.by_judge, both_orders=orders_asked(board.settings))
-    found += [*_samples(board), *_cards(board), *(check for own in board.further.values() for check in own.checks())]
+    found += [
+        *_samples(board),
+        *_cards(board),
+        *(check for own in further_boards(board.further).values() for check in own.checks()),
+    ]
     found += of_people or [no_people()]
     found += _language_models(board)
     return tuple(check for status in _ORDER for check in found if check.status == status)

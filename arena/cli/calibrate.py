@@ -16,7 +16,7 @@ from arena.cli.options import Form, Tournament, require_unused
 from judges.errors import InputError
 
 if TYPE_CHECKING:
-    from arena.boards.calibration.board import Calibration
+    from arena.results.calibration import Calibration
     from arena.store import Store
 
 
@@ -150,6 +150,7 @@ def calibrate(
     Qrels are held against those of --people: kappa, alpha, confusion, and agreement at each threshold. Of them faulty
     lines are left out and listed, and the exit status is then 3.
     """
+    from arena.boards.calibration.board import CalibrationBoard
     from arena.boards.rated_tables import column_names
     from arena.calibration.comparison import Settings
     from arena.cli.show import show
@@ -229,7 +230,7 @@ def calibrate(
                 _write_cards(card, store, found, expires)
     if plot is not None:
         _plot(plot, found)
-    show(replace(found, width=width), form)
+    show(CalibrationBoard(found, width), form)
     if form == "csv":
         for note in found.notes:
             say(note, errors)

@@ -134,6 +134,7 @@ def run(
     Ctrl-C finishes what is in flight, or leaves batches to the server; a second one stops at once. Run again to go on.
     Exit status 3: something is missing or failed, and the output says what.
     """
+    from arena.boards.kept import keep_boards
     from arena.cli.parts import print_part
     from arena.cli.show import print_leaderboard
     from arena.cli.sources import open_tournament
@@ -154,6 +155,7 @@ def run(
             data=found.data,
         )
     if played.board is not None:
+        keep_boards(loaded.store, loaded.name)
         with open_tournament(loaded.store, loaded.name) as (store, _):
             print_leaderboard(store, played.board, form, source=found.source, details=details)
     if not played.complete:

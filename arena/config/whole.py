@@ -20,8 +20,8 @@ from pydantic import (
 from arena.config.card import CardSection
 from arena.config.judging import CriteriaSection, ExamSection, NuggetsSection, PairwiseSection, RetrievalSection
 from arena.config.ratings import RatingsSection
+from arena.config.stages import FURTHER, STAGES
 from arena.config.synth import SynthSection
-from arena.stages import FURTHER, STAGES
 from judges.errors import ConfigError, InputError
 from judges.masking import key_in
 from judges.sections import (

@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 
 from arena.config.stored import StoredSettings
 from arena.data.dataset import Dataset
-from arena.stages.support import SupportSubject, cited_texts
+from arena.results.annotations import texts_now
+from arena.stages.support import SupportSubject
 from arena.store.annotations import Annotation, Kind, texts_digest
 from judges.prompts import load_prompt
 from judges.prompts.tasks import Criterion
@@ -368,36 +369,6 @@ def _with_values(task: AnnotationTask, known: Mapping[_Key, Mapping[str, Any]]) 
         seen = seen or bool(of_task)
         values.append(next((value for value in of_task if value is not None), None))
     return replace(task, values=tuple(values), seen=seen)
-
-
-def texts_now(said: Annotation, data: Dataset, nugget_texts: Mapping[str, str]) -> str | None:
-    """The digest of an annotation's texts as they are now, ``None`` where one is gone.
-
-    The texts are, in this order: the query's thread (of nuggets its own text), then the document, the answer, the two
-    answers of a game, the answer and the nugget, or the sentence and the document; see ``texts_digest``. Of a flag the
-    judge's name belongs to them.
-
-    Args:
-        said: the annotation.
-        data: queries, documents and answers.
-        nugget_texts: texts by nugget id, for annotations of nuggets.
-    """
-    query = data.queries.get(said.query_id)
-    texts = [None if query is None else query.text if said.kind is Kind.NUGGET else query.thread]
-    if said.kind is Kind.RELEVANCE:
-        texts.append(data.documents[said.item].text if said.item in data.documents else None)
-    elif said.kind is Kind.SUPPORT:
-        texts += cited_texts(SupportSubject.named(said.query_id, said.item, said.other), data)
-    else:
-        agents = [said.item, *([said.other] if said.kind in {Kind.VERDICT, Kind.FLAG} else [])]
-        given = [data.answers.get((said.query_id, agent)) for agent in agents]
-        texts += [None if answer is None else answer.text for answer in given]
-    if said.kind is Kind.NUGGET:
-        texts.append(nugget_texts.get(said.other))
-    elif said.kind is Kind.FLAG:
-        texts.append(said.value["judge"])
-    known = [text for text in texts if text is not None]
-    return texts_digest(*known) if len(known) == len(texts) else None
 
 
 def _by_text(answers: Iterable[Answer]) -> dict[tuple[str, str], tuple[str, ...]]:

@@ -13,11 +13,12 @@ from msgspec.structs import replace
 from arena.calibration.votes import Opinion
 from arena.data.dataset import Dataset
 from arena.data.verdicts import write_verdicts
-from arena.people.tasks import Banks, nugget_task, texts_now, with_values
+from arena.people.tasks import Banks, nugget_task, with_values
 from arena.present.blocks import Board, Section
 from arena.present.numbers import COUNT
 from arena.present.table import Column, Table, records
 from arena.ratings.games import GameVerdict
+from arena.results.annotations import texts_now
 from arena.results.opinion_tables import OUTCOME, read_opinions
 from arena.stages.support import SupportSubject
 from arena.store import Store

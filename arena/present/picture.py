@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Literal, TypeAlias, cast
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct, field
 
@@ -19,15 +19,6 @@ FLAG: Final = "≠"
 """Beside a figure that needs attention."""
 _SAFE: Final = re.compile(r"https?://|[^:]*$|[^:/?#]*[/?#]")
 """Addresses that run nothing."""
-
-
-class _Drawn(Struct, frozen=True):
-    """Base of pictures: notebooks draw them by themselves."""
-
-    def _repr_html_(self) -> str:
-        from arena.present.markup import in_notebook  # late, as it imports what is defined here
-
-        return in_notebook(cast(Picture, self))
 
 
 class Mark(Struct, frozen=True):
@@ -68,7 +59,7 @@ class Line(Struct, frozen=True):
     link: str = ""
 
 
-class Whiskers(_Drawn, frozen=True):
+class Whiskers(Struct, frozen=True):
     """Figures with their intervals, one line or more for each name.
 
     Attributes:
@@ -116,7 +107,7 @@ class Cell(Struct, frozen=True):
     link: str = ""
 
 
-class Matrix(_Drawn, frozen=True):
+class Matrix(Struct, frozen=True):
     """Names by names.
 
     Attributes:
@@ -169,7 +160,7 @@ class Level(Struct, frozen=True):
     dashed: bool = False
 
 
-class Chart(_Drawn, frozen=True):
+class Chart(Struct, frozen=True):
     """Points by two figures.
 
     Attributes:
@@ -223,7 +214,7 @@ class Grid(Struct, frozen=True):
     cells: Mapping[tuple[str, str], Cell]
 
 
-class Aligned(_Drawn, frozen=True):
+class Aligned(Struct, frozen=True):
     """Panels side by side on the same numbered rows.
 
     Attributes:

@@ -10,7 +10,6 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from arena.boards.calibration.board import Calibration
 from arena.calibration import EPSILON
 from arena.calibration.comparison import PANEL, Against, Comparison, Settings, regrouped
 from arena.calibration.consensus import table_health
@@ -21,6 +20,7 @@ from arena.config.stored import StoredSettings
 from arena.data.dataset import Dataset
 from arena.ratings.judges import of_judge
 from arena.results.cache import Cache, cached_games
+from arena.results.calibration import Calibration
 from arena.results.games import GameTable
 from arena.results.opinions import (
     judges_opinions,

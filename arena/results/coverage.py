@@ -7,8 +7,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from arena.config.stages import FURTHER
 from arena.present.numbers import counted
-from arena.stages import FURTHER
 from arena.store import IDENTICAL, Result, Wanted
 from judges.types import JudgeFailure, Judgment, Task
 

@@ -11,8 +11,8 @@ from msgspec import Struct
 from arena.config.stored import StoredSettings
 from arena.data.dataset import SHARED, Dataset
 from arena.results import samples
-from arena.results.samples import combined, document_labels, of_each_judge
 from arena.store import Result, Store, Wanted
+from arena.store.outcomes import combined, document_labels, of_each_judge
 from judges.errors import InputError
 from judges.types import Judgment, Retrieved, conversations, details_of, label_of
 from retrieval_eval.metrics import Labels, Metrics, default_measures, evaluate, is_judged, judged_at, parse_measures

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from arena.config.judging import ExamSection
 from arena.config.stored import Combine, StoredExam, StoredSettings
 from arena.results.exam_evaluation import ExamScores, Study, exam_scores
-from arena.results.samples import combined
 from arena.stages.exam.bank import bank_kept, generated_bank, material, written_items
 from arena.store import Result, Store, Wanted
+from arena.store.outcomes import combined
 from arena.store.subjects import FacetSubject, PassageSubject
 from judges.prompts.tasks import grades_of
 from judges.self_rating import is_answer, self_rating

@@ -41,7 +41,7 @@ from retrieval_eval.stats.missing import Gaps
 
 if TYPE_CHECKING:
     from arena.data.dataset import Dataset
-    from arena.results.samples import Consistency
+    from arena.store.outcomes import Consistency
 
 
 Made = TypeVar("Made")
@@ -381,7 +381,7 @@ def _ways(judges: Iterable[str], settings: StoredSettings) -> Ints:
 
 
 def _combined(counts: Mapping[int, NDArray[np.integer]], ways: Ints | None) -> NDArray[np.int8]:
-    """One verdict for each slot from how often each was given, see ``arena.results.samples.combine``; shape (slots,)."""
+    """One verdict for each slot from how often each was given, see ``samples.combine``; shape (slots,)."""
     wins, ties, losses = (counts[said] for said in (FIRST, TIE, SECOND))
     verdict = (wins > np.maximum(ties, losses)).astype(np.int8) - (losses > np.maximum(ties, wins))
     judged = wins + ties + losses
@@ -408,7 +408,7 @@ def _consistency(
     counts: Mapping[int, NDArray[np.integer]], of_judge: Ints, judges: tuple[str, ...]
 ) -> dict[str, Consistency]:
     """By judge, how often two of its samples say the same."""
-    from arena.results.samples import Consistency
+    from arena.store.outcomes import Consistency
 
     given = np.array([counts[said] for said in (FIRST, TIE, SECOND)])
     several = given.sum(axis=0) > 1

@@ -21,6 +21,7 @@ from arena.stages.nuggets.lists import (
 )
 from arena.store import Result, Store, Wanted
 from arena.store.subjects import AssignmentSubject, NuggetSubject, TurnSubject
+from judges.errors import to_be_asked
 from judges.types import JudgeFailure, Judgment, Query, Task, conversations
 from retrieval_eval.nuggets.scores import RunScores, ScoreTable, score_runs, score_table
 from retrieval_eval.nuggets.types import Assignment, NuggetBank, Support, count_words, make_nuggets
@@ -188,8 +189,6 @@ class _Turns(Struct, frozen=True):
 
 
 def _turns(store: Store, tournament: str, section: NuggetsSection) -> _Turns:
-    from arena.run.queue import to_be_asked
-
     labels = store.outcomes(tournament, Task.RELEVANCE) if section.create is not None else []
     unlabelled = frozenset(want.query_id for want, result in labels if to_be_asked(result))
     turns = _by_query(store.outcomes(tournament, Task.NUGGETS))

@@ -7,16 +7,17 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from arena.boards.calibration.methods import Spending
 from arena.calibration.votes import Level, Opinion, VoteAgreement, agreement_between
 from arena.data.dataset import Dataset
-from arena.people.tasks import texts_now
+from arena.results.annotations import texts_now
+from arena.results.calibration import Spending
 from arena.results.games import Bools, GameTable
 from arena.results.nuggets import nugget_results
 from arena.results.opinion_tables import OUTCOME, SUPPORT
 from arena.results.ratings import grades
 from arena.results.samples import labels_by_judge, outcomes
-from arena.stages.support import SupportSubject, checked
+from arena.results.support import checked
+from arena.stages.support import SupportSubject
 from arena.store import Store
 from arena.store.annotations import Annotation, Annotations, Kind
 from arena.store.subjects import AnswerSubject

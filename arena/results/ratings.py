@@ -5,25 +5,23 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from arena.config.stored import StoredSettings
 from arena.data.dataset import groupings
-from arena.ratings.games import GameVerdict
 from arena.ratings.results import RatingSettings
 from arena.results.costs import CostBoard, cost_board
 from arena.results.coverage import Coverage, Shortfall, coverage, shortfall
 from arena.results.games import WantedGames, read_games
 from judges.errors import InputError
-from judges.types import JudgeFailure, Judgment, Task, Verdict, conversations
+from judges.types import JudgeFailure, Judgment, Task, conversations
 from retrieval_eval.stats.missing import Share, gaps_of, shares
 
 if TYPE_CHECKING:
     from arena.data.dataset import Causes, Dataset
-    from arena.present.blocks import Board
     from arena.ratings.covariates import Controlled
     from arena.ratings.games import VerdictTable
     from arena.ratings.health import Lengths
@@ -33,12 +31,13 @@ if TYPE_CHECKING:
     from arena.results.exam_evaluation import ExamScores
     from arena.results.games import GameTable
     from arena.results.nuggets import NuggetBoard
-    from arena.results.samples import Consistency
     from arena.stages.adaptive import AdaptiveState
-from arena.stages import TASKS, further_boards
+    from arena.store.outcomes import Consistency
+from arena.config.stages import TASKS
+from arena.results.further import further_results
 from arena.store import Result, Store, Wanted
 from arena.store.part import Part
-from arena.store.subjects import AnswerSubject, GameSubject, GradedSubject
+from arena.store.subjects import AnswerSubject, GradedSubject
 
 Made = TypeVar("Made")
 Group: TypeAlias = tuple[str, str]
@@ -75,7 +74,7 @@ class Leaderboard(Struct, frozen=True):
         citations: how many of the documents cited are relevant, ``None`` where no answer cites one with a label.
         costs: what the answers took, and which agents owe some.
         controlled: ratings controlled for qualities of answers, ``None`` where none are asked for, or can be had.
-        further: boards of the stages that bring their section along.
+        further: results of the stages that bring their section along, by section.
         group: column and value of the queries' metadata, where only such queries are counted.
         judges: of the games, also of those that were judged elsewhere.
         missing: by score and agent, judgments that failed or were never made, and of how many.
@@ -100,7 +99,7 @@ class Leaderboard(Struct, frozen=True):
     citations: CitationBoard | None = None
     costs: CostBoard = field(default_factory=CostBoard)
     controlled: Controlled | None = None
-    further: Mapping[str, Board] = field(default_factory=dict)
+    further: Mapping[str, Any] = field(default_factory=dict)
     group: Group | None = None
     judges: tuple[str, ...] = ()
     ungraded: Sequence[str] = ()
@@ -195,7 +194,7 @@ def leaderboard_of(
     several = verdicts if verdicts is not None and len(verdicts.judges) > 1 else None
     retrieval, citations = _documents(data, samples.get(Task.RELEVANCE, ()), settings)
     exam, nuggets = _exam(store, name, settings, samples), _nuggets(store, name, settings)
-    further = further_boards(store, name, settings.raw)
+    further = further_results(store, name, settings.raw)
     gaps = {"pairwise": wanted.table.gaps()} if len(wanted.table) else {}
     if Task.CRITERIA in outcomes:
         gaps["criteria"] = gaps_of(
@@ -346,14 +345,6 @@ def _owed(store: Store, data: Dataset, settings: StoredSettings) -> Mapping[str,
     return owed(store, data, settings)
 
 
-def game_verdicts(outcomes: Iterable[tuple[Wanted, Result | None]]) -> Iterable[GameVerdict]:
-    """The verdicts among the outcomes of pairwise wants, with the agent shown first as ``agent_a``."""
-    for want, result in outcomes:
-        if isinstance(result, Judgment):
-            game = GameSubject.of(want)
-            yield GameVerdict(want.query_id, game.first, game.second, Verdict(str(result.outcome)), want.judge)
-
-
 def _adaptive(settings: StoredSettings, data: Dataset, table: GameTable) -> AdaptiveState | None:
     if not settings.adaptive or settings.pairwise is None:
         return None
@@ -411,7 +402,7 @@ def _of_stages(
     samples: Mapping[Task, Sequence[tuple[Wanted, Result | None]]], settings: StoredSettings
 ) -> tuple[dict[Task, list[tuple[Wanted, Result | None]]], dict[Task, Mapping[str, Consistency]]]:
     """By stage, each judge's samples as one result, and how far they agree."""
-    from arena.results.samples import combined, consistency
+    from arena.store.outcomes import combined, consistency
 
     how = settings.combinations
     return (

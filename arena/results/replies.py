@@ -7,8 +7,9 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import Any
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from arena.config.stored import StoredAgent, StoredSettings
@@ -20,11 +21,29 @@ from judges.types import Answer, Document, Query, Retrieved
 from retrieval_eval.agents.types import AgentFailure, AgentReply
 from retrieval_eval.citations import CITATIONS
 
-if TYPE_CHECKING:
-    from arena.run.agents import Declared
-
 NOT_ASKED = "not asked"
 """In place of a cause, where nobody asked the agent yet, or the answer came after the tournament was last run."""
+
+
+class Declared(Struct, frozen=True):
+    """One agent as a tournament knows it.
+
+    Attributes:
+        identity: hash of everything that decides its replies, but for the query.
+        settings: what of its declaration is told.
+        notes: what a reader of its results must know.
+        told_id: see ``AgentSpec.told_id``.
+    """
+
+    name: str
+    identity: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    told_id: bool = False
+
+    def asked(self, query: Query) -> AgentQuery:
+        """The query, as the store knows it of this agent."""
+        return AgentQuery.of(self.identity, query, told_id=self.told_id)
 
 
 def with_replies(data: Dataset, agents: Sequence[Declared], location: str) -> Dataset:

@@ -18,11 +18,11 @@ from arena.ratings.games import Games, counted
 from arena.ratings.rate import games_to_rate
 from arena.results.documents import retrieval_board
 from arena.results.exam import stored_scores
+from arena.results.further import further_results
 from arena.results.games import GameTable
 from arena.results.nuggets import nugget_results
 from arena.results.ratings import graded_by, grades, rating_settings
 from arena.results.samples import outcomes
-from arena.stages import further_boards
 from arena.store import Result, Store, Wanted
 from arena.store.subjects import AnswerSubject
 from judges.types import Judgment, Task
@@ -55,8 +55,8 @@ def means_of(store: Store, tournament: str, data: Callable[[], Dataset], *, ever
         table, column = score_table(results.assignments, list(results.banks)), COLUMNS.index("v_strict")
         ends = np.array(table.bounds)[..., column]
         found.append(Means("v_strict", table.runs, table.topics, table.values[:, :, column], table.gaps, ends))
-    for board in further_boards(store, tournament, settings.raw, scored=True).values():
-        found += board.means()
+    for own in further_results(store, tournament, settings.raw, scored=True).values():
+        found += own.means()
     labels = store.outcomes(tournament, Task.RELEVANCE)
     if labels or store.is_labelled(tournament):
         found += _retrieval(labels, settings, data(), every=every)

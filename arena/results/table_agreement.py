@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
-from arena.boards.calibration.board import Calibration
 from arena.calibration.comparison import Comparison, Settings, compare
 from arena.calibration.people_tests import GradeTest, grade_tests
 from arena.calibration.votes import Level, Opinion, Opinions
 from arena.present.numbers import listed
+from arena.results.calibration import Calibration
 from arena.results.opinion_tables import OpinionTable, Reading, read_opinions
 from judges.errors import InputError
 from judges.types import conversations

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from arena.config.whole import Config
 from arena.data.corpus import ReadCorpus, corpus_of
+from arena.results.replies import Declared
 from arena.run.executors import open_judges
 from arena.store import sqlite_path
-from arena.store.agents import AgentQuery
 from judges.errors import PROGRESS
 from judges.judge import Judge, Stop
-from judges.types import CallTrace, Query
+from judges.types import CallTrace
 from retrieval_eval.agents.ranking import Corpus
 from retrieval_eval.agents.spec import AgentSpec, judges_of_agents, uses_corpus
 from retrieval_eval.agents.types import Agent
@@ -23,27 +23,6 @@ from retrieval_eval.data.recordings import read_recordings
 
 _TOLD = {"kind", "version", "generator", "retriever", "depth", "passages", "rrf_k", "queries", "ask", "model"}
 """What of a declaration goes into the store; no path, address or variable name."""
-
-
-class Declared(Struct, frozen=True):
-    """One agent as a tournament knows it.
-
-    Attributes:
-        identity: hash of everything that decides its replies, but for the query.
-        settings: what of its declaration is told.
-        notes: what a reader of its results must know.
-        told_id: see ``AgentSpec.told_id``.
-    """
-
-    name: str
-    identity: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    told_id: bool = False
-
-    def asked(self, query: Query) -> AgentQuery:
-        """The query, as the store knows it of this agent."""
-        return AgentQuery.of(self.identity, query, told_id=self.told_id)
 
 
 class Opened(Struct, frozen=True):

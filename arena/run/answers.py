@@ -18,8 +18,8 @@ from arena.config.whole import Config
 from arena.data.corpus import ReadCorpus
 from arena.data.dataset import Dataset
 from arena.data.files import load_files
-from arena.results.replies import require_fit
-from arena.run.agents import Declared, Opened, open_agents
+from arena.results.replies import Declared, require_fit
+from arena.run.agents import Opened, open_agents
 from arena.run.interrupts import run_to_end, stopping_early
 from arena.run.ledger import Progress, StageSummary, failed
 from arena.run.queue import Claimed, Found, Queue

@@ -12,9 +12,9 @@ from arena.run.answers_plan import PlannedAgent, agent_notes, plan_agents
 from arena.run.assigned import Assigned, made_from
 from arena.run.executors import runs_on_workers, with_all_workers
 from arena.run.planner import CHARACTERS_PER_TOKEN, SECONDS_PER_CALL, PlannedCalls, Planner
+from arena.run.queries_plan import plan_synth
 from arena.run.tournament import load_data, stored_settings
 from arena.stages.queries.config import SynthConfig, of_tournament
-from arena.stages.queries.stage import plan_synth
 from arena.stages.tournament import TournamentStages
 from arena.store import Store, missing
 from judges.providers.http_answers import shown

@@ -8,11 +8,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from msgspec import Struct
 
 from arena.run.assigned import Assigned
-from arena.run.queue import to_be_asked
 from arena.stages.base import Planned
 from arena.store import IDENTICAL, Result, Store, Wanted
 from arena.store.batches import waiting as in_batches
-from judges.errors import InputError
+from judges.errors import InputError, to_be_asked
 from judges.identity import judgment_id
 from judges.providers import Provider, open_provider
 from judges.spec import FREE, JudgeSpec, batch_share, list_checked, price_of

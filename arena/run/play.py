@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import Struct
 
-from arena.stages import FURTHER, STAGES
+from arena.config.stages import FURTHER, STAGES
 from judges.errors import InputError
 from judges.types import CallTrace, Task
 
@@ -153,8 +153,8 @@ def _ask(
 
 
 def _keep(config: Config, run_id: str) -> Leaderboard:
-    """Keep the leaderboard that is returned, where its agents stand, and what takes long of a large tournament."""
-    from arena.results.cache import WORTH_KEEPING, cached_games, cached_leaderboard, rating_draws
+    """Keep the leaderboard that is returned, and where its agents stand."""
+    from arena.results.cache import cached_leaderboard, rating_draws
     from arena.run.recorder import standings_of
     from arena.store import Store
     from arena.store.runs import Runs
@@ -162,12 +162,4 @@ def _keep(config: Config, run_id: str) -> Leaderboard:
     with closing(Store.open(config.store)) as store:
         board = cached_leaderboard(store, config.name)
         Runs(store, config.name).keep_standings(run_id, standings_of(board, rating_draws(store, config.name)))
-        if len(cached_games(store, config.name)) >= WORTH_KEEPING:
-            from arena.boards.compare import compare_board
-            from arena.boards.queries import query_board
-            from arena.results.agreement import keep_judges_alone
-
-            keep_judges_alone(store, config.name)
-            compare_board(store, config.name)
-            query_board(store, config.name)
     return board

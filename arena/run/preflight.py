@@ -8,11 +8,11 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from arena.config.stages import STAGES
 from arena.config.whole import Config
 from arena.data.dataset import Dataset
 from arena.run.executors import runs_on_workers
 from arena.run.tournament import declared_agents, load_data
-from arena.stages import STAGES
 from arena.stages.tournament import TournamentStages
 from arena.store import Store, missing, sqlite_path
 from judges.errors import ConfigError, InputError, PromptError, RagleagueError

@@ -18,7 +18,7 @@ from arena.run.writer import MOST_OPEN, Writer, write_while
 from arena.stages.base import Asking
 from arena.store import Result, Store, Wanted, chunks
 from arena.store.runners import Runner
-from judges.errors import RETRIED_NEXT_RUN, ReplyError
+from judges.errors import ReplyError, to_be_asked
 from judges.identity import judgment_id
 from judges.judge import Asked, Judge, Request, judge_all, read_again
 from judges.types import JudgeFailure, Judgment, Prompt, Task
@@ -50,11 +50,6 @@ _Judged: TypeAlias = tuple[Any, Any]
 def prompt_label(prompt: Prompt) -> str:
     """``name@version``, as the store keeps it."""
     return f"{prompt.name}@{prompt.version}"
-
-
-def to_be_asked(known: Result | None) -> bool:
-    """Whether a judgment of which the store knows this needs a call, where nobody says to retry every failure."""
-    return known is None or (isinstance(known, JudgeFailure) and known.cause in RETRIED_NEXT_RUN)
 
 
 class Found(Struct, frozen=True):

@@ -36,7 +36,7 @@ from retrieval_eval.agents.spec import uses_corpus
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from arena.run.agents import Declared
+    from arena.results.replies import Declared
 
 
 def load_data(config: Config, agents: Sequence[Declared] | None = None, files: Dataset | None = None) -> Dataset:

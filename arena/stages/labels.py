@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from arena.config.judging import ReferencesSection
 from arena.config.whole import Config
 from arena.data.dataset import SHARED, Dataset
-from arena.results.samples import LabelResults, document_labels
 from arena.store import Result, Wanted
+from arena.store.outcomes import LabelResults, document_labels
 from arena.store.subjects import DocumentSubject
-from judges.errors import RETRIED_NEXT_RUN, ConfigError
+from judges.errors import ConfigError, to_be_asked
 from judges.prompts import load_prompt
 from judges.types import AnnotatedDocument, Judgment, Retrieved, Task, label_of
 
@@ -73,7 +73,7 @@ class Labels:
         results = {doc_id: self.results.get((query_id, doc_id)) for doc_id in self.pool(query_id)}
         if self._section is None:
             return {}
-        if any(map(_is_to_come, results.values())):
+        if any(map(to_be_asked, results.values())):
             return None
         return {doc_id: label_of(label.outcome) for doc_id, label in results.items() if isinstance(label, Judgment)}
 
@@ -94,7 +94,7 @@ class Labels:
             label = self.results.get((query_id, document.doc_id))
             if isinstance(label, Judgment):
                 annotated.append(AnnotatedDocument(document, label_of(label.outcome), label.reason))
-            elif _is_to_come(label):
+            elif to_be_asked(label):
                 if not self.assume:
                     return None
                 annotated.append(AnnotatedDocument(document, section.threshold))
@@ -138,7 +138,3 @@ class Labels:
                 f"{key}.documents.threshold: {section.threshold} is above {highest}, the highest label "
                 f"of the relevance prompt {self.template.name!r}"
             )
-
-
-def _is_to_come(label: Result | None) -> bool:
-    return label is None or (not isinstance(label, Judgment) and label.cause in RETRIED_NEXT_RUN)

@@ -10,13 +10,12 @@ from msgspec.structs import replace
 from arena.config.judging import PairwiseSection
 from arena.config.whole import Config
 from arena.data.dataset import Dataset
-from arena.results.controlled import check_ratings
-from arena.results.ratings import game_verdicts
-from arena.results.samples import combined
 from arena.stages.base import Release, TournamentStage
 from arena.stages.labels import Labels
+from arena.stages.ratable import check_ratings
 from arena.stages.schedule import Game, Schedule, answering, games
 from arena.store import IDENTICAL, Result, Wanted
+from arena.store.outcomes import combined, game_verdicts
 from arena.store.subjects import GameSubject
 from judges.prompts import load_prompt
 from judges.prompts.tasks import PairwiseOptions, pairwise_prompt, references

@@ -3,35 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
-from typing import Any, Final, NamedTuple, Self
+from collections.abc import Iterator
+from typing import Final, NamedTuple, Self
 
-from arena.calibration.methods import Means
 from arena.config.whole import Config
 from arena.data.dataset import Dataset
-from arena.present.blocks import Board, Section
-from arena.present.numbers import COUNT, FIGURE, PERCENT, counted
-from arena.present.table import Column, Table
-from arena.results.samples import outcomes
 from arena.stages.base import Release, TournamentStage
 from arena.stages.labels import Labels
-from arena.store import Store, Wanted
+from arena.store import Wanted
 from judges import sections
 from judges.errors import ConfigError
 from judges.prompts import load_prompt
-from judges.types import AnnotatedDocument, Inputs, Judgment, Prompt, Task, conversations
-from retrieval_eval.citations import OtherMarks, other_marks
-from retrieval_eval.stats.estimate import Estimate
-from retrieval_eval.stats.missing import Gaps
-from retrieval_eval.support import (
-    WEIGHTS,
-    AnswerSupport,
-    Citations,
-    SupportScores,
-    answer_support,
-    counted_citations,
-    support_scores,
-)
+from judges.types import AnnotatedDocument, Inputs, Prompt, Task
+from retrieval_eval.support import WEIGHTS, Citations, counted_citations
 
 SUPPORT: Final = Task("support")
 _LEVELS: Final = {*range(len(WEIGHTS))}
@@ -86,21 +70,6 @@ def cited_texts(subject: SupportSubject, data: Dataset) -> tuple[str | None, str
     return sentence, None if document is None else document.text
 
 
-def checked(store: Store, tournament: str) -> dict[SupportSubject, tuple[str, int]]:
-    """What judges said: the judge, and 0, 1 or 2; failures are left out."""
-    return {subject: said for subject, said in _wanted(store, tournament).items() if said is not None}
-
-
-def _wanted(store: Store, tournament: str) -> dict[SupportSubject, tuple[str, int] | None]:
-    """The same of all that judges were to say, ``None`` where it is missing."""
-    return {
-        SupportSubject.of(want): (want.judge, result.outcome)
-        if isinstance(result, Judgment) and isinstance(result.outcome, int)
-        else None
-        for want, result in outcomes(store, tournament, SUPPORT)
-    }
-
-
 class SupportStage(TournamentStage):
     """One call for each sentence and each document that it cites; a number that stands for no document takes none."""
 
@@ -145,136 +114,3 @@ class SupportStage(TournamentStage):
                 "that their agent retrieved, or by [document id]"
             )
         super().check()
-
-
-_COLUMNS: Final = (
-    Column("agent", "Agent"),
-    Column(
-        "precision", "Precision", FIGURE, "Mean support of what it cites: full 1, partial 0.5, none 0.", "95% interval"
-    ),
-    Column(
-        "recall", "Recall", FIGURE, "Mean support of its sentences; one that cites nothing counts 0.", "95% interval"
-    ),
-    Column("answers", "Answers", COUNT, "Those with a precision."),
-    Column("cited_share", "Cite", PERCENT, "Share of its sentences that cite anything."),
-    Column("full", "Full", COUNT, "Pairs of a sentence and a document that it cites."),
-    Column("partial", "Partial", COUNT),
-    Column("none", "None", COUNT),
-    Column("invented", "Invented", COUNT, "Among these: numbers that stand for no document."),
-    Column("missing", "Missing", COUNT, "Pairs whose judgment failed or was never made; in no score."),
-    Column("unjudged", "Not judged", COUNT, "The same, and those whose document has no text."),
-    Column("unread", "Not read", COUNT, "Answers of which nobody knows what their sentences cite; in no score."),
-)
-
-
-def _last_if_unknown(own: Estimate | None) -> tuple[bool, float]:
-    return (True, 0.0) if own is None or own.value is None else (False, -own.value)
-
-
-class SupportBoard(Board, frozen=True, eq=False):
-    """Support of a tournament's agents.
-
-    Attributes:
-        which: of a sentence's citations are checked.
-        answers: by query and agent.
-        scores: of agents.
-        unread: by agent, answers of which nobody knows what their sentences cite.
-        marks: by agent, what looks like citations and is read as none.
-    """
-
-    which: Citations
-    answers: Mapping[tuple[str, str], AnswerSupport]
-    scores: SupportScores
-    unread: Mapping[str, int]
-    marks: Mapping[str, OtherMarks]
-
-    def sections(self) -> list[Section]:  # noqa: D102
-        lead = "Do the documents that the answers cite say what the answers claim?"
-        said = "the first citation of each sentence" if self.which == "first" else "every citation"
-        note = f"Of {said}. Means over the answers where a score is defined; intervals over queries."
-        others = [
-            f"{agent}: marks such as {own.example} are read as no citations, in {counted(own.answers, 'answer')}."
-            for agent, own in self.marks.items()
-        ]
-        table = Table("support", "Support by agent", _COLUMNS, self._rows(), [note, *others])
-        return [Section("support", "Support", lead, [table])]
-
-    def _rows(self) -> list[dict[str, Any]]:
-        rows = []
-        for agent in dict.fromkeys([*self.scores.agents, *self.unread]):
-            own = [answer for (_, name), answer in self.answers.items() if name == agent]
-            precision, recall = self.scores.of_agents.get(agent, (None, None))
-            sentences = sum(answer.sentences for answer in own)
-            none, partial, full = (sum(answer.pairs[level] for answer in own) for level in sorted(_LEVELS))
-            rows.append(
-                {
-                    "agent": agent,
-                    "precision": precision,
-                    "recall": recall,
-                    "answers": sum(answer.precision is not None for answer in own),
-                    "cited_share": sum(answer.cited for answer in own) / sentences if sentences else None,
-                    "full": full,
-                    "partial": partial,
-                    "none": none,
-                    "invented": sum(answer.invented for answer in own),
-                    "unjudged": sum(answer.unjudged for answer in own),
-                    "missing": sum(answer.missing for answer in own),
-                    "unread": self.unread.get(agent, 0),
-                }
-            )
-        return sorted(rows, key=lambda row: _last_if_unknown(row["precision"]))
-
-    def json(self) -> dict[str, Any]:  # noqa: D102
-        return {
-            "citations": self.which,
-            "agents": {row["agent"]: row for row in self._rows()},
-            "other_marks": dict(self.marks),
-        }
-
-    def scored(self) -> Collection[str]:
-        """Agents with a score."""
-        return self.scores.agents
-
-    def columns(self, agent: str) -> dict[str, Any]:
-        """An agent's scores beside its rating."""
-        precision, recall = self.scores.of_agents.get(agent, (None, None))
-        missing, _ = self.scores.gaps.of(agent)
-        return {"support_precision": precision, "support_recall": recall, "support_missing": missing}
-
-    @property
-    def gaps(self) -> Gaps:
-        """Pairs that a judge was to judge, and those that are missing."""
-        return self.scores.gaps
-
-    def means(self) -> list[Means]:
-        """As ways of scoring."""
-        scores = self.scores
-        each = {"support_precision": scores.precision, "support_recall": scores.recall}
-        return [
-            Means(name, scores.agents, scores.queries, values, scores.gaps, ends)
-            for (name, values), ends in zip(each.items(), scores.ends, strict=True)
-        ]
-
-
-def board(store: Store, tournament: str) -> SupportBoard:
-    """What the stage has come to."""
-    data, settings = store.dataset(tournament), store.settings(tournament)
-    which: Citations = settings.raw[SupportStage.key]["citations"]
-    wanted = _wanted(store, tournament)
-    answers, unread = {}, dict.fromkeys(data.agents, 0)
-    for (query_id, agent), sentences in data.sentences.items():
-        if sentences is None:
-            unread[agent] += 1
-            continue
-
-        def level(place: int, doc_id: str, query_id: str = query_id, agent: str = agent) -> int | None:
-            said = wanted.get(SupportSubject(query_id, agent, place, doc_id))
-            return None if said is None else said[1]
-
-        def missing(place: int, doc_id: str, query_id: str = query_id, agent: str = agent) -> bool:
-            return wanted.get(SupportSubject(query_id, agent, place, doc_id), ("", 0)) is None
-
-        answers[query_id, agent] = answer_support(sentences, which, level, missing)
-    scores = support_scores(answers, clusters=conversations(data.queries.values()))
-    marks = other_marks(data.answers.values(), data.given, data.documents)
-    return SupportBoard(which, answers, scores, unread, marks)

@@ -8,14 +8,14 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from arena.config.stages import STAGES
 from arena.config.whole import Config
 from arena.data.dataset import Dataset
 from arena.data.notes import ONE_AGENT, queries_by_agent
 from arena.present.numbers import listed
-from arena.results.controlled import check_ratings
-from arena.stages import STAGES
 from arena.stages.base import Release, TournamentStage
 from arena.stages.labels import Labels
+from arena.stages.ratable import check_ratings
 from arena.store import Result, Store, Wanted
 from judges.errors import InputError
 from judges.types import Judgment, Prompt, Task

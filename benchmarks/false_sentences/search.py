@@ -12,6 +12,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 import benchmarks.false_sentences.terminal  # noqa: F401 - teaches its sentences
+from arena.boards.calibration.board import CalibrationBoard
 from arena.boards.compare import compare_board
 from arena.boards.gate import compare
 from arena.boards.leaderboard import TournamentBoard, with_people
@@ -76,7 +77,7 @@ def search_votes(found: Result, numbers: Iterable[int], seed: int) -> None:
                 voters.write(Path(folder) / f"{name}.csv", own, verdicts=verdicts)
                 tables.append(Tables([Path(folder) / f"{name}.csv"]))
             seen = calibrated.Seen(world, voters.Recount(*votes, verdicts=verdicts))
-            board = calibrate_tables(tables[0], tables[1], Settings(samples=50))
+            board = CalibrationBoard(calibrate_tables(tables[0], tables[1], Settings(samples=50)))
             lines = [line for section in board.sections() for line in page.section_lines(section)]
             found.note(f"votes {number} {world.kind}", calibrated.CALIBRATED.read(seen, lines))
             found.worlds["tables of judges and people"] += 1
@@ -138,7 +139,9 @@ def of_tournament(seen: judged.Seen, store: Store, name: str) -> Iterator[Findin
         yield from judged.finish_gate(seen)
     if world.voters:
         of_people = calibrate_tournament(store, name, resampling_of(store.settings(name)), method_samples=20)
-        sections = [section for section in of_people.sections() if section.ident in ("people", "coefficients")]
+        sections = [
+            section for section in CalibrationBoard(of_people).sections() if section.ident in ("people", "coefficients")
+        ]
         yield from judged.read(seen, [line for section in sections for line in page.section_lines(section)])
 
 

@@ -22,7 +22,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from arena.config.whole import Config
-from arena.people.tasks import texts_now
+from arena.results.annotations import texts_now
 from arena.run import tournament
 from arena.store import Store
 from arena.store.annotations import Annotation, Annotations, Kind

@@ -10,9 +10,9 @@ import numpy as np
 from arena.boards.games import GameRecord, Shown
 from arena.ratings.games import WinAndTie, reconcile, tabulate
 from arena.results.games import GameTable, games_of
-from arena.results.ratings import game_verdicts
 from arena.store import IDENTICAL, Result, Wanted
 from arena.store.bulk import Columns, Texts
+from arena.store.outcomes import game_verdicts
 from judges.types import JudgeFailure, Judgment
 
 

@@ -15,11 +15,11 @@ from streamlit.testing.v1 import AppTest
 
 from arena.boards.games import address_of
 from arena.boards.ratings import FLAGS
+from arena.config.stages import TASKS
 from arena.data.dataset import Dataset
 from arena.results.coverage import STAGES
 from arena.results.games import GameKey
 from arena.run.imports import import_table
-from arena.stages import TASKS
 from arena.store import Store, engine
 from judges.types import Query
 from tests.support.pages import page, sent, shown, tables, unfolded

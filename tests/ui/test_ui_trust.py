@@ -13,7 +13,7 @@ import streamlit as st
 from msgspec.structs import replace
 from streamlit.testing.v1 import AppTest
 
-from arena.boards.calibration.board import Calibration, corrected_figures
+from arena.boards.calibration.board import corrected_figures
 from arena.boards.calibration.people import against_people, among_table, coefficient_tables, judges_of, people_checks
 from arena.boards.calibration.people import in_short as shortened
 from arena.present.files import html_table
@@ -21,6 +21,7 @@ from arena.present.numbers import PERCENT
 from arena.present.table import Table
 from arena.present.table import shown as columns_of
 from arena.results.agreement import calibrate_tournament, resampling_of
+from arena.results.calibration import Calibration
 from arena.store import Store
 from arena.store.annotations import Annotations, Kind
 from tests.support.pages import page, sent, shown, unfolded

@@ -7,6 +7,7 @@ from typing import Final
 import streamlit as st
 
 from arena.boards.compare import MOST_CHOSEN, CompareBoard, compare_board
+from arena.boards.further import further_boards
 from arena.boards.leaderboard import TournamentBoard, missing
 from arena.present.files import html_block
 from arena.present.picture import Aligned
@@ -108,6 +109,6 @@ def _show_tables(source: data.Source, board: CompareBoard) -> None:
     for section in TournamentBoard(leaderboard).sections():
         if section.ident in _SCORES or section.ident.startswith("retrieval"):
             draw(section)
-    for further in leaderboard.further.values():
+    for further in further_boards(leaderboard.further).values():
         if not further.checks():  # those with checks are on Trust
             draw(*further.sections())

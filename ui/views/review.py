@@ -21,7 +21,7 @@ from arena.present.numbers import PERCENT, counted
 from arena.results.nuggets import nuggets_section
 from arena.results.opinions import agreement_with_judges
 from arena.results.samples import outcomes
-from arena.stages.support import checked
+from arena.results.support import checked
 from arena.store import Store
 from arena.store.annotations import Annotation, Annotations, Kind, annotator_name, texts_digest
 from judges.errors import InputError, RagleagueError

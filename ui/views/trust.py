@@ -8,7 +8,7 @@ from typing import Final
 
 import streamlit as st
 
-from arena.boards.calibration.board import Calibration, corrected_figures
+from arena.boards.calibration.board import corrected_figures
 from arena.boards.calibration.methods import style_blocks
 from arena.boards.calibration.people import (
     against_people,
@@ -23,6 +23,7 @@ from arena.boards.calibration.people import (
 )
 from arena.boards.calibration.people import in_short as shortened
 from arena.boards.card import judge_cards
+from arena.boards.further import further_boards
 from arena.boards.leaderboard import TournamentBoard
 from arena.boards.trust import habits_table, in_short, judge_section
 from arena.calibration.comparison import Comparison, Disagreement, JudgeAgainstPeople
@@ -30,6 +31,7 @@ from arena.calibration.votes import Level
 from arena.present.blocks import Checks, Remarks
 from arena.present.table import Table
 from arena.results.agreement import resampling_of
+from arena.results.calibration import Calibration
 from arena.results.games import GameKey
 from ui import data, text
 from ui.address import link, note_unless, pick, unfold
@@ -68,7 +70,7 @@ def card(source: data.Source) -> None:
     draw(*cards)
     if not cards:
         _say_how_to_get_people(source, apart)
-    for further in data.board(source).further.values():
+    for further in further_boards(data.board(source).further).values():
         if further.checks():  # those without are on Compare
             draw(*further.sections())
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from msgspec import field
 from msgspec.structs import replace
 
 from arena.boards.agreement import WIDE
 from arena.boards.calibration.methods import (
-    Spending,
     cost_table,
     judges_json,
     method_blocks,
@@ -31,18 +29,15 @@ from arena.boards.calibration.people import (
     slug,
 )
 from arena.boards.findings import THINGS
-from arena.calibration.comparison import Comparison, JudgeAgainstPeople, Settings
-from arena.calibration.consensus import OrderHealth
+from arena.calibration.comparison import Comparison, JudgeAgainstPeople
 from arena.calibration.corrected_ratings import CorrectedRatings, Estimates
-from arena.calibration.methods import MethodComparison
 from arena.calibration.people_tests import GradeTest
 from arena.calibration.prediction_powered import labels_needed
-from arena.calibration.style import StyleEffect
-from arena.calibration.votes import Level
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, P_VALUE, PERCENT, POINTS, Number, counted
 from arena.present.picture import Look, of_table
 from arena.present.table import Column, Table, flat, plain
+from arena.results.calibration import Calibration
 from retrieval_eval.stats.estimate import Estimate
 
 _LABELS: Final = (
@@ -244,79 +239,60 @@ def _grade_row(test: GradeTest) -> dict[str, Any]:
     }
 
 
-class Calibration(Board, frozen=True):
+class CalibrationBoard(Board, frozen=True):
     """What tables or a tournament show of judges.
 
     Attributes:
-        comparisons: judges against people, nothing where there are no people.
-        settings: of the comparisons.
-        notes: what is odd about what was read, or left out, a sentence each.
-        texts: for disagreements: of queries under ``(query_id, "")``, of answers, documents and nuggets under their
-            query and name.
-        tournament: its name; with all below empty for tables.
-        methods: its ways of scoring against each other.
-        spent, orders: by answer judge.
-        styles: what answer judges make of qualities of style, and of agents of their own family.
-        apart: levels on which people said something on the pages or with the data, of nothing that a judge judged.
+        found: the figures.
         width: of an interval, to say how many labels it needs.
-        grade_tests: agents held against each other by people's grades.
     """
 
-    comparisons: tuple[Comparison, ...] = ()
-    settings: Settings = field(default_factory=Settings)
-    notes: tuple[str, ...] = ()
-    texts: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    tournament: str = ""
-    methods: MethodComparison | None = None
-    spent: Mapping[str, Spending] = field(default_factory=dict)
-    orders: Mapping[str, OrderHealth] = field(default_factory=dict)
-    styles: tuple[StyleEffect, ...] = ()
-    apart: tuple[Level, ...] = ()
+    found: Calibration
     width: float | None = None
-    grade_tests: tuple[GradeTest, ...] = ()
 
     def sections(self) -> Sequence[Section]:  # noqa: D102
-        comparisons, judges = self.comparisons, judges_json(self.spent, self.orders)
-        whom = "the consensus" if self.settings.against == "consensus" else "each vote"
+        comparisons, judges = self.found.comparisons, judges_json(self.found.spent, self.found.orders)
+        whom = "the consensus" if self.found.settings.against == "consensus" else "each vote"
         corrected = [block for judge in judges_of(comparisons) for block in corrected_figures(judge, self.width)]
-        listed = list(disagreements(comparisons, self.texts))
-        shown = _MOST_TESTS if comparisons or self.methods is not None else None
+        listed = list(disagreements(comparisons, self.found.texts))
+        shown = _MOST_TESTS if comparisons or self.found.methods is not None else None
         sections = [
             Section(
                 "people", "People and the judge", "Does the judge see what people see?", people_blocks(comparisons)
             ),
             Section("coefficients", "All coefficients", "", coefficient_tables(comparisons, whom)),
-            Section("grades", "Agents by people's grades", "", grades_table(self.grade_tests, most=shown)),
+            Section("grades", "Agents by people's grades", "", grades_table(self.found.grade_tests, most=shown)),
             Section("corrected", "The answer if the judge is biased", _CORRECTED, corrected),
-            Section("methods", "Do the ways of scoring agree?", _METHODS, method_blocks(self.methods)),
+            Section("methods", "Do the ways of scoring agree?", _METHODS, method_blocks(self.found.methods)),
             Section("money", "Which judge for the money", _MONEY, cost_table(judges, comparisons)),
-            Section("style", "Style and kin", _STYLE, style_blocks(self.styles)),
+            Section("style", "Style and kin", _STYLE, style_blocks(self.found.styles)),
             Section("differences", "Judge minus people", "", difference_charts(comparisons)),
             Section("disagreements", "Where they disagree most", _DISAGREEMENTS, [Remarks(listed)] if listed else []),
-            Section("notes", "Left out", "", [Remarks(self.notes)] if self.notes else []),
+            Section("notes", "Left out", "", [Remarks(self.found.notes)] if self.found.notes else []),
         ]
         return [section for section in sections if section.blocks]
 
     def tables(self) -> list[Table]:
         """All tables, first the one that is written as CSV: a line for every two methods, of tables for every judge."""
-        first = against_people(self.comparisons) if self.methods is None else method_pairs(self.methods)
-        if not self.comparisons and self.methods is None:
-            (first,) = grades_table(self.grade_tests)
+        found = self.found
+        first = against_people(found.comparisons) if found.methods is None else method_pairs(found.methods)
+        if not found.comparisons and found.methods is None:
+            (first,) = grades_table(found.grade_tests)
         return [first, *(table for table in Board.tables(self) if table.name != first.name)]
 
     def json(self) -> Any:  # noqa: D102
         shape: dict[str, Any] = {
-            "comparisons": [self._comparison_json(one) for one in self.comparisons],
-            "settings": self.settings,
-            "notes": self.notes,
-            "people_grades": [_grade_row(test) for test in self.grade_tests],
+            "comparisons": [self._comparison_json(one) for one in self.found.comparisons],
+            "settings": self.found.settings,
+            "notes": self.found.notes,
+            "people_grades": [_grade_row(test) for test in self.found.grade_tests],
         }
-        if self.methods is not None:
+        if self.found.methods is not None:
             shape |= {
-                "tournament": self.tournament,
-                "style": [flat(effect) for effect in self.styles],
-                "methods": methods_json(self.methods),
-                "judges": judges_json(self.spent, self.orders),
+                "tournament": self.found.tournament,
+                "style": [flat(effect) for effect in self.found.styles],
+                "methods": methods_json(self.found.methods),
+                "judges": judges_json(self.found.spent, self.found.orders),
             }
         return plain(shape)
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from msgspec import Struct
-
 from arena.boards.agreement import WIDE, correlation_columns
 from arena.boards.calibration.people import slug
 from arena.boards.findings import least_and_most_alike
@@ -14,11 +12,12 @@ from arena.calibration.comparison import Comparison
 from arena.calibration.consensus import OrderHealth
 from arena.calibration.methods import MethodComparison
 from arena.calibration.style import StyleEffect
+from arena.config.stages import FURTHER
 from arena.present.blocks import Block, Remarks
 from arena.present.numbers import ALIGNED, COUNT, FIGURE, MONEY, PERCENT, POINTS, SIGNED, Number, listed, with_interval
 from arena.present.picture import Cell, Chart, Dot, Matrix, of_table
 from arena.present.table import ORDERS, Column, Table, flat
-from arena.stages import FURTHER
+from arena.results.calibration import Spending
 from retrieval_eval.stats.missing import Share
 
 Title: TypeAlias = Callable[[str], str]
@@ -66,26 +65,6 @@ _QUALITIES: Final = {
     "confident_words": "more confident words",
 }
 """Of answers, as people call them."""
-
-
-class Spending(Struct, frozen=True):
-    """What one judge's games took.
-
-    Attributes:
-        games: pairs of answers with a verdict, however many orders.
-        failed: verdicts that failed, of ``wanted``.
-        cost_usd: of all its verdicts, ``None`` where a price is not known.
-    """
-
-    games: int
-    wanted: int
-    failed: int
-    cost_usd: float | None
-
-    @property
-    def per_thousand(self) -> float | None:
-        """Dollars per 1000 games."""
-        return None if self.cost_usd is None or not self.games else 1000 * self.cost_usd / self.games
 
 
 def method_blocks(found: MethodComparison | None) -> list[Block]:

@@ -1,13 +1,10 @@
-"""Queries by models as a stage: written about passages, then checked as far as quotas depend on it; and its plan."""
+"""Queries by models as a stage: written about passages, then checked as far as quotas depend on it."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
 from typing import Any
 
 from arena.data.corpus import Reading, read_passages
-from arena.run.planner import PlannedCalls, Planner
 from arena.stages.base import Release, Stage
 from arena.stages.queries.candidates import (
     Candidate,
@@ -19,7 +16,7 @@ from arena.stages.queries.candidates import (
     to_be_checked,
 )
 from arena.stages.queries.config import SynthConfig
-from arena.store import Result, Store, Wanted, missing
+from arena.store import Result, Wanted
 from arena.store.subjects import DocumentSubject, SourceSubject
 from judges.prompts import load_prompt
 from judges.prompts.tasks import answerable_prompt, queries_prompt
@@ -149,50 +146,3 @@ def _detail(result: Result | None) -> str:
     if isinstance(result, Judgment):
         return result.reason
     return "not asked" if result is None else f"{result.cause}: {result.message}"
-
-
-def plan_synth(config: SynthConfig) -> tuple[list[PlannedCalls], list[str]]:
-    """The calls of each model and of the judge of answers, and what the figures assume.
-
-    Raises:
-        InputError: documents, examples or prompts cannot be used, or no document has text.
-    """
-    section = config.synth
-    if section.reviewed is not None:
-        return [], [f"queries are drawn from {section.reviewed}: nobody is asked"]
-    reading = Reading()
-    stage = QueriesStage(config, reading)
-    store = None if missing(config.store) else Store.open(config.store)
-    try:
-        planner = Planner(stage, {name: config.judges[name] for name in section.judges()}, store)
-        wants: Sequence[Wanted] = stage.wants()
-        while wants:
-            planner.walk(wants)
-            wants = stage.next_checks()
-        rows = planner.rows()
-    finally:
-        if store is not None:
-            store.close()
-    return rows, [*_notes(stage, reading, rows), *planner.notes]
-
-
-def _notes(stage: QueriesStage, reading: Reading, rows: Sequence[PlannedCalls]) -> Iterator[str]:
-    section = stage.config.synth
-    wanted = ", ".join(f"{model} {quota}" for model, quota in section.quotas.items())
-    quotas = f", for quotas of {wanted}" if wanted else ""
-    asked = f"passages asked about: {len(stage.passages)} of {reading.passages} (documents: {reading.documents})"
-    yield f"synth: {asked}; about each up to {section.per_passage} queries of each model{quotas}"
-    if reading.skipped:
-        yield f"synth: parts of documents that cannot be read: {len(reading.skipped)}; 'ragleague documents' lists them"
-    most = Counter(each.generator for each in stage.candidates if not each.dropped)
-    for model, quota in section.quotas.items():
-        if most[model] < quota:
-            yield (
-                f"synth: {model} comes to {most[model]} queries at most, fewer than the {quota} of its quota; "
-                "sample more passages, or lower the quota"
-            )
-    if any(row.calls for row in rows):
-        yield (
-            "synth: queries that are not written yet count as many as a model may write and as usable; each that is "
-            "dropped, or that its passage does not answer, makes one more check"
-        )

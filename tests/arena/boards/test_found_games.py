@@ -35,10 +35,10 @@ from arena.ratings.results import RatingSettings
 from arena.results.cache import cached_games
 from arena.results.games import GameKey
 from arena.results.opinions import current_annotations
-from arena.results.ratings import game_verdicts
 from arena.stages.tournament import TournamentStages
 from arena.store import IDENTICAL, Result, Store, Wanted
 from arena.store.annotations import Annotations
+from arena.store.outcomes import game_verdicts
 from judges.types import JudgeFailure, Judgment, Query, Task
 from tests.support.games import game_records, game_table
 from tests.support.sample_store import SETTINGS, write_store

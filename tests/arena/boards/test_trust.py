@@ -23,8 +23,8 @@ from arena.ratings.rate import rate
 from arena.ratings.results import RatingSettings
 from arena.results.coverage import Coverage
 from arena.results.ratings import Leaderboard
-from arena.results.samples import Consistency
 from arena.results.table_agreement import compare_opinions
+from arena.store.outcomes import Consistency
 from judges.types import Task, Verdict
 
 Says = Callable[[random.Random, str, str], Verdict]

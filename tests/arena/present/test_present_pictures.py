@@ -31,6 +31,7 @@ from arena.present.picture import (
 )
 from arena.present.table import Column, Table
 from judges.errors import DataError
+from ragleague.shown import Drawn
 from retrieval_eval.stats.estimate import Estimate
 
 HOSTILE = '<img src=x onerror="alert(1)">'
@@ -242,4 +243,4 @@ def test_a_dot_has_its_intervals_and_leads_where_it_should() -> None:
 
 
 def test_notebooks_draw_pictures_by_themselves() -> None:
-    assert WINS._repr_html_() == f"<style>{STYLE}</style>{html(WINS)}"
+    assert Drawn(WINS)._repr_html_() == f"<style>{STYLE}</style>{html(WINS)}"

@@ -14,9 +14,9 @@ from pyarrow import dataset
 from arena.config.ratings import RatingsSection
 from arena.data.dataset import Dataset
 from arena.results.games import read_games
-from arena.results.ratings import game_verdicts, leaderboard
-from arena.results.samples import Combine, combined, consistency
+from arena.results.ratings import leaderboard
 from arena.store import IDENTICAL, Store, Wanted
+from arena.store.outcomes import Combine, combined, consistency, game_verdicts
 from judges.types import Answer, JudgeFailure, Judgment, Query, Task
 from tests.conftest import CLI
 from tests.support.games import game_table

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from arena.boards.audit import AuditBoard
+from arena.boards.further import further_boards
 from arena.boards.leaderboard import TournamentBoard
 from arena.calibration.gaming import CANARIES, rating_for
 from arena.config.whole import Config
@@ -21,8 +23,8 @@ from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
 from arena.ratings.covariates import controlled_ratings, standardised_difference
 from arena.ratings.games import Games
 from arena.ratings.likelihood import TieModel
+from arena.results.audit import results
 from arena.results.ratings import Leaderboard, leaderboard
-from arena.stages.audit import AuditBoard, board
 from arena.store import Store
 from judges.errors import ConfigError
 from retrieval_eval.stats.bootstrap import share_estimate
@@ -82,7 +84,7 @@ def sections(games: Any, **audit: Any) -> dict[str, Any]:
 def read(folder: Path) -> tuple[Leaderboard, AuditBoard]:
     with closing(Store.open(str(folder / "store.db"))) as store:
         board = leaderboard(store, "small")
-    found = board.further["audit"]
+    found = further_boards(board.further)["audit"]
     assert isinstance(found, AuditBoard)
     return board, found
 
@@ -147,7 +149,7 @@ def test_what_is_given_away_is_by_conversation(tmp_path: Path) -> None:
     with closing(Store.open(str(tmp_path / "store.db"))) as store:
         for turns in (1, 6):
             in_conversations(store, "small", turns)
-            (row,) = board(store, "small").rows
+            (row,) = results(store, "small").rows
             assert (row["queries"], row["points"].value, row["points"].n) == (60, 0.5, None)
             widths.append(row["points"].high - row["points"].low)
     assert widths[0] == pytest.approx(0.25, abs=0.02)

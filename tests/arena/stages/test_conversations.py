@@ -13,7 +13,7 @@ from arena.boards.site import publish
 from arena.config.whole import Config, load_config
 from arena.data.files import load_dataset
 from arena.people import tasks
-from arena.people.tasks import texts_now
+from arena.results.annotations import texts_now
 from arena.run.answers import run_agents
 from arena.run.plan import plan
 from arena.run.tournament import load_data

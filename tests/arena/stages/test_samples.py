@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena.results.ratings import leaderboard
-from arena.results.samples import Consistency, combine, combined, consistency, outcomes
+from arena.results.samples import outcomes
 from arena.store import Store, Wanted
+from arena.store.outcomes import Consistency, combine, combined, consistency
 from judges.types import JudgeFailure, Judgment, Task
 from tests.support.llm_server import Call, LLMServer, Reply
 from tests.support.scripted_judges import steady_text

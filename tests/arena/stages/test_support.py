@@ -15,13 +15,15 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from arena.boards.gate import compare
+from arena.boards.support import SupportBoard, board
 from arena.people import tasks
-from arena.people.tasks import texts_now
 from arena.people.votes import read_table, write_table
+from arena.results.annotations import texts_now
 from arena.results.games import read_games
 from arena.results.opinions import judges_opinions, peoples_opinions
+from arena.results.support import checked, results
 from arena.run.tournament import load_data
-from arena.stages.support import SUPPORT, SupportBoard, SupportSubject, board, checked, cited_texts
+from arena.stages.support import SUPPORT, SupportSubject, cited_texts
 from arena.store import Store
 from arena.store.annotations import Annotations, Kind
 from judges.errors import ConfigError, DataError
@@ -272,8 +274,8 @@ def test_marks_that_are_read_as_no_citations_are_named_with_their_answers(tmp_pa
     config = tournament(tmp_path, answers)
     run(config)
     with closing(Store.open(config.store)) as store:
-        shown = board(store, config.name)
-    assert {agent: (own.answers, own.example) for agent, own in shown.marks.items()} == {"x": (2, "[see above]")}
+        shown = board(results(store, config.name))
+    assert {agent: (own.answers, own.example) for agent, own in shown.results.marks.items()} == {"x": (2, "[see above]")}
     ((table,),) = (section.blocks for section in shown.sections())
     assert "x: marks such as [see above] are read as no citations, in 2 answers." in table.notes
 
@@ -292,10 +294,10 @@ def test_a_tournament_checks_citations_and_a_second_run_knows_them(tmp_path: Pat
     assert run(config).stages[SUPPORT].calls == 2
     assert run(config).stages[SUPPORT].calls == 0
     found = opened(config)
-    own = found.answers["q1", "x"]
+    own = found.results.answers["q1", "x"]
     assert (own.sentences, own.invented, sum(own.pairs)) == (2, 1, 2)
-    assert found.columns("x")["support_precision"] == found.scores.of_agents["x"][0]
-    assert found.scores.of_agents["y"][0].value is None
+    assert found.columns("x")["support_precision"] == found.results.scores.of_agents["x"][0]
+    assert found.results.scores.of_agents["y"][0].value is None
     with closing(Store.open(config.store)) as store:
         compared = compare(store, config.name, "x", "y", on=["support_recall"], margin=0.1)
     assert [score.on for score in compared.scores] == ["support_recall"]
@@ -303,7 +305,7 @@ def test_a_tournament_checks_citations_and_a_second_run_knows_them(tmp_path: Pat
 
 def opened(config: Any) -> SupportBoard:
     with closing(Store.open(config.store)) as store:
-        return board(store, config.name)
+        return board(results(store, config.name))
 
 
 def test_a_judge_sees_the_sentence_and_its_document_alone(tmp_path: Path) -> None:
@@ -314,14 +316,14 @@ def test_a_judge_sees_the_sentence_and_its_document_alone(tmp_path: Path) -> Non
     assert len(asked) == 2
     assert all("About q1, as all tells it" in text or "About q2." in text for text in asked)
     assert not any("What is" in text or "[1]" in text or "Nothing else" in text for text in asked)
-    assert opened(config).answers["q1", "x"].pairs == (1, 1, 0)
+    assert opened(config).results.answers["q1", "x"].pairs == (1, 1, 0)
 
 
 def test_a_reply_outside_the_contract_is_no_label(tmp_path: Path) -> None:
     with LLMServer(lambda _: Reply("It is fully supported.")) as server:
         config = tournament(tmp_path, ANSWERS, base_url=server.openai_url)
         run(config)
-    own = opened(config).answers["q2", "x"]
+    own = opened(config).results.answers["q2", "x"]
     assert (own.precision, own.unjudged, own.recall) == (None, 1, 0.0)
 
 

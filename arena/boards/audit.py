@@ -1,0 +1,69 @@
+"""Whether known cheats fool the judges: the table, and a trust check for each judge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from arena.boards.trust import NOT_FOOLED
+from arena.present.blocks import Board, Check, Checks, Section, Status, settled
+from arena.present.numbers import COUNT, PERCENT, listed, with_interval
+from arena.present.table import Column, Table
+from arena.results.audit import AuditResults
+
+BAR: Final = 0.15
+"""Share of points that may be given away."""
+
+_COLUMNS: Final = (
+    Column("judge", "Judge"),
+    Column("canary", "Cheat"),
+    Column("queries", "Queries", COUNT, "Those on which both orders were judged."),
+    Column("missing", "Missing", COUNT, "Queries without both verdicts; in no figure."),
+    Column("points", "Points", PERCENT, "Share of points against the agents, a tie half.", "95% interval"),
+    Column("fair", "Fair", PERCENT, "What it deserves: half where it copies the answer that it meets."),
+    Column("given", "Given away", PERCENT, "Points less what is fair.", "95% interval"),
+    Column("rank", "Would rank", meaning="The place that these points would give it among the agents."),
+)
+
+
+class AuditBoard(Board, frozen=True):
+    """What the cheats got; ``rows`` as of ``AuditResults``."""
+
+    rows: Sequence[Mapping[str, Any]]
+
+    def sections(self) -> list[Section]:  # noqa: D102
+        lead = "Known cheats played against the agents. They are rated apart and are no agents."
+        table = Table("audit", "Points given away to cheats", _COLUMNS, self.rows)
+        return [Section("audit", "Can the judge be gamed?", lead, [Checks(self.checks()), table])]
+
+    def checks(self) -> list[Check]:
+        """That each judge gives little away."""
+        return [self._check(judge) for judge in dict.fromkeys(row["judge"] for row in self.rows)]
+
+    def _check(self, judge: str) -> Check:
+        own = [row for row in self.rows if row["judge"] == judge]
+        status = {row["canary"]: settled(row["given"], -1, BAR) for row in own}
+        fooled = [name for name, found in status.items() if found == "failed"]
+        unknown = [name for name, found in status.items() if found == "unknown"]
+        known = [row for row in own if row["given"].value is not None]
+        said = "Of no cheat are both verdicts of a query there"
+        if known:
+            worst = max(known, key=lambda row: row["given"].value)
+            said = f"It gives {with_interval(worst['given'], PERCENT)} of points away to '{worst['canary']}'"
+        if fooled:
+            said += f", and is fooled by {listed(fooled)}"
+        elif unknown:
+            said += f"; not known for {listed(unknown, 3)}"
+        verdict: Status = "failed" if fooled else "unknown" if unknown else "passed"
+        remedy = "Take another judge or prompt, and look for such answers among those of the agents."
+        if verdict == "unknown":
+            remedy = "Add queries: a cheat meets one agent on each."
+        return Check(f"{NOT_FOOLED} {judge}", verdict, f"{said}; the bar is {PERCENT.write(BAR)}.", remedy)
+
+    def json(self) -> list[dict[str, Any]]:  # noqa: D102
+        return [dict(row) for row in self.rows]
+
+
+def board(results: AuditResults) -> AuditBoard:
+    """The board of these results."""
+    return AuditBoard(results.rows)

@@ -1,0 +1,100 @@
+"""Support: whether the documents that answers cite say what the answers claim, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Final
+
+from arena.present.blocks import Board, Section
+from arena.present.numbers import COUNT, FIGURE, PERCENT, counted
+from arena.present.table import Column, Table
+from arena.results.support import SupportResults
+from retrieval_eval.stats.estimate import Estimate
+from retrieval_eval.support import WEIGHTS
+
+_COLUMNS: Final = (
+    Column("agent", "Agent"),
+    Column(
+        "precision", "Precision", FIGURE, "Mean support of what it cites: full 1, partial 0.5, none 0.", "95% interval"
+    ),
+    Column(
+        "recall", "Recall", FIGURE, "Mean support of its sentences; one that cites nothing counts 0.", "95% interval"
+    ),
+    Column("answers", "Answers", COUNT, "Those with a precision."),
+    Column("cited_share", "Cite", PERCENT, "Share of its sentences that cite anything."),
+    Column("full", "Full", COUNT, "Pairs of a sentence and a document that it cites."),
+    Column("partial", "Partial", COUNT),
+    Column("none", "None", COUNT),
+    Column("invented", "Invented", COUNT, "Among these: numbers that stand for no document."),
+    Column("missing", "Missing", COUNT, "Pairs whose judgment failed or was never made; in no score."),
+    Column("unjudged", "Not judged", COUNT, "The same, and those whose document has no text."),
+    Column("unread", "Not read", COUNT, "Answers of which nobody knows what their sentences cite; in no score."),
+)
+
+
+def _last_if_unknown(own: Estimate | None) -> tuple[bool, float]:
+    return (True, 0.0) if own is None or own.value is None else (False, -own.value)
+
+
+class SupportBoard(Board, frozen=True, eq=False):
+    """What ``results`` say."""
+
+    results: SupportResults
+
+    def sections(self) -> list[Section]:  # noqa: D102
+        lead = "Do the documents that the answers cite say what the answers claim?"
+        said = "the first citation of each sentence" if self.results.which == "first" else "every citation"
+        note = f"Of {said}. Means over the answers where a score is defined; intervals over queries."
+        others = [
+            f"{agent}: marks such as {own.example} are read as no citations, in {counted(own.answers, 'answer')}."
+            for agent, own in self.results.marks.items()
+        ]
+        table = Table("support", "Support by agent", _COLUMNS, self._rows(), [note, *others])
+        return [Section("support", "Support", lead, [table])]
+
+    def _rows(self) -> list[dict[str, Any]]:
+        rows = []
+        for agent in dict.fromkeys([*self.results.scores.agents, *self.results.unread]):
+            own = [answer for (_, name), answer in self.results.answers.items() if name == agent]
+            precision, recall = self.results.scores.of_agents.get(agent, (None, None))
+            sentences = sum(answer.sentences for answer in own)
+            none, partial, full = (sum(answer.pairs[level] for answer in own) for level in range(len(WEIGHTS)))
+            rows.append(
+                {
+                    "agent": agent,
+                    "precision": precision,
+                    "recall": recall,
+                    "answers": sum(answer.precision is not None for answer in own),
+                    "cited_share": sum(answer.cited for answer in own) / sentences if sentences else None,
+                    "full": full,
+                    "partial": partial,
+                    "none": none,
+                    "invented": sum(answer.invented for answer in own),
+                    "unjudged": sum(answer.unjudged for answer in own),
+                    "missing": sum(answer.missing for answer in own),
+                    "unread": self.results.unread.get(agent, 0),
+                }
+            )
+        return sorted(rows, key=lambda row: _last_if_unknown(row["precision"]))
+
+    def json(self) -> dict[str, Any]:  # noqa: D102
+        return {
+            "citations": self.results.which,
+            "agents": {row["agent"]: row for row in self._rows()},
+            "other_marks": dict(self.results.marks),
+        }
+
+    def scored(self) -> Collection[str]:
+        """Agents with a score."""
+        return self.results.scores.agents
+
+    def columns(self, agent: str) -> dict[str, Any]:
+        """An agent's scores beside its rating."""
+        precision, recall = self.results.scores.of_agents.get(agent, (None, None))
+        missing, _ = self.results.gaps.of(agent)
+        return {"support_precision": precision, "support_recall": recall, "support_missing": missing}
+
+
+def board(results: SupportResults) -> SupportBoard:
+    """The board of these results."""
+    return SupportBoard(results)

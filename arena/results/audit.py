@@ -1,0 +1,90 @@
+"""What known cheats got in their games against the agents: points given away, and where these would place them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from arena.calibration.gaming import COPIES, rating_for
+from arena.ratings.rate import rate
+from arena.ratings.results import Ratings
+from arena.results.cache import cached_games
+from arena.results.ratings import rating_settings
+from arena.results.samples import outcomes
+from arena.stages.audit import AUDIT
+from arena.store import Store
+from judges.types import Judgment, Verdict
+from retrieval_eval.stats.bootstrap import Clusters, share_estimate, units_of
+from retrieval_eval.stats.estimate import Estimate
+
+_POINTS: Final = {Verdict.A.value: 1.0, Verdict.TIE.value: 0.5, Verdict.B.value: 0.0}
+
+
+class AuditResults(Struct, frozen=True):
+    """Points of each judge's cheats.
+
+    Attributes:
+        rows: of each judge and cheat ``judge``, ``canary``, ``queries`` (with both verdicts), ``missing`` (without),
+            ``points`` (share, a tie half), ``fair`` (what it deserves), ``given`` (points less what is fair) and
+            ``rank`` (the place among the agents that these points would give it).
+    """
+
+    rows: Sequence[Mapping[str, Any]]
+
+
+def results(store: Store, tournament: str) -> AuditResults:
+    """What the cheats have got so far."""
+    settings, games = store.settings(tournament), cached_games(store, tournament)
+    how = replace(rating_settings(settings), intervals="sandwich", bootstrap=0, tournaments=0, fragility="none")
+    rated = rate(games.verdicts(), how) if games.played.any() else None
+    points: defaultdict[tuple[str, str], dict[tuple[str, str], dict[str, float]]] = defaultdict(dict)
+    for want, result in outcomes(store, tournament, AUDIT):
+        own = points[want.judge, want.item].setdefault((want.query_id, want.other), {})
+        if isinstance(result, Judgment):
+            won = _POINTS[str(result.outcome)]
+            own[want.order] = won if want.order == "ab" else 1 - won
+    return AuditResults([_row(key, own, rated, games.clusters) for key, own in points.items()])
+
+
+def _row(
+    key: tuple[str, str],
+    games: Mapping[tuple[str, str], Mapping[str, float]],
+    rated: Ratings | None,
+    clusters: Clusters,
+) -> dict[str, Any]:
+    judge, canary = key
+    ratings = {} if rated is None else {row.agent: row.bt for row in rated.agents}
+    whole = {game: sum(own.values()) / 2 for game, own in games.items() if len(own) == 2}
+    unit = units_of([clusters.get(game[0], repr(game)) for game in whole])
+    share = share_estimate(np.bincount(unit, [*whole.values()]), np.bincount(unit))
+    fair = 0.5 if canary in COPIES else 0.0
+    met = [ratings[agent] for _, agent in whole if agent in ratings]
+    model: dict[str, Any] = {}
+    if rated is not None:
+        model = {"ties": rated.settings.tie_model, "tie_parameter": rated.tie_parameter, "scale": rated.settings.scale}
+    places = [_place(rating_for(end, met, **model), ratings) for end in (share.value, share.high, share.low)]
+    rank = None
+    if places[0] is not None:
+        rank = f"{places[0]} of {len(ratings) + 1}"
+        rank += f" ({places[1]} to {places[2]})" if None not in places and places[1] != places[2] else ""
+    value, low, high = (None if end is None else end - fair for end in (share.value, share.low, share.high))
+    return {
+        "judge": judge,
+        "canary": canary,
+        "queries": len(whole),
+        "missing": len(games) - len(whole),
+        "points": share,
+        "fair": fair,
+        "given": Estimate(value, low, high),
+        "rank": rank,
+    }
+
+
+def _place(rating: float | None, ratings: Mapping[str, float]) -> int | None:
+    """The place among the agents, which keep their ratings."""
+    return None if rating is None or not ratings else 1 + sum(own > rating for own in ratings.values())

@@ -1,0 +1,86 @@
+"""Whether the games that a configuration plans can be rated as it asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from arena.config.whole import Config
+from arena.data.dataset import Dataset
+from arena.ratings.games import Floats, Games, Ints
+from arena.store import Wanted
+from judges.errors import ConfigError
+from judges.sections import nearest
+
+_SECTION = "ratings.bradley_terry"
+
+
+def check_ratings(config: Config, data: Dataset, wanted: Iterable[Wanted]) -> None:
+    """See to it that the games to come can be rated as the configuration asks for.
+
+    Args:
+        config: the tournament.
+        data: its answers, those that agents still owe apart.
+        wanted: all of its games.
+
+    Raises:
+        ConfigError: the anchor has no game, or covariates have no effect of their own in these games.
+    """
+    section = config.ratings.bradley_terry
+    if section.anchor is None and not section.covariates:
+        return
+    known = {*data.agents, *config.agents}
+    if section.anchor is not None and section.anchor not in known:
+        hint = nearest(section.anchor, known)
+        raise ConfigError(f"{config.at(_SECTION)}.anchor: no agent is named {section.anchor!r}{hint}")
+    if any((query_id, agent) not in data.answers for query_id in data.queries for agent in config.agents):
+        return  # which games there will be depends on what agents answer
+    planned = dict.fromkeys((want.query_id, want.item, want.other) for want in wanted)
+    if not planned:
+        raise ConfigError(f"{config.at(_SECTION)}: 'anchor' and 'covariates' are of games, and no game is to be played")
+    games, queries = _games(list(planned))
+    if section.anchor is not None and section.anchor not in games.agents:
+        raise ConfigError(
+            f"{config.at(_SECTION)}.anchor: {section.anchor!r} has no game; choose one of {', '.join(games.agents)}"
+        )
+    if section.covariates:
+        from arena.ratings.covariates import refuse_unusable
+
+        try:
+            refuse_unusable(games, answer_differences(section.covariates, games, queries, data))
+        except ValueError as error:
+            raise ConfigError(f"{config.at(_SECTION)}.covariates: {error}") from error
+
+
+def _games(planned: Sequence[tuple[str, str, str]]) -> tuple[Games, Sequence[str]]:
+    """Games that nobody has won yet, and the names of their queries."""
+    (queries, query), (agents, sides) = (
+        np.unique(names, return_inverse=True)
+        for names in ([game[0] for game in planned], [game[1:] for game in planned])
+    )
+    a, b = sides.reshape(-1, 2).T.astype(np.int32)
+    games = Games(tuple(agents.tolist()), a, b, np.full(a.size, 0.5), query.astype(np.int32))
+    return games, queries.tolist()
+
+
+def answer_differences(names: Sequence[str], games: Games, queries: Sequence[str], data: Dataset) -> dict[str, Floats]:
+    """By quality, the first answer's minus the second's of each game, in standard deviations."""
+    from arena.ratings.covariates import QUALITIES, standardised_difference
+
+    assert games.cluster is not None
+    query: Ints = games.cluster
+    found = {}
+    for name in names:
+        measure = QUALITIES[name]
+        of_answers = np.array(
+            [
+                [
+                    measure(data.answers[query_id, agent].text) if (query_id, agent) in data.answers else np.nan
+                    for agent in games.agents
+                ]
+                for query_id in queries
+            ]
+        )
+        found[name] = standardised_difference(of_answers[query, games.a], of_answers[query, games.b])
+    return found
