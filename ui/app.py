@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from judges.errors import RagleagueError, StoreError
 from ui import address, data, editing, sign_in, text
-from ui.views import compare, games, items, leaderboard, queries, review, trust, workbench
+from ui.views import bank, compare, games, leaderboard, nugget_lists, queries, review, trust, workbench
 
 
 def main() -> None:
@@ -178,8 +178,8 @@ PAGES: Final = (
         "Workbench",
         {
             "runs": workbench.show_runs,
-            "bank": items.show_bank,
-            "nuggets": items.show_nuggets,
+            "bank": bank.show_bank,
+            "nuggets": nugget_lists.show_nuggets,
             "history": workbench.show_history,
         },
     ),

@@ -372,3 +372,8 @@ def _user() -> str:
         return getpass.getuser()
     except (KeyError, OSError):  # a container's user may have no name
         return ""
+
+
+def query_options(source: data.Source) -> dict[str, str]:
+    """Queries as options, by id."""
+    return {query_id: text.query_label(query_id, query.text) for query_id, query in data.queries(source).items()}

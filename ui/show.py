@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import streamlit as st
@@ -133,3 +133,14 @@ def _draw_chart(chart: Chart) -> None:
     with st.container(width=_WIDEST):
         st.vega_lite_chart(spec=spec(chart), width="stretch", alt=chart.words)
     text.quiet(chart.caption)
+
+
+def show_beside(table: Table, scores: Sequence[Block]) -> None:
+    """A table of items, and the scores that they make."""
+    with st.container(key="beside"):
+        items, beside = st.columns([2, 1]) if scores else (st.container(), None)
+    with items:
+        show_table(table)
+    if beside is not None:
+        with beside:
+            draw(*scores)

@@ -275,7 +275,8 @@ def test_marks_that_are_read_as_no_citations_are_named_with_their_answers(tmp_pa
     run(config)
     with closing(Store.open(config.store)) as store:
         shown = board(results(store, config.name))
-    assert {agent: (own.answers, own.example) for agent, own in shown.results.marks.items()} == {"x": (2, "[see above]")}
+    read_as_none = {agent: (own.answers, own.example) for agent, own in shown.results.marks.items()}
+    assert read_as_none == {"x": (2, "[see above]")}
     ((table,),) = (section.blocks for section in shown.sections())
     assert "x: marks such as [see above] are read as no citations, in 2 answers." in table.notes
 

@@ -1,0 +1,239 @@
+"""The lists of nuggets, each nugget beside what it does to the scores; and their edits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import streamlit as st
+from msgspec.structs import replace
+
+from arena.boards.bank import Effect, items_table, nugget_effects, nugget_line
+from arena.boards.nuggets import edits_table, preview_table, scores_table
+from arena.data import safe_files
+from arena.present.blocks import Block
+from arena.present.picture import of_table
+from arena.results.nuggets import NuggetResults, preview
+from arena.store.annotations import texts_digest
+from retrieval_eval.nuggets.editing import (
+    Kind,
+    added,
+    changes,
+    draft_of,
+    edited,
+    is_reordered,
+    merged,
+    moved,
+    removed,
+    weighed,
+    worded,
+)
+from retrieval_eval.nuggets.files import read_banks, write_banks
+from retrieval_eval.nuggets.types import Importance, NuggetBank
+from ui import data, editing, text
+from ui.address import choose, link, links
+from ui.editing import Session
+from ui.show import draw, show_beside
+from ui.text import incomplete, lacking
+
+_NUGGETS_YAML: Final = "nuggets:\n  judge: JUDGE\n  bank: nuggets.jsonl  # or create: {}, from relevant documents"
+
+Step: TypeAlias = Callable[[NuggetBank, Sequence[int], str, Importance | None], NuggetBank]
+"""What a button does with the draft, the places chosen, the text and the importance."""
+
+
+def show_nuggets(source: data.Source) -> None:
+    """Draw the lists of nuggets beside their scores."""
+    editing.say_saved()
+    results = data.nuggets(source)
+    if results is None:
+        words = "**This tournament has no nuggets.** Nuggets are the facts that a good answer states."
+        lacking(words, _NUGGETS_YAML, data.settings(source))
+        return
+    labels = [label for own in (*results.assignments, *results.passages.values()) for label in own.labels]
+    if open_ := labels.count(None):
+        incomplete(
+            f"{open_:,} of {len(labels):,} labels failed or are not made yet. `ragleague run` makes what is missing, "
+            "with `--retry-failed` also what failed."
+        )
+    named = editing.query_options(source)
+    query_id = choose("Query", list(named), "query", named.__getitem__)
+    opened = editing.opened(source, "nuggets")
+    draft = None
+    if query_id is not None and opened.path is not None:
+        draft = _draft(opened.path, NuggetBank(query_id, data.queries(source)[query_id].text, ()))
+    _show_lists(source, results, query_id, draft)
+    if query_id is not None:
+        text.lead(data.queries(source)[query_id].text)
+        st.markdown(f"[All answers to this query]({link('queries', source, query=named[query_id])})")
+    if opened.session is None:
+        st.info(opened.why_not)
+    elif opened.path is None:
+        session, banks = opened.session, list(results.banks.values())
+
+        def save(path: Path) -> None:
+            _save_nuggets(session, path, banks, seen=None, by="", what="the judge's")
+
+        editing.offer_file(session, "nuggets.jsonl", "nuggets", (".jsonl", ".jsonl.gz"), save)
+    elif draft is not None:
+        _edit_nuggets(opened.session, draft, results)
+
+
+def _show_lists(source: data.Source, results: NuggetResults, query_id: str | None, draft: NuggetDraft | None) -> None:
+    """The nuggets of a query, as they are drafted, or of all, beside the scores."""
+    shown = [bank for bank in results.banks.values() if query_id in (None, bank.query_id)]
+    lines = [nugget_line(nugget) for bank in ([draft.after] if draft else shown) for nugget in bank.nuggets]
+    board = data.board(source).nuggets
+    scores = [scores_table("", board.answers)] if board is not None and board.answers.runs else []
+    pictures = [
+        own for one in scores for own in of_table(one, {"blue": "v_strict"}, "V strict", "V strict of each agent.")
+    ]
+    named, to = editing.query_options(source), links("workbench", source)
+    leads = [to(view="nuggets", query=named[line.query]) for line in lines] if query_id is None else []
+    show_beside(replace(items_table(lines, _nugget_effects(source), links=leads), name="nuggets"), pictures)
+    if query_id is None:
+        st.caption("Choose a query, or a line above, to edit its nuggets.")
+    elif query_id not in results.banks:
+        st.caption(f"No nuggets for this query: {results.without.get(query_id, 'none were made')}.")
+
+
+@data.derived("Leaving out each nugget in turn …")
+def _nugget_effects(source: data.Source) -> Mapping[str, Effect]:
+    results = data.nuggets(source)
+    return {} if results is None else nugget_effects(results)
+
+
+class NuggetDraft(editing.Draft[NuggetBank]):
+    """One query's nuggets as they are being edited."""
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether a nugget is another one, or stands elsewhere."""
+        done = changes(self.before, self.after)
+        return is_reordered(self.before, self.after) or any(change.kind is not Kind.KEPT for change in done)
+
+    @property
+    def words(self) -> str:
+        """The changes, counted by kind."""
+        kinds = [change.kind for change in changes(self.before, self.after) if change.kind is not Kind.KEPT]
+        return ", ".join(f"{kinds.count(kind)} {kind.value}" for kind in dict.fromkeys(kinds)) or "reordered"
+
+    def rebase(self, digest: str | None, content: NuggetBank) -> int:
+        """Keep the edits where this query's list is as it was; where it is not, they are dropped."""
+        self.digest, same = digest, content == self.before
+        if not same:
+            self.before, self.after = content, draft_of(content)
+        return int(not same)
+
+
+def _draft(path: Path, none: NuggetBank) -> NuggetDraft:
+    """The draft of one query's list, which has no nugget where the file has none of it."""
+    return editing.draft(
+        _key(none.query_id),
+        path,
+        lambda: next((bank for bank in read_banks(path) if bank.query_id == none.query_id), none),
+        lambda path, digest, before: NuggetDraft(path, digest, before, draft_of(before)),
+    )
+
+
+def _key(query_id: str) -> str:
+    return f"nugget-draft-{query_id}"
+
+
+def _edit_nuggets(session: Session, draft: NuggetDraft, results: NuggetResults) -> None:
+    _show_steps(draft)
+    last = results.banks.get(draft.before.query_id)
+    said = [[(own.text, own.importance) for own in bank.nuggets] for bank in (last or draft.before, draft.before)]
+    if said[0] != said[1]:
+        st.info("The file has changed since the last run: `ragleague run` assigns what is new.")
+    if draft.is_changed or said[0] != said[1]:
+        draw(*_nugget_effect(draft, results))
+    editing.show_save(_key(draft.before.query_id), draft, lambda by: _save_draft(session, draft, by))
+    editing.show_history(draft.path)
+
+
+def _nugget_effect(draft: NuggetDraft, results: NuggetResults) -> list[Block]:
+    """What the draft does to the list and, with what is known already, to the scores."""
+    query_id = draft.after.query_id
+    blocks: list[Block] = [edits_table(draft.before, draft.after)] if draft.is_changed else []
+    if query_id in results.banks and results.assignments:
+        blocks.append(preview_table(preview(results.assignments, {query_id: draft.after})))
+    return blocks
+
+
+def _save_draft(session: Session, draft: NuggetDraft, by: str) -> None:
+    mine = edited(draft.before, draft.after, by=by, at=datetime.now(UTC).isoformat(timespec="seconds"))
+    banks = {bank.query_id: bank for bank in read_banks(draft.path)} | {mine.query_id: mine}
+    what = f"{mine.query_id}: {draft.words}"
+    _save_nuggets(session, draft.path, list(banks.values()), seen=draft.digest, by=by, what=what)
+    words = "Saved; the earlier version is kept. This assigns what is new:"
+    editing.note_saved(words, f"ragleague run {session.path}", [edits_table(draft.before, draft.after)])
+
+
+def _save_nuggets(
+    session: Session, path: Path, banks: Sequence[NuggetBank], *, seen: str | None, by: str, what: str
+) -> None:
+    safe_files.save(path, lambda file: write_banks(file, banks), folder=session.folder, seen=seen, by=by, what=what)
+
+
+def _show_steps(draft: NuggetDraft) -> None:
+    """What can be done, by how many nuggets are chosen."""
+    bank = draft.after
+    version = texts_digest(*(f"{own.text} {own.importance}" for own in bank.nuggets))
+    editing.begin_fields(_key(bank.query_id), draft, {f"nuggets-{version}": []})
+    chosen = sorted(
+        st.multiselect(
+            "Nuggets to change",
+            range(len(bank.nuggets)),
+            format_func=lambda place: f"{place + 1}. {text.clipped(bank.nuggets[place].text, 60)}",
+            placeholder="none: add a new one",
+            key=f"nuggets-{version}",
+        )
+    )
+    own = f"{version}-{'-'.join(map(str, chosen))}"
+    current = bank.nuggets[chosen[0]].importance if chosen else Importance.VITAL
+    values = {f"wording-{own}": "; ".join(bank.nuggets[place].text for place in chosen), f"importance-{own}": current}
+    editing.begin_fields(_key(bank.query_id), draft, values)
+    label = "Text" if len(chosen) != 1 else "Text; several lines split the nugget"
+    with st.container(key="draft-nuggets"):
+        st.text_area(label, key=f"wording-{own}", height=90)
+    st.radio("Importance", list(Importance), horizontal=True, key=f"importance-{own}")
+    with st.container(horizontal=True):
+        for name, step in _STEPS[min(2, len(chosen))].items():
+            st.button(name, key=f"{name}-{own}", on_click=editing.attempt, args=(_do, draft, step, chosen, own))
+
+
+def _changed(bank: NuggetBank, places: Sequence[int], wording: str, importance: Importance | None) -> NuggetBank:
+    """One nugget with the text and the importance as they stand there; several lines split it."""
+    lines = [line for line in wording.splitlines() if line.strip()] or [""]
+    parts = range(places[0], places[0] + len(lines))
+    return weighed(worded(bank, places[0], lines), parts, importance)
+
+
+def _remove(bank: NuggetBank, places: Sequence[int], *_: object) -> NuggetBank:
+    return removed(bank, places)
+
+
+_STEPS: Final[Sequence[dict[str, Step]]] = (
+    {"Add": lambda bank, _, wording, importance: added(bank, wording, importance)},
+    {
+        "Change": _changed,
+        "Remove": _remove,
+        "Move up": lambda bank, places, *_: moved(bank, places[0], -1),
+        "Move down": lambda bank, places, *_: moved(bank, places[0], 1),
+    },
+    {
+        "Merge": lambda bank, places, wording, _: merged(bank, places, wording),
+        "Set importance": lambda bank, places, _, importance: weighed(bank, places, importance),
+        "Remove": _remove,
+    },
+)
+"""The buttons for no nugget chosen, for one and for several."""
+
+
+def _do(draft: NuggetDraft, step: Step, places: Sequence[int], own: str) -> None:
+    """One step, with the text as it is now: it may have been typed after the page was drawn."""
+    wording, importance = st.session_state[f"wording-{own}"], st.session_state[f"importance-{own}"]
+    draft.after, draft.fields = step(draft.after, places, wording, importance), {}
