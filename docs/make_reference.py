@@ -24,7 +24,7 @@ from arena.config.whole import Config
 from arena.present.table import TERMS
 from arena.stages import FURTHER
 from judges.sections import Section
-from retrieval_eval.data.rows import NAMES
+from retrieval_eval.data.vocabulary import NAMES
 
 DOCS = Path(__file__).parent
 QUOTE = '"'

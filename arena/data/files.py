@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from msgspec.structs import replace
 
 from arena.config.whole import Config
-from arena.data.dataset import SHARED, Dataset
-from arena.data.records import Record, Rows, Source, Sources, columns_of, named_rows, read_records, sources_of
-from arena.present.numbers import clipped
+from arena.data.dataset import COST, LATENCY, SHARED, TOKENS_IN, TOKENS_OUT, TRIED, Dataset
+from arena.data.records import COLUMNS, Record, Rows, Source, Sources, columns_of, named_rows, read_records, sources_of
+from arena.present.numbers import clipped, counted
 from judges.errors import DataError, InputError
 from judges.sections import nearest, shortened
 from judges.types import Answer, Document, Query, Retrieved
@@ -28,21 +28,10 @@ from retrieval_eval.data.conversations import (
     with_messages,
     with_turns,
 )
-from retrieval_eval.data.rows import (
-    EMPTY,
-    NAMES,
-    TOPIC_NAMES,
-    Cell,
-    Columns,
-    Row,
-    how_to_name,
-    id_of_text,
-    known_format,
-    missing_column,
-    names_of,
-    spelling_problem,
-)
+from retrieval_eval.data.reading import ColumnsRead
+from retrieval_eval.data.rows import EMPTY, Cell, Row, id_of_text, known_format, spelling_problem
 from retrieval_eval.data.tables import write_rows
+from retrieval_eval.data.vocabulary import NAMES, TOPIC_NAMES, Columns, how_to_name, missing_column, names_of
 
 if TYPE_CHECKING:
     from retrieval_eval.data.runs import Run
@@ -97,7 +86,9 @@ def load_dataset(
     if not asking:
         _require_shared_ids(records)
     reader = _DocumentReader(asked)
+    of_documents = ColumnsRead(_METADATA_NOT | _SHOWN_BESIDE, kept=_KEPT)
     for row in (row for source in retrieving for row in named_rows(source, _OF_DOCUMENTS, ("document",), columns)):
+        of_documents.add(row)
         reader.add(row)
     notes = [note] if (note := note_of_left_out(rows.values())) else []
     if any(record.passages for record in records):
@@ -110,11 +101,51 @@ def load_dataset(
     read, note = with_conversations(with_turns(_with_references(asked, records), earlier))
     notes += [note] if note else []
     data = Dataset(read, reader.documents, answered, reader.retrieved(), notes=tuple(notes))
+    _say_read(data, rows.values() if asking else (), of_documents, records)
     return data if limit is None else _limited(data, limit)
 
 
 _OF_DOCUMENTS: Final = names_of("did", "document", "qid", "query", "agent")
 """The document's id comes first: ``id`` is its, and no query's, in a table of documents."""
+_KEPT: Final = "kept as metadata"
+_OF_QUERY: Final = {"qid", "query", "reference", "messages", "conversation", "turn"}
+_OF_ANSWER: Final = {
+    *COLUMNS,
+    "messages",
+    "conversation",
+    "turn",
+    "trace_id",
+    LATENCY,
+    TRIED,
+    COST,
+    TOKENS_IN,
+    TOKENS_OUT,
+}
+_SHOWN_BESIDE: Final = {"title"}
+"""What judges see of a document besides its text."""
+
+
+def _say_read(data: Dataset, asked: Iterable[Row], of_documents: ColumnsRead, records: Sequence[Record]) -> None:
+    """Say which columns were read as what, and how much there is."""
+    of_queries, of_answers = ColumnsRead(_OF_QUERY, kept=_KEPT), ColumnsRead(_OF_ANSWER, kept=_KEPT)
+    for row in asked:
+        of_queries.add(row)
+    of_queries.say()
+    of_documents.say()
+    for record in records:
+        of_answers.add(record.row, record.form)
+    queries = data.queries.values()
+    gold, turns = sum(query.reference is not None for query in queries), sum(bool(query.messages) for query in queries)
+    numbers = [
+        counted(len(queries), "query", "queries"),
+        counted(len(data.documents), "document"),
+        counted(len(data.answers), "answer"),
+        counted(gold, "gold answer"),
+        f"messages before {counted(turns, 'query', 'queries')}",
+    ]
+    of_answers.say(", ".join(numbers))
+
+
 _METADATA_NOT: Final = {"qid", "query", "did", "document", "agent", "rank", "score"}
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from arena.calibration.votes import Opinion
 from arena.data.dataset import Dataset
 from arena.data.verdicts import write_verdicts
-from arena.people.files import OUTCOME, read_opinions
+from arena.people.files import OUTCOME, Reading, read_opinions
 from arena.people.tasks import Banks, nugget_task, texts_now, with_values
 from arena.present.blocks import Board, Section
 from arena.present.numbers import COUNT
@@ -93,7 +93,9 @@ def write_table(out: Path, kind: TableKind, said: Sequence[Annotation]) -> None:
         write_rows(out, ("qid", "did", "label", "annotator"), rows)
 
 
-def read_table(file: Path, kind: TableKind, data: Dataset, annotator: str | None = None) -> Imported:
+def read_table(
+    file: Path, kind: TableKind, data: Dataset, annotator: str | None = None, reading: Reading | None = None
+) -> Imported:
     """A table, or qrels, as annotations of a tournament's texts as they are now.
 
     Args:
@@ -101,12 +103,13 @@ def read_table(file: Path, kind: TableKind, data: Dataset, annotator: str | None
         kind: what it must hold.
         data: the tournament's.
         annotator: whose word all of it is; without, the table names them, or else its own name does.
+        reading: how it is read.
 
     Raises:
         DataError: the file cannot be read or holds something else, or several people where one is named.
         InputError: a name is empty or very long.
     """
-    table = read_opinions(file)
+    table = read_opinions(file, reading)
     if table.level != _LEVEL[kind]:
         raise DataError(file, f"holds {table.level}, not {_LEVEL[kind]}")
     opinions = table.groups.get("", ())

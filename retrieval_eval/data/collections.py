@@ -18,8 +18,9 @@ from judges.errors import DataError, InputError, MissingExtraError
 from judges.types import Document, Query
 from retrieval_eval.data.conversations import earlier_turns, with_messages, with_turns
 from retrieval_eval.data.files import read_lines
-from retrieval_eval.data.rows import TOPIC_NAMES, Cell, Columns, Only, Row, canonical_names, known_format, names_of
+from retrieval_eval.data.rows import Cell, Only, Row, known_format
 from retrieval_eval.data.tables import read_rows
+from retrieval_eval.data.vocabulary import TOPIC_NAMES, Columns, canonical_names, names_of
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element

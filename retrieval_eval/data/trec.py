@@ -22,6 +22,7 @@ from retrieval_eval.data.collections import irds_name, irds_rows
 from retrieval_eval.data.files import file_stem, open_replacing, read_lines
 from retrieval_eval.data.rows import Row, cell_text, known_format, table_format
 from retrieval_eval.data.tables import read_rows
+from retrieval_eval.data.vocabulary import QRELS_NAMES, RUN_NAMES
 
 QRELS_FIELDS = ("query", "0", "document", "label")
 RUN_FIELDS = ("query", "Q0", "document", "rank", "score", "tag")
@@ -116,20 +117,6 @@ class Qrels(Struct, frozen=True):
         return sum(map(len, self.labels.values()))
 
 
-_NAMES: Mapping[str, Sequence[str]] = {
-    "qid": ("query_id", "query-id", "question_id", "topic_id"),
-    "did": ("doc_id", "docid", "document_id", "corpus-id", "pid"),
-}
-RUN_ALIASES: Mapping[str, Sequence[str]] = {
-    **_NAMES,
-    "score": ("sim", "similarity"),
-    "tag": ("run", "run_id", "agent", "system"),
-}
-"""Other spellings of the columns in tables."""
-QRELS_ALIASES: Mapping[str, Sequence[str]] = {**_NAMES, "label": ("relevance", "rel", "grade", "score")}
-"""The same; ``query-id``, ``corpus-id`` and ``score`` are BEIR's."""
-
-
 class Faults:
     """What is wrong with a file: raised at once, or gathered."""
 
@@ -161,7 +148,7 @@ class Faults:
 def run_fields(path: Path, faults: Faults) -> Iterator[tuple[int, tuple[str, str, str, str, str]]]:
     """Line, query_id, doc_id, rank, score and tag; rank and tag are empty where a table lacks them."""
     if _is_table(path, RUN_FIELDS):
-        for row, (query_id, doc_id) in _named_rows(read_rows(path, ("qid", "did", "score"), RUN_ALIASES), faults):
+        for row, (query_id, doc_id) in _named_rows(read_rows(path, ("qid", "did", "score"), RUN_NAMES), faults):
             yield row.line, (query_id, doc_id, row.text("rank"), row.text("score"), row.text("tag"))
         return
     for line, (query_id, _, doc_id, rank, score, tag) in read_trec_lines(path, RUN_FIELDS, faults.take):
@@ -173,7 +160,7 @@ def qrels_fields(path: Path, faults: Faults) -> Iterator[tuple[int, tuple[str, s
     name = irds_name(path)
     if name is not None or _is_table(path, QRELS_FIELDS):
         required = ("qid", "did", "label")
-        rows = read_rows(path, required, QRELS_ALIASES) if name is None else irds_rows(name, "qrels", QRELS_ALIASES)
+        rows = read_rows(path, required, QRELS_NAMES) if name is None else irds_rows(name, "qrels", QRELS_NAMES)
         for row, (query_id, doc_id) in _named_rows(rows, faults):
             yield row.line, (query_id, doc_id, row.text("label"))
         return

@@ -40,7 +40,7 @@ from retrieval_eval.exam.items import (
 Queries: TypeAlias = dict[tuple[str, str | None], QueryInfo]
 
 ALIASES: Mapping[str, tuple[str, ...]] = {
-    "qid": ("query_id",),
+    "qid": ("query_id", "topic_id"),
     "query": ("query_text",),
     "facet": ("facet_id",),
     "item": ("item_id", "question_id", "nugget_id"),

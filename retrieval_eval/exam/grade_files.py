@@ -19,6 +19,7 @@ from judges.errors import DataError
 from retrieval_eval.data.files import open_replacing, read_lines
 from retrieval_eval.data.rows import Row
 from retrieval_eval.data.tables import read_rows, write_rows
+from retrieval_eval.data.vocabulary import GRADE_NAMES
 from retrieval_eval.exam.grades import HIGHEST_GRADE, Grade, Graded, Grader
 
 _SPACE = re.compile(r"\s*")
@@ -340,16 +341,6 @@ def _whole(query: GradedQuery, value: Any) -> int:
     return value
 
 
-GRADE_ALIASES: Mapping[str, Sequence[str]] = {
-    "qid": ("query_id",),
-    "did": ("doc_id", "docid", "passage_id", "paragraph_id", "passage"),
-    "item": ("item_id", "question_id", "nugget_id"),
-    "grade": ("rating", "self_rating"),
-    "llm": ("model", "grader"),
-    "prompt": ("prompt_class",),
-}
-"""Other spellings of the columns."""
-
 GRADE_COLUMNS = ("qid", "did", "item", "grade", "answer", "llm", "prompt")
 
 
@@ -392,7 +383,7 @@ def _read_table(path: Path) -> Graded:
     grades: dict[Grader, list[Grade]] = {}
     rated: set[Grader] = set()
     seen: dict[tuple[str, ...], int] = {}
-    for row in read_rows(path, ("qid", "did", "item", "grade"), GRADE_ALIASES):
+    for row in read_rows(path, ("qid", "did", "item", "grade"), GRADE_NAMES):
         grader = Grader(row.text("llm"), row.text("prompt"))
         entry = Grade(
             row.identifier("qid"), row.identifier("did"), row.identifier("item"), _cell_grade(row), row.text("answer")

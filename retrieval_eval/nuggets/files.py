@@ -14,6 +14,7 @@ from judges.errors import DataError
 from retrieval_eval.data.files import file_stem, write_json_lines
 from retrieval_eval.data.rows import FORMATS, Row, table_format
 from retrieval_eval.data.tables import read_rows
+from retrieval_eval.data.vocabulary import names_of
 from retrieval_eval.nuggets.types import Assignment, Importance, Nugget, NuggetBank, Support, count_words, make_nuggets
 
 Record: TypeAlias = Mapping[str, Any]
@@ -148,7 +149,7 @@ def _rows(path: Path | str) -> Iterator[Row]:
     if table_format(path) != "jsonl":
         endings = ", ".join(ending for ending, form in FORMATS.items() if form == "jsonl")
         raise DataError(path, f"nuggets are read from JSON lines: the name must end in {endings}, with or without .gz")
-    return read_rows(path, ("qid", "nuggets"), {"qid": ("query_id", "topic_id")})
+    return read_rows(path, ("qid", "nuggets"), names_of("qid"))
 
 
 def _nugget_records(row: Row) -> list[dict[str, Any]]:
