@@ -72,8 +72,9 @@ class _WhatIsRead(logging.Handler):
 
     def out(self) -> None:
         """Print what has not been printed yet."""
-        for line in [line for line, printed in self._said.items() if not printed]:
-            self._said[line] = True
+        waiting = [line for line, printed in self._said.items() if not printed]
+        self._said |= dict.fromkeys(waiting, True)
+        for line in waiting:
             say(f"read: {near(line)}", errors)
 
     def forget(self) -> None:

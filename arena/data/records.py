@@ -137,7 +137,37 @@ def read_records(sources: Sequence[Source], columns: Columns | None = None) -> I
             yield from (_of_trec(*entry) for entry in trec_answer_rows(source))
             continue
         name = names[str(_path(source))]
-        yield from (_record(row, name, form) for row, form in _named(source, columns))
+        yield from _by_answer([_record(row, name, form) for row, form in _named(source, columns)])
+
+
+_PASSAGE: Final = ("document", "passage", "passage_text", "chunk", "segment", "context")
+"""Columns of the passage of a row, in tables with a row for each passage of an answer."""
+
+
+def _by_answer(records: Sequence[Record]) -> Iterable[Record]:
+    """The records, those with a passage each of one answer as one: its text stands in the first, or in all of them."""
+    whole: dict[tuple[str, str], Record] = {}
+    for record in records:
+        whole.setdefault((record.query_id or record.query, record.agent), record)
+    column = next((name for name in _PASSAGE if all(name in record.row.values for record in records)), None)
+    if column is None or len(whole) == len(records) or any(record.passages for record in records):
+        return records
+    passages: dict[tuple[str, str], dict[str, Document]] = {key: {} for key in whole}
+    for record in records:
+        key, text = (record.query_id or record.query, record.agent), record.row.text(column)
+        if text in passages[key] or (record.answer.strip() and record.answer != whole[key].answer):
+            return records
+        passages[key][text] = Document(id_of_text("d", text), text)
+    return [
+        _with_passages(record, column, [each for each in passages[key].values() if each.text.strip()])
+        for key, record in whole.items()
+    ]
+
+
+def _with_passages(record: Record, column: str, passages: Sequence[Document]) -> Record:
+    called = {theirs: "passages" if ours == column else ours for theirs, ours in record.row.called.items()}
+    metadata = {name: text for name, text in record.metadata.items() if name != column}
+    return replace(record, row=replace(record.row, called=called), passages=passages, metadata=metadata)
 
 
 def named_rows(source: Source, names: Spellings, required: Sequence[str], columns: Columns | None) -> Iterator[Row]:
@@ -252,7 +282,7 @@ def _record(row: Row, name: str, form: str) -> Record:
         named,
         row.text("answer"),
         list(_passages(row)),
-        _reference(row.values.get("reference")),
+        next(iter(references_in(row.values.get("reference"))), ""),
         {name: text for name in row.values if name not in COLUMNS and (text := row.text(name))},
         form,
     )
@@ -318,11 +348,12 @@ def _document(row: Row, entry: Cell) -> Document | None:
     return document_of(Row(row.path, row.line, {"did": id_of_text("d", text), **values}))
 
 
-def _reference(given: Cell) -> str:
-    """The right answer; of several the first."""
-    if isinstance(given, list):
-        given = next((entry for entry in given if isinstance(entry, str)), "")
-    return cell_text(given)
+def references_in(given: Cell) -> list[str]:
+    """The right answers that a cell holds: a text, or a list of texts."""
+    listed = list_in(given) if isinstance(given, str) else given
+    if isinstance(listed, list):
+        return [entry for entry in listed if isinstance(entry, str) and entry.strip()]
+    return [text] if (text := cell_text(given)).strip() else []
 
 
 def _plain(value: Any) -> Cell:

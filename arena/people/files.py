@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -143,7 +143,15 @@ def _qrels(path: Path) -> OpinionTable:
         for query_id, labels in read.labels.items()
         for doc_id, label in labels.items()
     ]
-    return OpinionTable("labels", {"": said}, ())
+    return OpinionTable("labels", {"": said}, tuple(_below_zero(said)))
+
+
+def _below_zero(said: Sequence[Opinion]) -> Iterator[str]:
+    """That labels are negative, as some qrels have pairs that were pooled and not judged, or junk."""
+    below = Counter(one.value for one in said if one.value < 0)
+    if below:
+        labels = ", ".join(f"{value:g} ({count:,})" for value, count in sorted(below.items()))
+        yield f"{counted(below.total(), 'label')} below 0: {labels}; each counts as a label of its own"
 
 
 def _verdicts(path: Path, how: Reading) -> OpinionTable:
@@ -332,8 +340,10 @@ def _collected(
     count = f"{counted(len(rows_of_one), _SAID.get(level, 'label'))} by {counted(len(raters), 'rater')}"
     say_read(path, called, read, count)
     spare = {name: own for name, own in further.items() if called.get(name, name) not in read}
-    told = (f"{skipped:,} without a value left out",) if skipped else ()
-    return OpinionTable(level, found, told, clusters, frozenset(spare), _telling_apart(rows_of_one, spare))
+    told = [f"{skipped:,} without a value left out"] if skipped else []
+    if level == "labels":
+        told += _below_zero([one for own in found.values() for one in own])
+    return OpinionTable(level, found, tuple(told), clusters, frozenset(spare), _telling_apart(rows_of_one, spare))
 
 
 def _thing(row: Row, level: Level) -> Item:

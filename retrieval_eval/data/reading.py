@@ -14,6 +14,8 @@ from typing import Final
 from retrieval_eval.data.rows import Row
 
 READ: Final = logging.getLogger("ragleague.read")
+KEPT: Final = "kept as metadata"
+"""What becomes of further columns of queries, documents and answers."""
 _FILES: Final = 3
 """Files that a line names; more are counted."""
 _COLUMNS: Final = 12
@@ -47,12 +49,14 @@ class ColumnsRead:
         alike: dict[tuple[str, str], list[str]] = {}
         for (path, form), called in self._called.items():
             alike.setdefault((form, self._columns(called)), []).append(path)
-        for (form, columns), paths in alike.items():
-            READ.info(
-                "%s", f"{_listed(paths, _FILES)}{f' ({form})' if form else ''}{f': {columns}' if columns else ''}"
-            )
-        if count:
-            READ.info("%s", count)
+        lines = [
+            f"{_listed(paths, _FILES)}{f' ({form})' if form else ''}{f': {columns}' if columns else ''}"
+            for (form, columns), paths in alike.items()
+        ]
+        if count and len(self._called) == 1:
+            lines, count = [f"{lines[0]}; {count}"], ""
+        for line in filter(None, (*lines, count)):
+            READ.info("%s", line)
 
     def _columns(self, called: Mapping[str, str]) -> str:
         given = {_clipped(theirs): ours for theirs, ours in called.items() if theirs.strip()}
@@ -68,6 +72,12 @@ def say_read(path: Path | str, called: Mapping[str, str], used: Collection[str],
     reading = ColumnsRead(used)
     reading.add(Row(Path(path), 0, {}, called=called))
     reading.say(count)
+
+
+def say_count(paths: Sequence[Path | str], **counts: int) -> None:
+    """Say how much there is in some files."""
+    numbers = ", ".join(f"{name}: {number:,}" for name, number in counts.items())
+    READ.info("%s", f"{_listed([str(path) for path in paths], _FILES)} ({numbers})")
 
 
 def _clipped(name: str) -> str:

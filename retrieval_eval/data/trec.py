@@ -20,6 +20,7 @@ from judges.errors import DataError
 from judges.types import Answer
 from retrieval_eval.data.collections import irds_name, irds_rows
 from retrieval_eval.data.files import file_stem, open_replacing, read_lines
+from retrieval_eval.data.reading import ColumnsRead, say_count
 from retrieval_eval.data.rows import Row, cell_text, known_format, table_format
 from retrieval_eval.data.tables import read_rows
 from retrieval_eval.data.vocabulary import QRELS_NAMES, RUN_NAMES
@@ -148,8 +149,11 @@ class Faults:
 def run_fields(path: Path, faults: Faults) -> Iterator[tuple[int, tuple[str, str, str, str, str]]]:
     """Line, query_id, doc_id, rank, score and tag; rank and tag are empty where a table lacks them."""
     if _is_table(path, RUN_FIELDS):
-        for row, (query_id, doc_id) in _named_rows(read_rows(path, ("qid", "did", "score"), RUN_NAMES), faults):
+        reading = ColumnsRead({*RUN_NAMES, "rank"})
+        rows = read_rows(path, ("qid", "did", "score"), RUN_NAMES)
+        for row, (query_id, doc_id) in _named_rows(rows, faults, reading):
             yield row.line, (query_id, doc_id, row.text("rank"), row.text("score"), row.text("tag"))
+        reading.say()
         return
     for line, (query_id, _, doc_id, rank, score, tag) in read_trec_lines(path, RUN_FIELDS, faults.take):
         yield line, (query_id, doc_id, rank, score, tag)
@@ -161,16 +165,19 @@ def qrels_fields(path: Path, faults: Faults) -> Iterator[tuple[int, tuple[str, s
     if name is not None or _is_table(path, QRELS_FIELDS):
         required = ("qid", "did", "label")
         rows = read_rows(path, required, QRELS_NAMES) if name is None else irds_rows(name, "qrels", QRELS_NAMES)
-        for row, (query_id, doc_id) in _named_rows(rows, faults):
+        reading = ColumnsRead(QRELS_NAMES)
+        for row, (query_id, doc_id) in _named_rows(rows, faults, reading):
             yield row.line, (query_id, doc_id, row.text("label"))
+        reading.say()
         return
     for line, (query_id, _, doc_id, label) in read_trec_lines(path, QRELS_FIELDS, faults.take):
         yield line, (query_id, doc_id, label)
 
 
-def _named_rows(rows: Iterable[Row], faults: Faults) -> Iterator[tuple[Row, tuple[str, str]]]:
+def _named_rows(rows: Iterable[Row], faults: Faults, reading: ColumnsRead) -> Iterator[tuple[Row, tuple[str, str]]]:
     """Rows that name a query and a document."""
     for row in rows:
+        reading.add(row)
         try:
             names = row.identifier("qid"), row.identifier("did")
         except DataError as error:
@@ -244,6 +251,7 @@ def read_qrels(path: Path | str, *, faulty: Faulty = "refuse") -> Qrels:
             faults.add(line, f"query {query_id!r}, document {doc_id!r} has the label {earlier} already", given)
     if not labels:
         raise DataError(path, f"holds no usable line of qrels{faults.example}")
+    say_count([path], labels=sum(map(len, labels.values())), queries=len(labels))
     gone = {query_id: frozenset(own - labels.get(query_id, {}).keys()) for query_id, own in lost.items()}
     gone = {query_id: own for query_id, own in gone.items() if own}
     return Qrels(file_stem(path), labels, _repeated_note(repeated), faults.lines, gone)

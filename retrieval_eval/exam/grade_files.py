@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from judges.errors import DataError
 from retrieval_eval.data.files import open_replacing, read_lines
+from retrieval_eval.data.reading import ColumnsRead
 from retrieval_eval.data.rows import Row
 from retrieval_eval.data.tables import read_rows, write_rows
 from retrieval_eval.data.vocabulary import GRADE_NAMES
@@ -383,7 +384,9 @@ def _read_table(path: Path) -> Graded:
     grades: dict[Grader, list[Grade]] = {}
     rated: set[Grader] = set()
     seen: dict[tuple[str, ...], int] = {}
+    reading = ColumnsRead({*GRADE_NAMES, "answer"})
     for row in read_rows(path, ("qid", "did", "item", "grade"), GRADE_NAMES):
+        reading.add(row)
         grader = Grader(row.text("llm"), row.text("prompt"))
         entry = Grade(
             row.identifier("qid"), row.identifier("did"), row.identifier("item"), _cell_grade(row), row.text("answer")
@@ -393,6 +396,7 @@ def _read_table(path: Path) -> Graded:
         if entry.grade is not None and entry.grade > 1:
             rated.add(grader)
         grades.setdefault(grader, []).append(entry)
+    reading.say(f"grades: {len(seen):,}, graders: {len(grades):,}")
     gave = {grader: own for grader, own in grades.items() if any(one.grade is not None or one.answer for one in own)}
     return Graded(gave, frozenset(rated))
 
