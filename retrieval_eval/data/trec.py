@@ -311,15 +311,19 @@ def trec_answer_rows(path: Path | str) -> Iterator[tuple[Row, Answer]]:
     Raises:
         DataError: the file cannot be read, or an answer is malformed; names file, line, value.
     """
-    if table_format(path) != "jsonl":
+    if table_format(path) not in _OF_OBJECTS:
         raise DataError(path, "answers of the TREC RAG track are JSON lines: the name must end in .jsonl")
     for row in read_rows(path, ("references", "answer")):
         yield row, _trec_answer(row)
 
 
+_OF_OBJECTS = frozenset({"jsonl", "json", "parquet"})
+"""Formats that hold lists of objects."""
+
+
 def is_trec_answers(path: Path | str) -> bool:
     """Whether a file holds answers of the track, by its first line."""
-    if table_format(path) != "jsonl":
+    if table_format(path) not in _OF_OBJECTS:
         return False
     first = next(read_rows(path)).values
     return "references" in first and isinstance(first.get("answer"), list)
@@ -341,9 +345,15 @@ def _trec_answer(row: Row) -> Answer:
     return Answer(_named(row, fields, "topic_id", "narrative_id"), _named(row, fields, "run_id"), text, kept)
 
 
+def _without_gaps(cell: Any) -> Any:
+    """An object without the fields that only others of its column have, as Parquet gives them to all."""
+    return {name: value for name, value in cell.items() if value is not None} if isinstance(cell, dict) else cell
+
+
 def _sentences(row: Row, given: Any) -> list[dict[str, Any]]:
     if not isinstance(given, list):
         raise row.error("'answer' must be a list of sentences", cell_text(given))
+    given = [_without_gaps(own) for own in given]
     for number, own in enumerate(given, start=1):
         if not isinstance(own, dict) or not isinstance(own.get("text"), str):
             raise row.error(f"sentence {number} has no text", cell_text(own))

@@ -31,6 +31,17 @@ def _once(*names: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
+JOINED: Final[Mapping[str, tuple[str, str]]] = {
+    "answer": (
+        "generated model system rag llm bot chatbot assistant ai agent predicted actual final",
+        "answer response output",
+    ),
+    "reference": (
+        "gt gold golden reference expected ground_truth correct ideal target true best",
+        "answer answers response output outputs",
+    ),
+}
+"""Spellings of two words: each of the first with each of the second."""
 NAMES: Final[Spellings] = {
     "qid": ("query_id", "topic_id", "question_id", "prompt_id", "_id", "id", "number"),
     "query": ("question", "user_input", "input", "prompt", "query_text", "user_query"),
@@ -41,10 +52,7 @@ NAMES: Final[Spellings] = {
     "answer": _once(
         *("response", "output", "actual_output", "prediction", "answer_text", "completion", "generation", "hypothesis"),
         *("generated_text", "generated"),
-        *_joined(
-            "generated model system rag llm bot chatbot assistant ai agent predicted actual final",
-            "answer response output",
-        ),
+        *_joined(*JOINED["answer"]),
     ),
     "passages": (
         *("contexts", "retrieved_contexts", "retrieved_context", "retrieval_context", "retrieval_contexts"),
@@ -53,10 +61,7 @@ NAMES: Final[Spellings] = {
     "reference": _once(
         *("reference_answer", "expected_output", "expected_answer", "ground_truth", "ground_truths", "gold_answer"),
         *("gt", "gold", "golden", "expected"),
-        *_joined(
-            "gt gold golden reference expected ground_truth correct ideal target true best",
-            "answer answers response output outputs",
-        ),
+        *_joined(*JOINED["reference"]),
     ),
     "did": ("_id", "pid", "docid", "doc_id", "document_id", "corpus_id", "passage_id", "paragraph_id", "id"),
     "document": ("segment", "passage", "contents", "text", "body", "document_text", "content", "page_content", "chunk"),
@@ -180,6 +185,8 @@ def clash(names: Mapping[str, str], ours: Collection[str], aliases: Spellings, c
         aliases: as for ``canonical_names``.
         columns: likewise; ``None`` where the user cannot say it.
     """
+    from judges.sections import shortened
+
     seen: dict[str, str] = {}
     for name in filter(names.get, names):
         other = seen.setdefault(name.strip().casefold(), name)
@@ -190,12 +197,12 @@ def clash(names: Mapping[str, str], ours: Collection[str], aliases: Spellings, c
             continue
         found = [name for name in _spelt(names, column, aliases) if names[name] in {name, column}]
         if len({folded(name).removesuffix("s") for name in found}) > 1 and _SURE.get(column, set()).isdisjoint(found):
-            which = f"{_NUMBERS.get(len(found), len(found))} columns may be {meaning}: {', '.join(found)}"
+            which = f"{_NUMBERS.get(len(found), len(found))} columns may be {meaning}: {shortened(found)}"
             if columns is None:
                 return f"{which}; rename one, or leave it out"
-            gold = ", and if another is the gold answer, reference likewise" if column == "answer" else ""
-            how = f"--column {column}=NAME" if column == "verdict" else how_to_name(column)
-            return f"{which}; say which: {how}{gold}"
+            how = "" if column == "verdict" else f", or columns: {{{column}: NAME}}"
+            gold = "; the gold answer is 'reference'" if column == "answer" else ""
+            return f"{which}; say --column {column}=NAME{how}{gold}"
     return None
 
 
