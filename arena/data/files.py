@@ -102,8 +102,8 @@ def load_dataset(
         of_documents.add(row)
         reader.add(row)
     notes = [note] if (note := note_of_left_out(rows.values())) else []
-    given = [*rows.values(), *(record.row for record in records)]
-    if several := sum(len(references_in(row.values.get("reference"))) > 1 for row in given):
+    given = {row.place: row for row in (*rows.values(), *(record.row for record in records))}
+    if several := sum(len(references_in(row.values.get("reference"))) > 1 for row in given.values()):
         notes.append(f"{counted(several, 'row')} with several gold answers: the first of them counts")
     if any(record.passages for record in records):
         if retrieving or not passages:

@@ -158,7 +158,8 @@ def canonical_names(found: Iterable[str], aliases: Spellings, columns: Columns |
     names |= dict.fromkeys(said.keys() & names.keys(), "")
     names |= {theirs: ours for ours, theirs in said.items() if theirs is not None}
     for ours in said.keys() & _ONE.keys() & aliases.keys():
-        names |= dict.fromkeys((theirs for theirs in _spelt(names, ours, aliases) if names[theirs] == theirs), "")
+        others = [theirs for theirs in _spelt(names, ours, aliases) if names[theirs] == theirs != said[ours]]
+        names |= dict.fromkeys(others, "")
     by_look = {folded(name): name for name in reversed(names)}
     for canonical, spellings in aliases.items():
         if canonical in said or canonical in names.values():
