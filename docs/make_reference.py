@@ -24,7 +24,7 @@ from arena.config.stages import FURTHER
 from arena.config.whole import Config
 from arena.present.table import TERMS
 from judges.sections import Section
-from retrieval_eval.data.rows import NAMES
+from retrieval_eval.data.vocabulary import JOINED, NAMES
 
 DOCS = Path(__file__).parent
 QUOTE = '"'
@@ -171,10 +171,18 @@ _HOLDS = {
 
 def names() -> str:
     """A row for each of our columns."""
-    rows = [
-        f"`{column}` | {_HOLDS[column]} | {', '.join(f'`{name}`' for name in also)}" for column, also in NAMES.items()
-    ]
+    rows = [f"`{column}` | {_HOLDS[column]} | {_other_names(column)}" for column in NAMES]
     return "\n".join(["column | holds | other names", "---|---|---", *rows])
+
+
+def _other_names(column: str) -> str:
+    """The spellings of a column; of those that are made of two words, the words."""
+    first, second = (words.split() for words in JOINED.get(column, ("", "")))
+    joined = {f"{one}_{two}" for one in first for two in second}
+    names = [f"`{name}`" for name in NAMES[column] if name not in joined]
+    if joined:
+        names.append(f"each of {', '.join(first)} with each of {', '.join(second)}, as in `{first[0]}_{second[0]}`")
+    return ", ".join(names)
 
 
 PARTS = {"configuration.md": keys, "commands.md": commands, "reading-the-output.md": columns, "your-data.md": names}

@@ -67,6 +67,7 @@ def rate(
     verdicts: pd.DataFrame | Iterable[Mapping[str, Any]] | str | Path,
     *,
     columns: Mapping[str, str] | None = None,
+    values: Mapping[str, str] | None = None,
     cluster: str | None = "auto",
     covariates: Iterable[str] = (),
     by_judge: bool = False,
@@ -80,6 +81,7 @@ def rate(
         verdicts: columns ``agent_a, agent_b, verdict`` (A, B or TIE) and, where there are, ``qid, judge, order``: a
             frame, dictionaries, or a file as ``ragleague rate`` reads it.
         columns: the table's name for one of ours: ``{"verdict": "gold"}``.
+        values: what words, numbers or ranges of numbers mean: ``{"A ist besser": "A", "0": "TIE", "-3..-1": "A"}``.
         cluster: the column whose values are resampled whole; ``None`` resamples single games, and ``auto`` the
             conversations of a column of that name, else queries.
         covariates: numeric columns that ratings are controlled for, see ``TableOptions``.
@@ -100,7 +102,8 @@ def rate(
     names = tuple(f"{ours}={theirs}" for ours, theirs in mapped.items())
     numeric = tuple(argument("covariates", list[str], covariates))
     by = argument("cluster", str | None, cluster) or "none"
-    how = TableOptions(by, numeric, names, skip_empty, skip_self_play, by_judge)
+    meant = argument("values", dict[str, str], values or {})
+    how = TableOptions(by, numeric, names, meant, skip_empty, skip_self_play, by_judge)
     if isinstance(verdicts, str | Path):
         return Rated(rate_table(Path(verdicts), chosen, how))
     with tempfile.TemporaryDirectory() as folder:

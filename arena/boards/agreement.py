@@ -112,9 +112,11 @@ def _scale(reference: Qrels) -> tuple[int, int]:
 
 def remark_on_scale(name: str, qrels: Qrels, reference: Qrels, whose: str) -> Iterator[str]:
     """Which labels lie beyond the scale of those called ``whose``, if any do."""
-    labels = ", ".join(f"{own['value']} ({own['n']:,})" for own in outside_scale(qrels, reference))
+    outside = outside_scale(qrels, reference)
+    labels = ", ".join(f"{own['value']} ({own['n']:,})" for own in outside)
     if labels and qrels is reference:
-        yield f"{name}: labels below 0: {labels}; measures take them for not relevant"
+        number = counted(sum(own["n"] for own in outside), "label")
+        yield f"{name}: {number} below 0: {labels}; measures take them for not relevant, kappa for labels of their own"
     elif labels:
         low, high = _scale(reference)
         yield f"{name}: labels outside the {low} to {high} of {whose}: {labels}; each counts as it is"

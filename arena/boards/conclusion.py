@@ -310,7 +310,7 @@ def _untrusted(comparisons: Sequence[Comparison]) -> Conclusion | None:
     from arena.calibration.comparison import PANEL
 
     told = [own for one in comparisons if one.people.level == "verdicts" for own in findings(one)]
-    known = [own for own in told if own.trust not in ("unknown", "few") and own.kappa.value is not None]
+    known = [own for own in told if own.trust not in ("unknown", "other scale", "few") and own.kappa.value is not None]
     decisive: Sequence[Finding] = [own for own in known if own.judge == PANEL] or known
     if not decisive or any(own.trust != "chance" for own in decisive):
         return None

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from arena.calibration.methods import MethodComparison, MethodPair
     from arena.calibration.votes import Level
 
-Trust: TypeAlias = Literal["unknown", "few", "chance", "below people", "beside people", "as people", "above chance"]
+Trust: TypeAlias = Literal[
+    "unknown", "other scale", "few", "chance", "below people", "beside people", "as people", "above chance"
+]
 
 THINGS: Final[dict[Level, str]] = {
     "verdicts": "games",
@@ -45,10 +47,10 @@ class Finding(Struct, frozen=True):
     Attributes:
         level: what was judged.
         judge: its name, which comes from outside.
-        trust: ``unknown``: nothing both judged; ``few``: on too few queries; ``chance``: not shown to agree more than
-            chance would; ``below people``: it agrees with a vote less than two people do; ``as people``: it does not,
-            or by less than ``MARGIN``; ``beside people``: the votes do not show which; ``above chance``: there
-            are no two people to hold against.
+        trust: ``unknown``: nothing both judged; ``other scale``: their values cannot be compared; ``few``: on too few
+            queries; ``chance``: not shown to agree more than chance would; ``below people``: it agrees with a vote less
+            than two people do; ``as people``: it does not, or by less than ``MARGIN``; ``beside people``: the votes do
+            not show which; ``above chance``: there are no two people to hold against.
         sentence: the same in words, with the figures.
         kappa: Cohen's, against the consensus of people; without a value where values are no labels.
     """
@@ -108,6 +110,13 @@ def _sentence(comparison: Comparison, judge: JudgeAgainstPeople, trust: Trust) -
     what, within, share = THINGS[judge.level], comparison.people.within.share, judge.votes.share
     if trust == "unknown":
         return f"{judge.judge} and people judged none of the same {what}."
+    if trust == "other scale" and judge.judge_range and judge.people_range:
+        ranges = [f"{low:g} to {high:g}" for low, high in (judge.judge_range, judge.people_range)]
+        return (
+            f"The scales differ: {judge.judge} gave {ranges[0]}, and people {ranges[1]}, on "
+            f"{counted(judge.n, what[:-1], what)}. Agreement, kappa and bias mean nothing before both are on one "
+            f"scale; rank correlation does: Spearman's is {with_interval(judge.correlations.spearman)}."
+        )
     said = f"{judge.judge} says what a person says in {with_interval(share, PERCENT)} of cases"
     said += f", on {counted(judge.n, what[:-1], what)} of {counted(judge.queries, *UNITS[judge.unit])}"
     if trust == "few":
@@ -134,6 +143,8 @@ def _trust(comparison: Comparison, judge: JudgeAgainstPeople) -> Trust:
     within, share = comparison.people.within.share, judge.votes.share
     if not judge.n or share.value is None:
         return "unknown"
+    if judge.other_scale:
+        return "other scale"
     if judge.queries < FEW_QUERIES:
         return "few"
     beyond = judge.labels.kappa if judge.labels is not None else judge.correlations.spearman

@@ -47,6 +47,7 @@ class TableOptions(Struct, frozen=True):
         covariates: ``NAME`` for the columns NAME_a and NAME_b, or ``COLUMN:COLUMN`` for those of agent_a and agent_b;
             ``log:`` before either takes logarithms, and so does ``log_NAME`` where there are no such columns.
         columns: ``NAME=COLUMN``, the file's name for one of ours.
+        values: what words of the file mean, see ``read_verdicts``.
         skip_empty: leave out rows without a verdict.
         skip_self_play: leave out games of an agent against itself.
         by_judge: also rate each judge's verdicts alone.
@@ -55,6 +56,7 @@ class TableOptions(Struct, frozen=True):
     cluster: str = AUTO
     covariates: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
+    values: Mapping[str, str] = {}
     skip_empty: bool = False
     skip_self_play: bool = False
     by_judge: bool = False
@@ -110,12 +112,15 @@ def rate_table(file: Path, settings: RatingSettings, options: TableOptions) -> R
     read = read_verdicts(
         file,
         columns=column_names(options.columns),
+        values=options.values,
         skip_empty=options.skip_empty,
         skip_self_play=options.skip_self_play,
         preferences=settings.preferences == "soft",
     )
     if not len(read.table):
         raise DataError(file, "no row is left to rate")
+    sides = [_sides(read, name) for name in options.covariates]
+    read.say({options.cluster, *(column for pair in sides for column in pair)})
     if settings.position and read.order_unknown:
         raise read.error(int(read.order_known.argmin()), "position needs the order of every row, and it is empty")
     if column := options.cluster_column(read):
@@ -134,6 +139,8 @@ def rate_table(file: Path, settings: RatingSettings, options: TableOptions) -> R
             "conflicts": read.conflicts,
             "order_unknown": read.order_unknown,
             "order_assumed": read.order_assumed,
+            "both_bad": read.both_bad,
+            "both_good": read.both_good,
         },
         column,
         panel_ratings(read.table) if options.by_judge and len(read.table.judges) > 1 else None,
@@ -206,14 +213,21 @@ def _controlled(file: Path, read: ImportedVerdicts, settings: RatingSettings, op
 
 def _difference(file: Path, read: ImportedVerdicts, name: str) -> Floats:
     """The covariate of the answer shown first minus that of the second, in standard deviations."""
-    plain, log = name.removeprefix(LOG), name.startswith(LOG)
-    if name.startswith(_LOG_NAME) and f"{name}_a" not in read.further:  # as a tournament names it: log_length
-        plain, log = name.removeprefix(_LOG_NAME), True
-    first, separator, second = plain.partition(":")
-    columns = (first, second) if separator else (f"{plain}_a", f"{plain}_b")
-    of_a, of_b = (_numbers(file, read, column, log=log) for column in columns)
+    log = name.startswith(LOG) or _is_log_name(read, name)
+    of_a, of_b = (_numbers(file, read, column, log=log) for column in _sides(read, name))
     shown_first, shown_second = np.where(read.swapped, of_b, of_a), np.where(read.swapped, of_a, of_b)
     return standardised_difference(shown_first, shown_second, log=log)
+
+
+def _is_log_name(read: ImportedVerdicts, name: str) -> bool:
+    return name.startswith(_LOG_NAME) and f"{name}_a" not in read.further  # as a tournament names it: log_length
+
+
+def _sides(read: ImportedVerdicts, name: str) -> tuple[str, str]:
+    """The columns of a covariate, of agent_a and of agent_b."""
+    plain = name.removeprefix(_LOG_NAME if _is_log_name(read, name) else LOG)
+    first, separator, second = plain.partition(":")
+    return (first, second) if separator else (f"{plain}_a", f"{plain}_b")
 
 
 def _numbers(file: Path, read: ImportedVerdicts, column: str, *, log: bool) -> Floats:

@@ -47,6 +47,8 @@ _ROWS: Final = {
     "duplicates": "repeat another in every column",
     "conflicts": "contradicted by another row of the same game",
     "order_unknown": "with an empty order, taken as agent_a first",
+    "both_bad": "tied because both are bad",
+    "both_good": "tied because both are good",
 }
 """What may be noticed about the rows of a table of verdicts."""
 

@@ -130,6 +130,9 @@ class JudgeAgainstPeople(Struct, frozen=True):
         alternative: whether it may stand in for people.
         outside: values of the judge beyond those that people gave, each with how many things have it; none of verdicts.
         people_range: the lowest and the highest value that people gave on any thing; ``None`` where they gave none.
+        judge_range: the same of the judge, on things that both judged; none of verdicts.
+        other_scale: whether the two used different scales: most of the judge's values lie beyond those of people, or
+            it gave fractions up to 1 where people gave whole numbers from a longer scale.
         group: as of the comparison.
         orders: what its verdicts say about places; ``None`` where none says who was shown first, and for a panel.
         disagreements: things that it sees differently, the furthest apart first.
@@ -153,6 +156,8 @@ class JudgeAgainstPeople(Struct, frozen=True):
     alternative: AlternativeTest
     outside: tuple[tuple[float, int], ...] = ()
     people_range: tuple[float, float] | None = None
+    judge_range: tuple[float, float] | None = None
+    other_scale: bool = False
     group: str = ""
     orders: OrderHealth | None = None
     disagreements: tuple[Disagreement, ...] = ()
@@ -240,7 +245,19 @@ def judge_against_people(
         alternative=_alternative(consensual, against, settings),
         outside=tuple(sorted(beyond.items())),
         people_range=(low, high) if given else None,
+        judge_range=(min(y), max(y)) if y and not verdicts else None,
+        other_scale=not verdicts and _is_other_scale(y, given),
     )
+
+
+def _is_other_scale(judged: Sequence[float], given: Sequence[float]) -> bool:
+    """Whether a judge's values are of another scale than people's."""
+    if not judged or not given:
+        return False
+    low, high = min(given), max(given)
+    beyond = sum(not low <= value <= high for value in judged)
+    shares = min(judged) >= 0 and max(judged) <= 1 < high and any(value % 1 for value in judged)
+    return 2 * beyond > len(judged) or (shares and not any(0 < value < 1 for value in given))
 
 
 def _alternative(values: Values, against: People, settings: Settings) -> AlternativeTest:

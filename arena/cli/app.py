@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 from typer.main import get_group
 
 from arena.cli.commands import ABOUT, COMMANDS, overview
+from arena.cli.console import WHAT_IS_READ
 from arena.cli.old_names import renewed
 from arena.cli.options import Grouped, ManyValues
 from judges.errors import InputError
@@ -47,6 +48,7 @@ class _LateCommands(TyperGroup):
             return super().resolve_command(ctx, args)
         name, command, rest = super().resolve_command(ctx, renewed(args))
         _require_once(command.params if command else (), rest)
+        WHAT_IS_READ.begin(aloud=not {"json", "--format=json"} & set(rest))
         return name, command, rest
 
     def make_context(self, *args: Any, **more: Any) -> Any:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from pydantic import Field
 
 from arena.cli.console import INCOMPLETE
-from arena.cli.options import BelowCoverage, Details, Form, Samples, Set, Source, Tournament, read_set
+from arena.cli.options import BelowCoverage, Details, Form, Samples, Set, Source, Tournament, Values, read_set
 from judges.errors import InputError
 from judges.sections import Section
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from arena.ratings.results import Ratings
 
 
-_READING = "How FILE is read"
+_READING = "How tables are read"
 Method: TypeAlias = Literal["elo", "bt"]
 """Which rating orders the table."""
 
@@ -103,6 +103,7 @@ def rate(
         list[str] | None,
         typer.Option(metavar="NAME=COLUMN", help="the file's name for a column", rich_help_panel=_READING),
     ] = None,
+    value: Values = None,
     skip_faulty: Annotated[
         bool,
         typer.Option(
@@ -147,6 +148,7 @@ def rate(
     from arena.boards.rated_tables import TableOptions, rate_table, rate_win_matrix
     from arena.boards.ratings import RatedBoard
     from arena.cli.show import show
+    from arena.data.verdict_words import meanings
     from arena.data.win_matrix import is_win_matrix
     from arena.ratings.results import RatingSettings
 
@@ -161,6 +163,7 @@ def rate(
             "--covariate": covariate,
             "--cluster": cluster not in {"auto", "qid"},
             "--by": by,
+            "--value": value,
             "--as-games/--reconcile": as_games is not None,
             "--skip-faulty": skip_faulty,
         }
@@ -176,7 +179,15 @@ def rate(
         reconcile=None if as_games is None else not as_games,
         seed=seed,
     )
-    how = TableOptions(cluster, tuple(covariate or ()), tuple(column or ()), skip_faulty, skip_faulty, by == "judge")
+    how = TableOptions(
+        cluster,
+        tuple(covariate or ()),
+        tuple(column or ()),
+        meanings(value or ()),
+        skip_faulty,
+        skip_faulty,
+        by == "judge",
+    )
     rated = rate_win_matrix(file, settings, queries) if matrix else rate_table(file, settings, how)
     rated = replace(
         rated,

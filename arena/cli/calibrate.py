@@ -12,7 +12,7 @@ import typer
 from msgspec.structs import replace
 
 from arena.cli.console import errors, say
-from arena.cli.options import Form, Tournament, require_unused
+from arena.cli.options import Form, Tournament, Values, require_unused
 from judges.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _TABLES, _READING, _PEOPLE, _LABELS = "Of tables", "How tables are read", "People", "What to label"
 _CARD = "Judge card"
+_OF_PEOPLE = "people:"
+"""Before what an option says of people's files alone."""
 
 
 def calibrate(
@@ -61,6 +63,7 @@ def calibrate(
             rich_help_panel=_READING,
         ),
     ] = None,
+    value: Values = None,
     skip_faulty: Annotated[
         bool, typer.Option("--skip-faulty", help="leave out and count rows without a value", rich_help_panel=_READING)
     ] = False,
@@ -154,6 +157,7 @@ def calibrate(
     from arena.boards.rated_tables import column_names
     from arena.calibration.comparison import Settings
     from arena.cli.show import show
+    from arena.data.verdict_words import meanings
     from arena.results.opinion_tables import Reading
     from arena.results.table_agreement import Tables, calibrate_tables, data_of
     from retrieval_eval.data.rows import known_format
@@ -172,6 +176,7 @@ def calibrate(
                 "--item": item,
                 "--by": by,
                 "--column": column,
+                "--value": value,
                 "--as-games": as_games,
                 "--answers": answers,
                 "--documents": documents,
@@ -187,10 +192,12 @@ def calibrate(
         )
         _compare_qrels(sources, people or [], queries, form)
         return
-    theirs = [entry.removeprefix("people:") for entry in column or () if entry.startswith("people:")]
-    ours = [entry for entry in column or () if not entry.startswith("people:")]
-    reading = Reading(tuple(item or ()), by, column_names(ours), skip_faulty)
-    human = replace(reading, columns=column_names(theirs))
+    theirs = [entry.removeprefix(_OF_PEOPLE) for entry in column or () if entry.startswith(_OF_PEOPLE)]
+    ours = [entry for entry in column or () if not entry.startswith(_OF_PEOPLE)]
+    alike = meanings(entry for entry in value or () if not entry.startswith(_OF_PEOPLE))
+    of_people = meanings(entry.removeprefix(_OF_PEOPLE) for entry in value or () if entry.startswith(_OF_PEOPLE))
+    reading = Reading(tuple(item or ()), by, column_names(ours), alike, skip_faulty)
+    human = replace(reading, columns=column_names(theirs), values={**alike, **of_people})
     said = Tables(people or [], human)
     wanted = label_next if estimates or width is not None or label_next else None
 

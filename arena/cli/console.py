@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
@@ -15,6 +16,7 @@ from rich.segment import Segment
 from arena.cli.streams import visible
 from arena.present.numbers import printable as printable  # noqa: PLC0414 - offered here to all commands
 from arena.present.table import json_text
+from retrieval_eval.data.reading import READ
 
 INCOMPLETE = 3
 """Exit status: done as far as possible, but something is missing or failed."""
@@ -32,6 +34,11 @@ class _Console(Console):
         file: IO[str] = super().file
         return getattr(file, "rich_proxied_file", file)
 
+    def print(self, *objects: Any, **how: Any) -> None:
+        """Print, behind what was read."""
+        WHAT_IS_READ.out()
+        super().print(*objects, **how)
+
     @file.setter
     def file(self, new_file: IO[str]) -> None:
         self._file = new_file
@@ -42,6 +49,40 @@ class _Console(Console):
         if not self.is_terminal:
             return parts
         return (part if part.control else Segment(visible(part.text), part.style) for part in parts)
+
+
+class _WhatIsRead(logging.Handler):
+    """Which columns of tables were read as what, on standard error in front of all else that a command says.
+
+    A table that is read twice is said once. Nothing is said where a command ends in an error: that is one line.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: dict[str, bool] = {}
+
+    def begin(self, *, aloud: bool) -> None:
+        """Listen to a command; not ``aloud`` where its output is for programs."""
+        READ.setLevel(logging.INFO if aloud else logging.WARNING)
+        READ.addHandler(self)
+        self.forget()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._said.setdefault(record.getMessage(), False)
+
+    def out(self) -> None:
+        """Print what has not been printed yet."""
+        waiting = [line for line, printed in self._said.items() if not printed]
+        self._said |= dict.fromkeys(waiting, True)
+        for line in waiting:
+            say(f"read: {near(line)}", errors)
+
+    def forget(self) -> None:
+        """Print nothing of what was read until now."""
+        self._said.clear()
+
+
+WHAT_IS_READ: Final = _WhatIsRead()
 
 
 def _console(number: int) -> _Console:

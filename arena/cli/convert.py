@@ -35,14 +35,15 @@ def convert(
     """
     from retrieval_eval.data.rows import known_format
     from retrieval_eval.data.tables import read_columns
-    from retrieval_eval.exam.grade_files import GRADE_ALIASES, is_workbench
+    from retrieval_eval.data.vocabulary import GRADE_NAMES
+    from retrieval_eval.exam.grade_files import is_workbench
 
     if out.exists() and out.samefile(file):
         raise InputError(f"{out}: is the file that is read; name another")
     given = given_options(ctx) - {"--secret"}
     if is_workbench(file) and not (given & {"--onto", "--documents"} or out.name.endswith(".jsonl.gz")):
         _to_tables(file, out, bank, secret)
-    elif is_workbench(file) or (known_format(file) and {"grade", *GRADE_ALIASES["grade"]} & set(read_columns(file))):
+    elif is_workbench(file) or (known_format(file) and {"grade", *GRADE_NAMES["grade"]} & set(read_columns(file))):
         if ".jsonl" not in out.suffixes:
             raise InputError(f"{out}: name a .jsonl.gz file; {file} holds grades, which become the workbench's")
         _to_workbench(file, out, bank, secret, onto, documents, min_grade)

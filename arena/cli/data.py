@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 
 from arena.cli.console import INCOMPLETE
-from arena.cli.options import Force, Form, Source, Tournament, given_options, require_free
+from arena.cli.options import Force, Form, Source, Tournament, Values, given_options, require_free
 from arena.present.numbers import counted
 from judges.errors import InputError
 
@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 
     from arena.people.votes import TableKind
     from arena.results.nuggets import NuggetResults
+    from arena.results.opinion_tables import Reading
     from arena.store import Store
     from arena.store.annotations import Annotation
 
-_VOTES, _VERDICTS = "What people said", "Verdicts"
+_VOTES, _VERDICTS, _READING = "What people said", "Verdicts", "How tables are read"
 _NAMED = 3
 """People that a line names; more are counted."""
 
@@ -74,6 +75,11 @@ def import_file(
             rich_help_panel=_VOTES,
         ),
     ] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=COLUMN", help="the file's name for a column", rich_help_panel=_READING),
+    ] = None,
+    value: Values = None,
     queries: Annotated[Path | None, typer.Option(help="the queries' texts", rich_help_panel=_VERDICTS)] = None,
     documents: Annotated[Path | None, typer.Option(help="the retrieved documents", rich_help_panel=_VERDICTS)] = None,
     answers: Annotated[Path | None, typer.Option(help="the answers' texts", rich_help_panel=_VERDICTS)] = None,
@@ -84,26 +90,32 @@ def import_file(
     Verdicts may come from a judge elsewhere; leaderboard and web page then show them like any others. With --kind they
     are what people said of a tournament that is there; what they said before stays in the history.
     """
+    from arena.boards.rated_tables import column_names
+    from arena.data.verdict_words import meanings
+    from arena.results.opinion_tables import Reading
+
     given = given_options(ctx)
     if kind is None:
         if annotator is not None:
             raise InputError("--annotator: goes with --kind, what people said")
-        _import_verdicts(file, store, tournament, queries, documents, answers)
+        texts = {"queries": queries, "documents": documents, "answers": answers}
+        _import_verdicts(
+            file, store, tournament, columns=column_names(column or ()), values=meanings(value or ()), **texts
+        )
     elif strange := given & {"--queries", "--documents", "--answers"}:
         raise InputError(f"{', '.join(sorted(strange))}: goes with verdicts of a judge, without --kind")
     else:
-        _import_votes(store, file, kind, annotator, tournament, form)
+        reading = Reading(columns=column_names(column or ()), values=meanings(value or ()))
+        _import_votes(store, file, kind, annotator, tournament, reading, form)
 
 
-def _import_verdicts(
-    file: Path, store: str, name: str | None, queries: Path | None, documents: Path | None, answers: Path | None
-) -> None:
+def _import_verdicts(file: Path, store: str, name: str | None, **how: Any) -> None:
     from arena.cli.console import output
     from arena.run.imports import import_table
     from arena.store import shown
 
     tournament = name or file.name.split(".")[0]
-    imported = import_table(file, store, tournament, queries=queries, documents=documents, answers=answers)
+    imported = import_table(file, store, tournament, **how)
     again = f", {counted(imported.repeated, 'repeated row')} left out" if imported.repeated else ""
     output.print(f"{counted(imported.verdicts, 'verdict')} imported as {tournament!r}{again}")
     if imported.replaced:
@@ -113,7 +125,13 @@ def _import_verdicts(
 
 
 def _import_votes(
-    source: str, file: Path, kind: VoteKind, annotator: str | None, tournament: str | None, form: str
+    source: str,
+    file: Path,
+    kind: VoteKind,
+    annotator: str | None,
+    tournament: str | None,
+    reading: Reading,
+    form: str,
 ) -> None:
     from arena.cli.console import tell
     from arena.cli.sources import open_tournament
@@ -133,7 +151,7 @@ def _import_votes(
         if is_nuggets:
             imported = imported_assignments(assignments, _nuggets(store, name).banks, data.answers, who)
         else:
-            imported = read_table(file, _table_kind(kind), data, annotator)
+            imported = read_table(file, _table_kind(kind), data, annotator, reading)
         if not imported.annotations:
             why = "".join(f"; {words}: {number}" for words, number in imported.left_out.items())
             nothing = f"no label of an answer and a nugget of {name!r}{why}"

@@ -49,7 +49,7 @@ def _status() -> int:
         sys.stdout.write(overview())
         return 0
     from arena.cli.app import app
-    from arena.cli.console import INCOMPLETE, errors
+    from arena.cli.console import INCOMPLETE, WHAT_IS_READ, errors
     from judges.errors import InputError, RagleagueError, StoreError, StoreGoneError, reason
 
     try:
@@ -66,11 +66,14 @@ def _status() -> int:
         if ending.code == _INTERRUPTED:  # typer makes this of a KeyboardInterrupt
             errors.print("stopped; what was judged is kept, run again to go on")
         return int(ending.code or 0)
+    finally:
+        WHAT_IS_READ.out()
     return 0
 
 
 def _failed(status: int, error: RagleagueError) -> int:
-    from arena.cli.console import errors, near, printable
+    from arena.cli.console import WHAT_IS_READ, errors, near, printable
 
+    WHAT_IS_READ.forget()
     errors.print(printable(near(f"error: {error}")))
     return status

@@ -27,6 +27,15 @@ Told = Annotated[Literal["table", "json"], typer.Option("--format", help="table 
 Details = Annotated[
     bool, typer.Option("--details", help="every table: neighbours, judges, grades, documents, costs, coverage")
 ]
+Values = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--value",
+        metavar="WORD=VERDICT",
+        help="what a word, number or range means, as in 'A ist besser'=A, 0=TIE or -3..-1=A",
+        rich_help_panel="How tables are read",
+    ),
+]
 Seed = Annotated[int, typer.Option(min=0, help="of the samples")]
 Samples = Annotated[int, typer.Option(min=0, max=100_000, help="bootstrap samples of the intervals")]
 OfQueries = Annotated[

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from arena.cli.console import errors, printable
+from arena.cli.console import WHAT_IS_READ, errors, printable
 from judges.errors import PROGRESS, DataError, reason
 from judges.types import CallTrace
 
@@ -52,6 +52,7 @@ def watching(*, shown: bool = True) -> Iterator[Progress]:
         if shown and errors.is_terminal:
             from arena.cli.bars import Bars
 
+            WHAT_IS_READ.out()
             with Bars() as bars:
                 yield bars
         else:

@@ -14,7 +14,7 @@ import yaml
 from arena.config.whole import Config
 from judges.errors import ConfigError, InputError
 from judges.sections import nearest, parse_section
-from retrieval_eval.data.rows import Columns
+from retrieval_eval.data.vocabulary import Columns
 
 STORE: Final = "ragleague.db"
 """Where such tournaments are kept, in the working directory: judgments that they share are made once."""

@@ -13,9 +13,20 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from msgspec.structs import replace
 
 from arena.config.whole import Config
-from arena.data.dataset import SHARED, Dataset
-from arena.data.records import Record, Rows, Source, Sources, columns_of, named_rows, read_records, sources_of
-from arena.present.numbers import clipped
+from arena.data.dataset import COST, LATENCY, SHARED, TOKENS_IN, TOKENS_OUT, TRIED, Dataset
+from arena.data.records import (
+    COLUMNS,
+    Record,
+    Rows,
+    Source,
+    Sources,
+    columns_of,
+    named_rows,
+    read_records,
+    references_in,
+    sources_of,
+)
+from arena.present.numbers import clipped, counted
 from judges.errors import DataError, InputError
 from judges.sections import nearest, shortened
 from judges.types import Answer, Document, Query, Retrieved
@@ -28,21 +39,10 @@ from retrieval_eval.data.conversations import (
     with_messages,
     with_turns,
 )
-from retrieval_eval.data.rows import (
-    EMPTY,
-    NAMES,
-    TOPIC_NAMES,
-    Cell,
-    Columns,
-    Row,
-    how_to_name,
-    id_of_text,
-    known_format,
-    missing_column,
-    names_of,
-    spelling_problem,
-)
+from retrieval_eval.data.reading import KEPT, READ, ColumnsRead
+from retrieval_eval.data.rows import EMPTY, Cell, Row, id_of_text, known_format, spelling_problem
 from retrieval_eval.data.tables import write_rows
+from retrieval_eval.data.vocabulary import NAMES, TOPIC_NAMES, Columns, how_to_name, missing_column, names_of
 
 if TYPE_CHECKING:
     from retrieval_eval.data.runs import Run
@@ -97,9 +97,14 @@ def load_dataset(
     if not asking:
         _require_shared_ids(records)
     reader = _DocumentReader(asked)
+    of_documents = ColumnsRead(_METADATA_NOT | _SHOWN_BESIDE, kept=KEPT)
     for row in (row for source in retrieving for row in named_rows(source, _OF_DOCUMENTS, ("document",), columns)):
+        of_documents.add(row)
         reader.add(row)
     notes = [note] if (note := note_of_left_out(rows.values())) else []
+    given = {row.place: row for row in (*rows.values(), *(record.row for record in records))}
+    if several := sum(len(references_in(row.values.get("reference"))) > 1 for row in given.values()):
+        notes.append(f"{counted(several, 'row')} with several gold answers: the first of them counts")
     if any(record.passages for record in records):
         if retrieving or not passages:
             notes.append("the passages in the answers' files are not used: data names other documents")
@@ -110,11 +115,51 @@ def load_dataset(
     read, note = with_conversations(with_turns(_with_references(asked, records), earlier))
     notes += [note] if note else []
     data = Dataset(read, reader.documents, answered, reader.retrieved(), notes=tuple(notes))
+    _say_read(data, rows.values() if asking else (), of_documents, records)
     return data if limit is None else _limited(data, limit)
 
 
 _OF_DOCUMENTS: Final = names_of("did", "document", "qid", "query", "agent")
 """The document's id comes first: ``id`` is its, and no query's, in a table of documents."""
+_OF_QUERY: Final = {"qid", "query", "reference", "messages", "conversation", "turn"}
+_OF_ANSWER: Final = {
+    *COLUMNS,
+    "messages",
+    "conversation",
+    "turn",
+    "trace_id",
+    LATENCY,
+    TRIED,
+    COST,
+    TOKENS_IN,
+    TOKENS_OUT,
+}
+_SHOWN_BESIDE: Final = {"title"}
+"""What judges see of a document besides its text."""
+
+
+def _say_read(data: Dataset, asked: Iterable[Row], of_documents: ColumnsRead, records: Sequence[Record]) -> None:
+    """Say which columns were read as what, and how much there is."""
+    of_queries, of_answers = ColumnsRead(_OF_QUERY, kept=KEPT), ColumnsRead(_OF_ANSWER, kept=KEPT)
+    for row in asked:
+        of_queries.add(row)
+    of_queries.say()
+    of_documents.say()
+    for record in records:
+        of_answers.add(record.row, record.form)
+    queries = data.queries.values()
+    gold, turns = sum(query.reference is not None for query in queries), sum(bool(query.messages) for query in queries)
+    numbers = [
+        counted(len(queries), "query", "queries"),
+        counted(len(data.documents), "document"),
+        counted(len(data.answers), "answer"),
+        counted(gold, "gold answer"),
+        f"messages before {counted(turns, 'query', 'queries')}",
+    ]
+    of_answers.say()
+    READ.info("%s", ", ".join(numbers))
+
+
 _METADATA_NOT: Final = {"qid", "query", "did", "document", "agent", "rank", "score"}
 
 
@@ -321,7 +366,9 @@ def _read_queries(sources: Sequence[Source], columns: Columns | None, *, ids: bo
             raise row.error(f"this query id stands in {rows[query_id].place} already; rename or remove one", query_id)
         if not text or text.isspace():
             raise row.error(f"the text of query {query_id!r} {EMPTY}")
-        queries[query_id], rows[query_id] = Query.of(query_id, text, _metadata(row, {"qid", "query"})), row
+        columns_of_query = _metadata(row, {"qid", "query", "reference"})
+        columns_of_query |= {"reference": gold[0]} if (gold := references_in(row.values.get("reference"))) else {}
+        queries[query_id], rows[query_id] = Query.of(query_id, text, columns_of_query), row
     return queries, rows
 
 
@@ -405,20 +452,40 @@ def _answers_of(records: Sequence[Record], asked: _Asked) -> dict[tuple[str, str
         if (query_id, agent) in answers:
             first = places[query_id, agent].row
             raise row.error(
-                f"a second answer by {agent!r}, see {first.place}{_whose(record, first)}", record.query or query_id
+                f"a second answer by {agent!r}, see {first.place}{_whose(record, first, records)}",
+                record.query or query_id,
             )
         answers[query_id, agent] = Answer(query_id, agent, record.answer, record.metadata)
         places[query_id, agent] = record
     return answers
 
 
-def _whose(record: Record, first: Row) -> str:
+def _whose(record: Record, first: Row, records: Sequence[Record]) -> str:
     """What may be meant where an agent seems to have answered twice."""
     if not record.named:
-        return f"; remove one, or name the agents' column: {how_to_name('agent')}"
+        theirs = _telling_agents_apart([one for one in records if one.row.path == record.row.path])
+        return f"; remove one, or name the agents' column: {how_to_name('agent', theirs or 'NAME')}"
     if first.path != record.row.path:
         return f"; remove one, or if each file is one agent: {how_to_name('agent', 'null')}"
     return "; remove one"
+
+
+_REPEATS: Final = re.compile(
+    r"run|repeat|trial|epoch|seed|sample|attempt|iteration|turn|rank|time|date|passage|chunk|doc"
+)
+"""Names of columns that tell rows apart by something else than whose answer it is."""
+
+
+def _telling_agents_apart(records: Sequence[Record]) -> str:
+    """The first column of few values by which no query is answered twice, if there is one."""
+    for name in records[0].metadata:
+        if _REPEATS.search(name.casefold()):
+            continue
+        found = [(record.query_id or _words(record.query), record.metadata.get(name, "")) for record in records]
+        values = {value for _, value in found}
+        if 1 < len(values) <= len(records) / 2 and "" not in values and len(set(found)) == len(found):
+            return name
+    return ""
 
 
 def _add_passages(reader: _DocumentReader, records: Sequence[Record], asked: _Asked) -> None:

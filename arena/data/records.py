@@ -18,28 +18,31 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from arena.data.traces import is_traces, trace_rows
+from arena.data.traces import is_traces, rows_of_traces, trace_rows
 from judges.errors import DataError
 from judges.types import Answer, Document
 from retrieval_eval.data.collections import document_of
 from retrieval_eval.data.files import file_stem
 from retrieval_eval.data.rows import (
     Cell,
-    Columns,
     Row,
-    canonical_names,
     cell_text,
-    confusable,
     id_of_text,
     known_format,
-    lacks,
     list_in,
-    missing_column,
-    names_of,
     unstorable,
 )
 from retrieval_eval.data.tables import read_rows
 from retrieval_eval.data.trec import is_trec_answers, trec_answer_rows
+from retrieval_eval.data.vocabulary import (
+    Columns,
+    Spellings,
+    canonical_names,
+    clash,
+    lacks,
+    missing_column,
+    names_of,
+)
 
 COLUMNS: Final = ("qid", "query", "agent", "answer", "passages", "reference")
 """What is understood of a record; the rest is metadata of the answer."""
@@ -74,6 +77,7 @@ class Record(Struct, frozen=True):
         passages: what was retrieved for it, best first.
         reference: the answer that is right, ``""`` where there is none.
         metadata: every other column that has a value.
+        form: whose file it is, where it is no plain table.
     """
 
     row: Row
@@ -85,6 +89,7 @@ class Record(Struct, frozen=True):
     passages: Sequence[Document]
     reference: str
     metadata: Mapping[str, str]
+    form: str = ""
 
 
 def sources_of(given: Sources) -> list[Source]:
@@ -132,12 +137,40 @@ def read_records(sources: Sequence[Source], columns: Columns | None = None) -> I
             yield from (_of_trec(*entry) for entry in trec_answer_rows(source))
             continue
         name = names[str(_path(source))]
-        yield from (_record(row, name) for row in _named(source, columns))
+        yield from _by_answer([_record(row, name, form) for row, form in _named(source, columns)])
 
 
-def named_rows(
-    source: Source, names: Mapping[str, Sequence[str]], required: Sequence[str], columns: Columns | None
-) -> Iterator[Row]:
+_PASSAGE: Final = ("document", "passage", "passage_text", "chunk", "segment", "context")
+"""Columns of the passage of a row, in tables with a row for each passage of an answer."""
+
+
+def _by_answer(records: Sequence[Record]) -> Iterable[Record]:
+    """The records, those with a passage each of one answer as one: its text stands in the first, or in all of them."""
+    whole: dict[tuple[str, str], Record] = {}
+    for record in records:
+        whole.setdefault((record.query_id or record.query, record.agent), record)
+    column = next((name for name in _PASSAGE if all(name in record.row.values for record in records)), None)
+    if column is None or len(whole) == len(records) or any(record.passages for record in records):
+        return records
+    passages: dict[tuple[str, str], dict[str, Document]] = {key: {} for key in whole}
+    for record in records:
+        key, text = (record.query_id or record.query, record.agent), record.row.text(column)
+        if text in passages[key] or (record.answer.strip() and record.answer != whole[key].answer):
+            return records
+        passages[key][text] = Document(id_of_text("d", text), text)
+    return [
+        _with_passages(record, column, [each for each in passages[key].values() if each.text.strip()])
+        for key, record in whole.items()
+    ]
+
+
+def _with_passages(record: Record, column: str, passages: Sequence[Document]) -> Record:
+    called = {theirs: "passages" if ours == column else ours for theirs, ours in record.row.called.items()}
+    metadata = {name: text for name, text in record.metadata.items() if name != column}
+    return replace(record, row=replace(record.row, called=called), passages=passages, metadata=metadata)
+
+
+def named_rows(source: Source, names: Spellings, required: Sequence[str], columns: Columns | None) -> Iterator[Row]:
     """The rows of a table, its columns by our names.
 
     Raises:
@@ -146,6 +179,11 @@ def named_rows(
     if not isinstance(source, Rows):
         yield from read_rows(source, required, names, columns=columns)
         return
+    renaming = _Renaming(names, required, columns)
+    yield from map(renaming.of, _in_memory(source))
+
+
+def _in_memory(source: Rows) -> Iterator[Row]:
     if not source.records:
         raise DataError(source.name, "the table has no rows; add at least one")
     for number, record in enumerate(source.records, start=1):
@@ -155,7 +193,7 @@ def named_rows(
             raise row.error("two columns have one name; rename one", Counter(map(str, record)).most_common(1)[0][0])
         if (problem := unstorable(cells)) is not None:
             raise row.error(problem)
-        yield _renamed(row, names, required, columns)
+        yield row
 
 
 def columns_of(source: Source) -> Iterator[str]:
@@ -176,39 +214,61 @@ def _is_list_of_turns(cell: Cell) -> bool:
     return isinstance(given, list) and any(isinstance(each, dict) for each in given)
 
 
-def _renamed(row: Row, names: Mapping[str, Sequence[str]], required: Sequence[str], columns: Columns | None) -> Row:
-    called = canonical_names(row.values, names, columns)
-    if (problem := confusable(called, {*names, *required})) is not None:
-        raise row.error(problem)
-    for column in required:
-        if lacks(column, called.values()):
-            if (
-                whole := next((name for name in _CONVERSATIONS if _is_list_of_turns(row.values.get(name))), None)
-            ) is not None:
-                problem = (
-                    "is a whole conversation; write a row for each turn to judge, with 'messages' before its answer"
-                )
-                raise row.error(f"{whole!r} {problem}")
-            raise missing_column(row.path, column, row.values, also=names.get(column, ()), mapped=columns is not None)
-    return replace(row, values={called[name]: cell for name, cell in row.values.items() if called[name]})
+class _Renaming:
+    """Gives rows our names for their columns; most rows have those of the row before."""
+
+    def __init__(self, names: Spellings, required: Sequence[str], columns: Columns | None) -> None:
+        self._names, self._required, self._columns = names, required, columns
+        self._called: dict[tuple[str, ...], dict[str, str]] = {}
+
+    def of(self, row: Row) -> Row:
+        """The row by our names.
+
+        Raises:
+            DataError: a required column is missing, or it cannot be told which one is meant.
+        """
+        header = tuple(row.values)
+        if (called := self._called.get(header)) is None:
+            called = self._called[header] = self._names_of(row)
+        return replace(
+            row, values={called[name]: cell for name, cell in row.values.items() if called[name]}, called=called
+        )
+
+    def _names_of(self, row: Row) -> dict[str, str]:
+        names, columns = self._names, self._columns
+        called = canonical_names(row.values, names, columns)
+        if (problem := clash(called, {*names, *self._required}, names, columns)) is not None:
+            raise row.error(problem)
+        for column in self._required:
+            if lacks(column, called.values()):
+                if whole := next((name for name in _CONVERSATIONS if _is_list_of_turns(row.values.get(name))), None):
+                    problem = (
+                        "is a whole conversation; write a row for each turn to judge, with 'messages' before its answer"
+                    )
+                    raise row.error(f"{whole!r} {problem}")
+                mapped = columns is not None
+                raise missing_column(row.path, column, row.values, also=names.get(column, ()), mapped=mapped)
+        return called
 
 
-def _named(source: Source, columns: Columns | None) -> Iterator[Row]:
-    names = names_of(*COLUMNS)
-    if not isinstance(source, Rows) and is_traces(source):
-        for row in trace_rows(source):
-            yield _renamed(row, names, ("answer",), columns)
+def _named(source: Source, columns: Columns | None) -> Iterator[tuple[Row, str]]:
+    """Rows by our names, and whose form the file has, where it is no plain table."""
+    names = names_of(*COLUMNS, "messages")
+    renaming = _Renaming(names, ("answer",), columns)
+    if is_traces(next(iter(source.records), {}) if isinstance(source, Rows) else source):
+        rows = trace_rows(source) if not isinstance(source, Rows) else rows_of_traces(_in_memory(source))
+        yield from ((renaming.of(row), "traces") for row in rows)
     elif isinstance(source, Rows) or not _is_promptfoo(source):
-        yield from named_rows(source, names, ("answer",), columns)
+        yield from ((row, "") for row in named_rows(source, names, ("answer",), columns))
     else:
-        rows = list(read_rows(source))
-        prompts = {cell_text(row.values.get("promptIdx")) for row in rows}
-        for row in rows:
+        results = list(read_rows(source))
+        prompts = {cell_text(row.values.get("promptIdx")) for row in results}
+        for row in results:
             flat = _flattened(row) | {"agent": _of_promptfoo(row.values, several=len(prompts) > 1)}
-            yield _renamed(replace(row, values=flat), names, ("answer",), columns)
+            yield renaming.of(replace(row, values=flat)), "promptfoo"
 
 
-def _record(row: Row, name: str) -> Record:
+def _record(row: Row, name: str, form: str) -> Record:
     if isinstance(given := row.values["answer"], list | dict):
         kind = "a list" if isinstance(given, list) else "an object"
         raise row.error(f"the answer is {kind}; a judge reads one text: join it", cell_text(given)[:_NESTED])
@@ -222,14 +282,18 @@ def _record(row: Row, name: str) -> Record:
         named,
         row.text("answer"),
         list(_passages(row)),
-        _reference(row.values.get("reference")),
+        next(iter(references_in(row.values.get("reference"))), ""),
         {name: text for name in row.values if name not in COLUMNS and (text := row.text(name))},
+        form,
     )
 
 
 def _of_trec(row: Row, answer: Answer) -> Record:
     metadata = dict(answer.metadata)
-    return Record(row, answer.query_id, metadata["query"], answer.agent, True, answer.text, [], "", metadata)
+    query, form = metadata["query"], "answers of the TREC RAG track"
+    row = replace(row, called={})  # the track's form says it
+    row = replace(row, called={})  # the track's form says it
+    return Record(row, answer.query_id, query, answer.agent, True, answer.text, [], "", metadata, form)
 
 
 def _names(sources: Sequence[Source]) -> dict[str, str]:
@@ -284,11 +348,12 @@ def _document(row: Row, entry: Cell) -> Document | None:
     return document_of(Row(row.path, row.line, {"did": id_of_text("d", text), **values}))
 
 
-def _reference(given: Cell) -> str:
-    """The right answer; of several the first."""
-    if isinstance(given, list):
-        given = next((entry for entry in given if isinstance(entry, str)), "")
-    return cell_text(given)
+def references_in(given: Cell) -> list[str]:
+    """The right answers that a cell holds: a text, or a list of texts."""
+    listed = list_in(given) if isinstance(given, str) else given
+    if isinstance(listed, list):
+        return [entry for entry in listed if isinstance(entry, str) and entry.strip()]
+    return [text] if (text := cell_text(given)).strip() else []
 
 
 def _plain(value: Any) -> Cell:
@@ -308,7 +373,7 @@ def _plain(value: Any) -> Cell:
 
 def _is_promptfoo(path: Path | str) -> bool:
     """Whether a file holds results of promptfoo, by its first one."""
-    if known_format(path) not in {"json", "jsonl"}:
+    if known_format(path) not in {"json", "jsonl", "parquet"}:
         return False
     first = next(read_rows(path)).values
     return isinstance(first.get("vars"), dict) and "promptIdx" in first

@@ -3,7 +3,7 @@
 A trace is one answer. It is read into a row as any table of answers has it: ``query``, ``answer``, ``passages``, and
 what it took. Read are spans with the attributes of OpenInference, or of OpenTelemetry's own conventions for generative
 AI, as OTLP writes them in JSON (``resourceSpans``), as the SDK prints them and as Phoenix exports them. Of Langfuse,
-traces as its pages and its API give them, and its exports of observations, in JSON and CSV. A trace without an output
+traces as its pages and its API give them, and its exports of observations. A trace without an output
 is no answer and is left out.
 """
 
@@ -22,14 +22,14 @@ from msgspec import Struct
 
 from judges.errors import DataError
 from retrieval_eval.data.files import read_json, read_lines
-from retrieval_eval.data.rows import Cell, Row
+from retrieval_eval.data.rows import Cell, Row, known_format, list_in
 from retrieval_eval.data.tables import read_rows
 
 _Object: TypeAlias = Mapping[str, Any]
 
 _QUERY: Final = (
     *("query", "question", "user_input", "user_query", "input", "inputs", "query_str", "prompt", "messages", "message"),
-    *("content", "text", "kwargs", "data"),
+    *("content", "text", "args", "kwargs", "data"),
 )
 _ANSWER: Final = (
     *(
@@ -65,6 +65,8 @@ _OPERATIONS: Final[Mapping[str, str]] = {
 """What OpenInference calls an operation of OpenTelemetry; an agent or a workflow is a step around others."""
 _WHOLE: Final = ("gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.retrieval.documents")
 """Attributes that are lists of objects."""
+_LISTS: Final = (".documents", "_documents", "_messages", ".messages", ".metadata")
+"""Ends of the names of attributes that are lists or objects."""
 _NUMBERED: Final = re.compile(r"(.+?)\.(\d+)\.(?:document|message)\.(.+)")
 
 
@@ -103,15 +105,17 @@ class _Span(Struct, frozen=True):
         return last.get("content") or last.get("contents.0.message_content.text", "")
 
 
-def is_traces(path: Path | str) -> bool:
-    """Whether a file holds traces, by its first record."""
-    if not (_is_json(path) or _is_csv(path)):
+def is_traces(source: Path | str | _Object) -> bool:
+    """Whether a file, or the first record of a table in memory, holds traces."""
+    if isinstance(source, Mapping):
+        return _is_spans(source) or _is_langfuse(source)
+    if known_format(source) is None:
         return False
     try:
-        first = next(_objects(Path(path)), None)
+        first = next(_objects(Path(source)), None)
     except DataError:  # whoever reads it as a table says what is wrong
         return False
-    return first is not None and (_is_spans(first[1]) or _is_langfuse(first[1]))
+    return first is not None and is_traces(first[1])
 
 
 def trace_rows(path: Path | str) -> Iterator[Row]:
@@ -124,8 +128,16 @@ def trace_rows(path: Path | str) -> Iterator[Row]:
     Raises:
         DataError: the file cannot be read, or nothing in it has an input and an output; names file, line and value.
     """
-    path = Path(path)
-    objects = list(_objects(path))
+    yield from _rows(Path(path), list(_objects(Path(path))))
+
+
+def rows_of_traces(rows: Iterable[Row]) -> Iterator[Row]:
+    """The same of records that are in memory."""
+    given = list(rows)
+    yield from _rows(given[0].path, [(row.line, row.values) for row in given])
+
+
+def _rows(path: Path, objects: Sequence[tuple[int, _Object]]) -> Iterator[Row]:
     langfuse = bool(objects) and _is_langfuse(objects[0][1])
     rows = list(_of_langfuse(path, objects) if langfuse else _of_spans(path, objects))
     if not rows:
@@ -139,21 +151,13 @@ def trace_rows(path: Path | str) -> Iterator[Row]:
     yield from rows
 
 
-def _is_json(path: Path | str) -> bool:
-    name = Path(path).name.lower().removesuffix(".gz")
-    return name.endswith((".json", ".jsonl", ".ndjson", ".jl"))
-
-
-def _is_csv(path: Path | str) -> bool:
-    return Path(path).name.lower().removesuffix(".gz").endswith(".csv")
-
-
 def _objects(path: Path) -> Iterator[tuple[int, _Object]]:
     """The objects of a file with their lines, or with their numbers where they are the entries of a list."""
-    if _is_csv(path):
-        yield from ((row.line, row.values) for row in read_rows(path, ()))
+    kind = known_format(path)
+    if kind not in {"json", "jsonl"}:
+        yield from ((row.line, row.values) for row in read_rows(path))
         return
-    if path.name.lower().removesuffix(".gz").endswith(".json"):
+    if kind == "json":
         whole = read_json(path)
         if isinstance(whole, Mapping) and isinstance(whole.get("data"), list):  # of an API
             whole = whole["data"]
@@ -238,7 +242,9 @@ def _spans(line: int, each: _Object) -> Iterator[_Span]:
 def _span(line: int, each: _Object, resource: _Object) -> _Span:
     context = _of(each, "context")
     attributes = _flat(_of(each, "attributes"))
-    attributes |= {name[11:]: value for name, value in _flat(each).items() if name.startswith("attributes.")}
+    own = {name: value for name, value in each.items() if name.startswith("attributes.")}  # a column each, in frames
+    attributes |= _flat({name[11:]: _listed(value) if name.endswith(_LISTS) else value for name, value in own.items()})
+    attributes = {name: value for name, value in attributes.items() if not _is_missing(value)}
     attributes = _of_gen_ai(attributes) | attributes
     if kind := _named(each, "span_kind"):
         attributes.setdefault("openinference.span.kind", kind)
@@ -460,6 +466,16 @@ def _read(value: Any) -> Any:
         except (ValueError, RecursionError):
             return value
     return value
+
+
+def _listed(value: Any) -> Any:
+    """A list or an object that stands in a text as JSON or as Python writes it; another value as it is."""
+    return (list_in(f"[{value}]") or [value])[0] if isinstance(value, str) else value
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether a cell of a table holds nothing: it has every attribute of every step as a column."""
+    return value is None or value == "" or value != value  # noqa: PLR0124 - NaN alone differs from itself
 
 
 def _flat(given: Any, prefix: str = "") -> dict[str, Any]:

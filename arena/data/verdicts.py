@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -12,29 +11,18 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from arena.data.verdict_words import BOTH_ORDERS, Coding, are_numbers, both, number_in, problem_of, side_of
 from arena.ratings.games import OUTCOME, Floats, GameVerdict, Ints, VerdictTable
 from judges.errors import DataError
 from judges.types import Verdict
 from retrieval_eval.data.columns import Texts, TextTable, in_order, joined, read_text_columns, row_at
 from retrieval_eval.data.conversations import require_one_spelling
-from retrieval_eval.data.rows import EMPTY, Cell, missing_column, name_problem, spelling_problem, table_format
+from retrieval_eval.data.reading import say_read
+from retrieval_eval.data.rows import EMPTY, Cell, name_problem, spelling_problem, table_format
 from retrieval_eval.data.tables import write_rows
+from retrieval_eval.data.vocabulary import VERDICT_NAMES, canonical_names, clash, missing_column
 
 Bools: TypeAlias = NDArray[np.bool_]
-
-ALIASES: Final[Mapping[str, Sequence[str]]] = {
-    "qid": ("query_id", "question_id", "prompt_id", "prompt", "iid"),
-    "agent_a": ("model_a", "system_a", "left", "baseline"),
-    "agent_b": ("model_b", "system_b", "right", "model"),
-    "verdict": ("winner", "vote", "preference", "answer"),  # the last is RAGElo's
-    "judge": ("worker", "annotator"),
-    "order": ("baseline_shown",),
-    "reason": ("raw_answer",),
-    "p_a": (),
-    "p_b": (),
-    "p_tie": (),
-}
-"""Other spellings of the columns, best first, accepted where the column itself is absent."""
 
 CONVERSATION: Final = "conversation"
 """The further column that names the conversation that a query is a turn of."""
@@ -42,13 +30,6 @@ CONVERSATION: Final = "conversation"
 VERDICT_CELLS: Final = ("agent_a", "agent_b", "verdict", "judge", "order")
 """What a table says of a game besides its query; ``order`` is that in which the row names the agents."""
 
-BOTH_ORDERS: Final = ("winner_ab", "winner_ba")
-"""Two verdicts in one row: with agent_a shown first, and with agent_b shown first."""
-
-_LETTERS: Final = {"a": Verdict.A, "b": Verdict.B, "1": Verdict.A, "2": Verdict.B}
-_COLUMN_WORDS: Final = {"agent_a": Verdict.A, "agent_b": Verdict.B, "model_a": Verdict.A, "model_b": Verdict.B}
-_PLACE_WORDS: Final = {"left": Verdict.A, "right": Verdict.B, "first": Verdict.A, "second": Verdict.B}
-_TIES: Final = {"tie", "draw", "c", "n", "tie (bothbad)", "tie (inconsistent)", "inconsistent"}
 _OWN: Final = frozenset(Verdict)
 _NONE: Final = 9
 """Where a column has no verdict."""
@@ -74,6 +55,9 @@ class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
         duplicates: verdicts that repeat an earlier one in every column, reasons aside.
         conflicts: games, the same in every column but verdict and reason, that have different verdicts.
         order_assumed: verdicts of rows without a column of the order; agent_a is taken to have been shown first.
+        both_bad: ties that say that both answers are bad.
+        both_good: ties that say that both are good.
+        called: for each column of the file the name that it goes by.
     """
 
     path: Path
@@ -88,6 +72,14 @@ class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
     duplicates: int = 0
     conflicts: int = 0
     order_assumed: int = 0
+    both_bad: int = 0
+    both_good: int = 0
+    called: Mapping[str, str] = {}
+
+    def say(self, used: Collection[str] = ()) -> None:
+        """Say which columns were read; ``used`` are further ones that the caller reads."""
+        known = {*VERDICT_NAMES, *BOTH_ORDERS, CONVERSATION, *used}
+        say_read(self.path, self.called, known, f"{self.rows:,} rows, {len(self.table):,} verdicts")
 
     @property
     def order_unknown(self) -> int:
@@ -137,13 +129,14 @@ def read_verdicts(
     path: Path | str,
     *,
     columns: Mapping[str, str] | None = None,
+    values: Mapping[str, str] | None = None,
     skip_empty: bool = False,
     skip_self_play: bool = False,
     preferences: bool = False,
 ) -> ImportedVerdicts:
     """Read a table of verdicts from CSV, TSV, JSONL or Parquet.
 
-    Columns are ``agent_a, agent_b, verdict`` and optionally ``qid, judge, order, reason``, or their ``ALIASES``; a
+    Columns are ``agent_a, agent_b, verdict`` and optionally ``qid, judge, order, reason``, or ``VERDICT_NAMES``; a
     table with ``BOTH_ORDERS`` instead of a verdict gives two games a row. ``agent_a`` was shown first unless ``order``
     says ``ba`` (or ``2`` or ``second``: the place where agent_a was shown).
 
@@ -153,9 +146,13 @@ def read_verdicts(
       mean the answer shown first and second, as in the records of MT-bench judges;
     - ``agent_a``, ``model_a`` and so on, or the agent's own name, mean that agent;
     - ``left``, ``right``, ``first``, ``second`` mean the place where the answer was shown;
-    - ``TIE``, ``draw``, ``C``, ``N``, ``tie (bothbad)``, ``tie (inconsistent)``, ``inconsistent`` are ties;
+    - ``TIE``, ``draw``, ``C``, ``N``, ``both_bad``, ``both_good``, ``tie (bothbad)``, ``tie (inconsistent)`` and
+      ``inconsistent`` are ties;
     - in a column ``preference`` (AlpacaEval) a number from 1 for agent_a to 2 for agent_b goes to the nearer one;
-      1.5 and 0 are ties. Elsewhere 0 is refused: some tables mean a tie by it, some a loss.
+      1.5 is a tie.
+
+    ``values`` say what other words mean, and other numbers: 0 is refused without, since some tables mean a tie by it,
+    some the first answer, some a loss.
 
     With ``preferences`` the probability that agent_a's answer is the better one is read as well: from ``p_a``, with
     ``p_b`` and ``p_tie`` if they are there (a tie counts as half), else from a column ``preference``. Where there is
@@ -164,6 +161,7 @@ def read_verdicts(
     Args:
         path: the file.
         columns: the file's name for a column, where neither name nor alias fits: ``{"verdict": "gold"}``.
+        values: what words, numbers or ranges of numbers mean: ``{"A ist besser": "A", "-3..-1": "A"}``.
         skip_empty: leave out and count games with an empty verdict, ``error`` or ``nan`` instead of refusing them.
         skip_self_play: leave out and count games of an agent against itself, as in AlpacaEval's baseline against its
             own answers, instead of refusing them.
@@ -174,11 +172,13 @@ def read_verdicts(
             order is none of the above.
     """
     path = Path(path)
-    if unknown := (columns or {}).keys() - ALIASES.keys():
-        raise DataError(path, f"no such column to map; choose from {', '.join(ALIASES)}", value=min(unknown))
-    read, faults, size = [], _Faults(), 0
+    if unknown := (columns or {}).keys() - VERDICT_NAMES.keys():
+        raise DataError(path, f"no such column to map; choose from {', '.join(VERDICT_NAMES)}", value=min(unknown))
+    read, faults, size, coding = [], _Faults(), 0, Coding.of(values or {})
+    called: dict[str, str] = {}
     for rows in read_text_columns(path):
-        layout = _Layout.of(path, rows, columns or {}, preferences=preferences)
+        layout = _Layout.of(path, rows, columns or {}, coding, preferences=preferences)
+        called |= layout.called
         read.append(_games(rows, layout, faults, skip_empty=skip_empty, skip_self_play=skip_self_play))
         size += rows.places.size
     faults.raise_first(path)
@@ -209,6 +209,9 @@ def read_verdicts(
         duplicates=duplicates,
         conflicts=conflicts,
         order_assumed=sum(part.order_assumed for part in read),
+        both_bad=sum(part.both_bad for part in read),
+        both_good=sum(part.both_good for part in read),
+        called=called,
     )
 
 
@@ -263,34 +266,34 @@ class _Layout(Struct, frozen=True):
     """Further columns: the name they get, and the file's."""
     shares: Sequence[str | None] = ()
     """Where the probabilities of p_a, p_b and p_tie stand, empty where they are not read."""
+    called: Mapping[str, str] = {}
+    """For each column the name that it goes by."""
+    coding: Coding = Coding()
 
     @staticmethod
-    def of(path: Path, rows: TextTable, columns: Mapping[str, str], *, preferences: bool) -> _Layout:
+    def of(path: Path, rows: TextTable, columns: Mapping[str, str], coding: Coding, *, preferences: bool) -> _Layout:
         header, line = list(rows.columns), rows.line if table_format(path) == "jsonl" else None
         for column in columns.values():
             if column not in header:
                 raise missing_column(path, column, header, line)
-        found = {name: _find(name, header, columns) for name in ALIASES}
+        called = canonical_names(header, VERDICT_NAMES, columns)
+        if (problem := clash(called, VERDICT_NAMES, VERDICT_NAMES, columns)) is not None:
+            raise DataError(path, problem, line=line)
+        ours = {name: theirs for theirs, name in called.items()}
+        found = {name: ours.get(name) for name in VERDICT_NAMES}
         shares = [found[name] for name in ("p_a", "p_b", "p_tie")] if preferences else []
         if preferences and found["p_a"] is None and found["verdict"] != "preference":
             raise missing_column(path, "p_a", header, line)
         both = found["verdict"] is None and set(BOTH_ORDERS) <= set(header) and not preferences
         for name in ("agent_a", "agent_b", "verdict"):
             if found[name] is None and not ((both or any(shares)) and name == "verdict"):
-                raise missing_column(path, name, header, line, also=ALIASES[name], option=True)
+                raise missing_column(path, name, header, line, also=VERDICT_NAMES[name], option=True)
         verdicts = BOTH_ORDERS if both else (found["verdict"] or str(found["p_a"]),)
         order = None if both else found["order"]
         used = {found[name] for name in ("qid", "agent_a", "agent_b", "judge")} | {*verdicts, order}
         extras = {"reason" if column == found["reason"] else column: column for column in header if column not in used}
         sides = str(found["agent_a"]), str(found["agent_b"])
-        return _Layout(*sides, verdicts, found["qid"], found["judge"], order, extras, shares)
-
-
-def _find(name: str, header: Sequence[str], columns: Mapping[str, str]) -> str | None:
-    if name in columns:
-        return columns[name]
-    taken = set(columns.values())
-    return next((column for column in (name, *ALIASES[name]) if column in header and column not in taken), None)
+        return _Layout(*sides, verdicts, found["qid"], found["judge"], order, extras, shares, called, coding)
 
 
 class _Faults:
@@ -336,6 +339,8 @@ class _Games(NamedTuple):
     skipped: int
     self_play: int
     order_assumed: int
+    both_bad: int
+    both_good: int
 
 
 def _games(rows: TextTable, layout: _Layout, faults: _Faults, *, skip_empty: bool, skip_self_play: bool) -> _Games:
@@ -384,6 +389,8 @@ def _games(rows: TextTable, layout: _Layout, faults: _Faults, *, skip_empty: boo
         skipped=int(empty.sum()),
         self_play=self_play,
         order_assumed=row.size if layout.order is None and len(layout.verdicts) == 1 else 0,
+        both_bad=sum(int(one.both_bad.sum()) for one in each),
+        both_good=sum(int(one.both_good.sum()) for one in each),
     )
 
 
@@ -417,8 +424,12 @@ def _together(parts: Sequence[_Games]) -> _Games:
             name: texts([part.further.get(name, none) for part, none in zip(parts, absent, strict=True)])
             for name in further
         },
-        *(sum(getattr(part, name) for part in parts) for name in ("skipped", "self_play", "order_assumed")),
+        *(sum(getattr(part, name) for part in parts) for name in _COUNTED),
     )
+
+
+_COUNTED: Final = ("skipped", "self_play", "order_assumed", "both_bad", "both_good")
+"""The counts of ``_Games``, in their order."""
 
 
 def _repeats(table: VerdictTable, further: Sequence[Texts]) -> tuple[int, int]:
@@ -457,6 +468,8 @@ class _Said(NamedTuple):
     outcome: NDArray[np.int8]
     swapped: Bools
     preference: Floats
+    both_bad: Bools
+    both_good: Bools
 
 
 class _Cells(Struct, frozen=True, eq=False):
@@ -473,7 +486,7 @@ class _Cells(Struct, frozen=True, eq=False):
         """The verdicts of a column, ``_NONE`` where it has none."""
         if column == BOTH_ORDERS[1]:
             swapped = np.ones_like(swapped)
-        texts = _stripped(self.rows.columns[column])
+        texts = self._coded(column)
         given = ~np.array([str(name).casefold() in _NO_VERDICT for name in texts.names], np.bool_)[texts.codes]
         preference = self._preferences(column, texts, given)
         if column in self.layout.shares:
@@ -481,11 +494,25 @@ class _Cells(Struct, frozen=True, eq=False):
         else:
             meant = self._meant(column, texts, given, swapped)
         shown = np.where(swapped & given, -meant, meant).astype(np.int8)
-        return _Said(shown, swapped, np.where(swapped, 1 - preference, preference))
+        bad, good = (
+            given & np.array([both(str(name)) == word for name in texts.names], np.bool_)[texts.codes]
+            for word in ("both_bad", "both_good")
+        )
+        return _Said(shown, swapped, np.where(swapped, 1 - preference, preference), bad, good)
+
+    def _coded(self, column: str) -> Texts:
+        """A column in our words, as far as the user says what its own mean."""
+        texts, coding = _stripped(self.rows.columns[column]), self.layout.coding
+        if column in self.layout.shares or coding == Coding():
+            return texts
+        unsaid = np.array([coding.lacks(str(name)) for name in texts.names], np.bool_)[texts.codes]
+        self.faults.add(unsaid, self.rows.places, f"{column!r}: no --value says what this number means", texts)
+        return Texts([coding.read(str(name)) for name in texts.names], texts.codes)
 
     def _meant(self, column: str, texts: Texts, given: Bools, swapped: Bools) -> NDArray[np.int8]:
         """1 where agent_a is preferred, -1 for agent_b, 0 for a tie, ``_NONE`` without a verdict."""
         number = {name: at for at, name in enumerate(self.agents)}
+        self._require_no_zero(column, texts, given)
         of_words = [[_side(str(text), column, swapped=turned) for text in texts.names] for turned in (False, True)]
         by_word = np.array(of_words, np.int8)[swapped.astype(np.int8), texts.codes]
         named = np.array([number.get(str(text), -1) for text in texts.names], np.int32)[texts.codes]
@@ -496,9 +523,17 @@ class _Cells(Struct, frozen=True, eq=False):
         problem = "the winner is the name of one agent and a word for something else"
         self.faults.add(torn, self.rows.places, problem, texts)
         meant = np.where(by_word == _NONE, by_name, by_word)
-        problem = f"{column!r} must be A, B, TIE, or the name of one of the two agents"
-        self.faults.add(given & (meant == _NONE), self.rows.places, problem, texts)
+        unknown = given & (meant == _NONE)
+        if unknown.any():
+            self.faults.add(unknown, self.rows.places, problem_of(column, _held(texts, given)), texts)
         return np.where(given, meant, _NONE).astype(np.int8)
+
+    def _require_no_zero(self, column: str, texts: Texts, given: Bools) -> None:
+        """Refuse a column of numbers that holds 0, unless an agent is called so: 1 means another thing then, too."""
+        zero = np.array([number_in(str(name)) == 0 and name not in self.agents for name in texts.names], np.bool_)
+        with_zero = given & zero[texts.codes]
+        if with_zero.any() and are_numbers(held := _held(texts, given)):
+            self.faults.add(with_zero, self.rows.places, problem_of(column, held))
 
     def _preferences(self, column: str, said: Texts, given: Bools) -> Floats:
         """Probability that agent_a's answer is the better one; NaN where the row has none, or it is not read."""
@@ -508,8 +543,7 @@ class _Cells(Struct, frozen=True, eq=False):
         if self.layout.shares[0] is None:
             if column != "preference":
                 return none
-            numbers = np.array([_number(str(text)) for text in said.names])
-            likely = np.where(numbers == 0, 0.5, np.clip(2 - numbers, 0.0, 1.0))[said.codes]
+            likely = np.array([_likely(str(text), column) for text in said.names])[said.codes]
             return np.where(given, likely, np.nan)
         of_a, of_b, of_tie = (self._shares(share, given) for share in self.layout.shares)
         known = ~np.isnan(of_b)
@@ -525,44 +559,30 @@ class _Cells(Struct, frozen=True, eq=False):
         if column is None:
             return np.full(given.size, np.nan)
         texts = _stripped(self.rows.columns[column])
-        numbers = np.array([_number(str(text)) for text in texts.names])
+        numbers = np.array([number_in(str(text)) for text in texts.names])
         wrong = np.array([bool(text) for text in texts.names], np.bool_) & ~((numbers >= 0) & (numbers <= 1))
         problem = f"{column!r} must be a probability from 0 to 1"
         self.faults.add(given & wrong[texts.codes], self.rows.places, problem, texts)
         return np.where(given, numbers[texts.codes], np.nan)
 
 
+def _held(column: Texts, given: Bools) -> list[str]:
+    """What a column holds, each text once."""
+    return [str(column.names[code]) for code in np.unique(column.codes[given])]
+
+
 def _stripped(column: Texts) -> Texts:
     return Texts([str(name).strip() for name in column.names], column.codes)
 
 
-def _number(text: str) -> float:
-    """A number, NaN where it is none."""
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
-
-
 def _side(text: str, column: str, *, swapped: bool) -> int:
-    """Which column's agent a word means, 1 for agent_a; ``swapped`` if agent_b was shown first."""
-    meant = _preferred(text) if column == "preference" else None
-    meant = meant or _side_of_word(text.casefold(), letters_are_places=column in BOTH_ORDERS, swapped=swapped)
+    """1 where a word means agent_a, -1 for agent_b, 0 for a tie; ``_NONE`` where it means nothing."""
+    meant = side_of(text, column, swapped=swapped)
     return _NONE if meant is None else OUTCOME[meant]
 
 
-def _side_of_word(word: str, *, letters_are_places: bool, swapped: bool) -> Verdict | None:
-    if word in _TIES:
-        return Verdict.TIE
-    side = _PLACE_WORDS.get(word) or _LETTERS.get(word) or _COLUMN_WORDS.get(word)
-    is_place = word in _PLACE_WORDS or (word in _LETTERS and letters_are_places)
-    return side.swapped() if side is not None and is_place and swapped else side
-
-
-def _preferred(text: str) -> Verdict | None:
-    preference = _number(text)
-    if preference in {0.0, 1.5}:
-        return Verdict.TIE
-    if not 1 <= preference <= 2:
-        return None
-    return Verdict.A if preference < 1.5 else Verdict.B
+def _likely(text: str, column: str) -> float:
+    """How likely agent_a's answer is the better one, of a preference from 1 to 2 or a word."""
+    if (meant := _side(text, "" if column == "preference" else column, swapped=False)) in {-1, 0, 1}:
+        return (1 + meant) / 2
+    return float(np.clip(2 - number_in(text), 0.0, 1.0))

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from arena.data.verdicts import ALIASES as VERDICT_ALIASES
 from judges.errors import DataError
-from retrieval_eval.data.rows import Row, missing_column
+from retrieval_eval.data.rows import Row
 from retrieval_eval.data.tables import read_columns, read_rows
+from retrieval_eval.data.vocabulary import VERDICT_NAMES, canonical_names, missing_column, names_of
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-ALIASES: Final[Mapping[str, Sequence[str]]] = {"agent": ("model", "system")}
 SUMMARIES: Final = frozenset({"average", "mean"})
 """Columns that sum up a row; they are not read."""
 
@@ -28,8 +27,10 @@ def is_win_matrix(path: Path | str) -> bool:
     Raises:
         DataError: the file cannot be read.
     """
-    header = set(read_columns(path))
-    return bool(header & {"agent", *ALIASES["agent"]}) and not header & {"agent_a", *VERDICT_ALIASES["agent_a"]}
+    header = read_columns(path)
+    of_games = canonical_names(header, VERDICT_NAMES).values()
+    has_agent = "agent" in canonical_names(header, names_of("agent")).values()
+    return has_agent and not {"agent_a", "agent_b"} <= set(of_games)
 
 
 def read_win_matrix(path: Path | str) -> tuple[list[str], NDArray[np.float64]]:
@@ -46,7 +47,7 @@ def read_win_matrix(path: Path | str) -> tuple[list[str], NDArray[np.float64]]:
     """
     import numpy as np
 
-    rows = list(read_rows(path, ("agent",), ALIASES))
+    rows = list(read_rows(path, ("agent",), names_of("agent")))
     agents = _agents(Path(path), rows)
     percentages = np.full((len(agents), len(agents)), np.nan)
     for i, row in enumerate(rows):

@@ -19,7 +19,7 @@ from arena.present.numbers import COUNT
 from arena.present.table import Column, Table, records
 from arena.ratings.games import GameVerdict
 from arena.results.annotations import texts_now
-from arena.results.opinion_tables import OUTCOME, read_opinions
+from arena.results.opinion_tables import OUTCOME, Reading, read_opinions
 from arena.stages.support import SupportSubject
 from arena.store import Store
 from arena.store.annotations import Annotation, Annotations, Kind, annotator_name
@@ -94,7 +94,9 @@ def write_table(out: Path, kind: TableKind, said: Sequence[Annotation]) -> None:
         write_rows(out, ("qid", "did", "label", "annotator"), rows)
 
 
-def read_table(file: Path, kind: TableKind, data: Dataset, annotator: str | None = None) -> Imported:
+def read_table(
+    file: Path, kind: TableKind, data: Dataset, annotator: str | None = None, reading: Reading | None = None
+) -> Imported:
     """A table, or qrels, as annotations of a tournament's texts as they are now.
 
     Args:
@@ -102,12 +104,13 @@ def read_table(file: Path, kind: TableKind, data: Dataset, annotator: str | None
         kind: what it must hold.
         data: the tournament's.
         annotator: whose word all of it is; without, the table names them, or else its own name does.
+        reading: how it is read.
 
     Raises:
         DataError: the file cannot be read or holds something else, or several people where one is named.
         InputError: a name is empty or very long.
     """
-    table = read_opinions(file)
+    table = read_opinions(file, reading)
     if table.level != _LEVEL[kind]:
         raise DataError(file, f"holds {table.level}, not {_LEVEL[kind]}")
     opinions = table.groups.get("", ())

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from judges.errors import DataError, InputError
 from retrieval_eval.data.files import read_json
 from retrieval_eval.data.tables import read_rows
+from retrieval_eval.data.vocabulary import NAMES
 from retrieval_eval.exam.grades import Grade, Graded, Grader, Grids, Labels, Rankings, make_grids
 from retrieval_eval.exam.items import Bank
 from retrieval_eval.exam.passages import by_document, origin_of
@@ -215,7 +216,7 @@ def read_official(path: Path) -> dict[str, float]:
         return _official_json(path)
     found: dict[str, float] = {}
     ranked = True
-    for row in read_rows(path, ("agent",), {"agent": ("method", "run", "system"), "rank": ("place",)}):
+    for row in read_rows(path, ("agent",), {"agent": ("method", "run", *NAMES["agent"]), "rank": ("place",)}):
         ranked = "rank" in row.values
         given = row.text("rank" if ranked else "score")
         try:

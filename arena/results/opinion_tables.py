@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -11,24 +11,25 @@ import numpy as np
 from msgspec import Struct, field
 
 from arena.calibration.votes import Item, Level, Opinion
-from arena.data.verdicts import ALIASES as VERDICT_ALIASES
-from arena.data.verdicts import BOTH_ORDERS, CONVERSATION, ImportedVerdicts, read_verdicts
+from arena.data.verdict_words import BOTH_ORDERS
+from arena.data.verdicts import CONVERSATION, ImportedVerdicts, read_verdicts
+from arena.present.numbers import counted
 from judges.types import Verdict
-from retrieval_eval.data.rows import Row, missing_column
+from retrieval_eval.data.reading import say_read
+from retrieval_eval.data.rows import Row
 from retrieval_eval.data.tables import read_columns, read_rows
 from retrieval_eval.data.trec import is_qrels, read_qrels
+from retrieval_eval.data.vocabulary import (
+    NAMES,
+    OPINION_NAMES,
+    VERDICT_NAMES,
+    Spellings,
+    canonical_names,
+    folded,
+    missing_column,
+)
 from retrieval_eval.nuggets.types import Support, make_nuggets
 from retrieval_eval.stats.bootstrap import Clusters
-
-ALIASES: Final[Mapping[str, Sequence[str]]] = {
-    "qid": ("query_id", "question_id", "topic_id"),
-    "did": ("docid", "doc_id"),
-    "agent": ("run", "model", "system"),
-    "annotator": ("judge", "worker", "rater"),
-    "label": ("relevance",),
-    "score": ("grade",),
-}
-"""Other spellings of the columns of labels, grades and nuggets; for verdicts see ``arena.data.verdicts.ALIASES``."""
 
 PROBABILITY: Final = "probability"
 """Column of the chance with which a thing was drawn to be labelled."""
@@ -38,15 +39,15 @@ _MOST_APART: Final = 50
 OUTCOME = {Verdict.A: 1.0, Verdict.TIE: 0.0, Verdict.B: -1.0}
 SUPPORT = {Support.NONE: 0.0, Support.PARTIAL: 1.0, Support.FULL: 2.0}
 _THINGS: Final[Mapping[Level, tuple[str, ...]]] = {
-    "labels": ("did",),
     "criteria": ("agent", "criterion"),
     "nuggets": ("agent", "nugget"),
     "support": ("agent", "sentence", "did"),
+    "labels": ("did",),
 }
-_OF_VERDICTS: Final = {name for column in ("agent_a", "agent_b") for name in (column, *VERDICT_ALIASES[column])} - set(
-    ALIASES["agent"]
-)
-"""Columns that only tables of games have."""
+"""What is judged, by the columns that name it; the first kind whose columns a table has is meant."""
+_TEXTS: Final = {folded(name) for column in ("query", "answer", "reference", "passages") for name in NAMES[column]}
+"""Columns of texts that people were shown."""
+_SAID: Final[Mapping[Level, str]] = {"criteria": "grade", "nuggets": "nugget label", "support": "support label"}
 _VALUE: Final[Mapping[Level, str]] = {
     "labels": "label",
     "criteria": "score",
@@ -62,13 +63,19 @@ class Reading(Struct, frozen=True):
         item: further columns that tell things of one query apart, such as the turn of a conversation.
         by: a column whose values are compared one by one, such as the dimension that was judged.
         columns: the file's name for one of ours.
+        values: what words or numbers of verdicts mean, see ``read_verdicts``.
         skip_empty: leave out and count rows without a value.
     """
 
     item: tuple[str, ...] = ()
     by: str | None = None
     columns: Mapping[str, str] | None = None
+    values: Mapping[str, str] | None = None
     skip_empty: bool = False
+
+    def names(self, *columns: str) -> Spellings:
+        """The spellings of columns of labels, grades and nuggets."""
+        return {name: OPINION_NAMES.get(name, ()) for name in columns}
 
 
 class OpinionTable(Struct, frozen=True):
@@ -111,13 +118,15 @@ def read_opinions(path: Path, reading: Reading | None = None) -> OpinionTable:
     if is_qrels(path):
         return _qrels(path)
     columns = read_columns(path)
-    renamed = {own: name for name, own in (how.columns or {}).items()}
-    names = {renamed.get(column, column) for column in columns}
+    for theirs in (how.columns or {}).values():
+        if theirs not in columns:
+            raise missing_column(path, theirs, columns)
+    names = set(canonical_names(columns, OPINION_NAMES, how.columns).values())
     for level, things in _THINGS.items():
-        needed = (*things, _VALUE[level])
-        if all(names & {name, *ALIASES.get(name, ())} for name in needed):
+        if names >= {*things, _VALUE[level]}:
             return _graded(path, level, how)
-    if names & {"agent", *ALIASES["agent"]} and not names & {*_OF_VERDICTS, "criterion", "nugget"}:
+    of_games = {"agent_a", "agent_b"} & set(canonical_names(columns, VERDICT_NAMES, how.columns).values())
+    if "agent" in names and "agent_a" not in of_games and not names & {"criterion", "nugget"}:
         return _wide(path, how)
     return _verdicts(path, how)
 
@@ -134,18 +143,27 @@ def _qrels(path: Path) -> OpinionTable:
         for query_id, labels in read.labels.items()
         for doc_id, label in labels.items()
     ]
-    return OpinionTable("labels", {"": said}, ())
+    return OpinionTable("labels", {"": said}, tuple(_below_zero(said)))
+
+
+def _below_zero(said: Sequence[Opinion]) -> Iterator[str]:
+    """That labels are negative, as some qrels have pairs that were pooled and not judged, or junk."""
+    below = Counter(one.value for one in said if one.value < 0)
+    if below:
+        labels = ", ".join(f"{value:g} ({count:,})" for value, count in sorted(below.items()))
+        yield f"{counted(below.total(), 'label')} below 0: {labels}; each counts as a label of its own"
 
 
 def _verdicts(path: Path, how: Reading) -> OpinionTable:
-    read = read_verdicts(path, columns=how.columns, skip_empty=how.skip_empty)
+    read = read_verdicts(path, columns=how.columns, values=how.values, skip_empty=how.skip_empty)
+    read.say({PROBABILITY, *_further(how)})
     for column in _further(how):
         if column not in read.extras:
             raise missing_column(path, column, read.extras)
     table = read.table
     if table.query is None and len(table):
         raise missing_column(path, "qid", read_columns(path))
-    placed, swapped = _places_known(path, read, how), table.a > table.b
+    placed, swapped = _places_known(read), table.a > table.b
     sides = (map(table.agents.__getitem__, side(table.a, table.b).tolist()) for side in (np.minimum, np.maximum))
     items: Iterator[Item] = zip(*sides, strict=True)
     if how.item:
@@ -227,16 +245,15 @@ def _as_chance(text: str) -> float | None:
     return value if 0 < value <= 1 else None
 
 
-def _places_known(path: Path, read: ImportedVerdicts, how: Reading) -> bool:
+def _places_known(read: ImportedVerdicts) -> bool:
     """Whether a table says who was shown first.
 
     It does by a column of its own, by columns that are named after places, or by writing some game both ways round.
     """
-    renamed = {own: name for name, own in (how.columns or {}).items()}
-    names = {renamed.get(column, column) for column in read_columns(path)}
-    if names & {"order", *VERDICT_ALIASES["order"]} or names >= set(BOTH_ORDERS):
+    called = {ours: theirs for theirs, ours in read.called.items()}
+    if "order" in called or called.keys() >= set(BOTH_ORDERS):
         return True
-    if {"left", "right"} <= names and not {"agent_a", "model_a", "system_a"} & names:
+    if folded(called["agent_a"]) == "left" and folded(called["agent_b"]) == "right":
         return True
     table, size = read.table, len(read.table.agents)
     if table.query is None:
@@ -247,24 +264,35 @@ def _places_known(path: Path, read: ImportedVerdicts, how: Reading) -> bool:
 
 
 def _graded(path: Path, level: Level, how: Reading) -> OpinionTable:
-    given = {name: (own,) for name, own in (how.columns or {}).items()}
-    rows = read_rows(path, ["qid", *_THINGS[level], _VALUE[level], *_further(how)], {**ALIASES, **given})
+    needed = ["qid", *_THINGS[level], _VALUE[level]]
+    names = how.names(*needed, "annotator")
+    rows = read_rows(path, [*needed, *_further(how)], names, columns=how.columns)
     return _collected(path, rows, [_VALUE[level]], lambda row, _: _thing(row, level), level=level, how=how)
 
 
 def _wide(path: Path, how: Reading) -> OpinionTable:
     """Grades with a column for each criterion: every column that is none of ours."""
-    given = {name: (own,) for name, own in (how.columns or {}).items()}
-    aliases = {name: {**ALIASES, **given}[name] for name in ("qid", "agent", "annotator")}
-    known = {name for column in aliases.items() for name in (column[0], *column[1])}
-    ours = known | {"reason", CONVERSATION, PROBABILITY, *_further(how)}
-    criteria = [column for column in read_columns(path) if column not in ours]
+    names, columns = how.names("qid", "agent", "annotator"), read_columns(path)
+    called = canonical_names(columns, names, how.columns)
+    spelt = {folded(name) for column in names.items() for name in (column[0], *column[1]) if name != "number"}
+    ours = {"reason", CONVERSATION, PROBABILITY, *_further(how)}
+    rows = list(read_rows(path, ["qid", "agent", *_further(how)], names, columns=how.columns))
+    criteria = [
+        name
+        for name in columns
+        if called[name] == name and name not in ours and folded(name) not in spelt and not _is_text(rows, name)
+    ]
     if not criteria:
-        raise missing_column(path, "criterion", read_columns(path))
-    rows = read_rows(path, ["qid", "agent", *_further(how)], aliases)
+        raise missing_column(path, "criterion", columns)
     return _collected(
         path, rows, criteria, lambda row, column: (row.identifier("agent"), column), level="criteria", how=how
     )
+
+
+def _is_text(rows: Iterable[Row], column: str) -> bool:
+    """Whether a column has the name of a text that people were shown, and holds texts."""
+    texts = (row.text(column).strip() for row in rows) if folded(column) in _TEXTS else iter(())
+    return any(text and _number(text) is None for text in texts)
 
 
 def _further(how: Reading) -> list[str]:
@@ -285,7 +313,9 @@ def _collected(
     skipped = 0
     rows_of_one: list[Hashable] = []
     further: dict[str, list[str]] = {name: [] for name in read_columns(path)}
+    called: dict[str, str] = {}
     for row in rows:
+        called |= row.called
         query_id = row.identifier("qid")
         name = "" if CONVERSATION in _further(how) else row.text(CONVERSATION).strip()
         if name and (before := clusters.setdefault(query_id, name)) != name:
@@ -306,11 +336,14 @@ def _collected(
             for name, texts in further.items():
                 texts.append(row.text(name))
     read = {"qid", "annotator", "reason", CONVERSATION, PROBABILITY, *_THINGS[level], *columns, *_further(how)}
-    spare = {
-        name: own for name, own in further.items() if name not in read.union(*(ALIASES.get(own, ()) for own in read))
-    }
-    told = (f"{skipped:,} without a value left out",) if skipped else ()
-    return OpinionTable(level, found, told, clusters, frozenset(spare), _telling_apart(rows_of_one, spare))
+    raters = {one.rater for own in found.values() for one in own}
+    count = f"{counted(len(rows_of_one), _SAID.get(level, 'label'))} by {counted(len(raters), 'rater')}"
+    say_read(path, called, read, count)
+    spare = {name: own for name, own in further.items() if called.get(name, name) not in read}
+    told = [f"{skipped:,} without a value left out"] if skipped else []
+    if level == "labels":
+        told += _below_zero([one for own in found.values() for one in own])
+    return OpinionTable(level, found, tuple(told), clusters, frozenset(spare), _telling_apart(rows_of_one, spare))
 
 
 def _thing(row: Row, level: Level) -> Item:
@@ -326,10 +359,15 @@ def _value(row: Row, column: str, level: Level) -> float:
         if text not in set(Support):
             raise row.error(f"'assignment' must be one of {', '.join(Support)}", text)
         return SUPPORT[Support(text)]
-    try:
-        value = float(text)
-    except ValueError:
-        raise row.error(f"{column!r} is no number", text) from None
+    if (value := _number(text)) is None:
+        raise row.error(f"{column!r} is no number", text)
     if not abs(value) < float("inf") or (whole and value != int(value)):
         raise row.error(f"{column!r} is no {'whole ' if whole else ''}number", text)
     return value
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
 
 from arena.calibration.comparison import Comparison, Settings, compare
 from arena.calibration.people_tests import GradeTest, grade_tests
 from arena.calibration.votes import Level, Opinion, Opinions
-from arena.present.numbers import listed
+from arena.present.numbers import counted, listed
 from arena.results.calibration import Calibration
 from arena.results.opinion_tables import OpinionTable, Reading, read_opinions
 from judges.errors import InputError
@@ -22,6 +22,10 @@ from retrieval_eval.stats.bootstrap import ALONE, Clusters
 
 if TYPE_CHECKING:
     from arena.data.dataset import Dataset
+
+
+_NAMED: Final = 4
+"""Queries, agents or criteria of a side that a message names."""
 
 
 class Tables(Struct, frozen=True):
@@ -106,8 +110,27 @@ def compare_opinions(
     for one in found:
         if not any(judge.n for judge in one.judges.values()):
             what = f"{one.group}: " if one.group else ""
-            raise InputError(f"{what}judges and people have no {one.people.level} of the same things to compare")
+            problem = f"{what}judges and people have no {one.people.level} of the same things to compare"
+            said = [each for own in (judges, people) for each in [own[one.people.level, one.group]]]
+            raise InputError(f"{problem}: {_apart(one.people.level, *said)}")
     return found
+
+
+def _apart(level: Level, judges: Sequence[Opinion], people: Sequence[Opinion]) -> str:
+    """What two sides speak of that have nothing in common."""
+    told: dict[str, list[set[str]]] = {
+        "queries": [{one.query_id for one in side} for side in (judges, people)],
+        "agents": [{one.item[-2] for one in side} for side in (judges, people)] if level == "criteria" else [],
+        "criteria": [{one.item[-1] for one in side} for side in (judges, people)] if level == "criteria" else [],
+    }
+    apart = next((name for name, sides in told.items() if sides and sides[0].isdisjoint(sides[1])), "")
+    if not apart:
+        return f"judges have {counted(len(judges), 'opinion')} and people {len(people):,}, of other pairs"
+    of_judges, of_people = ([f"{name!r}" for name in sorted(side)] for side in told[apart])
+    sides = f"the judges' {apart} are {listed(of_judges, _NAMED)}, people's {listed(of_people, _NAMED)}"
+    if apart != "criteria":
+        return sides
+    return f"{sides}; if these are people, write a row for each of them, with columns annotator, criterion and score"
 
 
 def by_name(said: Iterable[Opinion]) -> dict[str, list[Opinion]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,8 +21,8 @@ from judges.types import EXAM_TASKS, CallTrace, Task
 from retrieval_eval.data.rows import Cell
 from retrieval_eval.data.tables import read_rows, write_rows
 from retrieval_eval.data.trec import write_qrels
+from retrieval_eval.data.vocabulary import GRADE_NAMES, NAMES
 from retrieval_eval.exam.bank_files import read_bank, write_bank
-from retrieval_eval.exam.grade_files import GRADE_ALIASES as ALIASES
 from retrieval_eval.exam.grade_files import (
     GradedQuery,
     is_workbench,
@@ -109,7 +110,11 @@ def save_grades(path: Path, study: Study, *, secret: bool = False) -> int:
     return left_out
 
 
-_TEXTS = {**ALIASES, "document": ("text", "passage_text"), "agent": ("system", "method", "model")}
+_TEXTS: Final = {
+    **{name: GRADE_NAMES[name] for name in ("qid", "did")},
+    "document": (*NAMES["document"], "passage_text"),
+    "agent": ("system", "method", *NAMES["agent"]),
+}
 
 
 class Written(Struct, frozen=True):

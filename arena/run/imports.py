@@ -49,16 +49,20 @@ def import_table(
     queries: Path | None = None,
     documents: Path | None = None,
     answers: Path | None = None,
+    columns: Mapping[str, str] | None = None,
+    values: Mapping[str, str] | None = None,
 ) -> Imported:
     """Put a table of verdicts into a store as a tournament. Texts are optional; without them ids stand in.
 
-    A column ``conversation`` names what queries are turns of, whatever ``queries`` says.
+    ``columns`` and ``values`` are as for ``read_verdicts``. A column ``conversation`` names what queries are turns of,
+    whatever ``queries`` says.
 
     Raises:
         DataError: a row cannot be read, has no query, or contradicts an earlier verdict of the same judge and order.
         InputError: verdicts name queries or answers that the given files do not have, or the tournament is a run's.
     """
-    table = read_verdicts(file)
+    table = read_verdicts(file, columns=columns, values=values)
+    table.say()
     reasons = table.extras.get("reason", [""] * len(table.verdicts))
     unique: dict[Wanted, tuple[GameVerdict, str]] = {}
     first: dict[Wanted, int] = {}

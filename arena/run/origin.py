@@ -12,6 +12,7 @@ from arena.run.recorder import answer_digests, origin_of, query_digests
 from arena.run.tournament import deciding
 from arena.store.runs import Runs
 from judges.errors import InputError
+from retrieval_eval.data.reading import unsaid
 
 if TYPE_CHECKING:
     from arena.data.dataset import Dataset
@@ -36,7 +37,8 @@ def compared_with_stored(store: Store, config: Config) -> str:
         return ""
     edited = mine.get("file") == stored.get("file") is not None
     try:
-        here = _described(config, load_files(config), subject["queries"])
+        with unsaid():
+            here = _described(config, load_files(config), subject["queries"])
     except InputError as error:
         here = None
         problem = f"its data cannot be read: {error}"

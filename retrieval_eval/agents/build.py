@@ -36,8 +36,9 @@ from retrieval_eval.agents.retrieval import Library
 from retrieval_eval.agents.spec import EXTRACTIVE, AgentSpec, MappingSpec
 from retrieval_eval.agents.types import Agent, AgentFailure, AgentReply, Meter, Reply, Retrieved
 from retrieval_eval.data.collections import document_of
-from retrieval_eval.data.rows import Row, names_of
+from retrieval_eval.data.rows import Row
 from retrieval_eval.data.tables import read_rows
+from retrieval_eval.data.vocabulary import names_of
 
 _WRITES = frozenset({"openai", "anthropic", "transformers", "replay"})
 """Providers whose models can write a text."""

@@ -18,8 +18,10 @@ from judges.errors import DataError, InputError, MissingExtraError
 from judges.types import Document, Query
 from retrieval_eval.data.conversations import earlier_turns, with_messages, with_turns
 from retrieval_eval.data.files import read_lines
-from retrieval_eval.data.rows import TOPIC_NAMES, Cell, Columns, Only, Row, canonical_names, known_format, names_of
+from retrieval_eval.data.reading import KEPT, ColumnsRead
+from retrieval_eval.data.rows import Cell, Only, Row, known_format
 from retrieval_eval.data.tables import read_rows
+from retrieval_eval.data.vocabulary import TOPIC_NAMES, Columns, canonical_names, names_of
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -92,7 +94,9 @@ def read_topics(source: Path | str) -> dict[str, Query]:
     """
     topics: dict[str, Query] = {}
     rows: dict[str, Row] = {}
+    reading = ColumnsRead(TOPIC_NAMES, kept=KEPT)
     for row in topic_rows(source):
+        reading.add(row)
         query_id, text = row.identifier("qid").strip(), row.text("query").strip()
         if not text:
             raise row.error(f"the text of query {query_id!r} is empty")
@@ -102,6 +106,7 @@ def read_topics(source: Path | str) -> dict[str, Query]:
             raise row.error(f"query {query_id!r} has another text further up", text)
         if known.columns != columns:
             topics[query_id] = Query.of(query_id, text, dict(known.columns.items() & columns.items()))
+    reading.say(f"queries: {len(topics):,}")
     return with_turns(topics, earlier_turns(rows))
 
 

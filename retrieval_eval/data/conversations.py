@@ -21,6 +21,10 @@ _ROLES: Final[Mapping[str, Role]] = {
 """As OpenAI, LangChain and MTRAG call them."""
 _UNSAID: Final = frozenset({"system", "developer", "tool", "function"})
 """Roles whose messages neither a user nor an assistant said to the other, as OpenAI and LangChain call them."""
+_SIDES: Final = ("user", "assistant")
+_ASKED: Final = ("inputs", "question", "query", "user", "human", "input")
+_ANSWERED: Final = ("outputs", "answer", "response", "assistant", "ai", "bot", "output")
+"""What the two sides of a turn are called, where it is one object."""
 _SHOWN: Final = 40
 """Characters of a value that an error shows."""
 
@@ -60,10 +64,26 @@ def with_messages(row: Row) -> Row:
 
 def _objects(row: Row, given: Cell) -> list[dict[str, Any]]:
     listed = list_in(given) if isinstance(given, str) else given
-    if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
-        problem = "'messages' must be a list of objects with role and content, else say columns: {messages: null}"
+    said = [message for each in listed for message in _of_turn(each)] if isinstance(listed, list) else [None]
+    objects = [each for each in said if isinstance(each, dict)]
+    if len(objects) < len(said):
+        name = row.theirs("messages")
+        problem = f"{name!r} must be a list of objects with role and content, else say columns: {{messages: null}}"
         raise row.error(problem, cell_text(given)[:_SHOWN])
-    return listed
+    return objects
+
+
+def _of_turn(each: Any) -> list[Any]:
+    """What a user and an assistant said in a turn, as LangChain and Prompt flow write it; a message as it is."""
+    sides: list[Any] = []
+    if isinstance(each, list | tuple):
+        sides = list(each)
+    elif isinstance(each, dict) and not _role(each):
+        sides = [next((each[name] for name in names if name in each), None) for names in (_ASKED, _ANSWERED)]
+        sides = [next(iter(side.values()), None) if isinstance(side, dict) else side for side in sides]
+    if len(sides) == len(_SIDES) and all(isinstance(side, str) for side in sides):
+        return [{"role": role, "content": side} for role, side in zip(_SIDES, sides, strict=True)]
+    return [each]
 
 
 def _role(each: Mapping[str, Any]) -> str:

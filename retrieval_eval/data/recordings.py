@@ -9,14 +9,13 @@ from judges.providers.replay import VERDICT_WORDS
 from retrieval_eval.data.rows import Row, known_format
 from retrieval_eval.data.tables import read_rows
 from retrieval_eval.data.trec import QRELS_FIELDS, read_trec_lines
+from retrieval_eval.data.vocabulary import NAMES, names_of
 
-ALIASES = {
-    "qid": ("query_id", "question_id"),
-    "did": ("doc_id", "docid", "document_id"),
-    "agent_a": ("model_a",),
-    "agent_b": ("model_b",),
+_ALIASES = {
+    **names_of("qid", "did"),
+    # Not 'model' and 'baseline', which here are the judge's and anybody's.
+    **{f"agent_{side}": [f"{name}_{side}" for name in NAMES["agent"]] for side in "ab"},
 }
-
 _SHOWN_SWAPPED = {"": False, "ab": False, "1": False, "first": False, "ba": True, "2": True, "second": True}
 
 
@@ -34,7 +33,7 @@ def read_recordings(path: Path) -> Iterator[Row]:
 
 def _rows(path: Path) -> Iterator[Row]:
     if known_format(path) is not None:
-        return read_rows(path, aliases=ALIASES)
+        return read_rows(path, aliases=_ALIASES)
     lines = read_trec_lines(path, QRELS_FIELDS)
     return (Row(path, number, {"qid": query, "did": doc, "label": label}) for number, (query, _, doc, label) in lines)
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import hashlib
 import json
-import os
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from judges.errors import DataError
 
@@ -42,12 +40,19 @@ class Row(Struct, frozen=True):
         line: the line of the file on which the record starts, from 1; in Parquet the number of the row, from 1.
         values: cells by column name.
         left_out: how many messages of systems and tools ``with_messages`` left out.
+        called: for each column of the file the name it goes by in ``values``, ``""`` where it is passed over; empty
+            where that is not known.
     """
 
     path: Path
     line: int
     values: Mapping[str, Cell]
     left_out: int = 0
+    called: Mapping[str, str] = field(default_factory=dict)
+
+    def theirs(self, column: str) -> str:
+        """What the file calls a column of ours."""
+        return next((name for name, ours in self.called.items() if ours == column), column)
 
     def text(self, column: str) -> str:
         """A cell as text, see ``cell_text``; ``""`` where the row has no such column."""
@@ -157,103 +162,6 @@ def known_format(path: Path | str) -> str | None:
     return FORMATS.get(Path(Path(path).name.lower().removesuffix(".gz")).suffix)
 
 
-def canonical_names(
-    found: Iterable[str], aliases: Mapping[str, Sequence[str]], columns: Columns | None = None
-) -> dict[str, str]:
-    """For each column found the name it goes by, ``""`` where it is passed over.
-
-    Args:
-        found: the columns of a table.
-        aliases: for a canonical name its other spellings, of which the first that is there counts.
-        columns: which column the user says it is; what the table has not, and what is not said, goes by ``aliases``.
-    """
-    names = {name: name if name.strip() else "" for name in found}
-    said = {ours: theirs for ours, theirs in (columns or {}).items() if theirs is None or theirs in names}
-    names |= dict.fromkeys(said.keys() & names.keys(), "")
-    names |= {theirs: ours for ours, theirs in said.items() if theirs is not None}
-    folded = {_folded(name): name for name in reversed(names)}
-    for canonical, spellings in aliases.items():
-        if canonical in said or canonical in names.values():
-            continue
-        # Where there are messages, the last may be the question, and a title something else.
-        strict = canonical == "query" and "messages" in names.values()
-        for spelling in (canonical, *(NAMES["query"] if strict else spellings)):
-            name = spelling if spelling in names else folded.get(_folded(spelling))
-            if name is not None and names[name] == name:
-                names[name] = canonical
-                break
-    return names
-
-
-def confusable(names: Mapping[str, str], ours: Collection[str]) -> str | None:
-    """Why two columns of a table may be taken for each other, if so, by the names that they go by.
-
-    Spaces around a name tell no columns apart; nor does case, where one of them is of our ``ours``.
-    """
-    seen: dict[str, str] = {}
-    for name in filter(names.get, names):
-        other = seen.setdefault(name.strip().casefold(), name)
-        if other != name and (other.strip() == name.strip() or not {names[name], names[other]}.isdisjoint(ours)):
-            return f"columns {other!r} and {name!r} differ in case or spaces only; rename one, or leave it out"
-    return None
-
-
-Columns: TypeAlias = Mapping[str, str | None]
-"""For a name of ours the column of the user's tables; ``None`` where no column is it."""
-
-
-def _folded(name: str) -> str:
-    return re.sub(r"[\s_-]", "", name).casefold()
-
-
-def lacks(column: str, names: Collection[str]) -> bool:
-    """Whether columns lack one that is required; a question may be the last of ``messages``."""
-    return column not in names and not (column == "query" and "messages" in names)
-
-
-def missing_column(
-    path: Path,
-    column: str,
-    found: Iterable[str],
-    line: int | None = None,
-    *,
-    also: Sequence[str] = (),
-    mapped: bool = False,
-    option: bool = False,
-) -> DataError:
-    """The error that says which column a table lacks and which one may be meant, for the caller to raise.
-
-    Args:
-        path: the table.
-        column: what it lacks.
-        found: its columns.
-        line: of its header, where it has one.
-        also: other names that would have been accepted.
-        mapped: whether the user may say which column it is, in the YAML file or by an option.
-        option: whether by an option alone.
-    """
-    from judges.sections import shortened
-
-    names = [name for name in found if name]
-    near = difflib.get_close_matches(column, [name for name in names if name not in NAMES], n=1)
-    theirs = near[0] if near else "NAME"
-    which = f"; or: {how_to_name(column, theirs)}" if mapped else f"; is it {near[0]!r}?" if near else ""
-    which = f"; or say --column {column}={theirs}" if option else which
-    room = _ROOM - len(os.path.relpath(path)) - len(column) - len(which)
-    accepted = f"; may be called {shortened(also, max(room // 2, 20))}" if also else ""
-    found_names = shortened(names, max(room - len(accepted), 20)) or "none"
-    return DataError(path, f"no column {column!r}; found {found_names}{accepted}{which}", line=line)
-
-
-_ROOM: Final = 108
-"""Characters of two lines of 80 for names, without what else an error about a column says."""
-
-
-def how_to_name(column: str, theirs: str = "NAME") -> str:
-    """How a user says which column of the tables is one of ours: in the YAML file, or on the command line."""
-    return f"columns: {{{column}: {theirs}}}, or --column {column}={theirs.replace('null', '')}"
-
-
 def no_file(path: Path | str) -> DataError:
     """The error that says which file is not there, and which may be meant, for the caller to raise."""
     from judges.sections import did_you_mean
@@ -318,43 +226,3 @@ class LineFilter:
         """
         found = [text or number for text, number in self._key.findall(line)] if self._key is not None else []
         return bool(found) and self._values.isdisjoint(found) and line.rstrip().endswith("}")
-
-
-NAMES: Final[Mapping[str, Sequence[str]]] = {
-    "qid": ("query_id", "topic_id", "question_id", "_id", "id", "prompt_id", "number"),
-    "query": ("question", "user_input", "input", "prompt", "query_text", "user_query"),
-    "messages": (),
-    "conversation": (),
-    "turn": (),
-    "agent": ("system", "run_id", "model", "agent_name", "system_name"),
-    "answer": ("response", "output", "actual_output", "prediction", "answer_text", "completion", "generated_answer"),
-    "passages": ("contexts", "retrieved_contexts", "retrieval_context", "retrieved_documents"),
-    "reference": (
-        "reference_answer",
-        "expected_output",
-        "expected_answer",
-        "ground_truth",
-        "ground_truths",
-        "gold_answer",
-    ),
-    "did": ("_id", "pid", "docid", "doc_id", "document_id", "id"),
-    "document": ("segment", "passage", "contents", "text", "body", "document_text", "content", "page_content", "chunk"),
-}
-"""For each of our columns the other spellings, best first, accepted where the column itself is absent.
-
-RAGElo, ragas, DeepEval, promptfoo, BEIR, MS MARCO, Pyserini, TREC. A name counts without regard to case, spaces, ``_``
-and ``-``, so that ``retrievalContext`` is ``retrieval_context``.
-"""
-
-
-def names_of(*columns: str) -> dict[str, Sequence[str]]:
-    """The spellings of some columns."""
-    return {column: NAMES[column] for column in columns}
-
-
-TOPIC_NAMES: Final[Mapping[str, Sequence[str]]] = {
-    "qid": NAMES["qid"],
-    "query": ("text", "title", "question", "topic", "query_text", "narrative", *NAMES["query"][1:]),
-    **{name: NAMES[name] for name in ("reference", "messages", "conversation", "turn")},
-}
-"""Those of a table of queries, where a title or a text can only be the query's."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from array import array
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from judges.errors import DataError
 from judges.types import Retrieved
 from retrieval_eval.data.files import file_stem
+from retrieval_eval.data.reading import say_count
 from retrieval_eval.data.trec import Faults, Faulty, FaultyLine, Note, finite, run_fields, write_trec_lines
 
 
@@ -235,6 +236,7 @@ def read_runs(paths: Iterable[Path | str], *, faulty: Faulty = "refuse") -> list
         run if named[run.name] == 1 else Run(file_stem(path), run.rankings, run.notes, run.faulty)
         for path, run in zip(given, runs, strict=True)
     ]
+    _say_rankings(given, ((query_id, len(own.doc_ids)) for run in runs for query_id, own in run.rankings.items()))
     taken: dict[str, Path] = {}
     for path, run in zip(given, runs, strict=True):
         if (other := taken.setdefault(run.name, path)) is not path:
@@ -252,7 +254,8 @@ def read_rankings(paths: Iterable[Path | str]) -> dict[tuple[str, str], tuple[st
         DataError: see ``read_run``; or an earlier file has this system's documents for the query already.
     """
     found: dict[tuple[str, str], _Entries] = {}
-    for path in map(Path, paths):
+    given = [Path(path) for path in paths]
+    for path in given:
         faults = Faults(path, "refuse")
         own, _ = _gathered(path, faults, by_tag=True)
         for key in own:
@@ -260,7 +263,14 @@ def read_rankings(paths: Iterable[Path | str]) -> dict[tuple[str, str], tuple[st
                 problem = f"an earlier file has what {key[1]!r} retrieved for query {key[0]!r} already"
                 faults.add(own[key].lines[0], problem, own[key].doc_ids[0])
         found |= own
+    _say_rankings(given, ((query_id, len(own.doc_ids)) for (query_id, _), own in found.items()))
     return {key: Ranking.of(entries.doc_ids, entries.scores).doc_ids for key, entries in found.items()}
+
+
+def _say_rankings(paths: Sequence[Path], lengths: Iterable[tuple[str, int]]) -> None:
+    read = list(lengths)
+    asked = {query_id for query_id, _ in read}
+    say_count(paths, queries=len(asked), rankings=len(read), documents=sum(length for _, length in read))
 
 
 def write_run(path: Path | str, run: Run) -> None:

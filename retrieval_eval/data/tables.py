@@ -26,20 +26,8 @@ from msgspec import Struct
 from judges.errors import DataError
 from retrieval_eval.data.files import LONGEST_LINE, is_gzip, most_unpacked, open_binary, open_replacing, read_lines
 from retrieval_eval.data.json_records import json_records, why_not_json
-from retrieval_eval.data.rows import (
-    Cell,
-    Columns,
-    LineFilter,
-    Only,
-    Row,
-    canonical_names,
-    cell_text,
-    confusable,
-    lacks,
-    missing_column,
-    table_format,
-    unstorable,
-)
+from retrieval_eval.data.rows import Cell, LineFilter, Only, Row, cell_text, table_format, unstorable
+from retrieval_eval.data.vocabulary import Columns, Spellings, canonical_names, clash, lacks, missing_column
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _DELIMITERS_OF_CSV = (",", ";", "\t")
@@ -58,7 +46,7 @@ _PART = 10_000
 def read_rows(
     path: Path | str,
     required: Sequence[str] = (),
-    aliases: Mapping[str, Sequence[str]] | None = None,
+    aliases: Spellings | None = None,
     only: Only | None = None,
     columns: Columns | None = None,
 ) -> Iterator[Row]:
@@ -96,13 +84,14 @@ class _Naming(Struct, frozen=True):
 
     path: Path
     required: Sequence[str]
-    aliases: Mapping[str, Sequence[str]]
+    aliases: Spellings
     columns: Columns | None
 
     def of(self, line: int | None, found: Sequence[str]) -> dict[str, str]:
         """For each column found the name it goes by."""
         names = canonical_names(found, self.aliases, self.columns)
-        if (problem := confusable(names, {*self.required, *self.aliases})) is not None:
+        ours = {*self.required, *self.aliases}
+        if (problem := clash(names, ours, self.aliases, self.columns)) is not None:
             raise DataError(self.path, problem, line=line)
         present = set(names.values())
         for column in self.required:
@@ -164,6 +153,7 @@ def _read_delimited(path: Path, naming: _Naming, only: Only | None) -> Iterator[
         if not header:
             found = _header(path, start, fields)
             renamed = naming.of(start, found)
+            called = {name: ours for name, ours in renamed.items() if name}
             header = [renamed[name] for name in found]
             place = header.index(only.column) if only is not None else 0
             continue
@@ -176,7 +166,7 @@ def _read_delimited(path: Path, naming: _Naming, only: Only | None) -> Iterator[
             continue
         values = dict(zip(header, fields, strict=True))
         values.pop("", None)
-        yield Row(path, start, values)
+        yield Row(path, start, values, called=called)
     if not header:
         raise DataError(path, "the file is empty; write a header and rows into it")
 
@@ -271,7 +261,8 @@ class _Records:
                 found = {name for names in renamings.values() for name in names if names[name] == only.column}
                 self._lines.learn(found)
         renamed = renamings[keys]
-        row = Row(self._path, number, {name: value for key, value in record.items() if (name := renamed[key])})
+        values = {name: value for key, value in record.items() if (name := renamed[key])}
+        row = Row(self._path, number, values, called=renamed)
         return row if only is None or row.text(only.column) in only.values else None
 
 
@@ -301,9 +292,8 @@ def _read_parquet(path: Path, naming: _Naming, only: Only | None) -> Iterator[Ro
             read = [cells(path, column) for column in taken.columns]
             for place, *record in zip(wanted, *read, strict=True):
                 named = zip(batch.schema.names, record, strict=True)
-                row = Row(
-                    path, before + place + 1, {name: plain(cell) for key, cell in named if (name := renamed[key])}
-                )
+                values = {name: plain(cell) for key, cell in named if (name := renamed[key])}
+                row = Row(path, before + place + 1, values, called=renamed)
                 if (problem := unstorable(row.values)) is not None:
                     raise row.error(problem)
                 yield row

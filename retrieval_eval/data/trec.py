@@ -20,8 +20,10 @@ from judges.errors import DataError
 from judges.types import Answer
 from retrieval_eval.data.collections import irds_name, irds_rows
 from retrieval_eval.data.files import file_stem, open_replacing, read_lines
+from retrieval_eval.data.reading import ColumnsRead, say_count
 from retrieval_eval.data.rows import Row, cell_text, known_format, table_format
 from retrieval_eval.data.tables import read_rows
+from retrieval_eval.data.vocabulary import QRELS_NAMES, RUN_NAMES
 
 QRELS_FIELDS = ("query", "0", "document", "label")
 RUN_FIELDS = ("query", "Q0", "document", "rank", "score", "tag")
@@ -116,20 +118,6 @@ class Qrels(Struct, frozen=True):
         return sum(map(len, self.labels.values()))
 
 
-_NAMES: Mapping[str, Sequence[str]] = {
-    "qid": ("query_id", "query-id", "question_id", "topic_id"),
-    "did": ("doc_id", "docid", "document_id", "corpus-id", "pid"),
-}
-RUN_ALIASES: Mapping[str, Sequence[str]] = {
-    **_NAMES,
-    "score": ("sim", "similarity"),
-    "tag": ("run", "run_id", "agent", "system"),
-}
-"""Other spellings of the columns in tables."""
-QRELS_ALIASES: Mapping[str, Sequence[str]] = {**_NAMES, "label": ("relevance", "rel", "grade", "score")}
-"""The same; ``query-id``, ``corpus-id`` and ``score`` are BEIR's."""
-
-
 class Faults:
     """What is wrong with a file: raised at once, or gathered."""
 
@@ -161,8 +149,11 @@ class Faults:
 def run_fields(path: Path, faults: Faults) -> Iterator[tuple[int, tuple[str, str, str, str, str]]]:
     """Line, query_id, doc_id, rank, score and tag; rank and tag are empty where a table lacks them."""
     if _is_table(path, RUN_FIELDS):
-        for row, (query_id, doc_id) in _named_rows(read_rows(path, ("qid", "did", "score"), RUN_ALIASES), faults):
+        reading = ColumnsRead({*RUN_NAMES, "rank"})
+        rows = read_rows(path, ("qid", "did", "score"), RUN_NAMES)
+        for row, (query_id, doc_id) in _named_rows(rows, faults, reading):
             yield row.line, (query_id, doc_id, row.text("rank"), row.text("score"), row.text("tag"))
+        reading.say()
         return
     for line, (query_id, _, doc_id, rank, score, tag) in read_trec_lines(path, RUN_FIELDS, faults.take):
         yield line, (query_id, doc_id, rank, score, tag)
@@ -173,17 +164,20 @@ def qrels_fields(path: Path, faults: Faults) -> Iterator[tuple[int, tuple[str, s
     name = irds_name(path)
     if name is not None or _is_table(path, QRELS_FIELDS):
         required = ("qid", "did", "label")
-        rows = read_rows(path, required, QRELS_ALIASES) if name is None else irds_rows(name, "qrels", QRELS_ALIASES)
-        for row, (query_id, doc_id) in _named_rows(rows, faults):
+        rows = read_rows(path, required, QRELS_NAMES) if name is None else irds_rows(name, "qrels", QRELS_NAMES)
+        reading = ColumnsRead(QRELS_NAMES)
+        for row, (query_id, doc_id) in _named_rows(rows, faults, reading):
             yield row.line, (query_id, doc_id, row.text("label"))
+        reading.say()
         return
     for line, (query_id, _, doc_id, label) in read_trec_lines(path, QRELS_FIELDS, faults.take):
         yield line, (query_id, doc_id, label)
 
 
-def _named_rows(rows: Iterable[Row], faults: Faults) -> Iterator[tuple[Row, tuple[str, str]]]:
+def _named_rows(rows: Iterable[Row], faults: Faults, reading: ColumnsRead) -> Iterator[tuple[Row, tuple[str, str]]]:
     """Rows that name a query and a document."""
     for row in rows:
+        reading.add(row)
         try:
             names = row.identifier("qid"), row.identifier("did")
         except DataError as error:
@@ -257,6 +251,7 @@ def read_qrels(path: Path | str, *, faulty: Faulty = "refuse") -> Qrels:
             faults.add(line, f"query {query_id!r}, document {doc_id!r} has the label {earlier} already", given)
     if not labels:
         raise DataError(path, f"holds no usable line of qrels{faults.example}")
+    say_count([path], labels=sum(map(len, labels.values())), queries=len(labels))
     gone = {query_id: frozenset(own - labels.get(query_id, {}).keys()) for query_id, own in lost.items()}
     gone = {query_id: own for query_id, own in gone.items() if own}
     return Qrels(file_stem(path), labels, _repeated_note(repeated), faults.lines, gone)
@@ -316,15 +311,19 @@ def trec_answer_rows(path: Path | str) -> Iterator[tuple[Row, Answer]]:
     Raises:
         DataError: the file cannot be read, or an answer is malformed; names file, line, value.
     """
-    if table_format(path) != "jsonl":
+    if table_format(path) not in _OF_OBJECTS:
         raise DataError(path, "answers of the TREC RAG track are JSON lines: the name must end in .jsonl")
     for row in read_rows(path, ("references", "answer")):
         yield row, _trec_answer(row)
 
 
+_OF_OBJECTS = frozenset({"jsonl", "json", "parquet"})
+"""Formats that hold lists of objects."""
+
+
 def is_trec_answers(path: Path | str) -> bool:
     """Whether a file holds answers of the track, by its first line."""
-    if table_format(path) != "jsonl":
+    if table_format(path) not in _OF_OBJECTS:
         return False
     first = next(read_rows(path)).values
     return "references" in first and isinstance(first.get("answer"), list)
@@ -346,9 +345,15 @@ def _trec_answer(row: Row) -> Answer:
     return Answer(_named(row, fields, "topic_id", "narrative_id"), _named(row, fields, "run_id"), text, kept)
 
 
+def _without_gaps(cell: Any) -> Any:
+    """An object without the fields that only others of its column have, as Parquet gives them to all."""
+    return {name: value for name, value in cell.items() if value is not None} if isinstance(cell, dict) else cell
+
+
 def _sentences(row: Row, given: Any) -> list[dict[str, Any]]:
     if not isinstance(given, list):
         raise row.error("'answer' must be a list of sentences", cell_text(given))
+    given = [_without_gaps(own) for own in given]
     for number, own in enumerate(given, start=1):
         if not isinstance(own, dict) or not isinstance(own.get("text"), str):
             raise row.error(f"sentence {number} has no text", cell_text(own))

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from judges.errors import DataError
 from judges.sections import UniqueKeys
 from retrieval_eval.data.files import open_replacing, read_lines, write_json_lines
+from retrieval_eval.data.reading import say_count
 from retrieval_eval.data.rows import Cell, Row, cell_text, table_format
 from retrieval_eval.data.tables import read_rows, write_rows
 from retrieval_eval.exam.items import (
@@ -40,7 +41,7 @@ from retrieval_eval.exam.items import (
 Queries: TypeAlias = dict[tuple[str, str | None], QueryInfo]
 
 ALIASES: Mapping[str, tuple[str, ...]] = {
-    "qid": ("query_id",),
+    "qid": ("query_id", "topic_id"),
     "query": ("query_text",),
     "facet": ("facet_id",),
     "item": ("item_id", "question_id", "nugget_id"),
@@ -78,6 +79,7 @@ def read_bank(path: Path | str) -> Bank:
             if item.item_id in items:
                 raise entry.error("an item with this id stands earlier in the bank", item.item_id)
             items[item.item_id] = item
+    say_count([path], items=len(items), queries=len({query_id for query_id, _ in queries}))
     return Bank(tuple(items.values()), queries)
 
 

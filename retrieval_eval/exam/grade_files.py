@@ -17,8 +17,10 @@ from msgspec import Struct
 
 from judges.errors import DataError
 from retrieval_eval.data.files import open_replacing, read_lines
+from retrieval_eval.data.reading import ColumnsRead
 from retrieval_eval.data.rows import Row
 from retrieval_eval.data.tables import read_rows, write_rows
+from retrieval_eval.data.vocabulary import GRADE_NAMES
 from retrieval_eval.exam.grades import HIGHEST_GRADE, Grade, Graded, Grader
 
 _SPACE = re.compile(r"\s*")
@@ -340,16 +342,6 @@ def _whole(query: GradedQuery, value: Any) -> int:
     return value
 
 
-GRADE_ALIASES: Mapping[str, Sequence[str]] = {
-    "qid": ("query_id",),
-    "did": ("doc_id", "docid", "passage_id", "paragraph_id", "passage"),
-    "item": ("item_id", "question_id", "nugget_id"),
-    "grade": ("rating", "self_rating"),
-    "llm": ("model", "grader"),
-    "prompt": ("prompt_class",),
-}
-"""Other spellings of the columns."""
-
 GRADE_COLUMNS = ("qid", "did", "item", "grade", "answer", "llm", "prompt")
 
 
@@ -392,7 +384,9 @@ def _read_table(path: Path) -> Graded:
     grades: dict[Grader, list[Grade]] = {}
     rated: set[Grader] = set()
     seen: dict[tuple[str, ...], int] = {}
-    for row in read_rows(path, ("qid", "did", "item", "grade"), GRADE_ALIASES):
+    reading = ColumnsRead({*GRADE_NAMES, "answer"})
+    for row in read_rows(path, ("qid", "did", "item", "grade"), GRADE_NAMES):
+        reading.add(row)
         grader = Grader(row.text("llm"), row.text("prompt"))
         entry = Grade(
             row.identifier("qid"), row.identifier("did"), row.identifier("item"), _cell_grade(row), row.text("answer")
@@ -402,6 +396,7 @@ def _read_table(path: Path) -> Graded:
         if entry.grade is not None and entry.grade > 1:
             rated.add(grader)
         grades.setdefault(grader, []).append(entry)
+    reading.say(f"grades: {len(seen):,}, graders: {len(grades):,}")
     gave = {grader: own for grader, own in grades.items() if any(one.grade is not None or one.answer for one in own)}
     return Graded(gave, frozenset(rated))
 

@@ -12,8 +12,10 @@ from typing import Any, TypeAlias
 
 from judges.errors import DataError
 from retrieval_eval.data.files import file_stem, write_json_lines
+from retrieval_eval.data.reading import say_count
 from retrieval_eval.data.rows import FORMATS, Row, table_format
 from retrieval_eval.data.tables import read_rows
+from retrieval_eval.data.vocabulary import names_of
 from retrieval_eval.nuggets.types import Assignment, Importance, Nugget, NuggetBank, Support, count_words, make_nuggets
 
 Record: TypeAlias = Mapping[str, Any]
@@ -50,6 +52,7 @@ def read_banks(path: Path | str) -> list[NuggetBank]:
         nuggets = make_nuggets(query_id, _texts(row, given), _importances(row, given), details)
         banks[query_id] = NuggetBank(query_id, row.text("query"), nuggets, _rest(row.values, _OF_BANK))
         places[query_id] = row.place
+    say_count([path], nuggets=sum(len(bank.nuggets) for bank in banks.values()), queries=len(banks))
     return list(banks.values())
 
 
@@ -93,6 +96,8 @@ def read_assignments(paths: Sequence[Path | str]) -> list[Assignment]:
             raise row.error(f"run {one.run!r} has its answer to query {one.query_id!r} in {places[key]} already")
         places[key] = row.place
         found.append(one)
+    runs, queries = ({one[side] for one in places} for side in (0, 1))
+    say_count(paths, answers=len(found), runs=len(runs), queries=len(queries))
     return found
 
 
@@ -148,7 +153,7 @@ def _rows(path: Path | str) -> Iterator[Row]:
     if table_format(path) != "jsonl":
         endings = ", ".join(ending for ending, form in FORMATS.items() if form == "jsonl")
         raise DataError(path, f"nuggets are read from JSON lines: the name must end in {endings}, with or without .gz")
-    return read_rows(path, ("qid", "nuggets"), {"qid": ("query_id", "topic_id")})
+    return read_rows(path, ("qid", "nuggets"), names_of("qid"))
 
 
 def _nugget_records(row: Row) -> list[dict[str, Any]]:

@@ -182,6 +182,8 @@ def _agreement(finding: Finding) -> tuple[Status, str, str]:
     that too.
     """
     kappa, said = finding.kappa, finding.sentence
+    if finding.trust == "other scale":
+        return "unknown", said, "Write the judge's grades on people's scale, such as 4 * x + 1 from 0..1 to 1..5."
     if kappa.value is not None:
         said += f" Kappa is {with_interval(kappa)}"
         said += f"; the bar is {ALPHA}." if finding.trust in ("above chance", "chance") else "."

@@ -18,6 +18,7 @@ from arena.data.dataset import Dataset
 from judges.errors import ConfigError, DataError
 from judges.types import Document, Query
 from retrieval_eval.data.tables import read_rows
+from retrieval_eval.data.vocabulary import names_of
 from retrieval_eval.exam.bank_files import read_bank, write_bank
 from retrieval_eval.exam.grades import Rankings
 from retrieval_eval.exam.items import Bank, Item, QueryInfo
@@ -73,7 +74,7 @@ def subtopics(section: GenerateSection, data: Dataset) -> dict[tuple[str, str | 
     """
     found: dict[tuple[str, str | None], str] = {}
     if section.subtopics is not None:
-        for row in read_rows(section.subtopics, ("qid", "facet", "subtopic"), {"qid": ("query_id",)}):
+        for row in read_rows(section.subtopics, ("qid", "facet", "subtopic"), names_of("qid")):
             key = row.identifier("qid"), row.identifier("facet")
             if key[0] not in data.queries:
                 raise row.error("no query has this id", key[0])

@@ -246,6 +246,8 @@ def test_repeats_conflicts_and_rows_left_out_are_counted(write: Callable[..., Pa
         "conflicts": 1,
         "order_unknown": 0,
         "order_assumed": 0,
+        "both_bad": 0,
+        "both_good": 0,
     }
 
 

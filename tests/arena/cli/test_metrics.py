@@ -70,7 +70,10 @@ def test_labels_outside_the_scale_are_named_and_counted(cli: Any) -> None:
     (own,) = [found for found in _with_key(sets, "outside_scale") if found["outside_scale"]]
     assert own["outside_scale"] == [{"n": 2, "value": -1}, {"n": 1, "value": 4}]
     alone = cli("metrics", "--qrels", "odd.qrels", *RUNS, "--measure", "nDCG@3").out
-    assert "odd: labels below 0: -1 (2); measures take them for not relevant" in alone.splitlines()
+    assert (
+        "odd: 2 labels below 0: -1 (2); measures take them for not relevant, kappa for labels of their own"
+        in alone.splitlines()
+    )
     assert "labels outside" not in cli("metrics", "--qrels", "human.qrels", *RUNS, "--measure", "nDCG@3").out
 
 

@@ -40,9 +40,13 @@ def test_two_files_and_a_judge_are_a_tournament(folder: Path, cli: Callable[...,
     ended = cli("run", "answers_a.jsonl", "answers_b.jsonl", "--judge", "lexical", "--format", "csv")
     assert ended.status == 0
     said = ended.err.splitlines()
-    assert said[0] == "assumed: 4 queries, 4 documents; agents answers_a and answers_b"
-    assert said[1].endswith("judge lexical; store ragleague.db, tournament 'answers_a-answers_b'")
-    assert said[2] == "--save FILE writes this as a YAML file to change"
+    assert said[:2] == [
+        "read: answers_a.jsonl, answers_b.jsonl: query=user_input, answer=response, passages=retrieved_contexts",
+        "read: 4 queries, 4 documents, 8 answers, 0 gold answers, messages before 0 queries",
+    ]
+    assert said[2] == "assumed: 4 queries, 4 documents; agents answers_a and answers_b"
+    assert said[3].endswith("judge lexical; store ragleague.db, tournament 'answers_a-answers_b'")
+    assert said[4] == "--save FILE writes this as a YAML file to change"
     assert "pairwise: 8 judged, 0 needed no call" in ended.err
     assert ended.out.splitlines()[1].startswith("1,answers_a") or "answers_a" in ended.out
     assert (folder / "ragleague.db").exists()

@@ -1,0 +1,173 @@
+"""What the words and numbers in tables of verdicts mean."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from judges.errors import InputError
+from judges.types import Verdict
+
+BOTH_ORDERS: Final = ("winner_ab", "winner_ba")
+"""Two verdicts in one row: with agent_a shown first, and with agent_b shown first."""
+_LETTERS: Final = {"a": Verdict.A, "b": Verdict.B, "1": Verdict.A, "2": Verdict.B}
+_COLUMN_WORDS: Final = {"agent_a": Verdict.A, "agent_b": Verdict.B, "model_a": Verdict.A, "model_b": Verdict.B}
+_PLACE_WORDS: Final = {"left": Verdict.A, "right": Verdict.B, "first": Verdict.A, "second": Verdict.B}
+_BOTH: Final = {
+    "bothbad": "both_bad",
+    "tiebothbad": "both_bad",
+    "bothgood": "both_good",
+    "tiebothgood": "both_good",
+}
+"""Ties that also say how good the two are, without case, spaces, brackets, ``_`` and ``-``."""
+_TIES: Final = {"tie", "draw", "c", "n", "tie (inconsistent)", "inconsistent"}
+_RANGE: Final = re.compile(r"(-?[0-9.]+)\.\.(-?[0-9.]+)")
+_OPTION: Final = "--value"
+
+
+class Coding(Struct, frozen=True):
+    """What the user says that words or numbers mean.
+
+    Attributes:
+        words: by word without regard to case, the word of ours that is meant.
+        numbers: lowest and highest number, and the word that is meant.
+    """
+
+    words: Mapping[str, str] = {}
+    numbers: Sequence[tuple[float, float, str]] = ()
+
+    @staticmethod
+    def of(given: Mapping[str, str]) -> Coding:
+        """By word, number or range of numbers (``-3..-1``) what it means.
+
+        Raises:
+            InputError: a range is none.
+        """
+        words, numbers = {}, []
+        for word, meaning in given.items():
+            ends = part.groups() if (part := _RANGE.fullmatch(word.strip())) is not None else (word, word)
+            low, high = map(number_in, ends)
+            if part is not None and not low <= high:
+                raise InputError(f"{_OPTION} {word}={meaning}: a range is LOW..HIGH, such as -3..-1")
+            if math.isnan(low):
+                words[word.strip().casefold()] = meaning
+            else:
+                numbers.append((low, high, meaning))
+        return Coding(words, tuple(numbers))
+
+    def read(self, text: str) -> str:
+        """A cell in our words; what nobody said anything of stays as it is."""
+        number = number_in(text)
+        meant = next((meaning for low, high, meaning in self.numbers if low <= number <= high), None)
+        return self.words.get(text.casefold(), text) if meant is None else meant
+
+    def lacks(self, text: str) -> bool:
+        """Whether a cell is a number that is not said, beside others that are."""
+        number = number_in(text)
+        if not self.numbers or math.isnan(number) or self.read(text) != text:
+            return False
+        between = 1 < number < 2 and (self.read("1"), self.read("2")) == ("A", "B")  # as AlpacaEval weighs the two
+        return not between
+
+
+def meanings(given: Iterable[str]) -> dict[str, str]:
+    """By word what it means, from entries ``WORD=VERDICT`` of a command line; an empty verdict is none.
+
+    Raises:
+        InputError: an entry is none, or two contradict each other.
+    """
+    found: dict[str, str] = {}
+    for entry in given:
+        word, separator, meaning = entry.rpartition("=")
+        if not (word.strip() and separator):
+            raise InputError(f"{_OPTION}: WORD=VERDICT, as in 'A ist besser'=A, not {entry!r}")
+        if found.setdefault(word, meaning.strip()) != meaning.strip():
+            raise InputError(f"{_OPTION}: {word!r} is given as {found[word]!r} and as {meaning.strip()!r}")
+    return found
+
+
+def number_in(text: str) -> float:
+    """A number, NaN where it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def both(text: str) -> str | None:
+    """``both_bad`` or ``both_good``, where a tie says so."""
+    return _BOTH.get(re.sub(r"[\s_()-]", "", text.casefold()))
+
+
+def side_of(text: str, column: str, *, swapped: bool) -> Verdict | None:
+    """Which column's agent a word means; ``swapped`` if agent_b was shown first."""
+    meant = _preferred(text) if column == "preference" else None
+    word = text.casefold()
+    if (number := number_in(word)) in {1, 2}:  # pandas writes whole numbers of a column with gaps as 1.0
+        word = f"{number:.0f}"
+    return meant or _side_of_word(word, letters_are_places=column in BOTH_ORDERS, swapped=swapped)
+
+
+def _side_of_word(word: str, *, letters_are_places: bool, swapped: bool) -> Verdict | None:
+    if word in _TIES or both(word) is not None:
+        return Verdict.TIE
+    side = _PLACE_WORDS.get(word) or _LETTERS.get(word) or _COLUMN_WORDS.get(word)
+    is_place = word in _PLACE_WORDS or (word in _LETTERS and letters_are_places)
+    return side.swapped() if side is not None and is_place and swapped else side
+
+
+def _preferred(text: str) -> Verdict | None:
+    preference = number_in(text)
+    if preference == 1.5:
+        return Verdict.TIE
+    if not 1 <= preference <= 2:
+        return None
+    return Verdict.A if preference < 1.5 else Verdict.B
+
+
+def are_numbers(texts: Iterable[str]) -> bool:
+    """Whether a column holds numbers alone."""
+    return not any(math.isnan(number_in(text)) for text in texts)
+
+
+def problem_of(column: str, others: Collection[str]) -> str:
+    """Why a cell says no verdict, and how to say what is meant, by all that the column holds."""
+    numbers = sorted({number_in(each) for each in others}) if are_numbers(others) else []
+    if 0 in numbers or len(numbers) > 1:
+        which = "0 means" if 0 in numbers else "numbers mean"
+        how = f"say it, as in {_coded(numbers)}"
+        return f"{column!r} holds {_shown(numbers)}; what {which} differs from study to study: {how}"
+    words = {each.casefold() for each in others}
+    how = f"{_OPTION} True=A {_OPTION} False=B" if words <= {"true", "false"} else f"{_OPTION} WORD=A"
+    return f"{column!r} must be A, B, TIE, or the name of one of the two agents; or say what it means: {how}"
+
+
+def _shown(numbers: Sequence[float]) -> str:
+    return ", ".join(f"{each:g}" for each in numbers) if len(numbers) <= 4 else f"{numbers[0]:g} to {numbers[-1]:g}"
+
+
+def _coded(numbers: Sequence[float]) -> str:
+    """The likeliest coding of some numbers, as options."""
+    low, high = numbers[0], numbers[-1]
+    if low >= 0 and high <= 1 and any(0 < each < 1 for each in numbers):
+        return "--column p_a=COLUMN --set preferences=soft, if they are the chance that agent_a is better"
+    if low == 0 and any(1 < each < 2 for each in numbers):
+        said = [("0", "TIE"), ("1", "A"), ("2", "B")]
+    elif low == 0 and high <= 2:
+        said = [("0", "A"), ("1", "B"), *([("2", "TIE")] if high > 1 else [])]
+    elif low < 0:
+        said = [(_range(low, -1 if low <= -1 else low), "A"), ("0", "TIE"), (_range(min(1, high), high), "B")]
+    else:
+        middle = (low + high) / 2
+        below, above = math.ceil(middle) - 1, math.floor(middle) + 1
+        tie = [(f"{middle:g}", "TIE")] if middle == int(middle) else []
+        said = [(_range(low, below), "A"), *tie, (_range(above, high), "B")]
+    return " ".join(f"{_OPTION} {number}={verdict}" for number, verdict in said)
+
+
+def _range(low: float, high: float) -> str:
+    return f"{low:g}" if low == high else f"{low:g}..{high:g}"
