@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -33,7 +34,6 @@ from retrieval_eval.data.rows import (
     id_of_text,
     known_format,
     lacks,
-    list_in,
     missing_column,
     names_of,
     unstorable,
@@ -171,9 +171,8 @@ _CONVERSATIONS: Final = ("turns", "user_input", "messages")
 """Where DeepEval, ragas and chat logs have conversations whose answers are among the messages."""
 
 
-def _is_list_of_turns(cell: Cell) -> bool:
-    given = list_in(cell) if isinstance(cell, str) else cell
-    return isinstance(given, list) and any(isinstance(each, dict) for each in given)
+def _is_list_of_turns(row: Row, column: str) -> bool:
+    return any(isinstance(each, dict) for each in row.listed(column) or ())
 
 
 def _renamed(row: Row, names: Mapping[str, Sequence[str]], required: Sequence[str], columns: Columns | None) -> Row:
@@ -182,9 +181,7 @@ def _renamed(row: Row, names: Mapping[str, Sequence[str]], required: Sequence[st
         raise row.error(problem)
     for column in required:
         if lacks(column, called.values()):
-            if (
-                whole := next((name for name in _CONVERSATIONS if _is_list_of_turns(row.values.get(name))), None)
-            ) is not None:
+            if (whole := next((name for name in _CONVERSATIONS if _is_list_of_turns(row, name)), None)) is not None:
                 problem = (
                     "is a whole conversation; write a row for each turn to judge, with 'messages' before its answer"
                 )
@@ -199,13 +196,34 @@ def _named(source: Source, columns: Columns | None) -> Iterator[Row]:
         for row in trace_rows(source):
             yield _renamed(row, names, ("answer",), columns)
     elif isinstance(source, Rows) or not _is_promptfoo(source):
-        yield from named_rows(source, names, ("answer",), columns)
+        parted = _with_parts if _is_deepeval(source, columns) else None
+        for row in named_rows(source, names, ("answer",), columns):
+            yield row if parted is None else parted(row)
     else:
         rows = list(read_rows(source))
         prompts = {cell_text(row.values.get("promptIdx")) for row in rows}
         for row in rows:
             flat = _flattened(row) | {"agent": _of_promptfoo(row.values, several=len(prompts) > 1)}
             yield _renamed(replace(row, values=flat), names, ("answer",), columns)
+
+
+def _is_deepeval(source: Source, columns: Columns | None) -> bool:
+    """Whether DeepEval saved a table, by columns that nobody else has together."""
+    if "passages" in (columns or {}):
+        return False
+    found = {re.sub(r"[\s_-]", "", name).casefold() for name in columns_of(source)}
+    return found >= {"input", "actualoutput", "retrievalcontext"}
+
+
+_TABLE_RULE: Final = re.compile(r"^\s*\|?\s*:?-{2,}:?\s*\|", re.MULTILINE)
+
+
+def _with_parts(row: Row) -> Row:
+    """DeepEval writes several passages as ``one|other``; lines of a table of Markdown are one."""
+    given = row.values.get("passages")
+    if not isinstance(given, str) or _TABLE_RULE.search(given) or row.listed("passages") is not None:
+        return row
+    return replace(row, values={**row.values, "passages": re.split(r"(?<! )\|(?! )", given)})
 
 
 def _record(row: Row, name: str) -> Record:
@@ -222,7 +240,7 @@ def _record(row: Row, name: str) -> Record:
         named,
         row.text("answer"),
         list(_passages(row)),
-        _reference(row.values.get("reference")),
+        _reference(row),
         {name: text for name in row.values if name not in COLUMNS and (text := row.text(name))},
     )
 
@@ -251,14 +269,10 @@ def _path(source: Source) -> Path:
 
 
 def _passages(row: Row) -> Iterator[Document]:
-    given = row.values.get("passages")
-    entries: Any = given
-    if isinstance(given, str):
-        entries = list_in(given) or ([given] if given.strip() and list_in(given) is None else [])
-    if not entries or not (isinstance(entries, list) or cell_text(entries)):  # pandas has NaN where there is none
-        return
+    given, listed = row.values.get("passages"), row.listed("passages")
+    entries = listed if listed is not None else [given] if row.text("passages").strip() else []
     seen = set()
-    for number, entry in enumerate(entries if isinstance(entries, list) else [entries], start=1):
+    for number, entry in enumerate(entries, start=1):
         document = _document(row, entry)
         if document is None:
             raise row.error(
@@ -271,8 +285,12 @@ def _passages(row: Row) -> Iterator[Document]:
 
 
 def _document(row: Row, entry: Cell) -> Document | None:
+    if isinstance(entry, list) and len(entry) == 2 and isinstance(entry[1], int | float):  # with its score
+        entry = entry[0]
     if isinstance(entry, str):
         return Document(id_of_text("d", entry), entry)
+    if isinstance(entry, dict) and isinstance(entry.get("node"), dict):  # LlamaIndex's
+        entry = entry["node"]
     if not isinstance(entry, dict):
         return None
     cells = {**entry, **(entry["metadata"] if isinstance(entry.get("metadata"), dict) else {})}  # LangChain's
@@ -284,11 +302,10 @@ def _document(row: Row, entry: Cell) -> Document | None:
     return document_of(Row(row.path, row.line, {"did": id_of_text("d", text), **values}))
 
 
-def _reference(given: Cell) -> str:
+def _reference(row: Row) -> str:
     """The right answer; of several the first."""
-    if isinstance(given, list):
-        given = next((entry for entry in given if isinstance(entry, str)), "")
-    return cell_text(given)
+    several = row.listed("reference") or ()
+    return next((entry for entry in several if isinstance(entry, str)), row.text("reference"))
 
 
 def _plain(value: Any) -> Cell:
