@@ -33,6 +33,7 @@ from judges.providers import Provider, open_provider
 from judges.providers.replay import ReadRecords
 from judges.spec import VENDORS, JudgeSpec, Price, cost_usd, price_of
 from judges.types import CallTrace, Completion, Finish, JudgeFailure, Judgment, Prompt, Turn, Usage
+from judges.writing import estimated_tokens
 
 if TYPE_CHECKING:
     from judges.parse import ParsedReply
@@ -191,7 +192,6 @@ MAX_REASKS = 2
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 60.0
 _STARTING_S = 60.0
 """Seconds beyond all attempts in which a server that has not replied yet may still be starting."""
-_CHARACTERS_PER_TOKEN = 4
 Result = Judgment | JudgeFailure
 
 
@@ -480,8 +480,8 @@ class Judge:
         self._pay(cost_usd(completion.usage, self.price))
 
     def _expected_tokens(self, prompt: Prompt) -> int:
-        characters = len(prompt.system) + len(prompt.user) + sum(len(turn.text) for turn in prompt.turns)
-        return characters // _CHARACTERS_PER_TOKEN + int(self._usual_output)
+        texts = (prompt.system, prompt.user, *(turn.text for turn in prompt.turns))
+        return int(sum(map(estimated_tokens, texts)) + int(self._usual_output))
 
     def _expected_usd(self, tokens: int) -> float:
         """What so many tokens are expected to cost, as many of them written as usual; 0 where no money is counted."""

@@ -13,6 +13,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from judges.writing import SENTENCE_STOPS
+
 INSIDE: Final = r"[^\[\]\n]{1,5000}"
 MARK: Final = rf"\[{INSIDE}\]"
 """A citation in square brackets, and what stands in them."""
@@ -43,12 +45,12 @@ _NUMBERED = re.compile(r"\[\W{0,3}\d")
 _PUBLISHED = re.compile(r"\b(?:19|20)\d\d\b|https?://|www\.")
 _DEFINITION = re.compile(r"\s*\[[^\]\n]+\]:?\s*<?(?:https?://|www\.)\S*\s*(?:[\"'(].*)?$")
 """What a mark or a link of Markdown stands for."""
-_ENDS = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][\"'\u201d\u2019)\]*_]*$")
+_ENDS = re.compile(rf"[.!?\u2026{SENTENCE_STOPS}][\"'\u201d\u2019)\]*_]*$")
 
-_STOP = re.compile(r"[.!?\u2026\u203d]+[\"'\u201d\u2019\u00bb)\]*_]*(?=\s)")
+_STOP = re.compile(rf"[.!?\u2026\u203d{SENTENCE_STOPS}]+[\"'\u201d\u2019\u00bb)\]*_]*(?=\s)")
 _OPENING = re.compile(r"[\s\"'\u201c\u2018\u00ab\u201e(\[*_]*")
-_WIDE_STOP = re.compile(r"[\u3002\uff01\uff1f\uff61]+(?=[^\s\[\u3002\uff01\uff1f\uff61\u201d\u2019\u300d\u300f\uff09])")
-"""Where a Chinese or Japanese sentence ends, which no blank follows."""
+_WIDE_STOP = re.compile(rf"[{SENTENCE_STOPS}]+(?=[^\s\[{SENTENCE_STOPS}\u201d\u2019\u300d\u300f\uff09])")
+"""Where a sentence ends that no blank follows, as in Chinese, Japanese, Khmer and Burmese."""
 _NEVER_LAST = re.compile(
     r"(?:\b(?:al|cf|vs|approx|e\.g|i\.e|bzw|dr|prof|mr|mrs|ms|mx|st|messrs|gen|sen|rep|gov|lt|col|sgt|capt|rev|hon|mt|"
     r"dipl|ing|viz)|(?<![^\s.(\[\"'\u201c\u2018*_-])[^\W\d_])\.$",

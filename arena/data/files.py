@@ -103,7 +103,7 @@ def load_dataset(
         reader.add(row)
     notes = [note] if (note := note_of_left_out(rows.values())) else []
     given = {row.place: row for row in (*rows.values(), *(record.row for record in records))}
-    if several := sum(len(references_in(row.values.get("reference"))) > 1 for row in given.values()):
+    if several := sum(len(references_in(row)) > 1 for row in given.values()):
         notes.append(f"{counted(several, 'row')} with several gold answers: the first of them counts")
     if any(record.passages for record in records):
         if retrieving or not passages:
@@ -367,7 +367,7 @@ def _read_queries(sources: Sequence[Source], columns: Columns | None, *, ids: bo
         if not text or text.isspace():
             raise row.error(f"the text of query {query_id!r} {EMPTY}")
         columns_of_query = _metadata(row, {"qid", "query", "reference"})
-        columns_of_query |= {"reference": gold[0]} if (gold := references_in(row.values.get("reference"))) else {}
+        columns_of_query |= {"reference": gold[0]} if (gold := references_in(row)) else {}
         queries[query_id], rows[query_id] = Query.of(query_id, text, columns_of_query), row
     return queries, rows
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -29,7 +30,6 @@ from retrieval_eval.data.rows import (
     cell_text,
     id_of_text,
     known_format,
-    list_in,
     unstorable,
 )
 from retrieval_eval.data.tables import read_rows
@@ -209,9 +209,8 @@ _CONVERSATIONS: Final = ("turns", "user_input", "messages")
 """Where DeepEval, ragas and chat logs have conversations whose answers are among the messages."""
 
 
-def _is_list_of_turns(cell: Cell) -> bool:
-    given = list_in(cell) if isinstance(cell, str) else cell
-    return isinstance(given, list) and any(isinstance(each, dict) for each in given)
+def _is_list_of_turns(row: Row, column: str) -> bool:
+    return any(isinstance(each, dict) for each in row.listed(column) or ())
 
 
 class _Renaming:
@@ -241,7 +240,7 @@ class _Renaming:
             raise row.error(problem)
         for column in self._required:
             if lacks(column, called.values()):
-                if whole := next((name for name in _CONVERSATIONS if _is_list_of_turns(row.values.get(name))), None):
+                if whole := next((name for name in _CONVERSATIONS if _is_list_of_turns(row, name)), None):
                     problem = (
                         "is a whole conversation; write a row for each turn to judge, with 'messages' before its answer"
                     )
@@ -259,13 +258,34 @@ def _named(source: Source, columns: Columns | None) -> Iterator[tuple[Row, str]]
         rows = trace_rows(source) if not isinstance(source, Rows) else rows_of_traces(_in_memory(source))
         yield from ((renaming.of(row), "traces") for row in rows)
     elif isinstance(source, Rows) or not _is_promptfoo(source):
-        yield from ((row, "") for row in named_rows(source, names, ("answer",), columns))
+        parted = _with_parts if _is_deepeval(source, columns) else None
+        for row in named_rows(source, names, ("answer",), columns):
+            yield (row if parted is None else parted(row)), ""
     else:
         results = list(read_rows(source))
         prompts = {cell_text(row.values.get("promptIdx")) for row in results}
         for row in results:
             flat = _flattened(row) | {"agent": _of_promptfoo(row.values, several=len(prompts) > 1)}
             yield renaming.of(replace(row, values=flat)), "promptfoo"
+
+
+def _is_deepeval(source: Source, columns: Columns | None) -> bool:
+    """Whether DeepEval saved a table, by columns that nobody else has together."""
+    if "passages" in (columns or {}):
+        return False
+    found = {re.sub(r"[\s_-]", "", name).casefold() for name in columns_of(source)}
+    return found >= {"input", "actualoutput", "retrievalcontext"}
+
+
+_TABLE_RULE: Final = re.compile(r"^\s*\|?\s*:?-{2,}:?\s*\|", re.MULTILINE)
+
+
+def _with_parts(row: Row) -> Row:
+    """DeepEval writes several passages as ``one|other``; lines of a table of Markdown are one."""
+    given = row.values.get("passages")
+    if not isinstance(given, str) or _TABLE_RULE.search(given) or row.listed("passages") is not None:
+        return row
+    return replace(row, values={**row.values, "passages": re.split(r"(?<! )\|(?! )", given)})
 
 
 def _record(row: Row, name: str, form: str) -> Record:
@@ -282,7 +302,7 @@ def _record(row: Row, name: str, form: str) -> Record:
         named,
         row.text("answer"),
         list(_passages(row)),
-        next(iter(references_in(row.values.get("reference"))), ""),
+        next(iter(references_in(row)), ""),
         {name: text for name in row.values if name not in COLUMNS and (text := row.text(name))},
         form,
     )
@@ -315,14 +335,10 @@ def _path(source: Source) -> Path:
 
 
 def _passages(row: Row) -> Iterator[Document]:
-    given = row.values.get("passages")
-    entries: Any = given
-    if isinstance(given, str):
-        entries = list_in(given) or ([given] if given.strip() and list_in(given) is None else [])
-    if not entries or not (isinstance(entries, list) or cell_text(entries)):  # pandas has NaN where there is none
-        return
+    given, listed = row.values.get("passages"), row.listed("passages")
+    entries = listed if listed is not None else [given] if row.text("passages").strip() else []
     seen = set()
-    for number, entry in enumerate(entries if isinstance(entries, list) else [entries], start=1):
+    for number, entry in enumerate(entries, start=1):
         document = _document(row, entry)
         if document is None:
             raise row.error(
@@ -335,8 +351,12 @@ def _passages(row: Row) -> Iterator[Document]:
 
 
 def _document(row: Row, entry: Cell) -> Document | None:
+    if isinstance(entry, list) and len(entry) == 2 and isinstance(entry[1], int | float):  # with its score
+        entry = entry[0]
     if isinstance(entry, str):
         return Document(id_of_text("d", entry), entry)
+    if isinstance(entry, dict) and isinstance(entry.get("node"), dict):  # LlamaIndex's
+        entry = entry["node"]
     if not isinstance(entry, dict):
         return None
     cells = {**entry, **(entry["metadata"] if isinstance(entry.get("metadata"), dict) else {})}  # LangChain's
@@ -348,12 +368,12 @@ def _document(row: Row, entry: Cell) -> Document | None:
     return document_of(Row(row.path, row.line, {"did": id_of_text("d", text), **values}))
 
 
-def references_in(given: Cell) -> list[str]:
+def references_in(row: Row, column: str = "reference") -> list[str]:
     """The right answers that a cell holds: a text, or a list of texts."""
-    listed = list_in(given) if isinstance(given, str) else given
-    if isinstance(listed, list):
-        return [entry for entry in listed if isinstance(entry, str) and entry.strip()]
-    return [text] if (text := cell_text(given)).strip() else []
+    several = row.listed(column)
+    if several is not None:
+        return [entry for entry in several if isinstance(entry, str) and entry.strip()]
+    return [text] if (text := row.text(column)).strip() else []
 
 
 def _plain(value: Any) -> Cell:

@@ -22,7 +22,8 @@ from msgspec import Struct
 
 from judges.errors import DataError
 from retrieval_eval.data.files import read_json, read_lines
-from retrieval_eval.data.rows import Cell, Row, known_format, list_in
+from retrieval_eval.data.lists import list_in
+from retrieval_eval.data.rows import Cell, Row, known_format
 from retrieval_eval.data.tables import read_rows
 
 _Object: TypeAlias = Mapping[str, Any]
@@ -470,7 +471,12 @@ def _read(value: Any) -> Any:
 
 def _listed(value: Any) -> Any:
     """A list or an object that stands in a text as JSON or as Python writes it; another value as it is."""
-    return (list_in(f"[{value}]") or [value])[0] if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    try:
+        return (list_in(f"[{value}]") or [value])[0]
+    except ValueError:
+        return value
 
 
 def _is_missing(value: Any) -> bool:

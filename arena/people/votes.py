@@ -25,9 +25,10 @@ from arena.store import Store
 from arena.store.annotations import Annotation, Annotations, Kind, annotator_name
 from judges.errors import DataError
 from judges.types import Answer, Verdict
+from judges.writing import count_words
 from retrieval_eval.data.tables import write_rows
 from retrieval_eval.data.trec import is_qrels, write_qrels
-from retrieval_eval.nuggets.types import Assignment, Support, count_words, of_empty_answer
+from retrieval_eval.nuggets.types import Assignment, Support, of_empty_answer
 
 TableKind: TypeAlias = Literal[Kind.VERDICT, Kind.RELEVANCE, Kind.CRITERIA, Kind.SUPPORT, Kind.FLAG]
 

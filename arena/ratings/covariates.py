@@ -31,6 +31,7 @@ from arena.ratings.likelihood import (
     prior_pull,
     slopes,
 )
+from judges.writing import count_words
 
 _LIST_ITEM = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+", re.MULTILINE)
 _CITATION = re.compile(r"\[\d+(?:\s*,\s*\d+)*\]")
@@ -39,7 +40,7 @@ _CONFIDENT = re.compile(
 )
 
 QUALITIES: Final[Mapping[str, Callable[[str], float]]] = {
-    "log_length": lambda text: float(np.log(max(1, len(text.split())))),
+    "log_length": lambda text: float(np.log(max(1, count_words(text)))),
     "list_items": lambda text: float(len(_LIST_ITEM.findall(text))),
     "citations": lambda text: float(len(_CITATION.findall(text))),
     "confident_words": lambda text: float(len(_CONFIDENT.findall(text.lower()))),

@@ -23,8 +23,9 @@ from arena.store import Result, Store, Wanted
 from arena.store.subjects import AssignmentSubject, NuggetSubject, TurnSubject
 from judges.errors import to_be_asked
 from judges.types import JudgeFailure, Judgment, Query, Task, conversations
+from judges.writing import count_words
 from retrieval_eval.nuggets.scores import RunScores, ScoreTable, score_runs, score_table
-from retrieval_eval.nuggets.types import Assignment, NuggetBank, Support, count_words, make_nuggets
+from retrieval_eval.nuggets.types import Assignment, NuggetBank, Support, make_nuggets
 from retrieval_eval.stats.bootstrap import ALONE, Clusters
 from retrieval_eval.stats.missing import Gaps
 

@@ -18,6 +18,7 @@ from arena.results.coverage import Coverage, Shortfall, coverage, shortfall
 from arena.results.games import WantedGames, read_games
 from judges.errors import InputError
 from judges.types import JudgeFailure, Judgment, Task, conversations
+from judges.writing import count_words
 from retrieval_eval.stats.missing import Share, gaps_of, shares
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ def leaderboard_of(
     if name not in store.rated_tournaments():
         raise InputError(f"{name!r} keeps how synthetic queries were made; there is nothing to rate in it")
     how = rating_settings(settings)
-    lengths = {key: len(answer.text.split()) for key, answer in data.answers.items()}
+    lengths = {key: count_words(answer.text) for key, answer in data.answers.items()}
     board, verdicts = _of_games(name, settings, wanted, how, lengths, below_coverage=below_coverage)
     others: list[Task] = [task for task in TASKS if task is not Task.PAIRWISE]
     samples = {task: found for task in others if (found := store.outcomes(name, task))}

@@ -11,11 +11,12 @@ from arena.config.whole import Config
 from arena.data.files import load_files
 from arena.run.agents import Opened, open_agents
 from arena.run.answers import needs_call
-from arena.run.planner import CHARACTERS_PER_TOKEN, SECONDS_PER_CALL
+from arena.run.planner import SECONDS_PER_CALL
 from arena.store import Store, missing
 from arena.store.agents import AgentQuery, AgentReplies
 from judges.spec import price_of
 from judges.types import Document
+from judges.writing import estimated_tokens
 from retrieval_eval.agents.build import require_messages
 from retrieval_eval.agents.spec import EXTRACTIVE, AgentSpec
 
@@ -57,7 +58,7 @@ def plan_agents(config: Config) -> tuple[list[PlannedAgent], Opened]:
     outcomes = _outcomes(config, [asked for own in wanted.values() for asked in own])
     documents = () if opened.corpus is None else opened.corpus.documents
     texts = [text for query in queries for text in (query.text, *(each.text for each in query.messages))]
-    length = sum(map(len, texts)) / len(queries) if queries else 0.0
+    length = sum(map(estimated_tokens, texts)) / len(queries) if queries else 0.0
     rows = []
     for name, asked in wanted.items():
         todo = len({each for each in asked if needs_call(outcomes.get(each), retry_failed=False)})
@@ -88,7 +89,8 @@ def _outcomes(config: Config, asked: Sequence[AgentQuery]) -> dict[AgentQuery, s
 
 
 def _passage_length(documents: Sequence[Document]) -> float:
-    return sum(len(document.text) for document in documents) / len(documents) if documents else 0.0
+    """In tokens."""
+    return sum(estimated_tokens(document.text) for document in documents) / len(documents) if documents else 0.0
 
 
 def _planned(name: str, config: Config, wanted: int, todo: int, *, passage: float, query: float) -> PlannedAgent:
@@ -105,7 +107,7 @@ def _planned(name: str, config: Config, wanted: int, todo: int, *, passage: floa
         seconds = calls * SECONDS_PER_CALL / spec.concurrency
         return PlannedAgent(name, wanted, known, calls, mine, mine, mine, seconds)
     shown = passage * spec.passages if spec.kind in {"rag", "fusion"} else 0.0
-    sent = round(todo * (shown + each * query) / CHARACTERS_PER_TOKEN)
+    sent = round(todo * (shown + each * query))
     price, most = price_of(judge), calls * judge.max_tokens
     cost = None if price is None else (sent * price.input + most * price.output) / 1e6
     return PlannedAgent(name, wanted, known, calls, sent, most, cost, calls * SECONDS_PER_CALL / judge.concurrency)

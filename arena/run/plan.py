@@ -11,7 +11,7 @@ from arena.data.notes import notes_of
 from arena.run.answers_plan import PlannedAgent, agent_notes, plan_agents
 from arena.run.assigned import Assigned, made_from
 from arena.run.executors import runs_on_workers, with_all_workers
-from arena.run.planner import CHARACTERS_PER_TOKEN, SECONDS_PER_CALL, PlannedCalls, Planner
+from arena.run.planner import SECONDS_PER_CALL, PlannedCalls, Planner
 from arena.run.queries_plan import plan_synth
 from arena.run.tournament import load_data, stored_settings
 from arena.stages.queries.config import SynthConfig, of_tournament
@@ -23,7 +23,8 @@ from judges.types import Answer, Task
 from retrieval_eval.agents.spec import judges_of_agents
 
 _ASSUMED = (
-    f"tokens are estimated at {CHARACTERS_PER_TOKEN:g} characters each, time at {SECONDS_PER_CALL:g} s per call",
+    "tokens are estimated at 4 characters of English each, 2 of Russian, 1 of Chinese; "
+    f"time at {SECONDS_PER_CALL:g} s per call",
     "replies outside their contract are asked again, and attempts repeated, on top of this",
 )
 _QUERIES_FIRST = (

@@ -16,10 +16,9 @@ from judges.identity import judgment_id
 from judges.providers import Provider, open_provider
 from judges.spec import FREE, JudgeSpec, batch_share, list_checked, price_of
 from judges.types import Prompt, Task
+from judges.writing import estimated_tokens
 from retrieval_eval.data.recordings import read_recordings
 
-CHARACTERS_PER_TOKEN = 4.0
-"""Rule of thumb for English text and current tokenizers; other languages and code take more tokens."""
 SECONDS_PER_CALL = 2.0
 """Assumed latency of one call, to turn calls into time."""
 
@@ -35,7 +34,7 @@ class PlannedCalls(Struct):
         waiting: in a batch that is under way, and paid for.
         identical: games of equal answers, ties without a call.
         calls: what a run would send, if every reply is right at once.
-        input_tokens: estimate from the rendered prompts, ``CHARACTERS_PER_TOKEN``.
+        input_tokens: estimate from the rendered prompts, ``estimated_tokens``.
         output_tokens: estimate from the prompt's typical reply.
         cost_usd: for both at the judge's price without any caching; ``None`` where the price is not known.
         seconds: at ``SECONDS_PER_CALL`` and the judge's concurrency; ``None`` for a local model, and in batches.
@@ -125,7 +124,7 @@ class Planner:
             self._planned.add(ident or "")
         else:
             row.calls += 1
-            row.input_tokens += round((len(prompt.system) + len(prompt.user)) / CHARACTERS_PER_TOKEN)
+            row.input_tokens += round(estimated_tokens(prompt.system + prompt.user))
             row.output_tokens += self._stages.typical_tokens(want)
             self._planned.update([] if ident is None else [ident])
 

@@ -36,6 +36,7 @@ from arena.store import Result, Store, Wanted
 from arena.store.runners import Runner
 from judges.judge import Judge, Stop
 from judges.types import CallTrace
+from judges.writing import count_words
 from retrieval_eval.data.recordings import read_recordings
 from retrieval_eval.documents.passages import Twin
 from retrieval_eval.documents.types import FileNote
@@ -297,8 +298,8 @@ def described(
         kept=Counter(query.generator for query in queries),
         wanted=section.quotas,
         by_source=dict(sorted(Counter(query.provenance.get("source", "") for query in queries).items())),
-        lengths=_spread([len(text.split()) for text in texts]),
-        example_lengths=_spread([len(text.split()) for text in examples]),
+        lengths=_spread([count_words(text) for text in texts]),
+        example_lengths=_spread([count_words(text) for text in examples]),
         similarity=_spread([_nearest(each, example_stems) for each in stems] if examples else []),
         example_similarity=_spread(
             [_nearest(each, example_stems[:at] + example_stems[at + 1 :]) for at, each in enumerate(example_stems)]

@@ -24,6 +24,7 @@ from msgspec import Struct
 from judges.contracts import written_reply
 from judges.errors import RejectedError
 from judges.types import Completion, Inputs, Prompt, ReplyContract, Task, Verdict, word_per_value
+from judges.writing import SENTENCE_STOPS, search_terms
 
 MODEL = "lexical-1"
 FULL_ITEM = 0.8
@@ -181,8 +182,7 @@ REFERENCE_TERMS = 80
 BETA = 2
 """Recall counts so many times as much as precision in ``AnswerScores.overall``."""
 
-_WORD = re.compile(r"[^\W_]+")
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+_SENTENCE_END = re.compile(rf"(?<=[.!?])\s+|\n+|(?<=[{SENTENCE_STOPS}])")
 _FUNCTION_WORDS = frozenset(
     """a about above after again all also am an and any are as at be because been before being below between both but by
     can could did do does doing don down during each few for from further had has have having he her here hers him his
@@ -212,7 +212,7 @@ class AnswerScores(Struct, frozen=True):
 @lru_cache(maxsize=4096)
 def content_terms(text: str) -> tuple[str, ...]:
     """The terms of a text, in its order; all its words where it has function words only."""
-    words = _WORD.findall(text.lower())
+    words = [word for each in search_terms(text) for word in each.split("_") if word]
     content = [word for word in words if word not in _FUNCTION_WORDS] or words
     return tuple(_stemmer().stemWords(content))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, cached_property
@@ -15,6 +14,7 @@ from msgspec import Struct
 
 from judges.errors import InputError
 from judges.types import Document
+from judges.writing import search_terms
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,7 +27,6 @@ FUSED_DEPTH = 100
 
 _SCORE_DIGITS = 6
 """Scores are rounded so that the last bits of a logarithm, which differ between machines, change no ranking."""
-_WORD = re.compile(r"\w+")
 
 
 class Corpus(Struct, frozen=True, dict=True):
@@ -79,9 +78,9 @@ def searched_text(document: Document) -> str:
 
 
 def terms(text: str) -> list[str]:
-    """Lower-cased word stems in the order of the text, without English function words."""
+    """Lower-cased word stems in the order of the text, without English function words; see ``search_terms``."""
     stem, stopwords = _english()
-    return stem([word for word in _WORD.findall(text.lower()) if word not in stopwords])
+    return stem([word for word in search_terms(text) if word not in stopwords])
 
 
 @cache

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from judges.errors import InputError
 from judges.types import Message, Query, Role
-from retrieval_eval.data.rows import Cell, Row, cell_text, id_of_text, list_in, spelling_problem
+from retrieval_eval.data.rows import Row, cell_text, id_of_text, spelling_problem
 
 _ROLES: Final[Mapping[str, Role]] = {
     "user": "user",
@@ -39,11 +39,13 @@ def with_messages(row: Row) -> Row:
         DataError: the messages are no list of messages of user and assistant, or do not end with a question.
     """
     given, query = row.values.get("messages"), row.values.get("query")
-    if isinstance(query, list) and any(isinstance(each, dict) for each in query):  # as ragas has a conversation
-        given, query = query, None
+    if isinstance(query, list) or row.text("query").lstrip().startswith("[{"):
+        turns = row.listed("query")
+        if turns and any(isinstance(each, dict) for each in turns):  # as ragas has a conversation
+            given, query = turns, None
     if given in (None, "", []) or (isinstance(given, str) and not given.strip()):
         return row
-    listed = _objects(row, given)
+    listed = _objects(replace(row, values={"messages": given}))
     spoken = [(number, each) for number, each in enumerate(listed, start=1) if not _is_unsaid(each)]
     row, question = replace(row, left_out=len(listed) - len(spoken)), cell_text(query)
     if not spoken:
@@ -62,14 +64,14 @@ def with_messages(row: Row) -> Row:
     return replace(row, values={**row.values, "query": question, "messages": said})
 
 
-def _objects(row: Row, given: Cell) -> list[dict[str, Any]]:
-    listed = list_in(given) if isinstance(given, str) else given
-    said = [message for each in listed for message in _of_turn(each)] if isinstance(listed, list) else [None]
+def _objects(row: Row) -> list[dict[str, Any]]:
+    listed = row.listed("messages")
+    said = [None] if listed is None else [message for each in listed for message in _of_turn(each)]
     objects = [each for each in said if isinstance(each, dict)]
     if len(objects) < len(said):
         name = row.theirs("messages")
         problem = f"{name!r} must be a list of objects with role and content, else say columns: {{messages: null}}"
-        raise row.error(problem, cell_text(given)[:_SHOWN])
+        raise row.error(problem, row.text("messages")[:_SHOWN])
     return objects
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import json
 import re
@@ -10,11 +9,12 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Set
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct, field
 
 from judges.errors import DataError
+from retrieval_eval.data.lists import list_in
 
 Cell: TypeAlias = str | int | float | list[Any] | dict[str, Any] | None
 """A value of a table. CSV and TSV hold text only; JSONL and Parquet keep their types."""
@@ -29,6 +29,8 @@ FORMATS = {
     ".parquet": "parquet",
 }
 _MISSING_NAMES = frozenset({"nan", "<na>"})
+_SHOWN: Final = 200
+"""Characters of a cell that an error shows."""
 EMPTY = "is empty; fill it in, or remove the row"
 
 
@@ -70,6 +72,23 @@ class Row(Struct, frozen=True):
         if (problem := name_problem(name)) is not None:
             raise self.error(f"{column!r} {problem}", None if problem == EMPTY else name)
         return name
+
+    def listed(self, column: str) -> list[Any] | None:
+        """The list that a cell is, or that stands in its text, see ``list_in``; ``None`` where it is none.
+
+        Raises:
+            DataError: the text begins like a list and is none.
+        """
+        given = self.values.get(column)
+        if not isinstance(given, str):
+            return given if isinstance(given, list) else None
+        try:
+            found = list_in(given)
+        except ValueError as error:
+            raise self.error(f"{column!r} begins like a list and {error}", given[:_SHOWN].strip()) from error
+        if found is not None and (problem := unstorable(found)) is not None:
+            raise self.error(f"{column!r}: {problem}", given[:_SHOWN].strip())
+        return found
 
     @property
     def place(self) -> str:
@@ -121,19 +140,6 @@ def cell_text(value: Cell) -> str:
     if value is None or value != value:  # noqa: PLR0124 - NaN alone differs from itself
         return ""
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict | bool) else str(value)
-
-
-def list_in(text: str) -> list[Any] | None:
-    """A list that stands in a cell of CSV, as JSON or as pandas writes it."""
-    if text.lstrip().startswith("["):
-        for read in (json.loads, ast.literal_eval):
-            try:
-                found = read(text)
-            except (ValueError, SyntaxError, RecursionError, MemoryError):
-                continue
-            if isinstance(found, list):
-                return found
-    return None
 
 
 def id_of_text(kind: str, text: str) -> str:

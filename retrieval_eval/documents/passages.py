@@ -16,9 +16,12 @@ from pydantic import Field, model_validator
 
 from judges.sections import Section
 from judges.types import Document
+from judges.writing import SENTENCE_STOPS, Span, token_spans, word_spans, words_of
 from retrieval_eval.documents.types import Part, SourceDocument, Whole
 
-_SENTENCE_BREAK = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]*[A-Z0-9])")
+_SENTENCE_BREAK = re.compile(
+    rf"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]*[A-Z0-9])|(?<=[{SENTENCE_STOPS}])[\"'\u201d\u2019\u300d\u300f\uff09)\]]*\s*(?![{SENTENCE_STOPS}])"
+)
 _ABBREVIATION = re.compile(r"(?:\b(?:al|cf|eq|fig|sec|vs)|\b[A-Za-z]|\be\.g|\bi\.e)\.$", re.IGNORECASE)
 
 
@@ -42,28 +45,8 @@ def _pieces(line: str) -> list[str]:
     return [line[start:end] for start, end in zip([0, *ends], [*ends, len(line)], strict=True)]
 
 
-Span: TypeAlias = tuple[int, int]
-"""Characters of a text, from the first to behind the last."""
-
-_WORD = re.compile(r"\S{1,100}")
-_CJK = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
-_TOKEN = re.compile(rf"[{_CJK}]|[^\W{_CJK}]{{1,8}}|[^\w\s]")
 _PARAGRAPH = re.compile(r"\n[^\S\n]*\n")
-_SENTENCE_END = re.compile("[.!?\u3002\uff01\uff1f][\"'\u201d\u2019)\\]]*$")
-
-
-def words(text: str) -> list[Span]:
-    """Whatever stands between white space; of what is no word by its length, a hundred characters at a time."""
-    return [match.span() for match in _WORD.finditer(text)]
-
-
-def tokens(text: str) -> list[Span]:
-    """Up to eight letters or digits, a single Chinese, Japanese or Korean character, or a mark of punctuation.
-
-    No model's own tokens, which would differ from model to model and need its vocabulary. English prose has about 1.3
-    of them a word, as it has of the tokens of current models.
-    """
-    return [match.span() for match in _TOKEN.finditer(text)]
+_SENTENCE_END = re.compile(f"[.!?{SENTENCE_STOPS}][\"'\u201d\u2019\u300d\u300f\uff09)\\]]*$")
 
 
 def cut(text: str, units: Sequence[Span], most: int, overlap: int = 0) -> Iterator[Span]:
@@ -158,7 +141,7 @@ def passages_of(document: SourceDocument, how: PassagesSection) -> Iterator[Docu
         return _by_paragraph(document, how.most)
     whole = _Whole(document, with_headings=how.by == "pages")
     if how.by == "tokens":
-        spans = cut(whole.text, tokens(whole.text), how.most, how.most_shared)
+        spans = cut(whole.text, token_spans(whole.text), how.most, how.most_shared)
         return (whole.passage(f"t{number}", span) for number, span in enumerate(spans, start=1))
     if how.by == "sentences":
         return _windows(whole, how.most, how.most - how.most_shared)
@@ -176,7 +159,7 @@ def _by_paragraph(document: SourceDocument, most: int) -> Iterator[Document]:
     for part in document.parts:
         place = f"p{part.page}" if part.page is not None else _slug(part.heading)
         for paragraph in part.paragraphs:
-            for start, end in cut(paragraph, words(paragraph), most):
+            for start, end in cut(paragraph, word_spans(paragraph), most):
                 numbers[place] += 1
                 numbered = f"{place}-{numbers[place]}" if place else str(numbers[place])
                 yield _document(document, numbered, paragraph[start:end], (part,))
@@ -239,8 +222,8 @@ def _long(whole: _Whole, how: PassagesSection) -> Iterator[Span]:
     start, end, used, page = 0, 0, 0, 0
     for part, (first, last) in whole.paragraphs:
         text = whole.text[first:last]
-        for a, b in cut(text, tokens(text), how.most):
-            length = len(tokens(text[a:b]))
+        for a, b in cut(text, token_spans(text), how.most):
+            length = len(token_spans(text[a:b]))
             here = part.page or 0
             if used and (used + length > how.most or here - page >= how.pages):
                 yield start, end
@@ -253,7 +236,6 @@ def _long(whole: _Whole, how: PassagesSection) -> Iterator[Span]:
 
 
 PERMUTATIONS = 128
-_LETTERS = re.compile(r"\w+")
 _DIGIT = re.compile(r"\d")
 
 
@@ -288,7 +270,7 @@ class NearDuplicates:
 
     def twin(self, ident: str, text: str) -> Twin | None:
         """The earlier text most like this one, of those that were kept; without one, this one is kept."""
-        words = _LETTERS.findall(text.lower())
+        words = words_of(text)
         if not words:
             return None
         shingles = self._shingles(words)

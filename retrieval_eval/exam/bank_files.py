@@ -279,13 +279,8 @@ def _fitting(kind: Kind, answer: str, choices: Mapping[str, str]) -> str:
 
 
 def _listed(row: Row, name: str) -> tuple[str, ...]:
-    value = row.values.get(name)
-    if isinstance(value, str) and value.lstrip().startswith("["):
-        try:
-            value = json.loads(value)
-        except ValueError as error:
-            raise row.error(f"{name!r} begins like a JSON list and is none", value) from error
-    parts = value if isinstance(value, list) else cell_text(value).split("|")
+    listed = row.listed(name)
+    parts = row.text(name).split("|") if listed is None else listed
     return tuple(text for part in parts if (text := cell_text(part).strip()))
 
 

@@ -10,7 +10,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from judges.types import Answer, Document
-from retrieval_eval.documents.passages import Span, cut, words
+from judges.writing import Span, word_spans
+from retrieval_eval.documents.passages import cut
 from retrieval_eval.exam.grades import Grade, Graded
 
 MOST_WORDS = 400
@@ -87,7 +88,7 @@ def origin_of(passage_id: str) -> tuple[str, str, int] | None:
 
 
 def _spans(text: str, most_words: int) -> list[Span]:
-    return list(cut(text, words(text), most_words))
+    return list(cut(text, word_spans(text), most_words))
 
 
 _CHECKED, _RATED = 1, 5

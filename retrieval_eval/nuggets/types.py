@@ -107,11 +107,6 @@ def make_nuggets(
     return tuple(nuggets)
 
 
-def count_words(text: str) -> int:
-    """Words between white space: the length that the track's report and its limit of 400 words mean."""
-    return len(text.split())
-
-
 def of_empty_answer(bank: NuggetBank, run: str) -> Assignment:
     """An empty answer states nothing, and no judge need be asked."""
     labels = (Support.NONE,) * len(bank.nuggets)

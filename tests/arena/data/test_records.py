@@ -13,6 +13,7 @@ from arena.data.files import load_dataset, with_runs
 from arena.data.notes import notes_of
 from arena.data.records import Rows
 from judges.errors import DataError, InputError
+from retrieval_eval.data.tables import write_rows
 
 
 def lines(folder: Path, name: str, *records: dict[str, Any]) -> Path:
@@ -73,6 +74,51 @@ def test_ragas_csv_holds_lists_as_pandas_writes_them(tmp_path: Path) -> None:
         ),
     )
     assert passages(load_dataset(answers=table), "mine") == ["its one", "two's"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "found"),
+    [
+        ("['its one' 'two']", ["its one", "two"]),
+        ("array(['its one', 'two'], dtype=object)", ["its one", "two"]),
+        (
+            "[Document(page_content='its one', metadata={'source': 'a'}), Document(page_content='two')]",
+            ["its one", "two"],
+        ),
+        ("[(Document(metadata={}, page_content='its one'), 0.5)]", ["its one"]),
+        ("[NodeWithScore(node=TextNode(id_='1', text='its one'), score=0.5)]", ["its one"]),
+        ("{'text': 'its one'}", ["its one"]),
+        ("[1] its one", ["[1] its one"]),
+        ("one|two", ["one|two"]),
+        ("[]", []),
+    ],
+)
+def test_passages_in_a_cell(tmp_path: Path, cell: str, found: list[str]) -> None:
+    path = tmp_path / "mine.csv"
+    write_rows(path, ("query", "answer", "contexts"), [{"query": "why?", "answer": "so", "contexts": cell}])
+    assert passages(load_dataset(answers=path), "mine") == found
+
+
+@pytest.mark.parametrize("cell", ["['a' ... 'z']", "['a', 'b", "['a', '\\ud800']"])
+def test_a_cell_that_is_no_list_is_named(tmp_path: Path, cell: str) -> None:
+    path = tmp_path / "mine.csv"
+    write_rows(path, ("query", "answer", "contexts"), [{"query": "why?", "answer": "so", "contexts": cell}])
+    with pytest.raises(DataError, match=r"mine\.csv:2: 'passages'"):
+        load_dataset(answers=path)
+
+
+def test_deepeval_joins_passages_by_bars(tmp_path: Path) -> None:
+    row = {
+        "input": "fee?",
+        "actual_output": "5",
+        "expected_output": "5",
+        "retrieval_context": "Fee: 5|Students | pupils: 2",
+    }
+    assert passages(load_dataset(answers=lines(tmp_path, "a.jsonl", row)), "a") == ["Fee: 5", "Students | pupils: 2"]
+    table = row | {"retrieval_context": "|a|b|\n|---|---|\n|1|2|"}
+    assert len(passages(load_dataset(answers=lines(tmp_path, "b.jsonl", table)), "b")) == 1
+    said = load_dataset(answers=lines(tmp_path, "c.jsonl", row), columns={"passages": "retrieval_context"})
+    assert passages(said, "c") == ["Fee: 5|Students | pupils: 2"]
 
 
 def test_deepeval_json(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from retrieval_eval.documents.passages import NearDuplicates, PassagesSection, Twin, cut, passages_of, tokens, words
+from judges.writing import token_spans, word_spans
+from retrieval_eval.documents.passages import NearDuplicates, PassagesSection, Twin, cut, passages_of, sentences
 from retrieval_eval.documents.read import read_documents
 from retrieval_eval.documents.types import Part, SourceDocument
 
@@ -121,7 +122,7 @@ def test_settings_that_do_not_go_together_are_refused() -> None:
 
 def test_tokens_are_words_of_eight_letters_single_characters_of_cjk_and_marks() -> None:
     text = "Information, 3.5 µm: 東京タ ok"
-    assert [text[start:end] for start, end in tokens(text)] == [
+    assert [text[start:end] for start, end in token_spans(text)] == [
         *("Informat", "ion", ",", "3", ".", "5", "µm", ":"),
         *("東", "京", "タ", "ok"),
     ]
@@ -130,7 +131,7 @@ def test_tokens_are_words_of_eight_letters_single_characters_of_cjk_and_marks() 
 @given(st.text(alphabet="ab. \n", max_size=200), st.integers(1, 9), st.integers(0, 8))
 def test_cutting_loses_nothing_keeps_the_size_and_shares_what_was_asked(text: str, most: int, shared: int) -> None:
     overlap = min(shared, most - 1)
-    units = words(text)
+    units = word_spans(text)
     spans = list(cut(text, units, most, overlap))
     held = [[unit for unit in units if start <= unit[0] and unit[1] <= end] for start, end in spans]
     assert all(1 <= len(own) <= most for own in held)
@@ -209,3 +210,18 @@ def test_what_is_reported_is_as_alike_as_asked_and_no_kept_text_repeats_another(
     kept = [text.split() for place, text in enumerate(texts) if str(place) not in {twin.ident for twin in found}]
     distinct = [frozenset(text) for text in kept if text]
     assert len(distinct) == len(set(distinct))
+
+
+def test_texts_without_blanks_are_cut_behind_sentences() -> None:
+    text = "图书馆由镇政府管理。开放时间为周一至周五！学生可以借书吗？" * 20
+    document = SourceDocument("a.txt", "A", (Part("", None, (text,)),))
+    passages = list(passages_of(document, PassagesSection(by="paragraph", size=40)))
+    assert "".join(passage.text for passage in passages) == text
+    assert all(passage.text[-1] in "。！？" and len(passage.text) <= 45 for passage in passages)
+    assert sentences(text)[:3] == ["图书馆由镇政府管理。", "开放时间为周一至周五！", "学生可以借书吗？"]
+    assert sentences("「はい。」と言った。次。") == ["「はい。」", "と言った。", "次。"]
+
+
+def test_near_twins_of_texts_without_blanks_are_found() -> None:
+    text = "图书馆由镇政府管理，开放时间为周一至周五上午九点到下午五点，学生可以免费借书，每次最多五本，期限为三周。"
+    assert [twin.ident for twin in twins([text, text.replace("三", "四"), "猫会发出咕噜声。"], 0.7)] == ["1"]
