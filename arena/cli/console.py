@@ -68,14 +68,14 @@ class _WhatIsRead(logging.Handler):
         self.forget()
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._said.setdefault(record.getMessage(), False)
+        self._said.setdefault(near(record.getMessage()), False)
 
     def out(self) -> None:
         """Print what has not been printed yet."""
         waiting = [line for line, printed in self._said.items() if not printed]
         self._said |= dict.fromkeys(waiting, True)
         for line in waiting:
-            say(f"read: {near(line)}", errors)
+            say(f"read: {line}", errors)
 
     def forget(self) -> None:
         """Print nothing of what was read until now."""

@@ -115,7 +115,7 @@ def load_dataset(
     read, note = with_conversations(with_turns(_with_references(asked, records), earlier))
     notes += [note] if note else []
     data = Dataset(read, reader.documents, answered, reader.retrieved(), notes=tuple(notes))
-    _say_read(data, rows.values() if asking else (), of_documents, records)
+    _say_read(data, rows.values() if asking else (), of_documents, records, to_come=not passages)
     return data if limit is None else _limited(data, limit)
 
 
@@ -138,20 +138,22 @@ _SHOWN_BESIDE: Final = {"title"}
 """What judges see of a document besides its text."""
 
 
-def _say_read(data: Dataset, asked: Iterable[Row], of_documents: ColumnsRead, records: Sequence[Record]) -> None:
-    """Say which columns were read as what, and how much there is."""
+def _say_read(
+    data: Dataset, asked: Iterable[Row], of_documents: ColumnsRead, records: Sequence[Record], *, to_come: bool
+) -> None:
+    """Say which columns were read as what, and how much there is; runs may still bring documents ``to_come``."""
     of_queries, of_answers = ColumnsRead(_OF_QUERY, kept=KEPT), ColumnsRead(_OF_ANSWER, kept=KEPT)
     for row in asked:
         of_queries.add(row)
-    of_queries.say()
-    of_documents.say()
+    of_queries.say(plain=False)
+    of_documents.say(plain=False)
     for record in records:
         of_answers.add(record.row, record.form)
     queries = data.queries.values()
     gold, turns = sum(query.reference is not None for query in queries), sum(bool(query.messages) for query in queries)
     numbers = [
         counted(len(queries), "query", "queries"),
-        counted(len(data.documents), "document"),
+        *([counted(len(data.documents), "document")] if data.documents or not to_come else []),
         counted(len(data.answers), "answer"),
         counted(gold, "gold answer"),
         f"messages before {counted(turns, 'query', 'queries')}",
