@@ -34,14 +34,14 @@ class _Console(Console):
         file: IO[str] = super().file
         return getattr(file, "rich_proxied_file", file)
 
+    @file.setter
+    def file(self, new_file: IO[str]) -> None:
+        self._file = new_file
+
     def print(self, *objects: Any, **how: Any) -> None:
         """Print, behind what was read."""
         WHAT_IS_READ.out()
         super().print(*objects, **how)
-
-    @file.setter
-    def file(self, new_file: IO[str]) -> None:
-        self._file = new_file
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """What is written, in parts."""

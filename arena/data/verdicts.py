@@ -79,7 +79,9 @@ class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
     def say(self, used: Collection[str] = ()) -> None:
         """Say which columns were read; ``used`` are further ones that the caller reads."""
         known = {*VERDICT_NAMES, *BOTH_ORDERS, CONVERSATION, *used}
-        say_read(self.path, self.called, known, f"{self.rows:,} rows, {len(self.table):,} verdicts")
+        ties = {"both bad": self.both_bad, "both good": self.both_good}
+        apart = "".join(f", {count:,} {what}" for what, count in ties.items() if count)
+        say_read(self.path, self.called, known, f"{self.rows:,} rows, {len(self.table):,} verdicts{apart}")
 
     @property
     def order_unknown(self) -> int:

@@ -44,14 +44,14 @@ JOINED: Final[Mapping[str, tuple[str, str]]] = {
 """Spellings of two words: each of the first with each of the second."""
 NAMES: Final[Spellings] = {
     "qid": ("query_id", "topic_id", "question_id", "prompt_id", "_id", "id", "number"),
-    "query": ("question", "user_input", "input", "prompt", "query_text", "user_query"),
+    "query": ("question", "user_input", "input", "inputs", "prompt", "query_text", "user_query", "instruction"),
     "messages": ("conversation_history", "chat_history", "message_history", "dialogue_history", "dialog_history"),
     "conversation": (),
     "turn": (),
-    "agent": ("system", "run_id", "model", "agent_name", "system_name"),
+    "agent": ("system", "run_id", "model", "agent_name", "system_name", "generator"),
     "answer": _once(
         *("response", "output", "actual_output", "prediction", "answer_text", "completion", "generation", "hypothesis"),
-        *("generated_text", "generated"),
+        *("generated_text", "generated", "outputs", "predictions"),
         *_joined(*JOINED["answer"]),
     ),
     "passages": (
@@ -60,7 +60,7 @@ NAMES: Final[Spellings] = {
     ),
     "reference": _once(
         *("reference_answer", "expected_output", "expected_answer", "ground_truth", "ground_truths", "gold_answer"),
-        *("gt", "gold", "golden", "expected"),
+        *("gt", "gold", "golden", "expected", "targets"),
         *_joined(*JOINED["reference"]),
     ),
     "did": ("_id", "pid", "docid", "doc_id", "document_id", "corpus_id", "passage_id", "paragraph_id", "id"),

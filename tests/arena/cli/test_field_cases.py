@@ -33,7 +33,7 @@ READ = [
         [
             "read: arena.parquet: qid=id, agent_a=model_a, agent_b=model_b, verdict=winner; not used: "
             "evaluation_session_id, evaluation_order, conversation_a, conversation_b, language, is_code, timestamp; "
-            "40 rows, 40 verdicts"
+            "40 rows, 40 verdicts, 10 both bad"
         ],
     ),
     (
@@ -93,7 +93,7 @@ READ = [
         "rate votes.csv",
         [
             "read: votes.csv: qid=question_id, agent_a=model_a, agent_b=model_b, verdict=winner, judge; "
-            "not used: weight; 35 rows, 35 verdicts"
+            "not used: weight; 35 rows, 35 verdicts, 13 both bad"
         ],
     ),
     (

@@ -38,6 +38,7 @@ def said(path: Path, *values: str, **how: bool) -> list[Verdict]:
         ((-1, 0, 1), ("-1=A", "0=TIE", "1=B"), [A, TIE, B]),
         ((-3, -1, 0, 2, 3), ("-3..-1=A", "0=TIE", "1..3=B"), [A, A, TIE, B, B]),
         ((0, 0, 0), ("0=TIE",), [TIE, TIE, TIE]),
+        ((0, 1, 2), ("0=TIE",), [TIE, A, B]),
     ],
 )
 def test_a_zero_is_refused_until_the_coding_is_said(
@@ -66,7 +67,7 @@ def test_a_number_beside_those_that_are_said_is_never_guessed(tmp_path: Path) ->
 
 def test_alpacaevals_weights_stay_where_its_ties_are_said(tmp_path: Path) -> None:
     path = table(tmp_path, "preference", 0, 1, "1.0004", "1.75", 2)
-    read = read_verdicts(path, values={"0": "TIE", "1": "A", "2": "B"}, preferences=True)
+    read = read_verdicts(path, values={"0": "TIE"}, preferences=True)
     assert [game.verdict for game in read.verdicts] == [TIE, A, A, B, B]
     assert read.table.preference is not None
     assert read.table.preference.round(4).tolist() == [0.5, 1, 0.9996, 0.25, 0]
