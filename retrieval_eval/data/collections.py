@@ -95,8 +95,7 @@ def read_topics(source: Path | str) -> dict[str, Query]:
     topics: dict[str, Query] = {}
     rows: dict[str, Row] = {}
     reading = ColumnsRead(TOPIC_NAMES, kept=KEPT)
-    for row in topic_rows(source):
-        reading.add(row)
+    for row in reading.through(topic_rows(source)):
         query_id, text = row.identifier("qid").strip(), row.text("query").strip()
         if not text:
             raise row.error(f"the text of query {query_id!r} is empty")
@@ -260,8 +259,7 @@ def read_corpus(sources: Iterable[Path | str]) -> Iterator[Document]:
     """
     reading, number = ColumnsRead({*_DOCUMENT_NAMES, "title"}, kept=KEPT), 0
     for source in sources:
-        for row in _rows(source, "docs", ("did", "document"), _DOCUMENT_NAMES):
-            reading.add(row)
+        for row in reading.through(_rows(source, "docs", ("did", "document"), _DOCUMENT_NAMES)):
             number += 1
             yield document_of(row)
     reading.say(f"documents: {number:,}")

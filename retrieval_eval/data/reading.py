@@ -6,7 +6,7 @@ A command prints it on standard error; a program that wants it sets the level of
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -43,6 +43,12 @@ class ColumnsRead:
         if row.called is not self._last:
             self._last = row.called
             self._called.setdefault((str(row.path), form), {}).update(row.called)
+
+    def through(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """The same rows, added as they are read."""
+        for row in rows:
+            self.add(row)
+            yield row
 
     def say(self, count: str = "", *, plain: bool = True) -> None:
         """Say it, alike tables together.

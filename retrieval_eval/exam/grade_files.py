@@ -385,8 +385,7 @@ def _read_table(path: Path) -> Graded:
     rated: set[Grader] = set()
     seen: dict[tuple[str, ...], int] = {}
     reading = ColumnsRead({*GRADE_NAMES, "answer"})
-    for row in read_rows(path, ("qid", "did", "item", "grade"), GRADE_NAMES):
-        reading.add(row)
+    for row in reading.through(read_rows(path, ("qid", "did", "item", "grade"), GRADE_NAMES)):
         grader = Grader(row.text("llm"), row.text("prompt"))
         entry = Grade(
             row.identifier("qid"), row.identifier("did"), row.identifier("item"), _cell_grade(row), row.text("answer")
