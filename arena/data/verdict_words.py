@@ -145,7 +145,7 @@ def problem_of(column: str, others: Collection[str]) -> str:
     numbers = sorted({number_in(each) for each in others}) if are_numbers(others) else []
     if 0 in numbers or len(numbers) > 1:
         which = "0 means" if 0 in numbers else "numbers mean"
-        how = f"say it, as in {_coded(numbers)}"
+        how = f"say it, as in {_coded(column, numbers)}"
         return f"{column!r} holds {_shown(numbers)}; what {which} differs from study to study: {how}"
     words = {each.casefold() for each in others}
     how = f"{_OPTION} True=A {_OPTION} False=B" if words <= {"true", "false"} else f"{_OPTION} WORD=A"
@@ -156,11 +156,11 @@ def _shown(numbers: Sequence[float]) -> str:
     return ", ".join(f"{each:g}" for each in numbers) if len(numbers) <= 4 else f"{numbers[0]:g} to {numbers[-1]:g}"
 
 
-def _coded(numbers: Sequence[float]) -> str:
+def _coded(column: str, numbers: Sequence[float]) -> str:
     """The likeliest coding of some numbers, as options."""
     low, high = numbers[0], numbers[-1]
     if low >= 0 and high <= 1 and any(0 < each < 1 for each in numbers):
-        return "--column p_a=COLUMN --set preferences=soft, if they are the chance that agent_a is better"
+        return f"--column p_a={column} --set preferences=soft, if they are the chance that agent_a is better"
     if low == 0 and any(1 < each < 2 for each in numbers):
         said = [("0", "TIE")]
     elif low == 0 and high <= 2:

@@ -18,6 +18,8 @@ KEPT: Final = "kept as metadata"
 """What becomes of further columns of queries, documents and answers."""
 _FILES: Final = 3
 """Files that a line names; more are counted."""
+_LAYOUTS: Final = 4
+"""Sets of columns that have a line each."""
 _COLUMNS: Final = 12
 """Likewise columns that are not used."""
 _NAME: Final = 40
@@ -66,6 +68,8 @@ class ColumnsRead:
             f"{_listed(paths, _FILES)}{f' ({form})' if form else ''}{f': {columns}' if columns else ''}"
             for (form, columns), paths in alike.items()
         ]
+        if len(lines) > _LAYOUTS:
+            lines = [*lines[:_LAYOUTS], f"{len(lines) - _LAYOUTS} more kinds of tables, with other columns"]
         if count and len(self._called) == len(lines) == 1:
             lines, count = [f"{lines[0]}; {count}"], ""
         for line in filter(None, (*lines, count)):

@@ -92,6 +92,14 @@ def test_a_prompt_beside_the_question_is_no_second_question(tmp_path: Path) -> N
     assert [query.text for query in load_dataset(answers=[path]).queries.values()] == ["q?"]
 
 
+@pytest.mark.parametrize("ending", ["jsonl", "json", "parquet"])
+def test_an_object_is_no_answer_where_a_text_is(tmp_path: Path, ending: str) -> None:
+    row = {"input": "q?", "response": {"raw": "said"}, "output": "said"}
+    assert only_answer(load_dataset(answers=[table(tmp_path, f"a.{ending}", row)])) == "said"
+    with pytest.raises(DataError, match="the answer is an object"):
+        load_dataset(answers=[table(tmp_path, f"b.{ending}", {"input": "q?", "response": {"raw": "said"}})])
+
+
 def test_columns_of_other_tools_are_read_or_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = table(
         tmp_path,
