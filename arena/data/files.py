@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import math
 import re
 from collections import Counter, defaultdict
@@ -102,9 +103,9 @@ def load_dataset(
         of_documents.add(row)
         reader.add(row)
     notes = [note] if (note := note_of_left_out(rows.values())) else []
-    given = {row.place: row for row in (*rows.values(), *(record.row for record in records))}
-    if several := sum(len(references_in(row.values.get("reference"))) > 1 for row in given.values()):
-        notes.append(f"{counted(several, 'row')} with several gold answers: the first of them counts")
+    given = itertools.chain(rows.values(), (record.row for record in records))
+    if several := {row.place for row in given if len(references_in(row.values.get("reference"))) > 1}:
+        notes.append(f"{counted(len(several), 'row')} with several gold answers: the first of them counts")
     if any(record.passages for record in records):
         if retrieving or not passages:
             notes.append("the passages in the answers' files are not used: data names other documents")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import ragleague as rl
 from arena.data.verdict_words import Coding, meanings
 from arena.data.verdicts import read_verdicts
 from arena.people.files import Reading, read_opinions
@@ -89,6 +90,12 @@ def test_a_word_may_mean_a_place_or_an_agent(tmp_path: Path) -> None:
     path.write_text("qid,agent_a,agent_b,vote,order\n1,x,y,erste,ba\n2,x,y,Ypsilon,ab\n3,x,y,1 = 2,ab\n")
     games = read_verdicts(path, values=meanings(["erste=first", "Ypsilon=y", "1 = 2=TIE"])).verdicts
     assert [(game.agent_a, game.verdict) for game in games] == [("y", A), ("x", B), ("x", TIE)]
+
+
+def test_words_in_memory() -> None:
+    rows = [{"qid": str(number), "model_a": "x", "model_b": "y", "winner": word} for number, word in enumerate("++-=")]
+    rated = rl.rate(rows, values={"+": "A", "-": "B", "=": "TIE"}, bootstrap=0)
+    assert {row.agent: (row.wins, row.ties, row.losses) for row in rated.ratings.agents}["x"] == (2, 1, 1)
 
 
 def test_booleans_are_asked_about(tmp_path: Path) -> None:
