@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from judges.errors import DataError
 from retrieval_eval.data.files import open_replacing, read_lines
-from retrieval_eval.data.reading import ColumnsRead
+from retrieval_eval.data.reading import ColumnsRead, say_count
 from retrieval_eval.data.rows import Row
 from retrieval_eval.data.tables import read_rows, write_rows
 from retrieval_eval.data.vocabulary import GRADE_NAMES
@@ -170,7 +170,9 @@ def read_workbench_grades(path: Path) -> Graded:
             reader.add(query)
         except (AttributeError, TypeError, KeyError, ValueError) as error:
             raise query.error("a paragraph's data or grades do not have the workbench's shape") from error
-    return reader.result()
+    graded = reader.result()
+    say_count([path], grades=sum(map(len, graded.grades.values())), graders=len(graded.grades))
+    return graded
 
 
 def workbench_entries(
