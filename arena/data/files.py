@@ -43,7 +43,7 @@ from retrieval_eval.data.conversations import (
 from retrieval_eval.data.reading import KEPT, READ, ColumnsRead
 from retrieval_eval.data.rows import EMPTY, Cell, Row, id_of_text, known_format, spelling_problem
 from retrieval_eval.data.tables import write_rows
-from retrieval_eval.data.vocabulary import NAMES, TOPIC_NAMES, Columns, how_to_name, missing_column, names_of
+from retrieval_eval.data.vocabulary import NAMES, TOPIC_NAMES, Columns, folded, how_to_name, missing_column, names_of
 
 if TYPE_CHECKING:
     from retrieval_eval.data.runs import Run
@@ -103,6 +103,7 @@ def load_dataset(
         of_documents.add(row)
         reader.add(row)
     notes = [note] if (note := note_of_left_out(rows.values())) else []
+    notes += _unread_gold(rows.values()) if asking else []
     given = itertools.chain(rows.values(), (record.row for record in records))
     if several := {row.place for row in given if len(references_in(row.values.get("reference"))) > 1}:
         notes.append(f"{counted(len(several), 'row')} with several gold answers: the first of them counts")
@@ -137,6 +138,22 @@ _OF_ANSWER: Final = {
 }
 _SHOWN_BESIDE: Final = {"title"}
 """What judges see of a document besides its text."""
+
+
+def _unread_gold(asked: Iterable[Row]) -> list[str]:
+    """That a table of queries has a column of answers, and none of gold answers."""
+    spelt = {folded(name) for name in ("answer", *NAMES["answer"])}
+    tables = {
+        row.path: name
+        for row in asked
+        if "reference" not in row.called.values()
+        for name, ours in row.called.items()
+        if name == ours and folded(name) in spelt
+    }
+    return [
+        f"{path.name}: column {name!r} is not used; if these are the gold answers, call it 'reference'"
+        for path, name in tables.items()
+    ]
 
 
 def _say_read(

@@ -138,6 +138,15 @@ def test_several_gold_answers_are_a_note_and_the_first_counts(tmp_path: Path) ->
     assert load_dataset(queries).queries["1"].reference == "g"
 
 
+def test_answers_beside_queries_are_not_taken_for_gold_but_named(tmp_path: Path) -> None:
+    path = table(tmp_path, "q.csv", {"qid": "1", "query": "q?", "answer": "gold or not"})
+    data = load_dataset(path)
+    assert data.queries["1"].reference is None
+    assert data.notes == ("q.csv: column 'answer' is not used; if these are the gold answers, call it 'reference'",)
+    both = table(tmp_path, "r.csv", {"qid": "1", "query": "q?", "answer": "x", "reference": "gold"})
+    assert not load_dataset(both).notes
+
+
 BEFORE = [("user", "What is a cat?"), ("assistant", "An animal.")]
 
 
