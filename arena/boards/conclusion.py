@@ -180,7 +180,7 @@ def expectation(ratings: Ratings, conclusion: Conclusion) -> Iterator[str]:
     met = next((own for own in ratings.direct if {own.one, own.other} == {first.agent, second.agent}), None)
     if met is not None:
         sides = (met.wins, met.losses) if met.one == first.agent else (met.losses, met.wins)
-        won, lost, tied = map(COUNT.write, (*sides, met.ties))
+        won, lost, tied = map(COUNT.write, (*sides, max(0.0, met.ties)))  # soft games add up to about their number
         yield (
             f"{first.agent} and {second.agent} met in {counted(met.games, 'game')}: "
             f"{first.agent} won {won}, {second.agent} won {lost}, {tied} tied."

@@ -34,14 +34,14 @@ class _Console(Console):
         file: IO[str] = super().file
         return getattr(file, "rich_proxied_file", file)
 
+    @file.setter
+    def file(self, new_file: IO[str]) -> None:
+        self._file = new_file
+
     def print(self, *objects: Any, **how: Any) -> None:
         """Print, behind what was read."""
         WHAT_IS_READ.out()
         super().print(*objects, **how)
-
-    @file.setter
-    def file(self, new_file: IO[str]) -> None:
-        self._file = new_file
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """What is written, in parts."""
@@ -68,14 +68,14 @@ class _WhatIsRead(logging.Handler):
         self.forget()
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._said.setdefault(record.getMessage(), False)
+        self._said.setdefault(near(record.getMessage()), False)
 
     def out(self) -> None:
         """Print what has not been printed yet."""
         waiting = [line for line, printed in self._said.items() if not printed]
         self._said |= dict.fromkeys(waiting, True)
         for line in waiting:
-            say(f"read: {near(line)}", errors)
+            say(f"read: {line}", errors)
 
     def forget(self) -> None:
         """Print nothing of what was read until now."""

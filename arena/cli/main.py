@@ -64,6 +64,7 @@ def _status() -> int:
         return _failed(2, InputError(f"{error.filename}: {reason(error)}"))
     except SystemExit as ending:
         if ending.code == _INTERRUPTED:  # typer makes this of a KeyboardInterrupt
+            WHAT_IS_READ.forget()
             errors.print("stopped; what was judged is kept, run again to go on")
         return int(ending.code or 0)
     finally:

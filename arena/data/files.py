@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import math
 import re
 from collections import Counter, defaultdict
@@ -42,7 +43,7 @@ from retrieval_eval.data.conversations import (
 from retrieval_eval.data.reading import KEPT, READ, ColumnsRead
 from retrieval_eval.data.rows import EMPTY, Cell, Row, id_of_text, known_format, spelling_problem
 from retrieval_eval.data.tables import write_rows
-from retrieval_eval.data.vocabulary import NAMES, TOPIC_NAMES, Columns, how_to_name, missing_column, names_of
+from retrieval_eval.data.vocabulary import NAMES, TOPIC_NAMES, Columns, folded, how_to_name, missing_column, names_of
 
 if TYPE_CHECKING:
     from retrieval_eval.data.runs import Run
@@ -102,9 +103,10 @@ def load_dataset(
         of_documents.add(row)
         reader.add(row)
     notes = [note] if (note := note_of_left_out(rows.values())) else []
-    given = {row.place: row for row in (*rows.values(), *(record.row for record in records))}
-    if several := sum(len(references_in(row)) > 1 for row in given.values()):
-        notes.append(f"{counted(several, 'row')} with several gold answers: the first of them counts")
+    notes += _unread_gold(rows.values()) if asking else []
+    given = itertools.chain(rows.values(), (record.row for record in records))
+    if several := {row.place for row in given if len(references_in(row)) > 1}:
+        notes.append(f"{counted(len(several), 'row')} with several gold answers: the first of them counts")
     if any(record.passages for record in records):
         if retrieving or not passages:
             notes.append("the passages in the answers' files are not used: data names other documents")
@@ -115,7 +117,7 @@ def load_dataset(
     read, note = with_conversations(with_turns(_with_references(asked, records), earlier))
     notes += [note] if note else []
     data = Dataset(read, reader.documents, answered, reader.retrieved(), notes=tuple(notes))
-    _say_read(data, rows.values() if asking else (), of_documents, records)
+    _say_read(data, rows.values() if asking else (), of_documents, records, to_come=not passages)
     return data if limit is None else _limited(data, limit)
 
 
@@ -138,20 +140,38 @@ _SHOWN_BESIDE: Final = {"title"}
 """What judges see of a document besides its text."""
 
 
-def _say_read(data: Dataset, asked: Iterable[Row], of_documents: ColumnsRead, records: Sequence[Record]) -> None:
-    """Say which columns were read as what, and how much there is."""
+def _unread_gold(asked: Iterable[Row]) -> list[str]:
+    """That a table of queries has a column of answers, and none of gold answers."""
+    spelt = {folded(name) for name in ("answer", *NAMES["answer"])}
+    tables = {
+        row.path: name
+        for row in asked
+        if "reference" not in row.called.values()
+        for name, ours in row.called.items()
+        if name == ours and folded(name) in spelt
+    }
+    return [
+        f"{path.name}: column {name!r} is not used; if these are the gold answers, call it 'reference'"
+        for path, name in tables.items()
+    ]
+
+
+def _say_read(
+    data: Dataset, asked: Iterable[Row], of_documents: ColumnsRead, records: Sequence[Record], *, to_come: bool
+) -> None:
+    """Say which columns were read as what, and how much there is; runs may still bring documents ``to_come``."""
     of_queries, of_answers = ColumnsRead(_OF_QUERY, kept=KEPT), ColumnsRead(_OF_ANSWER, kept=KEPT)
     for row in asked:
         of_queries.add(row)
-    of_queries.say()
-    of_documents.say()
+    of_queries.say(plain=False)
+    of_documents.say(plain=False)
     for record in records:
         of_answers.add(record.row, record.form)
     queries = data.queries.values()
     gold, turns = sum(query.reference is not None for query in queries), sum(bool(query.messages) for query in queries)
     numbers = [
         counted(len(queries), "query", "queries"),
-        counted(len(data.documents), "document"),
+        *([counted(len(data.documents), "document")] if data.documents or not to_come else []),
         counted(len(data.answers), "answer"),
         counted(gold, "gold answer"),
         f"messages before {counted(turns, 'query', 'queries')}",

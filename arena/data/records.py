@@ -235,8 +235,9 @@ class _Renaming:
 
     def _names_of(self, row: Row) -> dict[str, str]:
         names, columns = self._names, self._columns
-        called = canonical_names(row.values, names, columns)
-        if (problem := clash(called, {*names, *self._required}, names, columns)) is not None:
+        objects = {name for name, cell in row.values.items() if isinstance(cell, dict)}
+        called = canonical_names(row.values, names, columns, objects)
+        if (problem := clash(called, {*names, *self._required}, names, columns, objects)) is not None:
             raise row.error(problem)
         for column in self._required:
             if lacks(column, called.values()):

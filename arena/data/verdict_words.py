@@ -11,11 +11,18 @@ from msgspec import Struct
 
 from judges.errors import InputError
 from judges.types import Verdict
+from retrieval_eval.data.vocabulary import VERDICT_NAMES, folded
 
 BOTH_ORDERS: Final = ("winner_ab", "winner_ba")
 """Two verdicts in one row: with agent_a shown first, and with agent_b shown first."""
 _LETTERS: Final = {"a": Verdict.A, "b": Verdict.B, "1": Verdict.A, "2": Verdict.B}
-_COLUMN_WORDS: Final = {"agent_a": Verdict.A, "agent_b": Verdict.B, "model_a": Verdict.A, "model_b": Verdict.B}
+_COLUMN_WORDS: Final = {
+    folded(name): verdict
+    for column, verdict in (("agent_a", Verdict.A), ("agent_b", Verdict.B))
+    for name in (column, *VERDICT_NAMES[column])
+    if name.endswith(("_a", "_b", "_1", "_2"))
+}
+"""Names of the two columns as words."""
 _PLACE_WORDS: Final = {"left": Verdict.A, "right": Verdict.B, "first": Verdict.A, "second": Verdict.B}
 _BOTH: Final = {
     "bothbad": "both_bad",
@@ -70,8 +77,7 @@ class Coding(Struct, frozen=True):
         number = number_in(text)
         if not self.numbers or math.isnan(number) or self.read(text) != text:
             return False
-        between = 1 < number < 2 and (self.read("1"), self.read("2")) == ("A", "B")  # as AlpacaEval weighs the two
-        return not between
+        return not (1 <= number <= 2 and self.read("0") == "TIE")  # as AlpacaEval counts: 1, 2, and 0 for a tie
 
 
 def meanings(given: Iterable[str]) -> dict[str, str]:
@@ -115,7 +121,7 @@ def side_of(text: str, column: str, *, swapped: bool) -> Verdict | None:
 def _side_of_word(word: str, *, letters_are_places: bool, swapped: bool) -> Verdict | None:
     if word in _TIES or both(word) is not None:
         return Verdict.TIE
-    side = _PLACE_WORDS.get(word) or _LETTERS.get(word) or _COLUMN_WORDS.get(word)
+    side = _PLACE_WORDS.get(word) or _LETTERS.get(word) or _COLUMN_WORDS.get(folded(word))
     is_place = word in _PLACE_WORDS or (word in _LETTERS and letters_are_places)
     return side.swapped() if side is not None and is_place and swapped else side
 
@@ -139,7 +145,7 @@ def problem_of(column: str, others: Collection[str]) -> str:
     numbers = sorted({number_in(each) for each in others}) if are_numbers(others) else []
     if 0 in numbers or len(numbers) > 1:
         which = "0 means" if 0 in numbers else "numbers mean"
-        how = f"say it, as in {_coded(numbers)}"
+        how = f"say it, as in {_coded(column, numbers)}"
         return f"{column!r} holds {_shown(numbers)}; what {which} differs from study to study: {how}"
     words = {each.casefold() for each in others}
     how = f"{_OPTION} True=A {_OPTION} False=B" if words <= {"true", "false"} else f"{_OPTION} WORD=A"
@@ -150,13 +156,13 @@ def _shown(numbers: Sequence[float]) -> str:
     return ", ".join(f"{each:g}" for each in numbers) if len(numbers) <= 4 else f"{numbers[0]:g} to {numbers[-1]:g}"
 
 
-def _coded(numbers: Sequence[float]) -> str:
+def _coded(column: str, numbers: Sequence[float]) -> str:
     """The likeliest coding of some numbers, as options."""
     low, high = numbers[0], numbers[-1]
     if low >= 0 and high <= 1 and any(0 < each < 1 for each in numbers):
-        return "--column p_a=COLUMN --set preferences=soft, if they are the chance that agent_a is better"
+        return f"--column p_a={column} --set preferences=soft, if they are the chance that agent_a is better"
     if low == 0 and any(1 < each < 2 for each in numbers):
-        said = [("0", "TIE"), ("1", "A"), ("2", "B")]
+        said = [("0", "TIE")]
     elif low == 0 and high <= 2:
         said = [("0", "A"), ("1", "B"), *([("2", "TIE")] if high > 1 else [])]
     elif low < 0:

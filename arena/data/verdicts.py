@@ -12,6 +12,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from arena.data.verdict_words import BOTH_ORDERS, Coding, are_numbers, both, number_in, problem_of, side_of
+from arena.present.numbers import counted
 from arena.ratings.games import OUTCOME, Floats, GameVerdict, Ints, VerdictTable
 from judges.errors import DataError
 from judges.types import Verdict
@@ -79,7 +80,10 @@ class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
     def say(self, used: Collection[str] = ()) -> None:
         """Say which columns were read; ``used`` are further ones that the caller reads."""
         known = {*VERDICT_NAMES, *BOTH_ORDERS, CONVERSATION, *used}
-        say_read(self.path, self.called, known, f"{self.rows:,} rows, {len(self.table):,} verdicts")
+        ties = {"both bad": self.both_bad, "both good": self.both_good}
+        apart = "".join(f", {count:,} {what}" for what, count in ties.items() if count)
+        numbers = f"{counted(self.rows, 'row')}, {counted(len(self.table), 'verdict')}{apart}"
+        say_read(self.path, self.called, known, numbers)
 
     @property
     def order_unknown(self) -> int:

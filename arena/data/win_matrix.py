@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from judges.errors import DataError
+from retrieval_eval.data.reading import say_read
 from retrieval_eval.data.rows import Row
 from retrieval_eval.data.tables import read_columns, read_rows
 from retrieval_eval.data.vocabulary import VERDICT_NAMES, canonical_names, missing_column, names_of
@@ -58,6 +59,7 @@ def read_win_matrix(path: Path | str) -> tuple[list[str], NDArray[np.float64]]:
         _check_pair(rows[j], agents[i], float(percentages[i, j]), float(percentages[j, i]))
     if not np.nanmax(percentages, initial=0) > 1:
         raise DataError(path, "no value is above 1: if these are fractions, multiply them by 100")
+    say_read(path, rows[0].called, {"agent", *agents}, f"a matrix of {len(agents)} agents")
     return agents, percentages
 
 

@@ -16,6 +16,7 @@ from judges.types import Query, conversations
 from retrieval_eval.data.files import read_json
 from retrieval_eval.data.rows import Row, table_format
 from retrieval_eval.data.tables import read_columns, read_rows
+from retrieval_eval.data.vocabulary import NAMES
 from retrieval_eval.nuggets.files import read_assignments
 from retrieval_eval.nuggets.scores import COLUMNS, NUGGETIZER, Floats, score_table
 from retrieval_eval.nuggets.types import Assignment, Importance, Support
@@ -219,8 +220,8 @@ def _importances(assignments: Sequence[Assignment]) -> dict[tuple[str, ...], Imp
     return {(own.query_id, nugget.nugget_id): nugget.importance for own in assignments for nugget in own.nuggets}
 
 
-_RUN: Final = ("run_id", "agent", "system", "run_tag")
-_TOPIC: Final = ("query_id", "topic_id", "topic")
+_RUN: Final = ("run_id", "agent", "run_tag", *NAMES["agent"])
+_TOPIC: Final = (*NAMES["qid"], "topic")
 _LENGTH: Final = ("response_length", "words")
 _MEAN: Final = "all"
 """The topic under which nuggetizer and trec_eval write means."""

@@ -45,7 +45,8 @@ _THINGS: Final[Mapping[Level, tuple[str, ...]]] = {
     "labels": ("did",),
 }
 """What is judged, by the columns that name it; the first kind whose columns a table has is meant."""
-_TEXTS: Final = {folded(name) for column in ("query", "answer", "reference", "passages") for name in NAMES[column]}
+_SHOWN: Final = ("query", "answer", "reference", "passages")
+_TEXTS: Final = {folded(name) for column in _SHOWN for name in (column, *NAMES[column])}
 """Columns of texts that people were shown."""
 _SAID: Final[Mapping[Level, str]] = {"criteria": "grade", "nuggets": "nugget label", "support": "support label"}
 _VALUE: Final[Mapping[Level, str]] = {

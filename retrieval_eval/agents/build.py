@@ -36,6 +36,7 @@ from retrieval_eval.agents.retrieval import Library
 from retrieval_eval.agents.spec import EXTRACTIVE, AgentSpec, MappingSpec
 from retrieval_eval.agents.types import Agent, AgentFailure, AgentReply, Meter, Reply, Retrieved
 from retrieval_eval.data.collections import document_of
+from retrieval_eval.data.reading import ColumnsRead
 from retrieval_eval.data.rows import Row
 from retrieval_eval.data.tables import read_rows
 from retrieval_eval.data.vocabulary import names_of
@@ -309,7 +310,9 @@ def read_recorded(name: str, spec: AgentSpec, corpus: Mapping[str, Document], id
     assert spec.answers is not None  # of every agent of this kind
     called = spec.agent or name
     answers: dict[str, str] = {}
-    for row in _own(spec.answers, called, read_rows(spec.answers, ("qid", "answer"), names_of("qid", "answer"))):
+    reading = ColumnsRead({*names_of("qid", "answer", "did", "document"), "agent", "rank", "score", "title"})
+    rows = read_rows(spec.answers, ("qid", "answer"), names_of("qid", "answer"))
+    for row in reading.through(_own(spec.answers, called, rows)):
         query_id = row.identifier("qid")
         if query_id in answers:
             raise row.error(f"agent {called!r} has answered query {query_id!r} further up")
@@ -317,9 +320,10 @@ def read_recorded(name: str, spec: AgentSpec, corpus: Mapping[str, Document], id
     documents: Mapping[str, tuple[Retrieved, ...]] = {}
     if spec.documents is not None:
         rows = read_rows(spec.documents, ("qid", "did", "document"), names_of("did", "document", "qid"))
-        documents = _from_rows(_own(spec.documents, called, rows))
+        documents = _from_rows(reading.through(_own(spec.documents, called, rows)))
     elif spec.run is not None:
         documents = _from_run(spec.run, corpus)
+    reading.say(f"agent {name}: {len(answers):,} answers, documents of {len(documents):,} queries")
     return RecordedAgent(name, identity, answers, documents)
 
 

@@ -95,8 +95,7 @@ def read_topics(source: Path | str) -> dict[str, Query]:
     topics: dict[str, Query] = {}
     rows: dict[str, Row] = {}
     reading = ColumnsRead(TOPIC_NAMES, kept=KEPT)
-    for row in topic_rows(source):
-        reading.add(row)
+    for row in reading.through(topic_rows(source)):
         query_id, text = row.identifier("qid").strip(), row.text("query").strip()
         if not text:
             raise row.error(f"the text of query {query_id!r} is empty")
@@ -235,16 +234,19 @@ def fetch_documents(sources: Iterable[Path | str], wanted: Set[str]) -> dict[str
         MissingExtraError: ir_datasets is named and not installed.
     """
     found: dict[str, Document] = {}
+    reading = ColumnsRead({*_DOCUMENT_NAMES, "title"}, kept=KEPT)
     for source in sources:
         left = wanted - found.keys()
         if not left:
             break
         for row in _rows(source, "docs", ("did", "document"), _DOCUMENT_NAMES, wanted=left):
+            reading.add(row)
             document = document_of(row)
             if document.doc_id in left:
                 found.setdefault(document.doc_id, document)
             if len(found) == len(wanted):
                 break
+    reading.say(f"documents: {len(found):,} of {len(wanted):,} that are needed")
     return found
 
 
@@ -255,8 +257,12 @@ def read_corpus(sources: Iterable[Path | str]) -> Iterator[Document]:
         DataError: as there, for every line.
         MissingExtraError: as there.
     """
+    reading, number = ColumnsRead({*_DOCUMENT_NAMES, "title"}, kept=KEPT), 0
     for source in sources:
-        yield from map(document_of, _rows(source, "docs", ("did", "document"), _DOCUMENT_NAMES))
+        for row in reading.through(_rows(source, "docs", ("did", "document"), _DOCUMENT_NAMES)):
+            number += 1
+            yield document_of(row)
+    reading.say(f"documents: {number:,}")
 
 
 def document_of(row: Row) -> Document:

@@ -223,6 +223,8 @@ def with_conversations(queries: Mapping[str, Query]) -> tuple[dict[str, Query], 
         first = query.messages[0].text if query.messages else query.text
         named[query_id] = replace(query, metadata={**query.metadata, "conversation": id_of_text("c", first)})
     number = len({query.cluster for query in named.values()})
+    if number == len(named):
+        return dict(queries), ""
     return named, (
         f"{len(named):,} queries count as turns of {number:,} conversations, since those that begin with the same "
         "message are one; to say it yourself, add a column 'conversation'"

@@ -6,7 +6,7 @@ A command prints it on standard error; a program that wants it sets the level of
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -18,6 +18,8 @@ KEPT: Final = "kept as metadata"
 """What becomes of further columns of queries, documents and answers."""
 _FILES: Final = 3
 """Files that a line names; more are counted."""
+_LAYOUTS: Final = 4
+"""Sets of columns that have a line each."""
 _COLUMNS: Final = 12
 """Likewise columns that are not used."""
 _NAME: Final = 40
@@ -44,16 +46,31 @@ class ColumnsRead:
             self._last = row.called
             self._called.setdefault((str(row.path), form), {}).update(row.called)
 
-    def say(self, count: str = "") -> None:
-        """Say it, alike tables together; ``count`` is what was read in all."""
+    def through(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """The same rows, added as they are read."""
+        for row in rows:
+            self.add(row)
+            yield row
+
+    def say(self, count: str = "", *, plain: bool = True) -> None:
+        """Say it, alike tables together.
+
+        Args:
+            count: what was read in all.
+            plain: also of tables whose columns all go by our names and are all read.
+        """
         alike: dict[tuple[str, str], list[str]] = {}
         for (path, form), called in self._called.items():
+            if not plain and all(theirs == ours in self._used for theirs, ours in called.items()):
+                continue
             alike.setdefault((form, self._columns(called)), []).append(path)
         lines = [
             f"{_listed(paths, _FILES)}{f' ({form})' if form else ''}{f': {columns}' if columns else ''}"
             for (form, columns), paths in alike.items()
         ]
-        if count and len(self._called) == 1:
+        if len(lines) > _LAYOUTS:
+            lines = [*lines[:_LAYOUTS], f"{len(lines) - _LAYOUTS} more kinds of tables, with other columns"]
+        if count and len(self._called) == len(lines) == 1:
             lines, count = [f"{lines[0]}; {count}"], ""
         for line in filter(None, (*lines, count)):
             READ.info("%s", line)
@@ -75,7 +92,9 @@ def say_read(path: Path | str, called: Mapping[str, str], used: Collection[str],
 
 
 def say_count(paths: Sequence[Path | str], **counts: int) -> None:
-    """Say how much there is in some files."""
+    """Say how much there is in some files, if there are any."""
+    if not paths:
+        return
     numbers = ", ".join(f"{name}: {number:,}" for name, number in counts.items())
     READ.info("%s", f"{_listed([str(path) for path in paths], _FILES)} ({numbers})")
 

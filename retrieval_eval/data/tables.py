@@ -16,7 +16,7 @@ import csv
 import io
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -87,11 +87,11 @@ class _Naming(Struct, frozen=True):
     aliases: Spellings
     columns: Columns | None
 
-    def of(self, line: int | None, found: Sequence[str]) -> dict[str, str]:
-        """For each column found the name it goes by."""
-        names = canonical_names(found, self.aliases, self.columns)
+    def of(self, line: int | None, found: Sequence[str], objects: Collection[str] = ()) -> dict[str, str]:
+        """For each column found the name it goes by; ``objects`` are those that hold objects."""
+        names = canonical_names(found, self.aliases, self.columns, objects)
         ours = {*self.required, *self.aliases}
-        if (problem := clash(names, ours, self.aliases, self.columns)) is not None:
+        if (problem := clash(names, ours, self.aliases, self.columns, objects)) is not None:
             raise DataError(self.path, problem, line=line)
         present = set(names.values())
         for column in self.required:
@@ -256,7 +256,8 @@ class _Records:
         keys = tuple(record)
         only, renamings = self._only, self._renamings
         if keys not in renamings:
-            renamings[keys] = self._naming.of(number, keys)
+            objects = {key for key, value in record.items() if isinstance(value, dict)}
+            renamings[keys] = self._naming.of(number, keys, objects)
             if self._lines is not None and only is not None:
                 found = {name for names in renamings.values() for name in names if names[name] == only.column}
                 self._lines.learn(found)
@@ -285,7 +286,8 @@ def _read_parquet(path: Path, naming: _Naming, only: Only | None) -> Iterator[Ro
 
     before = 0
     with open_parquet(path) as table:
-        renamed = naming.of(None, table.schema_arrow.names)
+        objects = {field.name for field in table.schema_arrow if pa.types.is_struct(field.type)}
+        renamed = naming.of(None, table.schema_arrow.names, objects)
         for batch in table.iter_batches(batch_size=4096):
             wanted = _wanted_places(path, batch, renamed, only)
             taken = batch.take(pa.array(wanted, pa.int64()))

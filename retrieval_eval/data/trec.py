@@ -353,13 +353,13 @@ def _without_gaps(cell: Any) -> Any:
 def _sentences(row: Row, given: Any) -> list[dict[str, Any]]:
     if not isinstance(given, list):
         raise row.error("'answer' must be a list of sentences", cell_text(given))
-    given = [_without_gaps(own) for own in given]
-    for number, own in enumerate(given, start=1):
+    sentences = [_without_gaps(own) for own in given]
+    for number, own in enumerate(sentences, start=1):
         if not isinstance(own, dict) or not isinstance(own.get("text"), str):
             raise row.error(f"sentence {number} has no text", cell_text(own))
         if not isinstance(own.get("citations", []), list):
             raise row.error(f"sentence {number}: 'citations' must be a list", cell_text(own["citations"]))
-    return given
+    return sentences
 
 
 def _named(row: Row, fields: Mapping[str, Any], *names: str) -> str:

@@ -44,14 +44,14 @@ JOINED: Final[Mapping[str, tuple[str, str]]] = {
 """Spellings of two words: each of the first with each of the second."""
 NAMES: Final[Spellings] = {
     "qid": ("query_id", "topic_id", "question_id", "prompt_id", "_id", "id", "number"),
-    "query": ("question", "user_input", "input", "prompt", "query_text", "user_query"),
+    "query": ("question", "user_input", "input", "inputs", "prompt", "query_text", "user_query", "instruction"),
     "messages": ("conversation_history", "chat_history", "message_history", "dialogue_history", "dialog_history"),
     "conversation": (),
     "turn": (),
-    "agent": ("system", "run_id", "model", "agent_name", "system_name"),
+    "agent": ("system", "run_id", "model", "agent_name", "system_name", "generator"),
     "answer": _once(
         *("response", "output", "actual_output", "prediction", "answer_text", "completion", "generation", "hypothesis"),
-        *("generated_text", "generated"),
+        *("generated_text", "generated", "outputs", "predictions"),
         *_joined(*JOINED["answer"]),
     ),
     "passages": (
@@ -60,7 +60,7 @@ NAMES: Final[Spellings] = {
     ),
     "reference": _once(
         *("reference_answer", "expected_output", "expected_answer", "ground_truth", "ground_truths", "gold_answer"),
-        *("gt", "gold", "golden", "expected"),
+        *("gt", "gold", "golden", "expected", "targets"),
         *_joined(*JOINED["reference"]),
     ),
     "did": ("_id", "pid", "docid", "doc_id", "document_id", "corpus_id", "passage_id", "paragraph_id", "id"),
@@ -145,13 +145,16 @@ _SURE: Final = {"verdict": {"verdict", "winner"}}
 """Names that leave no doubt. ``answer`` does, since data sets call the gold answer so."""
 
 
-def canonical_names(found: Iterable[str], aliases: Spellings, columns: Columns | None = None) -> dict[str, str]:
+def canonical_names(
+    found: Iterable[str], aliases: Spellings, columns: Columns | None = None, objects: Collection[str] = ()
+) -> dict[str, str]:
     """For each column found the name it goes by, ``""`` where it is passed over.
 
     Args:
         found: the columns of a table.
         aliases: for a canonical name its other spellings, of which the first that is there counts.
         columns: which column the user says it is; what the table has not, and what is not said, goes by ``aliases``.
+        objects: columns that hold objects, and are no answer where another one is.
     """
     names = {name: name if name.strip() else "" for name in found}
     said = {ours: theirs for ours, theirs in (columns or {}).items() if theirs is None or theirs in names}
@@ -168,13 +171,24 @@ def canonical_names(found: Iterable[str], aliases: Spellings, columns: Columns |
         strict = canonical == "query" and "messages" in names.values()
         for spelling in (canonical, *(NAMES["query"] if strict else spellings)):
             name = spelling if spelling in names else by_look.get(folded(spelling))
-            if name is not None and names[name] == name:
+            if name is not None and names[name] == name and not (canonical == "answer" and name in objects):
                 names[name] = canonical
                 break
+        else:
+            rest = (
+                [name for name in _spelt(names, "answer", aliases) if name in objects] if canonical == "answer" else ()
+            )
+            names |= dict.fromkeys(rest[:1], "answer")
     return names
 
 
-def clash(names: Mapping[str, str], ours: Collection[str], aliases: Spellings, columns: Columns | None) -> str | None:
+def clash(
+    names: Mapping[str, str],
+    ours: Collection[str],
+    aliases: Spellings,
+    columns: Columns | None,
+    objects: Collection[str] = (),
+) -> str | None:
     """Why it cannot be told which column of a table is meant, if so.
 
     Spaces around a name tell no columns apart; nor does case, where one of them is of our ``ours``. Two columns may be
@@ -185,6 +199,7 @@ def clash(names: Mapping[str, str], ours: Collection[str], aliases: Spellings, c
         ours: our columns.
         aliases: as for ``canonical_names``.
         columns: likewise; ``None`` where the user cannot say it.
+        objects: likewise.
     """
     from judges.sections import shortened
 
@@ -197,6 +212,7 @@ def clash(names: Mapping[str, str], ours: Collection[str], aliases: Spellings, c
         if column not in aliases or column in (columns or {}):
             continue
         found = [name for name in _spelt(names, column, aliases) if names[name] in {name, column}]
+        found = [name for name in found if column != "answer" or name not in objects]
         if len({folded(name).removesuffix("s") for name in found}) > 1 and _SURE.get(column, set()).isdisjoint(found):
             which = f"{_NUMBERS.get(len(found), len(found))} columns may be {meaning}: {shortened(found)}"
             if columns is None:

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from judges.errors import DataError
 from judges.sections import UniqueKeys
 from retrieval_eval.data.files import open_replacing, read_lines, write_json_lines
-from retrieval_eval.data.reading import say_count
+from retrieval_eval.data.reading import KEPT, ColumnsRead
 from retrieval_eval.data.rows import Cell, Row, cell_text, table_format
 from retrieval_eval.data.tables import read_rows, write_rows
 from retrieval_eval.exam.items import (
@@ -74,12 +74,15 @@ def read_bank(path: Path | str) -> Bank:
     path = Path(path)
     items: dict[str, Item] = {}
     queries: Queries = {}
-    for row in _yaml_rows(path) if _is_yaml(path) else read_rows(path):
-        for item, entry in _items(_canonical(row, row.values), queries):
+    reading = ColumnsRead(_OF_ITEM | _OF_QUERY, kept=KEPT)
+    for given in _yaml_rows(path) if _is_yaml(path) else read_rows(path):
+        row = _canonical(given, given.values)
+        reading.add(row)
+        for item, entry in _items(row, queries):
             if item.item_id in items:
                 raise entry.error("an item with this id stands earlier in the bank", item.item_id)
             items[item.item_id] = item
-    say_count([path], items=len(items), queries=len({query_id for query_id, _ in queries}))
+    reading.say(f"items: {len(items):,}, queries: {len({query_id for query_id, _ in queries}):,}")
     return Bank(tuple(items.values()), queries)
 
 
@@ -171,7 +174,8 @@ def _yaml_rows(path: Path) -> Iterator[Row]:
 def _canonical(row: Row, values: Mapping[str, Any]) -> Row:
     """Values that stand in a row, by canonical names."""
     names = {alias: name for name, spellings in ALIASES.items() for alias in spellings if name not in values}
-    return replace(row, values={names.get(key, key): value for key, value in values.items()})
+    called = {key: names.get(key, key) for key in values}
+    return replace(row, values={called[key]: value for key, value in values.items()}, called=called)
 
 
 def _text(row: Row, name: str) -> str:

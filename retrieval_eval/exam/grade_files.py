@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from judges.errors import DataError
 from retrieval_eval.data.files import open_replacing, read_lines
-from retrieval_eval.data.reading import ColumnsRead
+from retrieval_eval.data.reading import ColumnsRead, say_count
 from retrieval_eval.data.rows import Row
 from retrieval_eval.data.tables import read_rows, write_rows
 from retrieval_eval.data.vocabulary import GRADE_NAMES
@@ -170,7 +170,9 @@ def read_workbench_grades(path: Path) -> Graded:
             reader.add(query)
         except (AttributeError, TypeError, KeyError, ValueError) as error:
             raise query.error("a paragraph's data or grades do not have the workbench's shape") from error
-    return reader.result()
+    graded = reader.result()
+    say_count([path], grades=sum(map(len, graded.grades.values())), graders=len(graded.grades))
+    return graded
 
 
 def workbench_entries(
@@ -385,8 +387,7 @@ def _read_table(path: Path) -> Graded:
     rated: set[Grader] = set()
     seen: dict[tuple[str, ...], int] = {}
     reading = ColumnsRead({*GRADE_NAMES, "answer"})
-    for row in read_rows(path, ("qid", "did", "item", "grade"), GRADE_NAMES):
-        reading.add(row)
+    for row in reading.through(read_rows(path, ("qid", "did", "item", "grade"), GRADE_NAMES)):
         grader = Grader(row.text("llm"), row.text("prompt"))
         entry = Grade(
             row.identifier("qid"), row.identifier("did"), row.identifier("item"), _cell_grade(row), row.text("answer")

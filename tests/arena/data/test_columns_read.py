@@ -92,6 +92,14 @@ def test_a_prompt_beside_the_question_is_no_second_question(tmp_path: Path) -> N
     assert [query.text for query in load_dataset(answers=[path]).queries.values()] == ["q?"]
 
 
+@pytest.mark.parametrize("ending", ["jsonl", "json", "parquet"])
+def test_an_object_is_no_answer_where_a_text_is(tmp_path: Path, ending: str) -> None:
+    row = {"input": "q?", "response": {"raw": "said"}, "output": "said"}
+    assert only_answer(load_dataset(answers=[table(tmp_path, f"a.{ending}", row)])) == "said"
+    with pytest.raises(DataError, match="the answer is an object"):
+        load_dataset(answers=[table(tmp_path, f"b.{ending}", {"input": "q?", "response": {"raw": "said"}})])
+
+
 def test_columns_of_other_tools_are_read_or_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = table(
         tmp_path,
@@ -128,6 +136,15 @@ def test_several_gold_answers_are_a_note_and_the_first_counts(tmp_path: Path) ->
         assert "1 row with several gold answers: the first of them counts" in data.notes
     queries = table(tmp_path, "q.jsonl", {"qid": "1", "query": "q?", "reference": ["g", "h"]})
     assert load_dataset(queries).queries["1"].reference == "g"
+
+
+def test_answers_beside_queries_are_not_taken_for_gold_but_named(tmp_path: Path) -> None:
+    path = table(tmp_path, "q.csv", {"qid": "1", "query": "q?", "answer": "gold or not"})
+    data = load_dataset(path)
+    assert data.queries["1"].reference is None
+    assert data.notes == ("q.csv: column 'answer' is not used; if these are the gold answers, call it 'reference'",)
+    both = table(tmp_path, "r.csv", {"qid": "1", "query": "q?", "answer": "x", "reference": "gold"})
+    assert not load_dataset(both).notes
 
 
 BEFORE = [("user", "What is a cat?"), ("assistant", "An animal.")]

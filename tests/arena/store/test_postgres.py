@@ -101,9 +101,10 @@ def test_what_an_import_prints_next_has_no_password(cli: CLI, tmp_path: Path, po
     table = tmp_path / "verdicts.csv"
     table.write_text("qid,agent_a,agent_b,verdict\nq1,a,b,A\n")
     ended = cli("import", table, "--store", f"{postgres.database()}&password=planted")
-    assert (ended.status, ended.err) == (0, "")
+    assert ended.status == 0
+    assert ended.err == f"read: {table}: qid, agent_a, agent_b, verdict; 1 row, 1 verdict\n"
     assert "next:  ragleague leaderboard" in ended.out
-    assert "planted" not in ended.out
+    assert "planted" not in ended.out + ended.err
 
 
 def test_other_servers_and_malformed_addresses_are_the_users_mistake() -> None:

@@ -1,0 +1,307 @@
+"""Files as people have them, from public reports: what is read of each, and what is refused with the choice to make."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CLI = Callable[..., Any]
+
+
+@pytest.fixture
+def case(shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """Copies a case and works in it."""
+
+    def copied(name: str) -> Path:
+        folder = shared / "data" / "field_cases" / name
+        shutil.copytree(folder, tmp_path / name)
+        monkeypatch.chdir(tmp_path / name)
+        return tmp_path / name
+
+    return copied
+
+
+READ = [
+    (
+        "04-arena-140k-bothbad",
+        "rate arena.parquet",
+        [
+            "read: arena.parquet: qid=id, agent_a=model_a, agent_b=model_b, verdict=winner; not used: "
+            "evaluation_session_id, evaluation_order, conversation_a, conversation_b, language, is_code, timestamp; "
+            "40 rows, 40 verdicts, 10 both bad"
+        ],
+    ),
+    (
+        "11-open-rag-eval",
+        "run vectara.csv langchain.csv --judge lexical",
+        [
+            "read: vectara.csv, langchain.csv: qid=query_id, query, passages=passage, answer=generated_answer; "
+            "not used, kept as metadata: query_run, passage_id",
+            "read: 4 queries, 12 documents, 8 answers, 0 gold answers, messages before 0 queries",
+        ],
+    ),
+    (
+        "12-ragchecker",
+        "run new.json old.json --judge lexical",
+        [
+            "read: new.json, old.json: qid=query_id, query, reference=gt_answer, answer=response, "
+            "passages=retrieved_context; not used, kept as metadata: retrieved_context_claims",
+            "read: 5 queries, 6 documents, 10 answers, 5 gold answers, messages before 0 queries",
+        ],
+    ),
+    (
+        "17-deepeval-test-run",
+        "plan new.json wrapped.json --judge lexical",
+        [
+            "read: new.json, wrapped.json: query=input, answer=actualOutput, reference=expectedOutput, "
+            "passages=retrievalContext; not used, kept as metadata: name, success, metricsData, runDuration, order",
+            "read: 5 queries, 5 documents, 10 answers, 5 gold answers, messages before 0 queries",
+        ],
+    ),
+    *(
+        (
+            name,
+            f"run july.{ending} august.{ending} --judge lexical",
+            [
+                f"read: july.{ending}, august.{ending} (traces): query, answer, passages, trace_id, latency_s, "
+                "cost_usd",
+                "read: 5 queries, 10 documents, 10 answers, 0 gold answers, messages before 0 queries",
+            ],
+        )
+        for name, ending in (
+            ("21-langfuse-v2", "jsonl"),
+            ("21-langfuse-v2", "parquet"),
+            ("45-traces-gz", "jsonl.gz"),
+        )
+    ),
+    (
+        "23-trulens-records",
+        "run records.csv --judge lexical --column agent=app_version",
+        [
+            "read: records.csv: agent=app_version, query=input, answer=output; not used, kept as metadata: app_name, "
+            "app_id, record_id, tags, ts, latency, total_tokens, Answer Relevance",
+            "read: 4 queries, 0 documents, 8 answers, 0 gold answers, messages before 0 queries",
+        ],
+    ),
+    (
+        "32-weights-dups",
+        "rate votes.csv",
+        [
+            "read: votes.csv: qid=question_id, agent_a=model_a, agent_b=model_b, verdict=winner, judge; "
+            "not used: weight; 35 rows, 35 verdicts, 13 both bad"
+        ],
+    ),
+    (
+        "37-gold-answer",
+        "run gen-a.jsonl gen-b.jsonl --judge lexical --column answer=generated_answer --column reference=answer",
+        [
+            "read: gen-a.jsonl, gen-b.jsonl: query=question, reference=answer, answer=generated_answer",
+            "read: 12 queries, 0 documents, 24 answers, 12 gold answers, messages before 0 queries",
+        ],
+    ),
+    (
+        "41-raget",
+        "run t.yaml",
+        [
+            "read: testset.jsonl: qid=id, query=question, reference=reference_answer, messages=conversation_history; "
+            "not used, kept as metadata: reference_context, metadata",
+            "read: answers.csv: qid, agent, answer",
+            "read: 6 queries, 0 documents, 12 answers, 6 gold answers, messages before 3 queries",
+        ],
+    ),
+    (
+        "46-two-query-columns",
+        "run a.jsonl b.jsonl --judge lexical",
+        [
+            "read: a.jsonl, b.jsonl: query=question, answer; not used, kept as metadata: prompt",
+            "read: 4 queries, 0 documents, 8 answers, 0 gold answers, messages before 0 queries",
+        ],
+    ),
+    (
+        "33-calibrate-scales",
+        "calibrate judge.csv --people people.csv",
+        [
+            "read: judge.csv: qid, agent, criterion, score; 12 grades by 1 rater",
+            "read: people.csv: qid, agent, criterion, score, annotator; 24 grades by 2 raters",
+        ],
+    ),
+    (
+        "52-negative-labels",
+        "calibrate llm.qrels --people human.qrels",
+        ["read: human.qrels (labels: 40, queries: 10)", "read: llm.qrels (labels: 40, queries: 10)"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "command", "lines"), READ, ids=[f"{name}: {command}" for name, command, _ in READ])
+def test_what_was_read_is_said(
+    case: Callable[[str], Path], cli: CLI, name: str, command: str, lines: list[str]
+) -> None:
+    case(name)
+    ended = cli(*command.split())
+    assert ended.status == 0, ended.err
+    assert [line for line in ended.err.splitlines() if line.startswith("read: ")] == lines
+    assert "read: " not in ended.out
+    quiet = cli(*command.split(), "--format", "json")
+    assert "read: " not in quiet.err
+    json.loads(quiet.out)
+
+
+REFUSED = [
+    *(
+        (
+            "37-gold-answer",
+            f"run {name}-a.jsonl {name}-b.jsonl --judge lexical",
+            f"{name}-a.jsonl:1: two columns may be the answer: answer, {column}; say --column answer=NAME, or "
+            "columns: {answer: NAME}; the gold answer is 'reference'",
+        )
+        for name, column in (
+            ("gen", "generated_answer"),
+            ("resp", "response"),
+            ("out", "output"),
+            ("pred", "prediction"),
+            ("model", "model_answer"),
+            ("rag", "rag_answer"),
+        )
+    ),
+    (
+        "37-gold-answer",
+        "run team1.jsonl team2.jsonl --judge lexical",
+        "team1.jsonl:1: two columns may be the answer: answer, response; say --column answer=NAME, or "
+        "columns: {answer: NAME}; the gold answer is 'reference'",
+    ),
+    (
+        "23-trulens-records",
+        "run records.csv --judge lexical",
+        "records.csv:6: a second answer by 'records', see records.csv:2; remove one, or name the agents' column: "
+        "columns: {agent: app_version}, or --column agent=app_version ('What is item 0?')",
+    ),
+    (
+        "39-row-ids",
+        "run a.jsonl b.jsonl --judge lexical",
+        "b.jsonl:1: the same query is '00000000-0000-0000-0000-000000000000' in a.jsonl:1; to go by texts: "
+        "columns: {qid: null}, or --column qid= ('00000000-0000-0000-0000-0000000001f4')",
+    ),
+    (
+        "42-annotator-columns",
+        "calibrate judge.csv --people people.csv",
+        "judges and people have no criteria of the same things to compare: the judges' criteria are 'accuracy', "
+        "people's 'Anna' and 'Ben'; if these are people, write a row for each of them, with columns annotator, "
+        "criterion and score",
+    ),
+    *(
+        (
+            "51-preference-codings",
+            f"rate {name}.csv",
+            f"{name}.csv:2: '{column}' holds {holds}; what 0 means differs from study to study: say it, as in {how}",
+        )
+        for name, column, holds, how in (
+            ("zero_one", "preference", "0, 1", "--value 0=A --value 1=B"),
+            ("winner_zero_one", "winner", "0, 1", "--value 0=A --value 1=B"),
+            ("zero_one_two", "winner", "0, 1, 2", "--value 0=A --value 1=B --value 2=TIE"),
+            (
+                "helpsteer",
+                "preference",
+                "-3 to 2",
+                "--value -3..-1=A --value 0=TIE --value 1..2=B ('-3')",
+            ),
+        )
+    ),
+    (
+        "51-preference-codings",
+        "rate likert7.csv",
+        "likert7.csv:5: 'preference' holds 1 to 7; what numbers mean differs from study to study: say it, as in "
+        "--value 1..3=A --value 4=TIE --value 5..7=B ('3')",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "command", "line"), REFUSED, ids=[f"{name}: {what}" for name, what, _ in REFUSED])
+def test_the_choice_to_make_is_named(case: Callable[[str], Path], cli: CLI, name: str, command: str, line: str) -> None:
+    case(name)
+    ended = cli(*command.split())
+    assert (ended.status, ended.out, ended.err) == (2, "", f"error: {line}\n")
+
+
+def wins(text: str) -> dict[str, tuple[int, int, int]]:
+    return {row["agent"]: (row["wins"], row["ties"], row["losses"]) for row in json.loads(text)["agents"]}
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "of_new"),
+    [
+        ("zero_one", ("0=A", "1=B"), (9, 0, 3)),
+        ("zero_one", ("0=B", "1=A"), (3, 0, 9)),
+        ("winner_zero_one", ("0=A", "1=B"), (9, 0, 3)),
+        ("zero_one_two", ("0=A", "1=B", "2=TIE"), (9, 2, 2)),
+        ("helpsteer", ("-3..-1=A", "0=TIE", "1..3=B"), (8, 1, 3)),
+        ("likert7", ("1..3=A", "4=TIE", "5..7=B"), (8, 1, 3)),
+        ("bools", ("True=A", "False=B"), (9, 0, 3)),
+        ("floats", (), (9, 0, 3)),
+    ],
+)
+def test_preferences_count_as_the_user_says(
+    case: Callable[[str], Path], cli: CLI, name: str, values: tuple[str, ...], of_new: tuple[int, int, int]
+) -> None:
+    case("51-preference-codings")
+    options = [word for value in values for word in ("--value", value)]
+    ended = cli("rate", f"{name}.csv", *options, "--format", "json", "--samples", "0")
+    assert ended.status == 0, ended.err
+    assert wins(ended.out)["new"] == of_new
+    imported = cli("import", f"{name}.csv", *options, "--store", "s.db")
+    assert imported.status == 0, imported.err
+
+
+def test_ties_that_call_both_bad_are_counted(case: Callable[[str], Path], cli: CLI) -> None:
+    case("04-arena-140k-bothbad")
+    assert "Rows: 40; 10 tied because both are bad." in cli("rate", "arena.parquet").out
+
+
+def test_scales_that_differ_are_the_first_thing_said(case: Callable[[str], Path], cli: CLI) -> None:
+    case("33-calibrate-scales")
+    first = cli("calibrate", "judge.csv", "--people", "people.csv").out.splitlines()[0]
+    assert "The scales differ: judge gave 0.04 to 0.99, and people 1 to 5, on 12 grades." in first
+    assert "0%" not in first
+    assert "Read where they differ" not in first
+
+
+def test_negative_labels_are_counted(case: Callable[[str], Path], cli: CLI) -> None:
+    case("52-negative-labels")
+    said = cli("calibrate", "llm.qrels", "--people", "human.qrels").out
+    assert "human: 18 labels below 0: -2 (6), -1 (12); measures take them for not relevant" in said
+
+
+def test_votes_in_words_of_their_own_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: CLI) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = {"A": "A ist besser", "B": "B ist besser", "TIE": "beide gleich"}
+    said = ["A", "B", "TIE", "A", "A", "B"] * 2
+    for name, rows in (("judge", [*said]), ("people", [words[each] for each in said])):
+        lines = [f"q{number},x,y,{each}" for number, each in enumerate(rows)]
+        Path(f"{name}.csv").write_text("\n".join(["qid,agent_a,agent_b,verdict", *lines]) + "\n")
+    options = [word for verdict, own in words.items() for word in ("--value", f"{own}={verdict}")]
+    assert cli("rate", "people.csv", *options).out == cli("rate", "judge.csv").out
+    for prefix in ("", "people:"):
+        own = [word if word == "--value" else f"{prefix}{word}" for word in options]
+        held = cli("calibrate", "judge.csv", "--people", "people.csv", *own, "--format", "json")
+        assert held.status == 0, held.err
+        assert json.loads(held.out)["comparisons"][0]["judges"]["judge"]["n"] == 12
+    assert cli("import", "judge.csv", "--store", "s.db", "--tournament", "t").status == 0
+    refused = cli("import", "people.csv", "--store", "s.db", "--tournament", "t", "--kind", "verdict")
+    assert "or say what it means: --value WORD=A ('A ist besser')" in refused.err
+    votes = cli("import", "people.csv", "--store", "s.db", "--tournament", "t", "--kind", "verdict", *options)
+    assert "12 by people, 12 of them new" in votes.out, votes.err
+
+
+def test_names_from_outside_command_no_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: CLI) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b"):
+        rows = [{"question": "q?", "answer": name, "\x1b[31m[bold]red\n": "x"}]
+        Path(f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    said = cli("run", "a.jsonl", "b.jsonl", "--judge", "lexical").err
+    assert "\x1b" not in said
+    assert "[bold]red" in said.splitlines()[0]
