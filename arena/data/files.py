@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from arena.config.whole import Config
 from arena.data.dataset import SHARED, Dataset
 from arena.data.records import Record, Rows, Source, Sources, columns_of, named_rows, read_records, sources_of
-from arena.present.numbers import clipped
+from arena.present.numbers import clipped, counted
 from judges.errors import DataError, InputError
 from judges.sections import nearest, shortened
 from judges.types import Answer, Document, Query, Retrieved
@@ -93,13 +93,16 @@ def load_dataset(
     ids = not records or any(record.query_id for record in records)
     read, rows = _read_queries(asking, columns, ids=ids) if asking else _queries_of(records)
     earlier, asked = earlier_turns(rows), _Asked(read)
-    answered = _answers_of(records, asked)
     if not asking:
         _require_shared_ids(records)
+    failed = [record for record in records if record.failure]
+    records = [record for record in records if not record.failure]
+    answered = _answers_of(records, asked)
     reader = _DocumentReader(asked)
     for row in (row for source in retrieving for row in named_rows(source, _OF_DOCUMENTS, ("document",), columns)):
         reader.add(row)
     notes = [note] if (note := note_of_left_out(rows.values())) else []
+    notes += _notes_of_failures(failed, answered, asked)
     if any(record.passages for record in records):
         if retrieving or not passages:
             notes.append("the passages in the answers' files are not used: data names other documents")
@@ -410,6 +413,28 @@ def _answers_of(records: Sequence[Record], asked: _Asked) -> dict[tuple[str, str
         answers[query_id, agent] = Answer(query_id, agent, record.answer, record.metadata)
         places[query_id, agent] = record
     return answers
+
+
+def _notes_of_failures(
+    failed: Sequence[Record], answered: Mapping[tuple[str, str], Answer], asked: _Asked
+) -> Iterator[str]:
+    missing = {
+        (query_id, record.agent): record
+        for record in failed
+        if (query_id := asked.id_of(record.row, record.query_id, record.query)) is not None
+        and (query_id, record.agent) not in answered
+    }
+    if missing:
+        first = next(iter(missing.values()))
+        yield (
+            f"{counted(len(missing), 'row')} with an error and no answer, taken for no answer at all: "
+            f"{first.row.place} of {first.agent} ({clipped(first.failure, _FAILURE)!r})"
+            + ("" if len(missing) == 1 else f" and {len(missing) - 1} more")
+        )
+
+
+_FAILURE: Final = 60
+"""Characters of an error that a note shows."""
 
 
 def _whose(record: Record, first: Row) -> str:

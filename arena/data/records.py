@@ -25,6 +25,7 @@ from judges.types import Answer, Document
 from retrieval_eval.data.collections import document_of
 from retrieval_eval.data.files import file_stem
 from retrieval_eval.data.rows import (
+    NAMES,
     Cell,
     Columns,
     Row,
@@ -74,6 +75,7 @@ class Record(Struct, frozen=True):
         passages: what was retrieved for it, best first.
         reference: the answer that is right, ``""`` where there is none.
         metadata: every other column that has a value.
+        failure: why there is no answer, where the row says so: that is none, and no empty one.
     """
 
     row: Row
@@ -85,6 +87,7 @@ class Record(Struct, frozen=True):
     passages: Sequence[Document]
     reference: str
     metadata: Mapping[str, str]
+    failure: str = ""
 
 
 def sources_of(given: Sources) -> list[Source]:
@@ -180,7 +183,7 @@ def _renamed(row: Row, names: Mapping[str, Sequence[str]], required: Sequence[st
     if (problem := confusable(called, {*names, *required})) is not None:
         raise row.error(problem)
     for column in required:
-        if lacks(column, called.values()):
+        if lacks(column, called.values()) and not (column == "answer" and "error" in called.values()):
             if (whole := next((name for name in _CONVERSATIONS if _is_list_of_turns(row, name)), None)) is not None:
                 problem = (
                     "is a whole conversation; write a row for each turn to judge, with 'messages' before its answer"
@@ -191,7 +194,7 @@ def _renamed(row: Row, names: Mapping[str, Sequence[str]], required: Sequence[st
 
 
 def _named(source: Source, columns: Columns | None) -> Iterator[Row]:
-    names = names_of(*COLUMNS)
+    names = {**names_of(*COLUMNS), "error": _OF_FAILURE}
     if not isinstance(source, Rows) and is_traces(source):
         for row in trace_rows(source):
             yield _renamed(row, names, ("answer",), columns)
@@ -226,8 +229,21 @@ def _with_parts(row: Row) -> Row:
     return replace(row, values={**row.values, "passages": re.split(r"(?<! )\|(?! )", given)})
 
 
+_OF_FAILURE: Final = ("error_message", "error_msg", "err", "exception", "failure")
+_NO_FAILURE: Final = frozenset(("", "none", "null", "nan", "n/a", "false", "0", "no", "ok", "[]", "{}"))
+
+
+def _failure(row: Row) -> str:
+    """Why a row has no answer: what it says of an error, where it has no other text."""
+    said = row.text("error").strip()
+    return "" if row.text("answer").strip() or said.casefold() in _NO_FAILURE else said
+
+
 def _record(row: Row, name: str) -> Record:
-    if isinstance(given := row.values["answer"], list | dict):
+    failure = _failure(row)
+    if not failure and "answer" not in row.values:
+        raise missing_column(row.path, "answer", row.values, row.line, also=NAMES["answer"], mapped=True)
+    if isinstance(given := row.values.get("answer"), list | dict):
         kind = "a list" if isinstance(given, list) else "an object"
         raise row.error(f"the answer is {kind}; a judge reads one text: join it", cell_text(given)[:_NESTED])
     query = "" if isinstance(row.values.get("query"), list | dict) else row.text("query").strip()
@@ -242,6 +258,7 @@ def _record(row: Row, name: str) -> Record:
         list(_passages(row)),
         _reference(row),
         {name: text for name in row.values if name not in COLUMNS and (text := row.text(name))},
+        failure,
     )
 
 
@@ -331,6 +348,10 @@ def _is_promptfoo(path: Path | str) -> bool:
     return isinstance(first.get("vars"), dict) and "promptIdx" in first
 
 
+_ASSERTED: Final = 1
+"""promptfoo's reason of a failure where there was an answer, and it was not as it should be."""
+
+
 def _flattened(row: Row) -> dict[str, Cell]:
     """One result of promptfoo: the variables, the output, and provider and prompt as the agent."""
     values, variables = row.values, row.values["vars"]
@@ -341,6 +362,8 @@ def _flattened(row: Row) -> dict[str, Cell]:
     flat: dict[str, Cell] = {name: cell for name, cell in variables.items() if name not in {"output", "response"}}
     flat |= inner if isinstance(inner, dict) else {}
     flat |= output if isinstance(output, dict) else {"answer": output}
+    if values.get("failureReason") != _ASSERTED:
+        flat["error"] = values.get("error") or response.get("error")
     latency = values.get("latencyMs")
     flat |= {"latency_s": latency / 1000} if isinstance(latency, int | float) else {}
     flat |= {"cost_usd": values["cost"]} if isinstance(values.get("cost"), int | float) else {}

@@ -16,6 +16,7 @@ import csv
 import io
 import itertools
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -79,7 +80,7 @@ def read_rows(
     """
     path = Path(path)
     kind = table_format(path)
-    naming = _Naming(path, required, aliases or {}, columns)
+    naming = _Naming(path, required, aliases or {}, columns, own=kind in {"json", "jsonl"})
     if kind == "parquet":
         rows = _read_parquet(path, naming, only)
     elif kind == "jsonl":
@@ -98,6 +99,8 @@ class _Naming(Struct, frozen=True):
     required: Sequence[str]
     aliases: Mapping[str, Sequence[str]]
     columns: Columns | None
+    own: bool = False
+    """Whether each record has columns of its own, as in JSON, so that one that failed may lack its answer."""
 
     def of(self, line: int | None, found: Sequence[str]) -> dict[str, str]:
         """For each column found the name it goes by."""
@@ -106,7 +109,7 @@ class _Naming(Struct, frozen=True):
             raise DataError(self.path, problem, line=line)
         present = set(names.values())
         for column in self.required:
-            if lacks(column, present):
+            if lacks(column, present) and not (self.own and column == "answer" and "error" in present):
                 mapped = self.columns is not None
                 raise missing_column(self.path, column, found, line, also=self.aliases.get(column, ()), mapped=mapped)
         return names
@@ -208,6 +211,9 @@ def csv_header(path: Path, delimiter: str) -> tuple[int, list[str]]:
 def _header(path: Path, line: int, fields: Sequence[str]) -> list[str]:
     found = [name.strip() for name in fields]
     if repeated := _repeated(name for name in found if name):
+        if any(re.match(r"\[.+\] .", name) for name in found):
+            problem = "promptfoo's CSV names a column once for each prompt; write its results as .json"
+            raise DataError(path, problem, line=line, value=repeated[0])
         raise DataError(path, "the header names a column twice; rename one", line=line, value=repeated[0])
     return found
 

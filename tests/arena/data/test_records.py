@@ -82,7 +82,7 @@ def test_ragas_csv_holds_lists_as_pandas_writes_them(tmp_path: Path) -> None:
         ("['its one' 'two']", ["its one", "two"]),
         ("array(['its one', 'two'], dtype=object)", ["its one", "two"]),
         (
-            "[Document(page_content='its one', metadata={'source': 'a'}), Document(page_content='two')]",
+            "[Document(page_content='its one', metadata={}), Document(page_content='two')]",
             ["its one", "two"],
         ),
         ("[(Document(metadata={}, page_content='its one'), 0.5)]", ["its one"]),
@@ -103,7 +103,7 @@ def test_passages_in_a_cell(tmp_path: Path, cell: str, found: list[str]) -> None
 def test_a_cell_that_is_no_list_is_named(tmp_path: Path, cell: str) -> None:
     path = tmp_path / "mine.csv"
     write_rows(path, ("query", "answer", "contexts"), [{"query": "why?", "answer": "so", "contexts": cell}])
-    with pytest.raises(DataError, match="mine.csv:2: 'passages'"):
+    with pytest.raises(DataError, match=r"mine.csv:2: 'passages'"):
         load_dataset(answers=path)
 
 
@@ -349,3 +349,83 @@ def test_json_of_columns_as_pandas_and_datasets_write_it(tmp_path: Path, whole: 
 def test_a_query_without_an_id_is_called_by_its_text(tmp_path: Path) -> None:
     data = load_dataset(answers=lines(tmp_path, "x.jsonl", {"question": "why? " * 20, "answer": ""}))
     assert notes_of(data)[0] == "1 empty answer, judged like any other: x on 'why? why? why? why? why? why? why?...'"
+
+
+def test_a_row_with_an_error_and_no_answer_is_no_answer(tmp_path: Path) -> None:
+    rows = [
+        {"query": "one?", "agent": "a", "error": "429 Too Many Requests"},
+        {"query": "two?", "agent": "a", "answer": None, "error": {"message": "no connection"}},
+        {"query": "two?", "agent": "a", "answer": "two", "error": None},
+        {"query": "three?", "agent": "a", "answer": "", "error": "none"},
+        {"query": "four?", "agent": "a", "answer": "four", "error": "assertion failed"},
+        {"query": "one?", "agent": "b", "answer": "1"},
+        {"query": "five?", "agent": "b", "answer": "", "exception": "ReadTimeout"},
+    ]
+    for given in (lines(tmp_path, "a.jsonl", *rows), Rows("a", rows)):
+        data = load_dataset(answers=given)
+        assert texts(data) == {"a": {"two?": "two", "three?": "", "four?": "four"}, "b": {"one?": "1"}}
+        notes = notes_of(data)
+        assert notes[0].startswith("2 rows with an error and no answer, taken for no answer at all: ")
+        assert notes[0].endswith("('429 Too Many Requests') and 1 more")
+        assert notes[1].startswith("1 empty answer, judged like any other: a on 'three?'")
+        assert any(note.startswith("no answer by a on 'one?'") for note in notes)
+    table = tmp_path / "t.csv"
+    table.write_text("query,agent,answer,error\none?,a,,timeout\ntwo?,a,two,\n", encoding="utf-8")
+    assert texts(load_dataset(answers=table)) == {"a": {"two?": "two"}}
+
+
+def test_an_error_column_stands_for_no_answers(tmp_path: Path) -> None:
+    table = put(tmp_path, "t.csv", "query,reply,error\none?,1,\n")
+    with pytest.raises(DataError, match="no column 'answer'"):
+        load_dataset(answers=table)
+    with pytest.raises(DataError, match="no column 'answer'"):
+        load_dataset(answers=lines(tmp_path, "a.jsonl", {"query": "one?", "reply": "1", "error": None}))
+
+
+def test_promptfoo_tells_errors_from_assertions(tmp_path: Path) -> None:
+    def result(number: int, response: dict[str, Any], reason: int) -> dict[str, Any]:
+        said = {"response": response, "error": "Error", "failureReason": reason}
+        return {"promptIdx": 0, "provider": "m", "vars": {"question": f"q{number}?"}, **said}
+
+    path = lines(
+        tmp_path, "p.jsonl", result(1, {"output": ""}, 1), result(2, {"error": "429"}, 2), result(3, {"output": "x"}, 1)
+    )
+    assert texts(load_dataset(answers=path)) == {"m": {"q1?": "", "q3?": "x"}}
+
+
+ODD = {
+    "nan": "a missing value",
+    " None ": "a missing value",
+    "N/A": "a missing value",
+    "<NA>": "a missing value",
+    "429 Too Many Requests": "an error",
+    "ERROR: timeout": "an error",
+    "Request timed out.": "an error",
+    "Error code: 429 - {'error': {'message': 'Rate limit'}}": "an error",
+    "openai.RateLimitError: limit": "an error",
+    "HTTP 502": "an error",
+    "503 Service Unavailable": "an error",
+    '{"error": {"code": 500}}': "an error",
+    "Traceback (most recent call last):\n  File": "an error",
+    "An error occurred while processing your request.": "an error",
+    "<think>Hm.</think> North.": "a model's thinking",
+    "Hm.\n</think>\nNorth.": "a model's thinking",
+}
+
+
+def test_answers_that_are_hardly_meant_are_named_and_judged(tmp_path: Path) -> None:
+    for text, look in ODD.items():
+        data = load_dataset(answers=lines(tmp_path, "a.jsonl", {"query": "q?", "answer": text}))
+        (note,) = (note for note in notes_of(data) if "judged like any other" in note)
+        assert look in note, text
+        assert texts(data) == {"a": {"q?": text}}
+    for text in (
+        "None of them.",
+        "429 people came.",
+        "Error bars show intervals.",
+        "The request is free.",
+        "I think so.",
+        "0",
+    ):
+        data = load_dataset(answers=lines(tmp_path, "a.jsonl", {"query": "q?", "answer": text}))
+        assert not [note for note in notes_of(data) if "judged like any other" in note], text
