@@ -229,6 +229,34 @@ def _with_parts(row: Row) -> Row:
     return replace(row, values={**row.values, "passages": re.split(r"(?<! )\|(?! )", given)})
 
 
+_PLACES: Final = (
+    ("completion",),
+    ("choices", 0, "message", "content"),
+    ("body", "choices", 0, "message", "content"),
+    ("body", "output", 0, "content", 0, "text"),
+    ("output", 0, "content", 0, "text"),
+    ("message", "content"),
+    *((name,) for name in ("content", "text", "output_text", "output", "answer", "response", "result", "value")),
+    (0, "content"),
+    (0, "text"),
+)
+"""Where answers of servers and frameworks have their text: Inspect, OpenAI's batches, LangChain."""
+
+
+def _place_of_text(given: Cell) -> str:
+    for place in _PLACES:
+        found: Any = given
+        for step in place:
+            there = isinstance(found, list) if isinstance(step, int) else isinstance(found, dict)
+            found = (found[step : step + 1] or [None])[0] if there and isinstance(step, int) else found
+            found = found.get(step) if there and isinstance(found, dict) and isinstance(step, str) else found
+            if not there:
+                found = None
+        if isinstance(found, str):
+            return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place).lstrip(".")
+    return ""
+
+
 _OF_FAILURE: Final = ("error_message", "error_msg", "err", "exception", "failure")
 _NO_FAILURE: Final = frozenset(("", "none", "null", "nan", "n/a", "false", "0", "no", "ok", "[]", "{}"))
 
@@ -245,7 +273,9 @@ def _record(row: Row, name: str) -> Record:
         raise missing_column(row.path, "answer", row.values, row.line, also=NAMES["answer"], mapped=True)
     if isinstance(given := row.values.get("answer"), list | dict):
         kind = "a list" if isinstance(given, list) else "an object"
-        raise row.error(f"the answer is {kind}; a judge reads one text: join it", cell_text(given)[:_NESTED])
+        place = _place_of_text(given)
+        advice = f"its text is {place!r}: write a table with that as 'answer'" if place else "join it"
+        raise row.error(f"the answer is {kind}; a judge reads one text: {advice}", cell_text(given)[:_NESTED])
     query = "" if isinstance(row.values.get("query"), list | dict) else row.text("query").strip()
     named = "agent" in row.values
     return Record(

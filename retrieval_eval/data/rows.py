@@ -61,9 +61,11 @@ class Row(Struct, frozen=True):
         Raises:
             DataError: the name is empty, only white space, or the word for a missing value (nan).
         """
-        name = self.text(column)
-        if isinstance(self.values.get(column), list | dict):
+        name, cell = self.text(column), self.values.get(column)
+        if isinstance(cell, list | dict):
             raise self.error(f"{column!r} must be a name, and no list or object", name)
+        if isinstance(cell, float) and cell.is_integer() and column in {"qid", "did"}:
+            name = str(int(cell))  # pandas makes floats of whole numbers where one is missing
         if (problem := name_problem(name)) is not None:
             raise self.error(f"{column!r} {problem}", None if problem == EMPTY else name)
         return name
@@ -137,9 +139,15 @@ def cell_text(value: Cell) -> str:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict | bool) else str(value)
 
 
+def alike(text: str) -> str:
+    """What is the same of texts that differ in blanks, or in how the same characters are coded (NFC), only."""
+    spaced = " ".join(text.split())
+    return spaced if spaced.isascii() else unicodedata.normalize("NFC", spaced)
+
+
 def id_of_text(kind: str, text: str) -> str:
     """The id of a text that has none: the same for the same text, wherever it stands."""
-    return f"{kind}-{hashlib.sha256(' '.join(text.split()).encode()).hexdigest()[:10]}"
+    return f"{kind}-{hashlib.sha256(alike(text).encode()).hexdigest()[:10]}"
 
 
 def table_format(path: Path | str) -> str:

@@ -1,8 +1,8 @@
 """Tables in files: CSV, TSV, JSONL, JSON and Parquet, plain or gzip, told apart by their extension.
 
 Reading streams and is strict: what a spreadsheet would quietly mend (a short row, a repeated column, bytes that are not
-UTF-8) is a ``DataError`` that names the file and the line. A BOM, blank lines and columns without a name (pandas writes
-its index so) are accepted. TSV is CSV with tabs: a field that starts with a quote ends with one. A ``.csv`` may have
+UTF-8) is a ``DataError`` that names the file and the line. A BOM, rows without any text, Excel's line ``sep=;`` and columns without a name (pandas
+writes its index so) are accepted. TSV is CSV with tabs: a field that starts with a quote ends with one. A ``.csv`` may have
 ``;`` or tabs, too. JSON is a list of objects, or an object that holds one, such as promptfoo's results.
 
 Writing replaces the file at once or not at all, and the same rows give the same bytes. Text is written as it is, also
@@ -170,6 +170,8 @@ def _read_delimited(path: Path, naming: _Naming, only: Only | None) -> Iterator[
             header = [renamed[name] for name in found]
             place = header.index(only.column) if only is not None else 0
             continue
+        if len(fields) != len(header) and not any(map(str.strip, fields)):
+            continue
         if len(fields) != len(header):
             problem = f"{len(fields)} fields, and the header has {len(header)}; quote texts that hold {delimiter!r}"
             raise DataError(path, problem, line=start, value=delimiter.join(fields))
@@ -189,8 +191,26 @@ def csv_delimiter(path: Path) -> str:
     if table_format(path) == "tsv":
         return _DELIMITERS["tsv"]
     _take_long_fields()
-    header = next((line for _, line in read_lines(path) if not line.isspace()), "")
+    lines = (line for _, line in read_lines(path) if not line.isspace())
+    header = next(lines, "")
+    if (said := _SEPARATOR.match(header)) is not None:
+        return said[1]
+    if not header.strip(" ,;\t\r\n"):
+        header = next((line for line in lines if line.strip(" ,;\t\r\n")), header)
     return max(_DELIMITERS_OF_CSV, key=lambda delimiter: len(next(csv.reader([header], delimiter=delimiter), ())))
+
+
+_SEPARATOR = re.compile(r'"?sep=([,;\t|])"?\s*\Z', re.IGNORECASE)
+"""The line by which a table tells Excel what separates its cells."""
+
+
+def _without_separator(path: Path) -> Iterator[str]:
+    """The lines of CSV; that which tells Excel the separator is blank."""
+    lines = (line for _, line in read_lines(path))
+    for first in lines:
+        yield "\n" if _SEPARATOR.match(first) else first
+        break
+    yield from lines
 
 
 def _take_long_fields() -> None:
@@ -219,9 +239,9 @@ def _header(path: Path, line: int, fields: Sequence[str]) -> list[str]:
 
 
 def csv_records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """The records of CSV, each with the line on which it starts; blank lines are passed over."""
+    """The records of CSV, each with the line on which it starts; those without any text are passed over."""
     _take_long_fields()
-    records = csv.reader((line for _, line in read_lines(path)), delimiter=delimiter, strict=True)
+    records = csv.reader(_without_separator(path), delimiter=delimiter, strict=True)
     while True:
         start = records.line_num + 1
         try:
@@ -230,7 +250,7 @@ def csv_records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
             return
         except csv.Error as error:
             raise DataError(path, f"{_CSV_WORDS.get(str(error), str(error))}; check the quotes", line=start) from error
-        if fields:
+        if len(fields) == 1 or any(map(str.strip, fields)):
             yield start, fields
 
 
