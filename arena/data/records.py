@@ -264,7 +264,9 @@ _NO_FAILURE: Final = frozenset(("", "none", "null", "nan", "n/a", "false", "0", 
 def _failure(row: Row) -> str:
     """Why a row has no answer: what it says of an error, where it has no other text."""
     said = row.text("error").strip()
-    return "" if row.text("answer").strip() or said.casefold() in _NO_FAILURE else said
+    answered = row.text("answer").strip()
+    no_answer = answered.casefold() in {"", "nan", "none", "null"} or answered == said
+    return said if no_answer and said.casefold() not in _NO_FAILURE else ""
 
 
 def _record(row: Row, name: str) -> Record:

@@ -272,7 +272,7 @@ def test_one_run_may_be_of_all_agents(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "known", "near"),
     [
-        ("1.0", "1", "; did you mean '1'?"),
+        ("1.5", "1.50", "; did you mean '1.50'?"),
         ("001", "1", "; did you mean '1'?"),
         ("Q1 ", "q1", "'q1'?"),
         ("zz", "1", "; add the query, or remove the row ("),
@@ -370,7 +370,8 @@ def test_a_row_with_an_error_and_no_answer_is_no_answer(tmp_path: Path) -> None:
         assert notes[1].startswith("1 empty answer, judged like any other: a on 'three?'")
         assert any(note.startswith("no answer by a on 'one?'") for note in notes)
     table = tmp_path / "t.csv"
-    table.write_text("query,agent,answer,error\none?,a,,timeout\ntwo?,a,two,\n", encoding="utf-8")
+    failed = "one?,a,,timeout\nthree?,a,None,timeout\nfour?,a,HTTP 429,HTTP 429\n"
+    table.write_text(f"query,agent,answer,error\n{failed}two?,a,two,\n", encoding="utf-8")
     assert texts(load_dataset(answers=table)) == {"a": {"two?": "two"}}
 
 
@@ -429,3 +430,19 @@ def test_answers_that_are_hardly_meant_are_named_and_judged(tmp_path: Path) -> N
     ):
         data = load_dataset(answers=lines(tmp_path, "a.jsonl", {"query": "q?", "answer": text}))
         assert not [note for note in notes_of(data) if "judged like any other" in note], text
+
+
+@pytest.mark.parametrize(
+    ("answer", "place"),
+    [
+        ({"model": "m", "choices": [{"message": {"content": "x"}}], "completion": "x"}, "completion"),
+        ({"status_code": 200, "body": {"choices": [{"message": {"content": "x"}}]}}, "body.choices[0].message.content"),
+        ({"body": {"output": [{"content": [{"text": "x"}]}]}}, "body.output[0].content[0].text"),
+        ([{"role": "assistant", "content": "x"}], "[0].content"),
+        ({"content": "x", "type": "ai"}, "content"),
+    ],
+)
+def test_an_answer_that_is_an_object_is_told_where_its_text_is(tmp_path: Path, answer: Any, place: str) -> None:
+    with pytest.raises(DataError) as raised:
+        load_dataset(answers=lines(tmp_path, "a.jsonl", {"query": "q?", "output": answer}))
+    assert f"its text is '{place}': write a table with that as 'answer'" in str(raised.value)
