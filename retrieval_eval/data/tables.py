@@ -3,7 +3,8 @@
 Reading streams and is strict: what a spreadsheet would quietly mend (a short row, a repeated column, bytes that are not
 UTF-8) is a ``DataError`` that names the file and the line. A BOM, rows without any text, Excel's line ``sep=;`` and
 columns without a name (pandas writes its index so) are accepted. TSV is CSV with tabs: a field that starts with a quote
-ends with one. A ``.csv`` may have ``;`` or tabs, too. JSON is a list of objects, or an object that holds one, such as promptfoo's results.
+ends with one. A ``.csv`` may have ``;`` or tabs, too. JSON is a list of objects, or an object that holds one, such as
+promptfoo's results.
 
 Writing replaces the file at once or not at all, and the same rows give the same bytes. Text is written as it is, also
 where it begins with ``=``, ``+``, ``-`` or ``@``: changing it would falsify what was judged and break the way back in.
