@@ -199,9 +199,10 @@ def _named(source: Source, columns: Columns | None) -> Iterator[Row]:
         for row in trace_rows(source):
             yield _renamed(row, names, ("answer",), columns)
     elif isinstance(source, Rows) or not _is_promptfoo(source):
-        parted = _with_parts if _is_deepeval(source, columns) else None
+        parted: bool | None = None
         for row in named_rows(source, names, ("answer",), columns):
-            yield row if parted is None else parted(row)
+            parted = _is_deepeval(source, columns) if parted is None else parted
+            yield _with_parts(row) if parted else row
     else:
         rows = list(read_rows(source))
         prompts = {cell_text(row.values.get("promptIdx")) for row in rows}
