@@ -450,12 +450,8 @@ def _answers_of(records: Sequence[Record], asked: _Asked) -> dict[tuple[str, str
 def _notes_of_failures(
     failed: Sequence[Record], answered: Mapping[tuple[str, str], Answer], asked: _Asked
 ) -> Iterator[str]:
-    missing = {
-        (query_id, record.agent): record
-        for record in failed
-        if (query_id := asked.id_of(record.row, record.query_id, record.query)) is not None
-        and (query_id, record.agent) not in answered
-    }
+    asking = {(asked.id_of(record.row, record.query_id, record.query), record.agent): record for record in failed}
+    missing = {key: record for key, record in asking.items() if key not in answered}
     if missing:
         first = next(iter(missing.values()))
         yield (

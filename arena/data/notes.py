@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 from itertools import combinations
-from textwrap import shorten
 from typing import Final
 
-from arena.data.dataset import Dataset
+from arena.data.dataset import Dataset, beginning
 from arena.present.numbers import counted, listed
 from retrieval_eval.data.rows import how_to_name
 
@@ -52,7 +51,7 @@ def _of_answers(data: Dataset, to_come: Collection[str]) -> Iterator[str]:
     for look, (pattern, advice) in _ODD.items():
         matches = re.compile(rf"\s*{pattern}", re.IGNORECASE | re.DOTALL).match
         odd = [
-            f"{agent} on {data.called(query_id)} ({shorten(answer.text, _TEXT, placeholder='...')!r})"
+            f"{agent} on {data.called(query_id)} ({beginning(answer.text, _TEXT)!r})"
             for (query_id, agent), answer in data.answers.items()
             if matches(answer.text)
         ]

@@ -335,6 +335,10 @@ def _passages(row: Row) -> Iterator[Document]:
 
 
 def _document(row: Row, entry: Cell) -> Document | None:
+    if not isinstance(entry, str | dict | list):  # a document of LangChain, a node of LlamaIndex
+        thing = getattr(entry, "node", entry)
+        text = getattr(thing, "page_content", None) or getattr(thing, "text", None)
+        entry = {"text": text, "metadata": getattr(thing, "metadata", None)}
     if isinstance(entry, list) and len(entry) == 2 and isinstance(entry[1], int | float):  # with its score
         entry = entry[0]
     if isinstance(entry, str):

@@ -446,3 +446,27 @@ def test_an_answer_that_is_an_object_is_told_where_its_text_is(tmp_path: Path, a
     with pytest.raises(DataError) as raised:
         load_dataset(answers=lines(tmp_path, "a.jsonl", {"query": "q?", "output": answer}))
     assert f"its text is '{place}': write a table with that as 'answer'" in str(raised.value)
+
+
+def test_a_long_question_without_blanks_is_named_by_its_beginning(tmp_path: Path) -> None:
+    text = "图书馆由镇政府管理，" * 10
+    rows = [{"query": text, "agent": "a", "answer": ""}, {"query": "q?", "agent": "b", "answer": "<think>" + text}]
+    empty, thinking = notes_of(load_dataset(answers=lines(tmp_path, "a.jsonl", *rows)))[:2]
+    assert "a on '图书馆由镇政府管理，图书馆" in empty
+    assert "('<think>图书馆由镇政府管理，" in thinking
+
+
+class Passage:
+    """As LangChain's documents are."""
+
+    def __init__(self, text: str) -> None:
+        self.page_content, self.metadata = text, {"source": "a.pdf"}
+
+
+def test_frames_hold_arrays_and_documents(tmp_path: Path) -> None:
+    given = [{"query": "q?", "answer": "x", "contexts": [Passage("its one"), Passage("two")]}]
+    data = load_dataset(answers=Rows("mine", given))
+    assert passages(data, "mine") == ["its one", "two"]
+    assert {document.metadata["source"] for document in data.documents.values()} == {"a.pdf"}
+    with pytest.raises(DataError, match="passage 1 is neither a text"):
+        load_dataset(answers=Rows("mine", [{"query": "q?", "answer": "x", "contexts": [1]}]))
