@@ -36,8 +36,10 @@ from retrieval_eval.data.rows import (
     Columns,
     Row,
     alike,
+    are_floats,
     how_to_name,
     id_of_text,
+    in_form,
     known_format,
     missing_column,
     names_of,
@@ -275,21 +277,12 @@ class _Asked:
         """The id as the queries have it: 1.0 is 1 where one side holds floats only, as pandas writes whole numbers."""
         known, is_float = query_id, are_floats([query_id])
         if query_id not in self.queries:
-            known = f"{query_id}.0" if self._floats else query_id.partition(".")[0] if is_float else query_id
+            known = in_form(query_id, floats=self._floats)
         self._forms.setdefault((row.path, is_float), query_id)
         mixed = known != query_id and (row.path, not is_float) in self._forms
         if known not in self.queries or mixed:
             raise row.error(f"no query has this id{_like(query_id, self.queries) or _ADD_QUERY}", query_id)
         return known
-
-
-def are_floats(ids: Iterable[str]) -> bool:
-    """Whether all ids are whole numbers written as floats."""
-    given = list(ids)
-    return bool(given) and all(map(_FLOAT.fullmatch, given))
-
-
-_FLOAT: Final = re.compile(r"\d+\.0")
 
 
 def _with_one_form(records: Sequence[Record]) -> list[Record]:
@@ -302,7 +295,7 @@ def _with_one_form(records: Sequence[Record]) -> list[Record]:
     if not floats or len(floats) == len(ids):
         return list(records)
     return [
-        replace(record, query_id=record.query_id.partition(".")[0]) if record.row.path in floats else record
+        replace(record, query_id=in_form(record.query_id, floats=False)) if record.row.path in floats else record
         for record in records
     ]
 

@@ -279,6 +279,8 @@ def _record(row: Row, name: str) -> Record:
         place = _place_of_text(given)
         advice = f"its text is {place!r}: write a table with that as 'answer'" if place else "join it"
         raise row.error(f"the answer is {kind}; a judge reads one text: {advice}", cell_text(given)[:_NESTED])
+    if row.values.get("citations") and (cited := row.listed("citations")) is not None:
+        row = replace(row, values={**row.values, "citations": cited})
     query = "" if isinstance(row.values.get("query"), list | dict) else row.text("query").strip()
     named = "agent" in row.values
     return Record(

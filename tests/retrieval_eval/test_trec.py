@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from judges.errors import DataError
 from judges.types import Retrieved
-from retrieval_eval.data.runs import Ranking, Run, read_rankings, read_run, read_runs, runs_of, write_run
+from retrieval_eval.data.runs import Ranking, Run, read_rankings, read_run, read_runs, runs_of, with_ids_of, write_run
 from retrieval_eval.data.tables import write_rows
 from retrieval_eval.data.trec import Qrels, read_qrels, write_qrels
 
@@ -305,3 +305,11 @@ def test_tabs_part_names_that_hold_blanks(tmp_path: Path) -> None:
     qrels = read_qrels(put(tmp_path, "q 1\t0\tHR Handbook d1.pdf\t1\n", "a.qrels"))
     assert qrels.labels == {"q 1": {"HR Handbook d1.pdf": 1}}
     assert "has 7" in problem(read_run, put(tmp_path, "q1 Q0 HR d1.pdf 1 9 sys\n"))
+
+
+def test_a_run_takes_the_ids_of_labels_where_one_side_holds_floats_only(tmp_path: Path) -> None:
+    whole, floats = (read_run(put(tmp_path, f"qid,did,score\n{q},d,1\n", f"{q}.csv")) for q in ("7", "7.0"))
+    assert list(with_ids_of(floats, {"7", "8"}).rankings) == ["7"]
+    assert list(with_ids_of(whole, {"7.0", "8.0"}).rankings) == ["7.0"]
+    assert list(with_ids_of(floats, {"7.0", "8"}).rankings) == ["7.0"]
+    assert list(with_ids_of(whole, {"q"}).rankings) == ["7"]

@@ -470,3 +470,16 @@ def test_frames_hold_arrays_and_documents(tmp_path: Path) -> None:
     assert {document.metadata["source"] for document in data.documents.values()} == {"a.pdf"}
     with pytest.raises(DataError, match="passage 1 is neither a text"):
         load_dataset(answers=Rows("mine", [{"query": "q?", "answer": "x", "contexts": [1]}]))
+
+
+@pytest.mark.parametrize("cell", ["['d1' 'd2']", "('d1', 'd2')", '["d1", "d2"]', "array(['d1', 'd2'], dtype=object)"])
+def test_citations_in_a_cell_are_a_list(tmp_path: Path, cell: str) -> None:
+    path = tmp_path / "mine.csv"
+    write_rows(path, ("query", "answer", "citations"), [{"query": "why?", "answer": "so", "citations": cell}])
+    (answer,) = load_dataset(answers=path).answers.values()
+    assert json.loads(answer.metadata["citations"]) == ["d1", "d2"]
+
+
+def test_a_spreadsheet_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"save the sheet with the table as CSV"):
+        load_dataset(answers=put(tmp_path, "a.xlsx", "x"))
