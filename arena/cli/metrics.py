@@ -64,13 +64,14 @@ def metrics(
     from arena.boards.metrics import RunMetrics
     from arena.cli.show import show_noted
     from arena.cli.sources import clusters_in
-    from retrieval_eval.data.runs import read_runs
+    from retrieval_eval.data.runs import read_runs, with_ids_of
     from retrieval_eval.metrics import DEFAULT_MEASURES, parse_measures
     from retrieval_eval.runs import score_runs
 
     names = list(parse_measures(measure or DEFAULT_MEASURES))  # a slip in a name shows before large files are read
     labels = read_label_sets(qrels, faulty)
-    runs = {one.name: one for one in read_runs(run, faulty=faulty)}
+    labelled = {query_id for one in labels.values() for query_id in one.labels}
+    runs = {one.name: with_ids_of(one, labelled) for one in read_runs(run, faulty=faulty)}
     clusters = clusters_in(queries)
     settings: dict[str, Any] = {"baseline": baseline, "samples": samples, "seed": seed}
     scores = score_runs(

@@ -90,7 +90,7 @@ class Dataset(Struct, frozen=True, dict=True):
     def called(self, query_id: str) -> str:
         """A query as a message names it: by its id, or by its text where the id is only a hash of that."""
         text = self.queries[query_id].text
-        return repr(shorten(text, _SHOWN, placeholder="...")) if query_id == id_of_text("q", text) else query_id
+        return repr(beginning(text, _SHOWN)) if query_id == id_of_text("q", text) else query_id
 
     @cached_property
     def rankings(self) -> Mapping[tuple[str, str], Sequence[str]]:
@@ -144,6 +144,12 @@ class Dataset(Struct, frozen=True, dict=True):
         for part in _canonical(self):
             whole.update(encode(part).encode() + b"\n")
         return whole.hexdigest()
+
+
+def beginning(text: str, limit: int) -> str:
+    """The first words of a text, or its first characters where there are no blanks, on one line."""
+    words = shorten(text, limit, placeholder="...")
+    return words if 2 * len(words) > limit or not words.endswith("...") else " ".join(text.split())[: limit - 3] + "..."
 
 
 def _canonical(dataset: Dataset) -> Iterator[list[object]]:

@@ -41,7 +41,17 @@ from retrieval_eval.data.conversations import (
     with_turns,
 )
 from retrieval_eval.data.reading import KEPT, READ, ColumnsRead
-from retrieval_eval.data.rows import EMPTY, Cell, Row, id_of_text, known_format, spelling_problem
+from retrieval_eval.data.rows import (
+    EMPTY,
+    Cell,
+    Row,
+    alike,
+    are_floats,
+    id_of_text,
+    in_form,
+    known_format,
+    spelling_problem,
+)
 from retrieval_eval.data.tables import write_rows
 from retrieval_eval.data.vocabulary import NAMES, TOPIC_NAMES, Columns, folded, how_to_name, missing_column, names_of
 
@@ -90,13 +100,15 @@ def load_dataset(
         _require_columns(columns, [*asking, *retrieving, *answering])
     records = list(read_records(answering, columns))
     if not asking:
-        records = list(map(_as_turn, records))
+        records = _with_one_form([_as_turn(record) for record in records])
     ids = not records or any(record.query_id for record in records)
     read, rows = _read_queries(asking, columns, ids=ids) if asking else _queries_of(records)
     earlier, asked = earlier_turns(rows), _Asked(read)
-    answered = _answers_of(records, asked)
     if not asking:
         _require_shared_ids(records)
+    failed = [record for record in records if record.failure]
+    records = [record for record in records if not record.failure]
+    answered = _answers_of(records, asked)
     reader = _DocumentReader(asked)
     of_documents = ColumnsRead(_METADATA_NOT | _SHOWN_BESIDE, kept=KEPT)
     for row in (row for source in retrieving for row in named_rows(source, _OF_DOCUMENTS, ("document",), columns)):
@@ -107,6 +119,7 @@ def load_dataset(
     given = itertools.chain(rows.values(), (record.row for record in records))
     if several := {row.place for row in given if len(references_in(row)) > 1}:
         notes.append(f"{counted(len(several), 'row')} with several gold answers: the first of them counts")
+    notes += _notes_of_failures(failed, answered, asked)
     if any(record.passages for record in records):
         if retrieving or not passages:
             notes.append("the passages in the answers' files are not used: data names other documents")
@@ -290,12 +303,12 @@ class _DocumentReader:
         text, metadata = row.text("document"), _metadata(row, _METADATA_NOT)
         place = self._places.setdefault(("document", doc_id), row.place)
         known = self.documents.get(doc_id, Document(doc_id, text, metadata))
-        if known.text != text:
+        if known.text != text and alike(known.text) != alike(text):
             raise row.error(f"document {doc_id!r} has another text in {place}; give one of them another id")
         for name, value in metadata.items():
             if known.metadata.get(name, value) != value:
                 raise row.error(f"document {doc_id!r} has another {name!r} in {place} or later; keep one", value)
-        self.documents[doc_id] = Document(doc_id, text, {**known.metadata, **metadata})
+        self.documents[doc_id] = Document(doc_id, known.text, {**known.metadata, **metadata})
 
     def _require_first(self, row: Row, key: tuple[str, ...], problem: str) -> None:
         if key in self._places:
@@ -309,8 +322,10 @@ class _Asked:
     def __init__(self, queries: Mapping[str, Query]) -> None:
         self.queries = queries
         self._by_text: dict[str, list[str]] = {}
+        self._floats = are_floats(queries)
+        self._forms: dict[tuple[Path, bool], str] = {}
         for query in queries.values():
-            self._by_text.setdefault(_words(query.text), []).append(query.query_id)
+            self._by_text.setdefault(alike(query.text), []).append(query.query_id)
 
     def id_of(self, row: Row, query_id: str, text: str) -> str:
         """The query that a row is about, by the id that it names, else by the text.
@@ -319,28 +334,48 @@ class _Asked:
             DataError: there is none, or several have this text.
         """
         if query_id:
-            if query_id not in self.queries:
-                raise row.error(f"no query has this id{_like(query_id, self.queries) or _ADD_QUERY}", query_id)
-            return query_id
+            return self._known(row, query_id)
         if not text:
             if "query" in row.values:
                 raise row.error(f"'query' {EMPTY}")
             raise missing_column(row.path, "qid", row.values, row.line, also=NAMES["qid"])
-        found = self._by_text.get(_words(text), [])
+        found = self._by_text.get(alike(text), [])
         if len(found) != 1:
             problem = f"several queries have this text: {', '.join(found)}; add a column qid" if found else ""
             raise row.error(problem or f"no query has this text{_ADD_QUERY}", text)
         return found[0]
+
+    def _known(self, row: Row, query_id: str) -> str:
+        """The id as the queries have it: 1.0 is 1 where one side holds floats only, as pandas writes whole numbers."""
+        known, is_float = query_id, are_floats([query_id])
+        if query_id not in self.queries:
+            known = in_form(query_id, floats=self._floats)
+        self._forms.setdefault((row.path, is_float), query_id)
+        mixed = known != query_id and (row.path, not is_float) in self._forms
+        if known not in self.queries or mixed:
+            raise row.error(f"no query has this id{_like(query_id, self.queries) or _ADD_QUERY}", query_id)
+        return known
+
+
+def _with_one_form(records: Sequence[Record]) -> list[Record]:
+    """The records, their ids without ``.0`` where a file holds floats only and another has none of them."""
+    ids: defaultdict[Path, set[str]] = defaultdict(set)
+    for record in records:
+        if record.query_id:
+            ids[record.row.path].add(record.query_id)
+    floats = {path for path, own in ids.items() if are_floats(own)}
+    if not floats or len(floats) == len(ids):
+        return list(records)
+    return [
+        replace(record, query_id=in_form(record.query_id, floats=False)) if record.row.path in floats else record
+        for record in records
+    ]
 
 
 _Queries: TypeAlias = tuple[dict[str, Query], dict[str, Row]]
 """Queries by their ids, and the rows where they stand first."""
 
 _ADD_QUERY: Final = "; add the query, or remove the row"
-
-
-def _words(text: str) -> str:
-    return " ".join(text.split())
 
 
 _ID: Final = 40
@@ -359,7 +394,7 @@ def _value(name: str) -> float | str:
     try:
         return float(name)
     except ValueError:
-        return re.sub(r"(?<!\d)0+(?=\d)", "", _words(name).casefold())
+        return re.sub(r"(?<!\d)0+(?=\d)", "", alike(name).casefold())
 
 
 def _require_columns(columns: Columns, sources: Sequence[Source]) -> None:
@@ -428,7 +463,7 @@ def _queries_of(records: Sequence[Record]) -> _Queries:
         columns = {name: text for name in _OF_TURN if (text := record.row.text(name))}
         query, row = Query.of(record.query_id, record.query, columns), record.row
         known, place = queries.setdefault(query.query_id, query), rows.setdefault(query.query_id, row).place
-        if _words(known.text) != _words(query.text):
+        if alike(known.text) != alike(query.text):
             raise row.error(
                 f"id {clipped(query.query_id, _ID)} has another text in {place}; "
                 f"if ids count rows: {how_to_name('qid', 'null')}",
@@ -450,7 +485,7 @@ def _require_shared_ids(records: Sequence[Record]) -> None:
     if any(len(named) > 1 for named in agents.values()):
         return
     for record in records:
-        other = texts.setdefault(_words(record.query), record)
+        other = texts.setdefault(alike(record.query), record)
         if record.query_id and other.query_id != record.query_id and other.agent != record.agent:
             raise record.row.error(
                 f"the same query is {clipped(other.query_id, _ID)!r} in {other.row.place}; to go by texts: "
@@ -480,6 +515,24 @@ def _answers_of(records: Sequence[Record], asked: _Asked) -> dict[tuple[str, str
     return answers
 
 
+def _notes_of_failures(
+    failed: Sequence[Record], answered: Mapping[tuple[str, str], Answer], asked: _Asked
+) -> Iterator[str]:
+    asking = {(asked.id_of(record.row, record.query_id, record.query), record.agent): record for record in failed}
+    missing = {key: record for key, record in asking.items() if key not in answered}
+    if missing:
+        first = next(iter(missing.values()))
+        yield (
+            f"{counted(len(missing), 'row')} with an error and no answer, taken for no answer at all: "
+            f"{first.row.place} of {first.agent} ({clipped(first.failure, _FAILURE)!r})"
+            + ("" if len(missing) == 1 else f" and {len(missing) - 1} more")
+        )
+
+
+_FAILURE: Final = 60
+"""Characters of an error that a note shows."""
+
+
 def _whose(record: Record, first: Row, records: Sequence[Record]) -> str:
     """What may be meant where an agent seems to have answered twice."""
     if not record.named:
@@ -501,7 +554,7 @@ def _telling_agents_apart(records: Sequence[Record]) -> str:
     for name in records[0].metadata:
         if _REPEATS.search(name.casefold()):
             continue
-        found = [(record.query_id or _words(record.query), record.metadata.get(name, "")) for record in records]
+        found = [(record.query_id or alike(record.query), record.metadata.get(name, "")) for record in records]
         values = {value for _, value in found}
         if 1 < len(values) <= len(records) / 2 and "" not in values and len(set(found)) == len(found):
             return name
@@ -523,7 +576,7 @@ def _with_references(asked: _Asked, records: Sequence[Record]) -> dict[str, Quer
         if record.reference.strip():
             query_id = asked.id_of(record.row, record.query_id, record.query)
             first = given.setdefault(query_id, record)
-            if _words(first.reference) != _words(record.reference):
+            if alike(first.reference) != alike(record.reference):
                 raise record.row.error(
                     f"the reference of this query is another one in {first.row.place}; keep one", record.reference
                 )

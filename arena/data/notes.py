@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 from itertools import combinations
 from typing import Final
 
-from arena.data.dataset import Dataset
+from arena.data.dataset import Dataset, beginning
 from arena.present.numbers import counted, listed
 from retrieval_eval.data.vocabulary import how_to_name
 
@@ -47,6 +48,16 @@ def _of_answers(data: Dataset, to_come: Collection[str]) -> Iterator[str]:
     ]
     if empty:
         yield f"{counted(len(empty), 'empty answer')}, judged like any other: {listed(empty, _NAMED)}"
+    for look, (pattern, advice) in _ODD.items():
+        matches = re.compile(rf"\s*{pattern}", re.IGNORECASE | re.DOTALL).match
+        odd = [
+            f"{agent} on {data.called(query_id)} ({beginning(answer.text, _TEXT)!r})"
+            for (query_id, agent), answer in data.answers.items()
+            if matches(answer.text)
+        ]
+        if odd:
+            names = listed(odd, _ODD_SHOWN)
+            yield f"{counted(len(odd), 'answer')} {look}, judged like any other; {advice}: {names}"
     blank = [doc_id for doc_id, document in data.documents.items() if not document.text.strip()]
     if blank:
         yield f"{counted(len(blank), 'empty document')}, judged like any other: {listed(blank, _NAMED)}"
@@ -57,6 +68,53 @@ def _of_answers(data: Dataset, to_come: Collection[str]) -> Iterator[str]:
     ]
     if missing:
         yield f"no answer by {listed(missing, _NAMED)}"
+
+
+_ODD_SHOWN: Final = 3
+_TEXT: Final = 40
+"""Answers that such a note names, and characters of each."""
+_MISSING = (
+    "nan",
+    "none",
+    "null",
+    "nil",
+    "nat",
+    "n/?a",
+    "#n/a",
+    "<na>",
+    "undefined",
+    "missing",
+    r"#(?:value|ref)!",
+    "-+",
+)
+_FAILED = (
+    r"traceback \(most recent call last\)",
+    r"\{\s*[\"']error[\"']\s*:",
+    r"(?:[a-z_.]*error|[a-z_.]*exception|failed|failure)(?: code)?\s*[:(]",
+    r"(?:http|status|error)(?:[ /]?code)?[ /:]*[45]\d\d\b",
+    r"[45]\d\d(?: -|:)? (?:bad|client|conflict|forbidden|gateway|internal|not found|payment|request|server|service|"
+    "too many|unauthorized)",
+    r"(?:the |your )?(?:request |connection |operation |read |call |model )?(?:has |was )?(?:timed? ?out|aborted)\b",
+    r"connection (?:closed|error|failed|refused|reset)",
+    r"(?:rate limit|too many requests|internal server error|bad gateway|gateway time)",
+    r"(?:service (?:temporarily )?unavailable)",
+    r"(?:no response (?:from|received)|(?:an )?(?:internal |unexpected |unknown )?error occurred|something went wrong)",
+    r"(?:insufficient_quota|you exceeded your current quota)",
+)
+_THINKING = (
+    r"<(?:seed:|mm:)?(?:think|thinking|thought|reasoning)>",
+    r"\[think\]|\u25c1think\u25b7|<\|start_thinking\|>|<\|channel\|?>(?:thought|analysis)",
+    r".{0,20000}</(?:think|thinking|reasoning)>",
+)
+_ODD: Final = {
+    "like a missing value": (rf"(?:{'|'.join(_MISSING)})\s*\Z", "remove the row if there was no answer"),
+    "like an error": (rf"(?:{'|'.join(_FAILED)})(?=.{{0,400}}\Z)", "remove the row if there was no answer"),
+    "with a model's thinking": (f"(?:{'|'.join(_THINKING)})", "cut it if users do not see it"),
+}
+"""What is told by how an answer begins, and what to do.
+
+Such answers are judged: one may be meant so, and an agent whose words left games out would gain by them.
+"""
 
 
 def _of_agents(data: Dataset, to_come: Collection[str]) -> Iterator[str]:

@@ -35,6 +35,7 @@ from retrieval_eval.data.rows import (
 from retrieval_eval.data.tables import read_rows
 from retrieval_eval.data.trec import is_trec_answers, trec_answer_rows
 from retrieval_eval.data.vocabulary import (
+    NAMES,
     Columns,
     Spellings,
     canonical_names,
@@ -78,6 +79,7 @@ class Record(Struct, frozen=True):
         reference: the answer that is right, ``""`` where there is none.
         metadata: every other column that has a value.
         form: whose file it is, where it is no plain table.
+        failure: why there is no answer, where the row says so: that is none, and no empty one.
     """
 
     row: Row
@@ -90,6 +92,7 @@ class Record(Struct, frozen=True):
     reference: str
     metadata: Mapping[str, str]
     form: str = ""
+    failure: str = ""
 
 
 def sources_of(given: Sources) -> list[Source]:
@@ -240,7 +243,7 @@ class _Renaming:
         if (problem := clash(called, {*names, *self._required}, names, columns, objects)) is not None:
             raise row.error(problem)
         for column in self._required:
-            if lacks(column, called.values()):
+            if lacks(column, called.values()) and not (column == "answer" and "error" in called.values()):
                 if whole := next((name for name in _CONVERSATIONS if _is_list_of_turns(row, name)), None):
                     problem = (
                         "is a whole conversation; write a row for each turn to judge, with 'messages' before its answer"
@@ -253,15 +256,16 @@ class _Renaming:
 
 def _named(source: Source, columns: Columns | None) -> Iterator[tuple[Row, str]]:
     """Rows by our names, and whose form the file has, where it is no plain table."""
-    names = names_of(*COLUMNS, "messages")
+    names = {**names_of(*COLUMNS, "messages"), "error": _OF_FAILURE}
     renaming = _Renaming(names, ("answer",), columns)
     if is_traces(next(iter(source.records), {}) if isinstance(source, Rows) else source):
         rows = trace_rows(source) if not isinstance(source, Rows) else rows_of_traces(_in_memory(source))
         yield from ((renaming.of(row), "traces") for row in rows)
     elif isinstance(source, Rows) or not _is_promptfoo(source):
-        parted = _with_parts if _is_deepeval(source, columns) else None
+        parted: bool | None = None
         for row in named_rows(source, names, ("answer",), columns):
-            yield (row if parted is None else parted(row)), ""
+            parted = _is_deepeval(source, columns) if parted is None else parted
+            yield (_with_parts(row) if parted else row), ""
     else:
         results = list(read_rows(source))
         prompts = {cell_text(row.values.get("promptIdx")) for row in results}
@@ -289,10 +293,57 @@ def _with_parts(row: Row) -> Row:
     return replace(row, values={**row.values, "passages": re.split(r"(?<! )\|(?! )", given)})
 
 
+_PLACES: Final = (
+    ("completion",),
+    ("choices", 0, "message", "content"),
+    ("body", "choices", 0, "message", "content"),
+    ("body", "output", 0, "content", 0, "text"),
+    ("output", 0, "content", 0, "text"),
+    ("message", "content"),
+    *((name,) for name in ("content", "text", "output_text", "output", "answer", "response", "result", "value")),
+    (0, "content"),
+    (0, "text"),
+)
+"""Where answers of servers and frameworks have their text: Inspect, OpenAI's batches, LangChain."""
+
+
+def _place_of_text(given: Cell) -> str:
+    for place in _PLACES:
+        found: Any = given
+        for step in place:
+            there = isinstance(found, list) if isinstance(step, int) else isinstance(found, dict)
+            found = (found[step : step + 1] or [None])[0] if there and isinstance(step, int) else found
+            found = found.get(step) if there and isinstance(found, dict) and isinstance(step, str) else found
+            if not there:
+                found = None
+        if isinstance(found, str):
+            return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place).lstrip(".")
+    return ""
+
+
+_OF_FAILURE: Final = ("error_message", "error_msg", "err", "exception", "failure")
+_NO_FAILURE: Final = frozenset(("", "none", "null", "nan", "n/a", "false", "0", "no", "ok", "[]", "{}"))
+
+
+def _failure(row: Row) -> str:
+    """Why a row has no answer: what it says of an error, where it has no other text."""
+    said = row.text("error").strip()
+    answered = row.text("answer").strip()
+    no_answer = answered.casefold() in {"", "nan", "none", "null"} or answered == said
+    return said if no_answer and said.casefold() not in _NO_FAILURE else ""
+
+
 def _record(row: Row, name: str, form: str) -> Record:
-    if isinstance(given := row.values["answer"], list | dict):
+    failure = _failure(row)
+    if not failure and "answer" not in row.values:
+        raise missing_column(row.path, "answer", row.values, row.line, also=NAMES["answer"], mapped=True)
+    if isinstance(given := row.values.get("answer"), list | dict):
         kind = "a list" if isinstance(given, list) else "an object"
-        raise row.error(f"the answer is {kind}; a judge reads one text: join it", cell_text(given)[:_NESTED])
+        place = _place_of_text(given)
+        advice = f"its text is {place!r}: write a table with that as 'answer'" if place else "join it"
+        raise row.error(f"the answer is {kind}; a judge reads one text: {advice}", cell_text(given)[:_NESTED])
+    if row.values.get("citations") and (cited := row.listed("citations")) is not None:
+        row = replace(row, values={**row.values, "citations": cited})
     query = "" if isinstance(row.values.get("query"), list | dict) else row.text("query").strip()
     named = "agent" in row.values
     return Record(
@@ -306,6 +357,7 @@ def _record(row: Row, name: str, form: str) -> Record:
         next(iter(references_in(row)), ""),
         {name: text for name in row.values if name not in COLUMNS and (text := row.text(name))},
         form,
+        failure,
     )
 
 
@@ -352,6 +404,10 @@ def _passages(row: Row) -> Iterator[Document]:
 
 
 def _document(row: Row, entry: Cell) -> Document | None:
+    if not isinstance(entry, str | dict | list):  # a document of LangChain, a node of LlamaIndex
+        thing = getattr(entry, "node", entry)
+        text = getattr(thing, "page_content", None) or getattr(thing, "text", None)
+        entry = {"text": text, "metadata": getattr(thing, "metadata", None)}
     if isinstance(entry, list) and len(entry) == 2 and isinstance(entry[1], int | float):  # with its score
         entry = entry[0]
     if isinstance(entry, str):
@@ -400,6 +456,10 @@ def _is_promptfoo(path: Path | str) -> bool:
     return isinstance(first.get("vars"), dict) and "promptIdx" in first
 
 
+_ASSERTED: Final = 1
+"""promptfoo's reason of a failure where there was an answer, and it was not as it should be."""
+
+
 def _flattened(row: Row) -> dict[str, Cell]:
     """One result of promptfoo: the variables, the output, and provider and prompt as the agent."""
     values, variables = row.values, row.values["vars"]
@@ -410,6 +470,8 @@ def _flattened(row: Row) -> dict[str, Cell]:
     flat: dict[str, Cell] = {name: cell for name, cell in variables.items() if name not in {"output", "response"}}
     flat |= inner if isinstance(inner, dict) else {}
     flat |= output if isinstance(output, dict) else {"answer": output}
+    if values.get("failureReason") != _ASSERTED:
+        flat["error"] = values.get("error") or response.get("error")
     latency = values.get("latencyMs")
     flat |= {"latency_s": latency / 1000} if isinstance(latency, int | float) else {}
     flat |= {"cost_usd": values["cost"]} if isinstance(values.get("cost"), int | float) else {}

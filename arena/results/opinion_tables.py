@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -325,7 +326,7 @@ def _collected(
         if chance is None and PROBABILITY in row.values:
             raise row.error(f"{PROBABILITY!r} must be above 0 and at most 1", row.text(PROBABILITY))
         for column in columns:
-            if how.skip_empty and not row.text(column).strip():
+            if how.skip_empty and row.text(column).strip().casefold() in _NO_VALUE:
                 skipped += 1
                 continue
             item = (*map(row.identifier, how.item), *thing(row, column))
@@ -354,12 +355,19 @@ def _thing(row: Row, level: Level) -> Item:
     return tuple(row.identifier(name) for name in _THINGS[level])
 
 
+_DECIMAL_COMMA: Final = re.compile(r"\A([-+]?\d+),(\d{1,2}|\d{4,})\Z")
+"""As in 4,5; what 1,000 is meant for cannot be told."""
+_NO_VALUE: Final = frozenset({"", "nan", "na", "n/a", "none", "null", "<na>"})
+
+
 def _value(row: Row, column: str, level: Level) -> float:
     text, whole = row.text(column).strip(), level in ("labels", "support")
     if level == "nuggets":
         if text not in set(Support):
             raise row.error(f"'assignment' must be one of {', '.join(Support)}", text)
         return SUPPORT[Support(text)]
+    if text.casefold() in _NO_VALUE:
+        raise row.error(f"{column!r} is empty; fill it in, or leave such rows out with --skip-faulty", text or None)
     if (value := _number(text)) is None:
         raise row.error(f"{column!r} is no number", text)
     if not abs(value) < float("inf") or (whole and value != int(value)):
@@ -369,6 +377,6 @@ def _value(row: Row, column: str, level: Level) -> float:
 
 def _number(text: str) -> float | None:
     try:
-        return float(text)
+        return float(_DECIMAL_COMMA.sub(r"\1.\2", text))
     except ValueError:
         return None

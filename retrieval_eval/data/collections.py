@@ -318,7 +318,7 @@ def _read_pairs(path: Path, columns: tuple[str, str]) -> Iterator[Row]:
     """The lines of a file without a header. The text stands as it is: quotes mean nothing."""
     for number, line in read_lines(path):
         fields = line.rstrip("\r\n").split("\t")
-        if len(fields) == 2:
+        if len(fields) == 2 and not line.isspace():
             yield Row(path, number, dict(zip(columns, fields, strict=True)))
         elif not line.isspace():
             problem = f"without a header, a line is '{'<TAB>'.join(columns)}'; this one has {len(fields)} fields"

@@ -142,7 +142,19 @@ def _of_delimited(path: Path) -> dict[str, Texts] | None:
     except (pa.ArrowException, OSError):  # such as of zeros behind gzip data
         return None
     names = [name for name in header if name]
-    return {name: _texts(path, column) for name, column in zip(names, table.columns, strict=True)}
+    columns = {name: _texts(path, column) for name, column in zip(names, table.columns, strict=True)}
+    return None if _has_blank_row(columns.values()) else columns
+
+
+def _has_blank_row(columns: Iterable[Texts]) -> bool:
+    """Whether some row has no text at all, as spreadsheets write them."""
+    blank: NDArray[np.bool_] | None = None
+    for column in columns:
+        without = np.array([not (name or "").strip() for name in column.names], np.bool_)
+        if not without.any():
+            return False
+        blank = without[column.codes] if blank is None else blank & without[column.codes]
+    return blank is not None and bool(blank.any())
 
 
 def _of_parquet(path: Path) -> dict[str, Texts]:

@@ -66,9 +66,11 @@ class Row(Struct, frozen=True):
         Raises:
             DataError: the name is empty, only white space, or the word for a missing value (nan).
         """
-        name = self.text(column)
-        if isinstance(self.values.get(column), list | dict):
+        name, cell = self.text(column), self.values.get(column)
+        if isinstance(cell, list | dict):
             raise self.error(f"{column!r} must be a name, and no list or object", name)
+        if isinstance(cell, float) and cell.is_integer() and column in {"qid", "did"}:
+            name = str(int(cell))  # pandas makes floats of whole numbers where one is missing
         if (problem := name_problem(name)) is not None:
             raise self.error(f"{column!r} {problem}", None if problem == EMPTY else name)
         return name
@@ -142,9 +144,31 @@ def cell_text(value: Cell) -> str:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict | bool) else str(value)
 
 
+def alike(text: str) -> str:
+    """What is the same of texts that differ in blanks, or in how the same characters are coded (NFC), only."""
+    spaced = " ".join(text.split())
+    return spaced if spaced.isascii() else unicodedata.normalize("NFC", spaced)
+
+
+def are_floats(ids: Iterable[str]) -> bool:
+    """Whether all ids are whole numbers written as floats, as pandas does where one is missing."""
+    given = list(ids)
+    return bool(given) and all(map(_FLOAT.fullmatch, given))
+
+
+def in_form(ident: str, *, floats: bool) -> str:
+    """An id as a table has it whose ids are all floats, or none of them."""
+    if _FLOAT.fullmatch(ident):
+        return ident if floats else ident.partition(".")[0]
+    return f"{ident}.0" if floats and ident.isascii() and ident.isdigit() else ident
+
+
+_FLOAT: Final = re.compile(r"[0-9]+\.0")
+
+
 def id_of_text(kind: str, text: str) -> str:
     """The id of a text that has none: the same for the same text, wherever it stands."""
-    return f"{kind}-{hashlib.sha256(' '.join(text.split()).encode()).hexdigest()[:10]}"
+    return f"{kind}-{hashlib.sha256(alike(text).encode()).hexdigest()[:10]}"
 
 
 def table_format(path: Path | str) -> str:
@@ -158,6 +182,8 @@ def table_format(path: Path | str) -> str:
             raise DataError(path, f"a folder; name the files in it, such as '{path}/*.csv'")
         if not Path(path).suffix and not Path(path).exists():
             raise no_file(path)
+        if Path(path).suffix.lower() in {".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers"}:
+            raise DataError(path, "a spreadsheet; save the sheet with the table as CSV (UTF-8), and name that")
         raise DataError(path, f"not a table: the name must end in {', '.join(FORMATS)}, with or without .gz")
     return kind
 

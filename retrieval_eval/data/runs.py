@@ -11,12 +11,14 @@ from pathlib import Path
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from judges.errors import DataError
 from judges.types import Retrieved
 from retrieval_eval.data.files import file_stem
 from retrieval_eval.data.reading import say_count
+from retrieval_eval.data.rows import are_floats, in_form
 from retrieval_eval.data.trec import Faults, Faulty, FaultyLine, Note, finite, run_fields, write_trec_lines
 
 
@@ -151,6 +153,14 @@ def _gathered(
             whose = f" of {tag!r}" if tag else ""
             faults.add(line, f"query {query_id!r}{whose} has this document twice", doc_id)
     return found, tags
+
+
+def with_ids_of(run: Run, queries: Collection[str]) -> Run:
+    """The run with ids such as 1.0 written as those of other queries, where one side has floats only."""
+    floats = are_floats(queries)
+    if floats == are_floats(run.rankings) or not run.rankings.keys().isdisjoint(queries):
+        return run
+    return replace(run, rankings={in_form(ident, floats=floats): own for ident, own in run.rankings.items()})
 
 
 class _RankOddities:

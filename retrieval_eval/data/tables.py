@@ -1,9 +1,10 @@
 """Tables in files: CSV, TSV, JSONL, JSON and Parquet, plain or gzip, told apart by their extension.
 
 Reading streams and is strict: what a spreadsheet would quietly mend (a short row, a repeated column, bytes that are not
-UTF-8) is a ``DataError`` that names the file and the line. A BOM, blank lines and columns without a name (pandas writes
-its index so) are accepted. TSV is CSV with tabs: a field that starts with a quote ends with one. A ``.csv`` may have
-``;`` or tabs, too. JSON is a list of objects, or an object that holds one, such as promptfoo's results.
+UTF-8) is a ``DataError`` that names the file and the line. A BOM, rows without any text, Excel's line ``sep=;`` and
+columns without a name (pandas writes its index so) are accepted. TSV is CSV with tabs: a field that starts with a quote
+ends with one. A ``.csv`` may have ``;`` or tabs, too. JSON is a list of objects, or an object that holds one, such as
+promptfoo's results.
 
 Writing replaces the file at once or not at all, and the same rows give the same bytes. Text is written as it is, also
 where it begins with ``=``, ``+``, ``-`` or ``@``: changing it would falsify what was judged and break the way back in.
@@ -16,6 +17,7 @@ import csv
 import io
 import itertools
 import json
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -67,7 +69,7 @@ def read_rows(
     """
     path = Path(path)
     kind = table_format(path)
-    naming = _Naming(path, required, aliases or {}, columns)
+    naming = _Naming(path, required, aliases or {}, columns, own=kind in {"json", "jsonl"})
     if kind == "parquet":
         rows = _read_parquet(path, naming, only)
     elif kind == "jsonl":
@@ -86,6 +88,8 @@ class _Naming(Struct, frozen=True):
     required: Sequence[str]
     aliases: Spellings
     columns: Columns | None
+    own: bool = False
+    """Whether each record has columns of its own, as in JSON, so that one that failed may lack its answer."""
 
     def of(self, line: int | None, found: Sequence[str], objects: Collection[str] = ()) -> dict[str, str]:
         """For each column found the name it goes by; ``objects`` are those that hold objects."""
@@ -95,7 +99,7 @@ class _Naming(Struct, frozen=True):
             raise DataError(self.path, problem, line=line)
         present = set(names.values())
         for column in self.required:
-            if lacks(column, present):
+            if lacks(column, present) and not (self.own and column == "answer" and "error" in present):
                 mapped = self.columns is not None
                 raise missing_column(self.path, column, found, line, also=self.aliases.get(column, ()), mapped=mapped)
         return names
@@ -157,6 +161,8 @@ def _read_delimited(path: Path, naming: _Naming, only: Only | None) -> Iterator[
             header = [renamed[name] for name in found]
             place = header.index(only.column) if only is not None else 0
             continue
+        if len(fields) != len(header) and not any(map(str.strip, fields)):
+            continue
         if len(fields) != len(header):
             problem = f"{len(fields)} fields, and the header has {len(header)}; quote texts that hold {delimiter!r}"
             raise DataError(path, problem, line=start, value=delimiter.join(fields))
@@ -176,8 +182,26 @@ def csv_delimiter(path: Path) -> str:
     if table_format(path) == "tsv":
         return _DELIMITERS["tsv"]
     _take_long_fields()
-    header = next((line for _, line in read_lines(path) if not line.isspace()), "")
+    lines = (line for _, line in read_lines(path) if not line.isspace())
+    header = next(lines, "")
+    if (said := _SEPARATOR.match(header)) is not None:
+        return said[1]
+    if not header.strip(" ,;\t\r\n"):
+        header = next((line for line in lines if line.strip(" ,;\t\r\n")), header)
     return max(_DELIMITERS_OF_CSV, key=lambda delimiter: len(next(csv.reader([header], delimiter=delimiter), ())))
+
+
+_SEPARATOR = re.compile(r'"?sep=([,;\t|])"?\s*\Z', re.IGNORECASE)
+"""The line by which a table tells Excel what separates its cells."""
+
+
+def _without_separator(path: Path) -> Iterator[str]:
+    """The lines of CSV; that which tells Excel the separator is blank."""
+    lines = (line for _, line in read_lines(path))
+    for first in lines:
+        yield "\n" if _SEPARATOR.match(first) else first
+        break
+    yield from lines
 
 
 def _take_long_fields() -> None:
@@ -198,14 +222,17 @@ def csv_header(path: Path, delimiter: str) -> tuple[int, list[str]]:
 def _header(path: Path, line: int, fields: Sequence[str]) -> list[str]:
     found = [name.strip() for name in fields]
     if repeated := _repeated(name for name in found if name):
+        if any(re.match(r"\[.+\] .", name) for name in found):
+            problem = "promptfoo's CSV names a column once for each prompt; write its results as .json"
+            raise DataError(path, problem, line=line, value=repeated[0])
         raise DataError(path, "the header names a column twice; rename one", line=line, value=repeated[0])
     return found
 
 
 def csv_records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """The records of CSV, each with the line on which it starts; blank lines are passed over."""
+    """The records of CSV, each with the line on which it starts; those without any text are passed over."""
     _take_long_fields()
-    records = csv.reader((line for _, line in read_lines(path)), delimiter=delimiter, strict=True)
+    records = csv.reader(_without_separator(path), delimiter=delimiter, strict=True)
     while True:
         start = records.line_num + 1
         try:
@@ -214,7 +241,7 @@ def csv_records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
             return
         except csv.Error as error:
             raise DataError(path, f"{_CSV_WORDS.get(str(error), str(error))}; check the quotes", line=start) from error
-        if fields:
+        if len(fields) == 1 or any(map(str.strip, fields)):
             yield start, fields
 
 

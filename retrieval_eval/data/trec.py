@@ -27,6 +27,8 @@ from retrieval_eval.data.vocabulary import QRELS_NAMES, RUN_NAMES
 
 QRELS_FIELDS = ("query", "0", "document", "label")
 RUN_FIELDS = ("query", "Q0", "document", "rank", "score", "tag")
+RANKED_FIELDS = ("query", "document", "rank")
+"""A run as MS MARCO has it."""
 
 
 def refuse(error: DataError) -> None:
@@ -39,23 +41,33 @@ def read_trec_lines(
 ) -> Iterator[tuple[int, list[str]]]:
     """Stream the lines of qrels or of a run, plain or ``.gz``, with their numbers from 1; blank lines are passed over.
 
-    Fields are separated by ASCII white space alone, as in C, so that an id may hold any other character.
+    Fields are separated by ASCII white space alone, as in C, so that an id may hold any other character; by tabs where
+    that gives as many as there should be, so that an id may hold blanks.
 
     Args:
         path: the file.
-        form: names of the fields, ``QRELS_FIELDS`` or ``RUN_FIELDS``.
+        form: names of the fields, such as ``QRELS_FIELDS``.
         on_fault: told of a line with too few or too many fields, which is then passed over.
 
     Raises:
         DataError: the file cannot be read as text, see ``retrieval_eval.data.files.read_lines``.
     """
     for number, line in read_lines(path):
-        fields = line.split() if line.isascii() else [field.decode() for field in line.encode().split()]
+        fields = _fields(line, len(form))
         if len(fields) == len(form):
             yield number, fields
         elif fields:
             problem = f"a line must have {len(form)} fields, '{' '.join(form)}', and has {len(fields)}"
             on_fault(DataError(path, problem, line=number, value=line.strip()))
+
+
+def _fields(line: str, number: int) -> list[str]:
+    fields = line.split() if line.isascii() else [field.decode() for field in line.encode().split()]
+    if len(fields) > number and line.count("\t") >= number - 1:
+        apart = [field.strip(" \r\n") for field in line.split("\t")]
+        if len(apart) == number and all(apart):
+            return apart
+    return fields
 
 
 Faulty: TypeAlias = Literal["refuse", "skip"]
@@ -148,6 +160,10 @@ class Faults:
 
 def run_fields(path: Path, faults: Faults) -> Iterator[tuple[int, tuple[str, str, str, str, str]]]:
     """Line, query_id, doc_id, rank, score and tag; rank and tag are empty where a table lacks them."""
+    if _is_ranked(path):
+        for line, (query_id, doc_id, rank) in read_trec_lines(path, RANKED_FIELDS, faults.take):
+            yield line, (query_id, doc_id, rank, f"-{rank}", "")
+        return
     if _is_table(path, RUN_FIELDS):
         reading = ColumnsRead({*RUN_NAMES, "rank"})
         rows = read_rows(path, ("qid", "did", "score"), RUN_NAMES)
@@ -191,9 +207,20 @@ def _is_table(path: Path, form: Sequence[str]) -> bool:
     kind = known_format(path)
     if kind != "tsv":
         return kind is not None
-    first = next((line for _, line in read_lines(path) if not line.isspace()), "").split()
+    first = _first(path, len(form))
     number = form.index("label" if "label" in form else "score")
     return len(first) != len(form) or finite(first[number]) is None
+
+
+def _is_ranked(path: Path) -> bool:
+    """Whether a run's lines are a query, a document and its rank, and the file is no other table."""
+    first = _first(path, len(RANKED_FIELDS)) if known_format(path) in {None, "tsv"} else []
+    return len(first) == len(RANKED_FIELDS) and first[-1].isascii() and first[-1].isdigit()
+
+
+def _first(path: Path, number: int) -> list[str]:
+    """The fields of the first line."""
+    return _fields(next((line for _, line in read_lines(path) if not line.isspace()), ""), number)
 
 
 def finite(text: str) -> float | None:
@@ -205,7 +232,8 @@ def finite(text: str) -> float | None:
     return number if math.isfinite(number) and text.isascii() and "_" not in text else None
 
 
-_WHOLE = re.compile(r"[+-]?[0-9]{1,9}")
+_WHOLE = re.compile(r"([+-]?[0-9]{1,9})(?:\.0{1,9})?")
+_GAIN = re.compile(r"\+?[0-9]{0,9}\.([0-9]{1,6}?)0*")
 
 
 def is_qrels(path: Path | str) -> bool:
@@ -238,8 +266,7 @@ def read_qrels(path: Path | str, *, faulty: Faulty = "refuse") -> Qrels:
         label = _whole(given)
         if label is None:
             lost.setdefault(query_id, set()).add(doc_id)
-            too_large = given.isascii() and given.isdigit()
-            faults.add(line, f"the label {'has more than 9 digits' if too_large else 'is not a whole number'}", given)
+            faults.add(line, f"the label {_why_no_label(given)}", given)
             continue
         known = labels.setdefault(query_id, {})
         earlier = known.get(doc_id)
@@ -275,7 +302,17 @@ def write_qrels(path: Path | str, labels: Mapping[str, Mapping[str, int]]) -> No
 
 @lru_cache(maxsize=1024)
 def _whole(text: str) -> int | None:
-    return int(text) if _WHOLE.fullmatch(text) else None
+    found = _WHOLE.fullmatch(text)
+    return int(found[1]) if found else None
+
+
+def _why_no_label(text: str) -> str:
+    if text.isascii() and text.isdigit():
+        return "has more than 9 digits"
+    if gain := _GAIN.fullmatch(text):
+        times = 10 ** len(gain[1])
+        return f"is not a whole number; write each gain times {times:,}: nDCG stays as it is, and from 1 on is relevant"
+    return "is not a whole number"
 
 
 def _repeated_note(count: int) -> tuple[Note, ...]:

@@ -299,10 +299,9 @@ def _mapping(row: Row, name: str) -> Mapping[str, Any]:
     value: Any = row.values.get(name)
     if value is None or value == "":
         return {}
-    try:
-        found = json.loads(value) if isinstance(value, str) else value
-    except ValueError as error:
-        raise row.error(f"{name!r} is not a JSON object", cell_text(value)) from error
+    found = value
+    if isinstance(value, str):
+        found = (row.listed(name) or [None])[0] if value.lstrip().startswith("{") else None
     if not isinstance(found, Mapping):
         raise row.error(f"{name!r} is not a JSON object", cell_text(value))
     return found

@@ -61,8 +61,11 @@ def test_text_comes_back_as_it_was_written(tmp_path: Path, extension: str) -> No
     assert read_columns(path) == ["qid", "text"]
 
 
+TWO_TEXTS = st.tuples(storable_text, storable_text).filter(lambda row: any(map(str.strip, row)))
+
+
 @settings(max_examples=60)
-@given(texts=st.lists(st.tuples(storable_text, storable_text), min_size=1), extension=st.sampled_from(EXTENSIONS[:6]))
+@given(texts=st.lists(TWO_TEXTS, min_size=1), extension=st.sampled_from(EXTENSIONS[:6]))
 def test_any_storable_text_makes_the_round_trip(
     tmp_path_factory: pytest.TempPathFactory, texts: list[tuple[str, str]], extension: str
 ) -> None:
@@ -355,3 +358,27 @@ def test_columns_alike_in_parquet_are_one_line(tmp_path: Path, names: list[str],
     with pytest.raises(DataError) as caught:
         list(read_rows(path, ("qid", "query")))
     assert problem in str(caught.value)
+
+
+@pytest.mark.parametrize("first", ["sep=;\n", '"sep=;"\r\n', "\ufeffsep=;\r\n", "SEP=;\n"])
+def test_the_line_that_tells_excel_the_separator_is_no_header(tmp_path: Path, first: str) -> None:
+    path = put(tmp_path, "a.csv", f"{first}a;b\n1,5;2\n")
+    (row,) = read_rows(path, ("a",))
+    assert (row.values, row.line) == ({"a": "1,5", "b": "2"}, 3)
+    (table,) = read_text_columns(path)
+    assert {name: column.each() for name, column in table.columns.items()} == {"a": ["1,5"], "b": ["2"]}
+
+
+def test_rows_without_any_text_are_passed_over(tmp_path: Path) -> None:
+    path = put(tmp_path, "a.csv", ";;\r\na;b;\r\n1;2;\r\n ;;\r\n;;\r\n  \r\n;3;\r\n;;\r\n")
+    found = [(row.line, row.text("a"), row.text("b")) for row in read_rows(path)]
+    assert found == [(3, "1", "2"), (7, "", "3")]
+    (table,) = read_text_columns(path)
+    assert {name: column.each() for name, column in table.columns.items()} == {"a": ["1", ""], "b": ["2", "3"]}
+    assert row_at(path, 1).line == 7
+    assert "no rows" in problem(put(tmp_path, "b.csv", "a,b\n,\n,\n"))
+
+
+def test_promptfoos_csv_is_named(tmp_path: Path) -> None:
+    header = "q,[openai:x] Say {{q}},Status,[openai:y] Say,Status"
+    assert "as .json" in problem(put(tmp_path, "a.csv", f"{header}\n1,2,3,4,5\n"))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from judges.errors import DataError
 from judges.types import Retrieved
-from retrieval_eval.data.runs import Ranking, Run, read_rankings, read_run, read_runs, runs_of, write_run
+from retrieval_eval.data.runs import Ranking, Run, read_rankings, read_run, read_runs, runs_of, with_ids_of, write_run
 from retrieval_eval.data.tables import write_rows
 from retrieval_eval.data.trec import Qrels, read_qrels, write_qrels
 
@@ -262,3 +262,54 @@ def test_an_empty_or_faulty_label_of_a_table_is_missing(tmp_path: Path) -> None:
         read_qrels(path)
     found = read_qrels(path, faulty="skip")
     assert (found.labels, found.missing) == ({"q": {"a": 1, "d": 0}}, {"q": frozenset("bc")})
+
+
+def test_labels_that_pandas_wrote_are_whole_and_gains_are_told_how_to_scale(tmp_path: Path) -> None:
+    assert read_qrels(put(tmp_path, "q1 0 d1 2.0\nq1 0 d2 -1.0\n", "a.qrels")).labels == {"q1": {"d1": 2, "d2": -1}}
+    for gain, times in (("0.767", "1,000"), ("0.50", "10"), (".25", "100")):
+        said = problem(read_qrels, put(tmp_path, f"q1 0 d1 {gain}\n", "b.qrels"))
+        assert f"write each gain times {times}: nDCG stays as it is" in said
+    assert "times" not in problem(read_qrels, put(tmp_path, "q1 0 d1 good\n", "c.qrels"))
+
+
+def test_ndcg_does_not_change_with_the_scale_of_gains() -> None:
+    from ir_measures import ScoredDoc, calc_aggregate, nDCG
+    from ir_measures.util import Qrel
+
+    gains = {"d1": 0.767, "d2": 0.1, "d3": 0.433}
+    run = [ScoredDoc("q", doc, score) for doc, score in (("d2", 3.0), ("d1", 2.0), ("d3", 1.0))]
+    at = [round(1000 * gain) for gain in gains.values()]
+    found = [
+        calc_aggregate([nDCG @ 3], [Qrel("q", doc, label * times) for doc, label in zip(gains, at, strict=True)], run)
+        for times in (1, 10)
+    ]
+    assert found[0][nDCG @ 3] == pytest.approx(found[1][nDCG @ 3])
+    from math import log2
+
+    ideal = sum(gain / log2(place + 2) for place, gain in enumerate(sorted(gains.values(), reverse=True)))
+    own = sum(gains[doc.doc_id] / log2(place + 2) for place, doc in enumerate(run))
+    assert found[0][nDCG @ 3] == pytest.approx(own / ideal)
+
+
+@pytest.mark.parametrize("name", ["msmarco.tsv", "a.run", "a.txt", "a.tsv.gz"])
+def test_a_run_of_ms_marco_has_three_columns(tmp_path: Path, name: str) -> None:
+    run = read_run(put(tmp_path, "q1\td7\t1\nq1\td3\t2\nq2\td3\t1\n", name))
+    assert [ranking.doc_ids for ranking in run.rankings.values()] == [("d7", "d3"), ("d3",)]
+    assert not run.notes
+
+
+def test_tabs_part_names_that_hold_blanks(tmp_path: Path) -> None:
+    text = "q1\tQ0\tHR Handbook d1.pdf\t1\t9\tour system\nq1\tQ0\td2\t2\t8\tour system\n"
+    run = read_run(put(tmp_path, text))
+    assert (run.name, run.rankings["q1"].doc_ids) == ("our system", ("HR Handbook d1.pdf", "d2"))
+    qrels = read_qrels(put(tmp_path, "q 1\t0\tHR Handbook d1.pdf\t1\n", "a.qrels"))
+    assert qrels.labels == {"q 1": {"HR Handbook d1.pdf": 1}}
+    assert "has 7" in problem(read_run, put(tmp_path, "q1 Q0 HR d1.pdf 1 9 sys\n"))
+
+
+def test_a_run_takes_the_ids_of_labels_where_one_side_holds_floats_only(tmp_path: Path) -> None:
+    whole, floats = (read_run(put(tmp_path, f"qid,did,score\n{q},d,1\n", f"{q}.csv")) for q in ("7", "7.0"))
+    assert list(with_ids_of(floats, {"7", "8"}).rankings) == ["7"]
+    assert list(with_ids_of(whole, {"7.0", "8.0"}).rankings) == ["7.0"]
+    assert list(with_ids_of(floats, {"7.0", "8"}).rankings) == ["7.0"]
+    assert list(with_ids_of(whole, {"q"}).rankings) == ["7"]

@@ -1,5 +1,6 @@
 import gzip
 import json
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -162,3 +163,46 @@ def test_a_document_of_no_query_is_not_dropped_silently(tmp_path: Path) -> None:
     stray = replace(dataset, documents={**dataset.documents, "d9": Document("d9", "nine")})
     with pytest.raises(ValueError, match="d9"):
         save_dataset(stray, tmp_path / "out")
+
+
+def test_ids_that_pandas_made_floats_are_those_of_the_other_table(tmp_path: Path) -> None:
+    queries = put(tmp_path, "q.csv", "qid,query\n1,why?\n2,how?\n")
+    floats = put(tmp_path, "a.csv", "qid,agent,answer\n1.0,a,x\n2.0,a,y\n")
+    documents = put(tmp_path, "d.csv", "qid,did,document\n1.0,d,text\n")
+    data = load_dataset(queries, documents, floats)
+    assert list(data.answers) == [("1", "a"), ("2", "a")]
+    assert list(data.retrieved) == ["1"]
+    queries = put(tmp_path, "f.csv", "qid,query\n1.0,why?\n2.0,how?\n")
+    turned = load_dataset(queries, (), put(tmp_path, "i.csv", "qid,agent,answer\n1,a,x\n"))
+    assert list(turned.answers) == [("1.0", "a")]
+    both = {"x.csv": "1.0", "y.csv": "1"}
+    files = [put(tmp_path, name, f"qid,query,answer\n{number},why?,x\n") for name, number in both.items()]
+    assert list(load_dataset(answers=files).answers) == [("1", "x"), ("1", "y")]
+
+
+def test_ids_in_both_forms_are_not_taken_for_each_other(tmp_path: Path) -> None:
+    queries = put(tmp_path, "q.csv", "qid,query\n1,why?\n2,how?\n")
+    with pytest.raises(DataError, match=r"a.csv:3: no query has this id; did you mean '2'"):
+        load_dataset(queries, (), put(tmp_path, "a.csv", "qid,agent,answer\n1,a,x\n2.0,a,y\n"))
+    versions = put(tmp_path, "v.csv", "qid,query\n1.0,why?\n1,how?\n")
+    data = load_dataset(versions, (), put(tmp_path, "b.csv", "qid,agent,answer\n1.0,a,x\n1,a,y\n"))
+    assert list(data.answers) == [("1.0", "a"), ("1", "a")]
+
+
+def test_a_float_of_a_typed_table_is_a_whole_id(tmp_path: Path) -> None:
+    for number in ("1", "1.0"):
+        put(tmp_path, f"{number}.jsonl", f'{{"id": {number}, "question": "why?", "model": "a", "answer": "x"}}\n')
+        assert list(load_dataset(answers=tmp_path / f"{number}.jsonl").answers) == [("1", "a")]
+
+
+def test_one_question_in_two_codings_is_one(tmp_path: Path) -> None:
+    forms = [unicodedata.normalize(form, "Où est  la caisse\u0301?") for form in ("NFC", "NFD")]
+    assert forms[0] != forms[1]
+    files = [
+        put(tmp_path, f"{number}.jsonl", json.dumps({"question": text, "answer": "là", "contexts": [text]}) + "\n")
+        for number, text in enumerate(forms)
+    ]
+    data = load_dataset(answers=files)
+    assert (len(data.queries), len(data.answers), len(data.documents)) == (1, 2, 1)
+    queries = put(tmp_path, "q.csv", f"qid,query\nq1,{forms[1]}\n")
+    assert list(load_dataset(queries, (), files[0]).answers) == [("q1", "0")]

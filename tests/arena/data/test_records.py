@@ -82,7 +82,7 @@ def test_ragas_csv_holds_lists_as_pandas_writes_them(tmp_path: Path) -> None:
         ("['its one' 'two']", ["its one", "two"]),
         ("array(['its one', 'two'], dtype=object)", ["its one", "two"]),
         (
-            "[Document(page_content='its one', metadata={'source': 'a'}), Document(page_content='two')]",
+            "[Document(page_content='its one', metadata={}), Document(page_content='two')]",
             ["its one", "two"],
         ),
         ("[(Document(metadata={}, page_content='its one'), 0.5)]", ["its one"]),
@@ -272,7 +272,7 @@ def test_one_run_may_be_of_all_agents(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "known", "near"),
     [
-        ("1.0", "1", "; did you mean '1'?"),
+        ("1.5", "1.50", "; did you mean '1.50'?"),
         ("001", "1", "; did you mean '1'?"),
         ("Q1 ", "q1", "'q1'?"),
         ("zz", "1", "; add the query, or remove the row ("),
@@ -349,3 +349,137 @@ def test_json_of_columns_as_pandas_and_datasets_write_it(tmp_path: Path, whole: 
 def test_a_query_without_an_id_is_called_by_its_text(tmp_path: Path) -> None:
     data = load_dataset(answers=lines(tmp_path, "x.jsonl", {"question": "why? " * 20, "answer": ""}))
     assert notes_of(data)[0] == "1 empty answer, judged like any other: x on 'why? why? why? why? why? why? why?...'"
+
+
+def test_a_row_with_an_error_and_no_answer_is_no_answer(tmp_path: Path) -> None:
+    rows = [
+        {"query": "one?", "agent": "a", "error": "429 Too Many Requests"},
+        {"query": "two?", "agent": "a", "answer": None, "error": {"message": "no connection"}},
+        {"query": "two?", "agent": "a", "answer": "two", "error": None},
+        {"query": "three?", "agent": "a", "answer": "", "error": "none"},
+        {"query": "four?", "agent": "a", "answer": "four", "error": "assertion failed"},
+        {"query": "one?", "agent": "b", "answer": "1"},
+        {"query": "five?", "agent": "b", "answer": "", "exception": "ReadTimeout"},
+    ]
+    for given in (lines(tmp_path, "a.jsonl", *rows), Rows("a", rows)):
+        data = load_dataset(answers=given)
+        assert texts(data) == {"a": {"two?": "two", "three?": "", "four?": "four"}, "b": {"one?": "1"}}
+        notes = notes_of(data)
+        assert notes[0].startswith("2 rows with an error and no answer, taken for no answer at all: ")
+        assert notes[0].endswith("('429 Too Many Requests') and 1 more")
+        assert notes[1].startswith("1 empty answer, judged like any other: a on 'three?'")
+        assert any(note.startswith("no answer by a on 'one?'") for note in notes)
+    table = tmp_path / "t.csv"
+    failed = "one?,a,,timeout\nthree?,a,None,timeout\nfour?,a,HTTP 429,HTTP 429\n"
+    table.write_text(f"query,agent,answer,error\n{failed}two?,a,two,\n", encoding="utf-8")
+    assert texts(load_dataset(answers=table)) == {"a": {"two?": "two"}}
+
+
+def test_an_error_column_stands_for_no_answers(tmp_path: Path) -> None:
+    table = put(tmp_path, "t.csv", "query,reply,error\none?,1,\n")
+    with pytest.raises(DataError, match="no column 'answer'"):
+        load_dataset(answers=table)
+    with pytest.raises(DataError, match="no column 'answer'"):
+        load_dataset(answers=lines(tmp_path, "a.jsonl", {"query": "one?", "reply": "1", "error": None}))
+
+
+def test_promptfoo_tells_errors_from_assertions(tmp_path: Path) -> None:
+    def result(number: int, response: dict[str, Any], reason: int) -> dict[str, Any]:
+        said = {"response": response, "error": "Error", "failureReason": reason}
+        return {"promptIdx": 0, "provider": "m", "vars": {"question": f"q{number}?"}, **said}
+
+    path = lines(
+        tmp_path, "p.jsonl", result(1, {"output": ""}, 1), result(2, {"error": "429"}, 2), result(3, {"output": "x"}, 1)
+    )
+    assert texts(load_dataset(answers=path)) == {"m": {"q1?": "", "q3?": "x"}}
+
+
+ODD = {
+    "nan": "a missing value",
+    " None ": "a missing value",
+    "N/A": "a missing value",
+    "<NA>": "a missing value",
+    "429 Too Many Requests": "an error",
+    "ERROR: timeout": "an error",
+    "Request timed out.": "an error",
+    "Error code: 429 - {'error': {'message': 'Rate limit'}}": "an error",
+    "openai.RateLimitError: limit": "an error",
+    "HTTP 502": "an error",
+    "503 Service Unavailable": "an error",
+    '{"error": {"code": 500}}': "an error",
+    "Traceback (most recent call last):\n  File": "an error",
+    "An error occurred while processing your request.": "an error",
+    "<think>Hm.</think> North.": "a model's thinking",
+    "Hm.\n</think>\nNorth.": "a model's thinking",
+}
+
+
+def test_answers_that_are_hardly_meant_are_named_and_judged(tmp_path: Path) -> None:
+    for text, look in ODD.items():
+        data = load_dataset(answers=lines(tmp_path, "a.jsonl", {"query": "q?", "answer": text}))
+        (note,) = (note for note in notes_of(data) if "judged like any other" in note)
+        assert look in note, text
+        assert texts(data) == {"a": {"q?": text}}
+    for text in (
+        "None of them.",
+        "429 people came.",
+        "Error bars show intervals.",
+        "The request is free.",
+        "I think so.",
+        "0",
+    ):
+        data = load_dataset(answers=lines(tmp_path, "a.jsonl", {"query": "q?", "answer": text}))
+        assert not [note for note in notes_of(data) if "judged like any other" in note], text
+
+
+@pytest.mark.parametrize(
+    ("answer", "place"),
+    [
+        ({"model": "m", "choices": [{"message": {"content": "x"}}], "completion": "x"}, "completion"),
+        ({"status_code": 200, "body": {"choices": [{"message": {"content": "x"}}]}}, "body.choices[0].message.content"),
+        ({"body": {"output": [{"content": [{"text": "x"}]}]}}, "body.output[0].content[0].text"),
+        ([{"role": "assistant", "content": "x"}], "[0].content"),
+        ({"content": "x", "type": "ai"}, "content"),
+    ],
+)
+def test_an_answer_that_is_an_object_is_told_where_its_text_is(tmp_path: Path, answer: Any, place: str) -> None:
+    with pytest.raises(DataError) as raised:
+        load_dataset(answers=lines(tmp_path, "a.jsonl", {"query": "q?", "output": answer}))
+    assert f"its text is '{place}': write a table with that as 'answer'" in str(raised.value)
+
+
+def test_a_long_question_without_blanks_is_named_by_its_beginning(tmp_path: Path) -> None:
+    text = "图书馆由镇政府管理，" * 10
+    rows = [{"query": text, "agent": "a", "answer": ""}, {"query": "q?", "agent": "b", "answer": "<think>" + text}]
+    empty, thinking = notes_of(load_dataset(answers=lines(tmp_path, "a.jsonl", *rows)))[:2]
+    assert "a on '图书馆由镇政府管理，图书馆" in empty
+    assert "('<think>图书馆由镇政府管理，" in thinking
+
+
+class Passage:
+    """As LangChain's documents are."""
+
+    def __init__(self, text: str) -> None:
+        self.page_content, self.metadata = text, {"source": "a.pdf"}
+
+
+def test_frames_hold_arrays_and_documents(tmp_path: Path) -> None:
+    given = [{"query": "q?", "answer": "x", "contexts": [Passage("its one"), Passage("two")]}]
+    data = load_dataset(answers=Rows("mine", given))
+    assert passages(data, "mine") == ["its one", "two"]
+    assert {document.metadata["source"] for document in data.documents.values()} == {"a.pdf"}
+    with pytest.raises(DataError, match="passage 1 is neither a text"):
+        load_dataset(answers=Rows("mine", [{"query": "q?", "answer": "x", "contexts": [1]}]))
+
+
+@pytest.mark.parametrize("cell", ["['d1' 'd2']", "('d1', 'd2')", '["d1", "d2"]', "array(['d1', 'd2'], dtype=object)"])
+def test_citations_in_a_cell_are_a_list(tmp_path: Path, cell: str) -> None:
+    path = tmp_path / "mine.csv"
+    write_rows(path, ("query", "answer", "citations"), [{"query": "why?", "answer": "so", "citations": cell}])
+    (answer,) = load_dataset(answers=path).answers.values()
+    assert json.loads(answer.metadata["citations"]) == ["d1", "d2"]
+
+
+def test_a_spreadsheet_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"save the sheet with the table as CSV"):
+        load_dataset(answers=put(tmp_path, "a.xlsx", "x"))

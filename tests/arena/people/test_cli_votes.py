@@ -136,6 +136,12 @@ def test_votes_on_texts_that_changed_stay_at_home(cli: Any) -> None:
             (),
             "v.csv:2: 'score' is no number ('good')",
         ),
+        (
+            "qid,agent,criterion,score\nq01,bm25,accuracy,nan\n",
+            "criteria",
+            (),
+            "v.csv:2: 'score' is empty; fill it in, or leave such rows out with --skip-faulty ('nan')",
+        ),
         ("qid,did,label\nq77,q01-d0,1\n", "relevance", (), "nothing about the queries, answers and documents"),
         (
             "qid,did,label,annotator\nq01,q01-d0,1,a\nq01,q01-d0,1,b\n",

@@ -221,3 +221,24 @@ def test_a_question_of_function_words_is_answered_with_the_first_sentences() -> 
 
 def test_without_passages_there_is_no_answer() -> None:
     assert lead("kappa?", []).text == ExtractiveGenerator(IDF).generate("kappa?", []).text == ""
+
+
+CORPORA = {
+    "Chinese": ("图书馆周一至周五开放。", "猫在平静时会发出咕噜声。", "猫为什么发出咕噜声？"),
+    "Japanese": ("図書館は平日に開いています。", "猫は落ち着くと喉を鳴らす。", "なぜ猫は喉を鳴らすのですか"),
+    "Korean": ("도서관은 평일에 문을 엽니다.", "고양이는 편안할 때 가르랑거립니다.", "고양이가 왜 가르랑거리나요?"),
+    "Thai": ("ห้องสมุดเปิดวันจันทร์ถึงวันศุกร์", "แมวร้องครางเมื่อสงบ", "ทำไมแมวจึงร้องคราง"),
+    "Lao": ("ຫ້ອງສະໝຸດເປີດວັນຈັນ", "ແມວຮ້ອງຄາງເມື່ອສະຫງົບ", "ເປັນຫຍັງແມວຈຶ່ງຮ້ອງຄາງ"),
+    "Khmer": ("បណ្ណាល័យបើកនៅថ្ងៃច័ន្ទ", "ឆ្មាធ្វើសំឡេងនៅពេលស្ងប់", "ហេតុអ្វីឆ្មាធ្វើសំឡេង"),
+    "Burmese": ("စာကြည့်တိုက်သည်တနင်္လာနေ့ဖွင့်သည်", "ကြောင်သည်ငြိမ်သောအခါအသံပြုသည်", "ကြောင်ဘာကြောင့်အသံပြုသလဲ"),
+    "Hindi": ("पुस्तकालय सोमवार को खुलता है।", "बिल्ली शांत होने पर घुरघुराती है।", "बिल्ली क्यों घुरघुराती है?"),
+}
+
+
+@pytest.mark.parametrize("language", CORPORA)
+def test_bm25_finds_words_of_every_script(language: str) -> None:
+    other, right, question = CORPORA[language]
+    index = Bm25Index([Document("other", other), Document("right", right)])
+    hits = index.find(question, 2)
+    assert hits[0].document.doc_id == "right"
+    assert len(hits) == 1 or hits[0].score > 2 * hits[1].score
