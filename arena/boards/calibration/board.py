@@ -312,6 +312,7 @@ class CalibrationBoard(Board, frozen=True):
         if judge.labels is not None:
             row |= {"scale": judge.labels.scale, "confusion": judge.labels.confusion}
         row["alternative_test"] = alternative_json(judge.alternative)
+        row["other_scale"] = judge.other_scale
         row["outside_scale"] = [{"value": value, "n": count} for value, count in judge.outside]
         row["disagreements"] = judge.disagreements
         if judge.differences is not None:

@@ -268,6 +268,8 @@ def test_scales_that_differ_are_the_first_thing_said(case: Callable[[str], Path]
     assert "The scales differ: judge gave 0.04 to 0.99, and people 1 to 5, on 12 grades." in first
     assert "0%" not in first
     assert "Read where they differ" not in first
+    told = json.loads(cli("calibrate", "judge.csv", "--people", "people.csv", "--format", "json").out)
+    assert told["comparisons"][0]["judges"]["judge"]["other_scale"] is True
 
 
 def test_negative_labels_are_counted(case: Callable[[str], Path], cli: CLI) -> None:
