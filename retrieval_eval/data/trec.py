@@ -20,8 +20,8 @@ from judges.errors import DataError
 from judges.types import Answer
 from retrieval_eval.data.collections import irds_name, irds_rows
 from retrieval_eval.data.files import file_stem, open_replacing, read_lines
-from retrieval_eval.data.rows import Row, cell_text, known_format, table_format
-from retrieval_eval.data.tables import read_rows
+from retrieval_eval.data.rows import Row, canonical_names, cell_text, known_format, table_format
+from retrieval_eval.data.tables import read_columns, read_rows
 
 QRELS_FIELDS = ("query", "0", "document", "label")
 RUN_FIELDS = ("query", "Q0", "document", "rank", "score", "tag")
@@ -177,8 +177,11 @@ def run_fields(path: Path, faults: Faults) -> Iterator[tuple[int, tuple[str, str
             yield line, (query_id, doc_id, rank, f"-{rank}", "")
         return
     if _is_table(path, RUN_FIELDS):
-        for row, (query_id, doc_id) in _named_rows(read_rows(path, ("qid", "did", "score"), RUN_ALIASES), faults):
-            yield row.line, (query_id, doc_id, row.text("rank"), row.text("score"), row.text("tag"))
+        names = canonical_names(read_columns(path), RUN_ALIASES).values()
+        by = "rank" if "rank" in names and "score" not in names else "score"
+        for row, (query_id, doc_id) in _named_rows(read_rows(path, ("qid", "did", by), RUN_ALIASES), faults):
+            score = row.text("score") if by == "score" else f"-{row.text('rank').strip()}"
+            yield row.line, (query_id, doc_id, row.text("rank"), score, row.text("tag"))
         return
     for line, (query_id, _, doc_id, rank, score, tag) in read_trec_lines(path, RUN_FIELDS, faults.take):
         yield line, (query_id, doc_id, rank, score, tag)
