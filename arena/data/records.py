@@ -322,12 +322,17 @@ def _place_of_text(given: Cell) -> str:
 
 
 _OF_FAILURE: Final = ("error_message", "error_msg", "err", "exception", "failure")
+_STATUS: Final = ("status", "status_code", "http_status")
+_BAD_STATUS: Final = re.compile(r"(?:HTTP )?[45]\d\d(?:\.0)?|error|failed|failure|time[d_ ]*out", re.IGNORECASE)
 _NO_FAILURE: Final = frozenset(("", "none", "null", "nan", "n/a", "false", "0", "no", "ok", "[]", "{}"))
 
 
 def _failure(row: Row) -> str:
     """Why a row has no answer: what it says of an error, where it has no other text."""
     said = row.text("error").strip()
+    if said.casefold() in _NO_FAILURE:
+        states = (row.text(name).strip() for name in _STATUS)
+        said = next((f"status {state}" for state in states if _BAD_STATUS.fullmatch(state)), "")
     answered = row.text("answer").strip()
     no_answer = answered.casefold() in {"", "nan", "none", "null"} or answered == said
     return said if no_answer and said.casefold() not in _NO_FAILURE else ""

@@ -105,8 +105,9 @@ class _Parser:
             raise _LeftOutError(f"has over {_MOST:,} parts; divide it")
         match = _TOKEN.match(self._text, self._at)
         if match is None:
-            if not self._text[self._at :].isspace() and self._at < len(self._text):
-                raise _NoListError("is none; write it as JSON, or without the bracket")
+            rest = self._text[self._at :].lstrip()
+            if rest:
+                raise _NoListError(_CUT if rest[0] in "'\"" else "is none; write it as JSON, or without the bracket")
             self._kind, self._mark = "", ""
         else:
             self._at, self._kind = match.end(), match.lastgroup or ""

@@ -145,9 +145,14 @@ def cell_text(value: Cell) -> str:
 
 
 def alike(text: str) -> str:
-    """What is the same of texts that differ in blanks, or in how the same characters are coded (NFC), only."""
-    spaced = " ".join(text.split())
-    return spaced if spaced.isascii() else unicodedata.normalize("NFC", spaced)
+    """What is the same of texts that differ only in blanks, unseen characters, or how a character is coded (NFC)."""
+    if text.isascii():
+        return " ".join(text.split())
+    return " ".join(unicodedata.normalize("NFC", text).translate(_UNSEEN).split())
+
+
+_UNSEEN: Final = dict.fromkeys((0xAD, 0x200B, 0xFEFF))
+"""A soft hyphen, a blank without width and a byte order mark."""
 
 
 def are_floats(ids: Iterable[str]) -> bool:

@@ -22,8 +22,8 @@ from retrieval_eval.data.collections import irds_name, irds_rows
 from retrieval_eval.data.files import file_stem, open_replacing, read_lines
 from retrieval_eval.data.reading import ColumnsRead, say_count
 from retrieval_eval.data.rows import Row, cell_text, known_format, table_format
-from retrieval_eval.data.tables import read_rows
-from retrieval_eval.data.vocabulary import QRELS_NAMES, RUN_NAMES
+from retrieval_eval.data.tables import read_columns, read_rows
+from retrieval_eval.data.vocabulary import QRELS_NAMES, RUN_NAMES, canonical_names
 
 QRELS_FIELDS = ("query", "0", "document", "label")
 RUN_FIELDS = ("query", "Q0", "document", "rank", "score", "tag")
@@ -165,10 +165,12 @@ def run_fields(path: Path, faults: Faults) -> Iterator[tuple[int, tuple[str, str
             yield line, (query_id, doc_id, rank, f"-{rank}", "")
         return
     if _is_table(path, RUN_FIELDS):
+        names = canonical_names(read_columns(path), RUN_NAMES).values()
+        by = "rank" if "rank" in names and "score" not in names else "score"
         reading = ColumnsRead({*RUN_NAMES, "rank"})
-        rows = read_rows(path, ("qid", "did", "score"), RUN_NAMES)
-        for row, (query_id, doc_id) in _named_rows(rows, faults, reading):
-            yield row.line, (query_id, doc_id, row.text("rank"), row.text("score"), row.text("tag"))
+        for row, (query_id, doc_id) in _named_rows(read_rows(path, ("qid", "did", by), RUN_NAMES), faults, reading):
+            score = row.text("score") if by == "score" else f"-{row.text('rank').strip()}"
+            yield row.line, (query_id, doc_id, row.text("rank"), score, row.text("tag"))
         reading.say()
         return
     for line, (query_id, _, doc_id, rank, score, tag) in read_trec_lines(path, RUN_FIELDS, faults.take):

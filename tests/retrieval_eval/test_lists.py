@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from retrieval_eval.data.lists import list_in
 
-TEXTS = st.lists(st.text(max_size=12), min_size=1, max_size=5)
+TEXTS = st.lists(st.text(st.characters(exclude_characters="\0"), max_size=12), min_size=1, max_size=5)
 DOCUMENT = "Document(metadata={'source': 'a.pdf', 'at': datetime.datetime(2024, 1, 2)}, page_content=\"It's open\")"
 NODE = (
     "[NodeWithScore(node=TextNode(id_='1', embedding=None, metadata={}, relationships={<NodeRelationship.SOURCE: '1'>: "
@@ -30,8 +30,7 @@ def test_whatever_python_numpy_and_json_print_is_read_back(texts: list[str]) -> 
         forms = [str(texts), repr(tuple(texts)), str(array), repr(array), json.dumps(texts), repr(np.array(texts))]
     forms.append(str([np.str_(text) for text in texts]))
     for form in forms:
-        wanted = [text.rstrip("\0") for text in texts] if form is forms[5] else texts
-        assert list_in(form) == wanted, form
+        assert list_in(form) == texts, form
 
 
 @pytest.mark.parametrize(
@@ -86,10 +85,10 @@ def test_a_text_that_begins_with_a_bracket_is_a_text(text: str) -> None:
         ("['a' 'b' ... 'y' 'z']", "'...' where entries were left out"),
         ("array(['a', ..., 'z'], dtype=object)", "'...' where entries were left out"),
         ("['a', 'b'", "cut off"),
-        ("['a', 'b", "is none"),
+        ("['a', 'b", "cut off"),
         ("[{'text': 'a'}, {'text'", "cut off"),
         ("('a', 'b'", "cut off"),
-        ("[Document(page_content='a'), Document(page_con", "is none"),
+        ("[Document(page_content='a'), Document(page_con", "put quotes"),
         ("[Fee is 5, students half]", "put quotes"),
         ("['a'] and ['b']", "goes on behind its end"),
         ("['a', 'b' 'c']", "comma behind some"),

@@ -313,3 +313,9 @@ def test_a_run_takes_the_ids_of_labels_where_one_side_holds_floats_only(tmp_path
     assert list(with_ids_of(whole, {"7.0", "8.0"}).rankings) == ["7.0"]
     assert list(with_ids_of(floats, {"7.0", "8"}).rankings) == ["7.0"]
     assert list(with_ids_of(whole, {"q"}).rankings) == ["7"]
+
+
+@pytest.mark.parametrize(("name", "part"), [("a.csv", ","), ("b.tsv", "\t")])
+def test_a_table_of_ranks_is_a_run(tmp_path: Path, name: str, part: str) -> None:
+    text = "qid,docid,rank\nq1,d7,1\nq1,d3,2\n".replace(",", part)
+    assert read_run(put(tmp_path, text, name)).rankings["q1"].doc_ids == ("d7", "d3")

@@ -360,14 +360,16 @@ def test_a_row_with_an_error_and_no_answer_is_no_answer(tmp_path: Path) -> None:
         {"query": "four?", "agent": "a", "answer": "four", "error": "assertion failed"},
         {"query": "one?", "agent": "b", "answer": "1"},
         {"query": "five?", "agent": "b", "answer": "", "exception": "ReadTimeout"},
+        {"query": "five?", "agent": "a", "answer": "", "status_code": 503},
+        {"query": "six?", "agent": "b", "answer": "", "status": "ok"},
     ]
     for given in (lines(tmp_path, "a.jsonl", *rows), Rows("a", rows)):
         data = load_dataset(answers=given)
-        assert texts(data) == {"a": {"two?": "two", "three?": "", "four?": "four"}, "b": {"one?": "1"}}
+        assert texts(data) == {"a": {"two?": "two", "three?": "", "four?": "four"}, "b": {"one?": "1", "six?": ""}}
         notes = notes_of(data)
-        assert notes[0].startswith("2 rows with an error and no answer, taken for no answer at all: ")
-        assert notes[0].endswith("('429 Too Many Requests') and 1 more")
-        assert notes[1].startswith("1 empty answer, judged like any other: a on 'three?'")
+        assert notes[0].startswith("3 rows with an error and no answer, taken for no answer at all: ")
+        assert notes[0].endswith("('429 Too Many Requests') and 2 more")
+        assert notes[1].startswith("2 empty answers, judged like any other: a on 'three?'")
         assert any(note.startswith("no answer by a on 'one?'") for note in notes)
     table = tmp_path / "t.csv"
     failed = "one?,a,,timeout\nthree?,a,None,timeout\nfour?,a,HTTP 429,HTTP 429\n"
