@@ -116,7 +116,7 @@ def _queries(config: Path, reviewed: Path | None, retry_failed: bool, log_json: 
     from arena.boards.synth import SynthBoard
     from arena.cli.console import INCOMPLETE, errors, say
     from arena.cli.documents import print_unread
-    from arena.cli.parts import print_summary
+    from arena.cli.parts import lines_of_short, print_summary
     from arena.cli.show import show
     from arena.cli.trace import asking
     from arena.stages.queries.config import load_synth_config
@@ -134,9 +134,8 @@ def _queries(config: Path, reviewed: Path | None, retry_failed: bool, log_json: 
         print_unread(report)
         if report.undecided:
             errors.print(f"{report.undecided} queries have no decision and were not used")
-        for model, (kept, quota) in report.short.items():
-            wanted = f"{kept} queries of the {quota} of its quota; sample more passages, or lower the quota"
-            say(f"{model}: {wanted}", errors)
+        for line in lines_of_short(report):
+            say(line, errors)
     if not report.complete:
         raise typer.Exit(INCOMPLETE)
 

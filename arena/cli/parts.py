@@ -94,8 +94,18 @@ def _print_queries(report: SynthReport) -> None:
     if report.summary is not None:
         print_summary(report.summary)
     kept = counted(sum(report.kept.values()), "query", "queries")
-    say(f"synth: {kept} written; 'ragleague make queries' says more", errors)
+    say(f"synth: {kept} drawn; 'ragleague make queries' says more", errors)
+    for line in report.left_alone:
+        say(f"synth: {line}", errors)
     if report.skipped:
         say(f"synth: {counted(len(report.skipped), 'part', 'parts')} of the documents could not be read", errors)
-    for model, (found, quota) in report.short.items():
-        say(f"synth: {model} has {found} queries of the {quota} of its quota", errors)
+    for line in lines_of_short(report):
+        say(f"synth: {line}", errors)
+
+
+def lines_of_short(report: SynthReport) -> list[str]:
+    """A line for each model with fewer queries than its quota."""
+    to_do = "; sample more passages, or lower the quota" if report.asked_all else " so far"
+    return [
+        f"{model}: {kept} queries of the {quota} of its quota{to_do}" for model, (kept, quota) in report.short.items()
+    ]
