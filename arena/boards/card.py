@@ -258,7 +258,7 @@ class _Known(Struct, frozen=True):
             _FAILURES,
             passed(failed <= MOST_FAILED * wanted) if wanted else "unknown",
             f"{failed:,} of {wanted:,} judgments failed; the bar is {PERCENT.write(MOST_FAILED)}.",
-            "See 'ragleague failures', and run again with --retry-failed.",
+            "See 'ragleague failures': it says what helps by cause.",
         )
 
     def _figures(self) -> Iterator[tuple[str, Figure]]:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from arena.boards.conclusion import STANDINGS, Conclusion, adaptive_line, conclude_board, to_tell_apart
 from arena.boards.costs import front_chart
-from arena.boards.coverage import STAGES
+from arena.boards.coverage import STAGES, to_judge_the_rest
 from arena.boards.ratings import (
     conclusion_section,
     controlled_json,
@@ -26,7 +26,7 @@ from arena.present.numbers import ALIGNED, COUNT, FIGURE, MONEY, PERCENT, POINTS
 from arena.present.table import Column, Table, first, flat, plain, records
 from arena.present.terminal import fitted
 from arena.stages import FURTHER
-from judges.errors import CAUSES, RETRIED_NEXT_RUN
+from judges.errors import CAUSES, remedy
 
 if TYPE_CHECKING:
     from arena.boards.coverage import Coverage
@@ -452,16 +452,22 @@ def missing(board: Leaderboard) -> list[str]:
         owed = sum(own.queries - own.answered for own in gaps)
         said.append(
             f"Answers are missing, {owed:,} in all, of {counted(len(gaps), 'agent')}. Games are played where both "
-            "agents answered. 'ragleague run' asks again."
+            "agents answered. 'ragleague run' asks again; 'ragleague failures' says why, and what only --retry-failed "
+            "asks again."
         )
     wanted, judged, failed = (sum(getattr(own, name) for own in stages) for name in ("wanted", "judged", "failed"))
     if judged < wanted:
+        left = wanted - judged - failed
+        again = to_judge_the_rest(board.causes, left, imported=board.settings.imported)
         said.append(
-            f"{wanted - judged:,} of {wanted:,} judgments are missing: {failed:,} failed, {wanted - judged - failed:,} "
-            "not made yet. Figures use what is there. 'ragleague run' makes the missing ones; with --retry-failed it "
-            "also asks again where a judge gave an unusable reply."
+            f"{wanted - judged:,} of {wanted:,} judgments are missing: {failed:,} failed, {left:,} "
+            f"not made yet. Figures use what is there. {_sentence(again)}"
         )
     return [*said, *(f"{left_out}." for left_out in board.ungraded)]
+
+
+def _sentence(phrase: str) -> str:
+    return f"{phrase[0].upper()}{phrase[1:]}."
 
 
 def _stage(own: Coverage) -> dict[str, Any]:
@@ -478,7 +484,7 @@ def _failures(causes: Mapping[Any, int]) -> Table:
                 "stage": task and task.value,
                 "judge": judge,
                 "failures": count,
-                "remedy": "run again" if cause in RETRIED_NEXT_RUN else "run again with --retry-failed",
+                "remedy": remedy(cause),
             }
         )
     notes = ["'ragleague failures' lists them with their replies."]

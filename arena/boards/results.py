@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from arena.boards.costs import CostBoard, cost_board
-from arena.boards.coverage import Coverage, Shortfall, coverage, shortfall
+from arena.boards.coverage import Coverage, Shortfall, coverage, shortfall, to_judge_the_rest
 from arena.config.stored import StoredSettings
 from arena.data.dataset import groupings
 from arena.data.games import WantedGames, read_games
@@ -244,6 +244,9 @@ def _of_games(
     """The leaderboard of the games alone, and the verdicts that it rates."""
     least = settings.ratings.min_coverage
     lacking = shortfall(wanted.table.coverage_by_name(), least)
+    if lacking is not None:
+        again = to_judge_the_rest(wanted.causes, wanted.table.coverage().left, imported=settings.imported)
+        lacking = replace(lacking, again=again)
     rated = wanted.table.played.any() and (lacking is None or below_coverage)
     verdicts = wanted.table.verdicts() if rated else None
     ratings = None

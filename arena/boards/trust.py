@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from arena.boards.conclusion import NO_MODEL, Conclusion
-from arena.boards.coverage import judge_first
+from arena.boards.coverage import judge_first, to_judge_the_rest
 from arena.present.blocks import Block, Check, Section, Status, passed, settled
 from arena.present.numbers import (
     ALIGNED,
@@ -155,7 +155,7 @@ def _enough(board: Leaderboard) -> Iterator[Check]:
         "Enough is judged",
         passed(lacking is None and all(stage.share >= bar for stage in stages) and wanted > 0),
         f"{finding}; the bar is {PERCENT.write(bar)} of each stage.",
-        "Run 'ragleague run' again, with --retry-failed where replies were unusable; 'ragleague failures' says why.",
+        _as_sentence(_again(board)),
     )
     if board.costs.agents:
         gaps = [f"{own.agent} {own.answered:,} of {own.queries:,}" for own in board.costs.gaps]
@@ -163,8 +163,18 @@ def _enough(board: Leaderboard) -> Iterator[Check]:
             "Every agent answered every query",
             passed(not gaps),
             f"Answered: {listed(gaps, _NAMED)}; games are played where both agents answered." if gaps else "All did.",
-            "Bring the missing answers, or run again where agents are asked: who leaves out what is hard gains by it.",
+            "Bring the missing answers; of agents that are asked, 'ragleague failures' says what helps. Who leaves out "
+            "what is hard gains by it.",
         )
+
+
+def _again(board: Leaderboard) -> str:
+    left = sum(stage.wanted - stage.judged - stage.failed for stage in board.coverage.values())
+    return to_judge_the_rest(board.causes, left, imported=board.settings.imported)
+
+
+def _as_sentence(phrase: str) -> str:
+    return f"{phrase[0].upper()}{phrase[1:]}."
 
 
 def _even(board: Leaderboard) -> Iterator[Check]:
@@ -186,8 +196,8 @@ def _even(board: Leaderboard) -> Iterator[Check]:
         EVEN,
         "failed" if sure else "unknown" if doubtful else "passed",
         f"{finding}. The bar is {PERCENT.write(MISSING_LEVEL)}, after Holm's correction.",
-        "Run again, with --retry-failed where replies were unusable. Until then compare nothing by these scores: who "
-        "lacks what is hard gains by it.",
+        f"{_as_sentence(_again(board))} Until then compare nothing by these scores: who lacks what is hard gains by "
+        "it.",
     )
 
 
@@ -270,7 +280,10 @@ def habit_checks(health: JudgeHealth, ratings: Ratings, *, both_orders: bool | N
     if both_orders:
         remedy = "Run again, with --retry-failed: a game without one of its orders keeps the favour."
     if whole:
-        remedy = "Nothing: every game was judged in both orders, so the favour falls on both sides alike."
+        remedy = (
+            "Read the ratings as they are: every game was judged in both orders, so the favour falls on both sides "
+            "alike."
+        )
     yield _share_check(
         PLACE,
         _between_equals(health.first_effect, ratings.settings.scale),

@@ -80,6 +80,7 @@ def failures(
     _require("--cause", cause or (), AGENT_CAUSES)
     with closing(Store.open(location)) as store:
         names = [tournament] if tournament else [named] if named else store.tournaments()
+        several = len(names) > 1
         if tournament is None and (config := configured_in(source)) is not None:
             names = parts_of(store, config)
         found = [failed for name in names for failed in failed_in(store, name)]
@@ -87,7 +88,8 @@ def failures(
             _require("--judge", judge, dict.fromkeys(want.judge for name in names for want, _ in store.wanted(name)))
         waits = waiting_lines(waiting(open_batches(store)))
     kept = [own for own in found if (not cause or own["cause"] in cause) and (not judge or own["judge"] in judge)]
-    board = FailuresBoard(kept, len(names) > 1, waits)
+    several = several or len({own["tournament"] for own in kept}) > 1
+    board = FailuresBoard(kept, several, waits)
     show(board, form)
 
 

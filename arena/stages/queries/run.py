@@ -239,7 +239,8 @@ class _Rounds:
                 await judge.close()
         seconds = time.perf_counter() - started
         summaries = {name: judge_summary(judge, seconds) for name, judge in judges.items()}
-        return RunSummary(self._queue.ledger.stages, summaries, stopped_lines(judges))
+        stopped = stopped_lines(judges)
+        return RunSummary(self._queue.ledger.stages, summaries, stopped, retried=self._lookup.retry_failed)
 
     async def _drive(self, wants: Sequence[Wanted]) -> None:
         while wants:

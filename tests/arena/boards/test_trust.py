@@ -130,7 +130,9 @@ def test_a_favour_that_may_be_chance_is_no_failure() -> None:
 def test_nobody_is_told_to_judge_both_orders_of_games_that_were() -> None:
     whole, half = (list(league(prefers_first, faithful=False))[::step] for step in (1, 2))
     both, one = (found(board(iter(verdicts))) for verdicts in (whole, half))
-    assert both["No favour for the place shown"].remedy.startswith("Nothing: every game was judged in both orders")
+    assert both["No favour for the place shown"].remedy.startswith(
+        "Read the ratings as they are: every game was judged in both"
+    )
     assert one["No favour for the place shown"].remedy.startswith("Judge every game in both orders")
     assert "pairwise.both_orders" not in both["Both orders agree"].remedy
     assert one["Both orders agree"].remedy.startswith("Set pairwise.both_orders")
