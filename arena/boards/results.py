@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -18,6 +18,7 @@ from arena.data.games import WantedGames, read_games
 from arena.ratings.games import GameVerdict
 from arena.ratings.results import RatingSettings
 from judges.errors import InputError
+from judges.sections import shortened
 from judges.types import JudgeFailure, Judgment, Task, Verdict, conversations
 from retrieval_eval.stats.missing import Share, gaps_of, shares
 
@@ -119,6 +120,10 @@ class Leaderboard(Struct, frozen=True):
         return self.shortfall is not None and self.ratings is None
 
 
+_LISTED: Final = 120
+_NO_COLUMN: Final = "the queries' table has no column that makes groups"
+
+
 def of_group(store: Store, tournament: str, group: Group) -> Part:
     """The store, of which only a group of queries is read.
 
@@ -128,8 +133,16 @@ def of_group(store: Store, tournament: str, group: Group) -> Part:
     (column, value), queries = group, store.queries(tournament)
     chosen = [query_id for query_id, query in queries.items() if query.metadata.get(column) == value]
     if not chosen:
-        known = [f"{name}={each}" for name, own in groupings(queries.values()).items() for each in own]
-        there = f"groups are {', '.join(known)}" if known else "the queries' table has no column that makes groups"
+        values = dict.fromkeys(query.metadata[column] for query in queries.values() if column in query.metadata)
+        columns = dict.fromkeys(name for query in queries.values() for name in query.metadata)
+        found = groupings(queries.values())
+        known = [f"{name}={each}" for name, own in found.items() for each in own]
+        if values and column not in found:
+            there = f"its values are {shortened(sorted(values), _LISTED)}"
+        elif known:
+            there = f"groups are {', '.join(known)}"
+        else:
+            there = f"the queries' columns are {shortened(columns, _LISTED)}" if columns else _NO_COLUMN
         raise InputError(f"no query has {column}={value}; {there}")
     return Part(store, chosen)
 
