@@ -160,9 +160,11 @@ class TournamentBoard(Board, frozen=True):
                 *self._group(),
                 "Without games, agents are compared by the scores below." if table.rows else "No agent has a score.",
             ]
-        failed = [check for check in checks if check.status == "failed" and check.name != conclusion.headline]
-        failed, others = failed[:remedies], failed[len(failed[:remedies]) :]
-        closing = [f"Also failed: {'; '.join(check.name for check in others)}."] if others else []
+        every = [check for check in checks if check.status == "failed"]
+        failed = [check for check in every if check.name != conclusion.headline][:remedies]
+        others = [check.name for check in every if check not in failed]  # the headline's counts among those that failed
+        also = "Also failed" if failed else "Failed"
+        closing = [f"{also}: {'; '.join(others)}."] if others else []
         closing += [in_short(checks, named=("unknown",)), *missing(self.board), *more]
         return [
             Section("conclusion", conclusion.headline, "", [Remarks([line for line in said if line])]),

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from retrieval_eval.stats.missing import Share
 
 
-PEOPLE: Final = "People agree with the judge"
+PEOPLE: Final = "Agreement of people with the judge"
 _CARRIED_BY: Final = 0.02
 """Share of the queries, two at least, that must not carry the lead alone."""
 _NAMED: Final = 5
@@ -54,7 +54,7 @@ _ORDER: Final[Sequence[Status]] = ("failed", "unknown", "passed")
 _STATUS: Final[Mapping[Status, str]] = {"failed": "Failed", "unknown": "Not known"}
 _SAME_IN_BOTH_ORDERS: Final = (0.75, math.inf)
 _FIRST_PLACE: Final = (0.45, 0.55)
-EVEN: Final = "No agent lacks more judgments"
+EVEN: Final = "Gaps spread evenly over agents"
 SCORES: Final[Mapping[str, str]] = {
     "pairwise": "games",
     "criteria": "criteria",
@@ -65,7 +65,7 @@ SCORES: Final[Mapping[str, str]] = {
     "support": "support",
 }
 """What scores are called in sentences."""
-NOT_FOOLED: Final = "Cheats do not fool"
+NOT_FOOLED: Final = "No points for cheats from"
 """Before a judge's name, the check of an audit."""
 LENGTH: Final = "No favour for length"
 PLACE: Final = "No favour for the place shown"
@@ -152,7 +152,7 @@ def _enough(board: Leaderboard) -> Iterator[Check]:
     if lacking is not None:
         finding = lacking.message[0].upper() + lacking.message[1:]
     yield Check(
-        "Enough is judged",
+        "Enough judgments",
         passed(lacking is None and all(stage.share >= bar for stage in stages) and wanted > 0),
         f"{finding}; the bar is {PERCENT.write(bar)} of each stage.",
         _as_sentence(_again(board)),
@@ -160,7 +160,7 @@ def _enough(board: Leaderboard) -> Iterator[Check]:
     if board.costs.agents:
         gaps = [f"{own.agent} {own.answered:,} of {own.queries:,}" for own in board.costs.gaps]
         yield Check(
-            "Every agent answered every query",
+            "Answers of every agent to every query",
             passed(not gaps),
             f"Answered: {listed(gaps, _NAMED)}; games are played where both agents answered." if gaps else "All did.",
             "Bring the missing answers; of agents that are asked, 'ragleague failures' says what helps. Who leaves out "
@@ -213,7 +213,7 @@ def _of_ratings(ratings: Ratings, conclusion: Conclusion) -> Iterator[Check]:
     flagged, agents = [row.agent for row in ratings.agents if row.flags], len(ratings.agents)
     finding = f"{listed(flagged, _NAMED)}: to be read with care." if flagged else "Every agent's rating has a maximum."
     yield Check(
-        "The games determine the ratings",
+        "Ratings determined by the games",
         passed(ratings.convergence.converged and not flagged),
         finding if ratings.convergence.converged else "The fit has not converged.",
         "Let the agents that are flagged in the leaderboard meet others of nearly their strength, on more queries.",
@@ -264,7 +264,7 @@ def habit_checks(health: JudgeHealth, ratings: Ratings, *, both_orders: bool | N
     if health.both_orders:
         unseen = "Take a stronger judge or another prompt: games that contradict themselves tell little."
     yield _share_check(
-        "Both orders agree",
+        "Agreement of both orders",
         health.order_agreement,
         _SAME_IN_BOTH_ORDERS,
         f"{{}} of {counted(health.both_orders, 'game')} judged in both orders",
@@ -345,7 +345,7 @@ def _between_agents_and_judges(ratings: Ratings) -> Iterator[Check]:
         finding = f"Krippendorff's alpha is {with_interval(alpha, FIGURE)} on {games} judged by several"
         odd = odd_judge(ratings.judges)
         yield Check(
-            "Judges agree with each other",
+            "Agreement among judges",
             settled(alpha, ALPHA),
             "No game was judged by several."
             if alpha.value is None
@@ -383,7 +383,7 @@ def retest_check(judge: str, task: Task, own: Consistency | None) -> Check:
     share, number = (None, 0) if own is None else (own.agreement, own.repeated)
     ends = wilson(share, share * (1 - share) / number, number, number) if share is not None and number > 1 else ()
     return _share_check(
-        f"Judge {judge} agrees with itself",
+        f"Agreement of judge {judge} with itself",
         Estimate(share, *ends),
         _SAME_AGAIN,
         f"{{}} of two samples agree ({task.value}, {counted(number, 'thing')})",
@@ -403,7 +403,7 @@ def _cards(board: Leaderboard) -> Iterator[Check]:
         lacking = lacking_cards(settings, "verdicts", today)
         finding = f"{listed(lacking, _NAMED)}." if lacking else "Every judge's card says yes."
         yield Check(
-            "The judge's card is valid",
+            "A valid card of the judge",
             passed(not lacking),
             finding[0].upper() + finding[1:],
             "Let people judge enough, run 'ragleague calibrate CONFIG --card FILE', then 'ragleague run CONFIG'.",
@@ -417,7 +417,7 @@ def _language_models(board: Leaderboard) -> Iterator[Check]:
         if len(words) == 1:
             what = "compares words and is no language model: its"
         yield Check(
-            NO_MODEL if board.settings.judges_of_words else "A judge compares words alone",
+            NO_MODEL if board.settings.judges_of_words else "No judge that compares words alone",
             "failed",
             f"{listed(words)} {what} judgments are a baseline.",
             "Name a language model under 'judges' before anything is decided.",
