@@ -209,6 +209,24 @@ def to_be_asked(known: object | None) -> bool:
     return known is None or getattr(known, "cause", None) in RETRIED_NEXT_RUN
 
 
+def remedy(cause: str) -> str:
+    """What brings a judgment that failed for a cause, a phrase: what to mend first, and how to ask again."""
+    if cause in _FIRST:
+        return f"run again, {_FIRST[cause]}"
+    again = "run again" if cause in RETRIED_NEXT_RUN else "run again with --retry-failed"
+    first = TO_DO.get(cause, "").partition(" (")[0]
+    first = first.format(address="'base_url'", key="its variable", code="the judge's code")
+    return f"{first}; then {again}" if first else again
+
+
+_FIRST: Final = {
+    "not_recorded": "once its reply is recorded",
+    "budget": "with a larger 'max_cost_usd'",
+    "unknown_model": "with a 'model' that the server has",
+}
+"""Causes under which running again helps only after something else."""
+
+
 def _shortened(value: str, limit: int = 50) -> str:
     return value if len(value) <= limit else value[: limit - 1] + "…"
 

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from judges.contracts import reply_rule, unused_mark
 from judges.errors import (
     PROGRESS,
+    RETRIED_NEXT_RUN,
     ConfigError,
     JudgeStoppedError,
     Misses,
@@ -40,10 +41,11 @@ if TYPE_CHECKING:
 
 
 class Request(Struct, frozen=True):
-    """One judgment that is wanted."""
+    """One judgment that is wanted; ``before`` is the failure about its texts that an earlier run ended in."""
 
     judgment_id: str
     prompt: Prompt
+    before: JudgeFailure | None = None
 
 
 class Account(Struct):
@@ -323,8 +325,14 @@ class Judge:
         result = await self._judged(request)
         if isinstance(result, Judgment):
             self._failed.hit()
-        elif result is not None and self._failed.miss(result.cause):
-            self.halt(JudgeStoppedError(result.cause, self._failed.alike(result.message)))
+        elif result is not None:
+            about_texts = result.cause not in RETRIED_NEXT_RUN
+            again = request.before is not None and about_texts  # says nothing of others
+            if not again and self._failed.miss(result.cause):
+                self.halt(JudgeStoppedError(result.cause, self._failed.alike(result.message)))
+            if request.before is not None and not about_texts:  # nothing new is known of the texts
+                earlier = request.before
+                return replace(result, cause=earlier.cause, message=earlier.message, reply=earlier.reply)
         return result
 
     async def _judged(self, request: Request) -> Result | None:

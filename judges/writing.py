@@ -138,6 +138,10 @@ def _told_apart(text: str) -> Iterator[tuple[list[str], int]]:
         yield patterns.character.findall(match[0]) if kind == 1 else list(match[0]) if kind else [match[0]], kind
 
 
+CHARACTERS_PER_TOKEN: Final = 4
+"""Of ASCII."""
+
+
 def estimated_tokens(text: str) -> float:
     """Tokens of a current model: 4 characters of English each, 2 of Russian or Arabic, 1 of Chinese, Japanese or Thai.
 
@@ -146,6 +150,6 @@ def estimated_tokens(text: str) -> float:
     of 2 for English's neighbours and of 4 for scripts of India: the estimate lies between them for 25 of 27 languages.
     """
     if text.isascii():
-        return len(text) / 4
+        return len(text) / CHARACTERS_PER_TOKEN
     plain = len(text.encode("ascii", "ignore"))
-    return plain / 4 + (len(text.encode("utf-8", "surrogatepass")) - len(text)) / 2
+    return plain / CHARACTERS_PER_TOKEN + (len(text.encode("utf-8", "surrogatepass")) - len(text)) / 2

@@ -54,10 +54,10 @@ _TASKS: Final[Mapping[Level, Task]] = {
     "nuggets": Task.ASSIGNMENT,
     "support": Task("support"),
 }
-_STAND_IN: Final = "It may stand in for people"
-_IN_ORDERS: Final = "Both orders agree"
+_STAND_IN: Final = "Fitness to stand in for people"
+_IN_ORDERS: Final = "Agreement of both orders"
 _FAILURES: Final = "Few failures"
-_BOUND: Final = "It is known what was asked"
+_BOUND: Final = "Record of what was asked"
 _NEEDED: Final = (_STAND_IN, PEOPLE, _IN_ORDERS, _FAILURES, _BOUND)
 """Beginnings of the names of checks that must pass; what else is not known is named, and stays so."""
 _TASTES: Final = (PLACE, LENGTH, TIES)
@@ -258,7 +258,7 @@ class _Known(Struct, frozen=True):
             _FAILURES,
             passed(failed <= MOST_FAILED * wanted) if wanted else "unknown",
             f"{failed:,} of {wanted:,} judgments failed; the bar is {PERCENT.write(MOST_FAILED)}.",
-            "See 'ragleague failures', and run again with --retry-failed.",
+            "See 'ragleague failures': it says what helps by cause.",
         )
 
     def _figures(self) -> Iterator[tuple[str, Figure]]:

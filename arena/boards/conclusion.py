@@ -226,7 +226,8 @@ def _expected(points: float, ratings: Ratings) -> tuple[float, float]:
 def _too_little(ratings: Ratings, shortfall: Shortfall | None) -> Conclusion | None:
     if shortfall is None:
         return None
-    sentence = f"{shortfall.message[0].upper()}{shortfall.message[1:]}. Run again to judge the rest."
+    again = shortfall.again[0].upper() + shortfall.again[1:]
+    sentence = f"{shortfall.message[0].upper()}{shortfall.message[1:]}. {again}."
     return Conclusion("unclear", "Too little is judged", sentence, ordered=_no_order(ratings) is None)
 
 

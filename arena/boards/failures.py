@@ -12,14 +12,16 @@ from arena.present.numbers import COUNT
 from arena.present.table import Column, Table, plain
 from arena.results.exam import open_items
 from arena.results.replies import failures as failures_of_agents
+from arena.run.answers import ASKED_AGAIN
 from arena.store import Store, Wanted
 from arena.store.subjects import PassageSubject
-from judges.errors import CAUSES
+from judges.errors import CAUSES, remedy
 from judges.types import JudgeFailure, Task
 from retrieval_eval.agents.types import AGENT_CAUSES, AgentFailure
 from retrieval_eval.exam.items import SECRET_TEXT
 
 _ABOUT_ITEMS: Final = frozenset({Task.GRADING, Task.EXTRACTION, Task.ANSWER_CHECK})
+_AGENTS: Final = "agents"
 _SHOWN: Final = 200
 """Characters of a reply that a person needs to see what went wrong; programs get all."""
 Failed: TypeAlias = Mapping[str, Any]
@@ -54,7 +56,9 @@ class FailuresBoard(Board, frozen=True):
             for (cause, judge, meaning), count in sorted(counts.items(), key=lambda own: (-own[1], own[0]))
         ]
         lines = [line for own in self.failed for line in self._lines(own)]
-        said = Remarks([*lines, f"{COUNT.write(len(self.failed))} failed", *self.waiting])
+        causes = dict.fromkeys((own["cause"], own["task"] == _AGENTS) for own in self.failed)
+        helps = [f"what helps with {cause}: {_remedy(cause, of_agents=of_agents)}" for cause, of_agents in causes]
+        said = Remarks([*lines, *helps, f"{COUNT.write(len(self.failed))} failed", *self.waiting])
         return [Section("failures", "Failures", "", [Table("failures", "", _COLUMNS, rows), said])]
 
     def json(self) -> Any:
@@ -79,13 +83,31 @@ def failed_in(store: Store, tournament: str) -> list[dict[str, Any]]:
     owed = failures_of_agents(store, store.dataset(tournament), settings)
     where, open_ids = {"tournament": tournament}, open_items(store, tournament)
     agents = [
-        {**where, "task": "agents", "judge": "", "qid": query_id, "item": agent, **_what(failure, AGENT_CAUSES)}
+        {**where, "task": _AGENTS, "judge": "", "qid": query_id, "item": agent, **_what(failure, AGENT_CAUSES)}
         for agent, query_id, failure in owed
     ]
     judged = (outcome for task in TASKS for outcome in store.outcomes(tournament, task))
     return agents + [
         {**where, **_of_judge(want, result, open_ids)} for want, result in judged if isinstance(result, JudgeFailure)
     ]
+
+
+_OF_AGENTS: Final = {
+    "contract": "mend the agent's 'mapping' or prompt",
+    "exception": "mend the agent's code",
+    "not_recorded": "add the answer to the agent's file",
+    "empty": "see what the agent says to this query",
+    "refusal": "see why the agent refuses",
+    "bad_request": "see what the agent's server says",
+}
+
+
+def _remedy(cause: str, *, of_agents: bool) -> str:
+    """What brings what failed, in words."""
+    if not of_agents or cause not in _OF_AGENTS:
+        return remedy(cause)
+    again = "run again" if cause in ASKED_AGAIN else "run again with --retry-failed"
+    return f"{_OF_AGENTS[cause]}; then {again}"
 
 
 def _of_judge(want: Wanted, result: JudgeFailure, open_ids: Collection[str]) -> dict[str, Any]:

@@ -46,6 +46,7 @@ LEVEL: Final = 0.95
 PASSED, FAILED_GATE, UNDECIDED = 0, 1, 3
 """What a gate's exit status is."""
 
+_AGAIN: Final = "Run again to judge what is missing; 'ragleague failures' says what helps where that failed."
 _SHARE: Final = Percent(1)
 """Of points: it is held against a bar, which may have a decimal."""
 _FORM: Final = Number(3)
@@ -128,9 +129,9 @@ class Compared(Struct, frozen=True):
         own, (one, many) = self.result, UNITS[self.unit]
         if own.unsure:
             ends = "" if own.ends is None else f" (the difference may lie from {_SIGNED.between(*own.ends)})"
-            return f"undecided, since what is missing alone could turn the verdict round{ends}. Run again to judge it."
+            return f"undecided, since what is missing alone could turn the verdict round{ends}. {_AGAIN}"
         if own.difference.value is None:
-            return "undecided, since nothing is known of it. Run again to judge what is missing."
+            return f"undecided, since nothing is known of it. {_AGAIN}"
         if (own.difference.n or 0) < 2:
             return f"undecided, since one {one} does not show how much {many} differ."
         if own.more is None:

@@ -13,6 +13,8 @@ from arena.boards.gate import MARGIN, PAIRWISE, Comparison, check_agents, check_
 from arena.config.card import lacking_cards
 from arena.config.stages import STAGES
 from arena.data.dataset import SHARED, Dataset
+from arena.data.files import load_files
+from arena.present.numbers import listed
 from arena.run.interrupts import interruptible
 from arena.run.play import Part, play
 from arena.run.tournament import load_data, run
@@ -66,14 +68,19 @@ def decide(
     check_margin(margin, on)
     stages = list(dict.fromkeys(stage for name in on for stage in _stages(config, name)))
     before = [stage for stage in ("synth", "agents") if getattr(config, stage)]
-    if not config.agents:
-        check_agents(new, old, load_data(config).agents)
+    known: Sequence[str] = ()
+    if not config.lacks_queries:
+        asked_alone = config.agents and not config.data.runs  # whose corpus need not be read to know their names
+        known = (load_files(config) if asked_alone else load_data(config)).agents
+    check_agents(new, old, sorted({*known, *config.agents}))
     by_batch = PAIRWISE in on and config.pairwise is not None and config.pairwise.schedule.kind == "adaptive"
     rest = [stage for stage in stages if not (by_batch and stage == PAIRWISE)]
     others = [name for name in on if not (by_batch and name == PAIRWISE)]
-    if before or others:
-        chosen = before + (rest if others else [])
-        play(config, progress, say, stages=chosen, retry_failed=retry_failed, trace=trace)
+    if before:
+        play(config, progress, say, stages=before, retry_failed=retry_failed, trace=trace)
+        _require_answers(config, new, old)
+    if others:
+        play(config, progress, say, stages=rest, retry_failed=retry_failed, trace=trace)
     found = None
     if by_batch:
         found = _by_batch(config, new, old, progress, say, margin=margin, retry_failed=retry_failed, trace=trace)
@@ -85,6 +92,19 @@ def decide(
     if found is None:
         return judged
     return replace(found, scores=(*found.scores, *judged.scores))
+
+
+def _require_answers(config: Config, new: str, old: str) -> None:
+    """See that two agents can meet, before a judge is asked.
+
+    Raises:
+        InputError: one has answered nothing.
+    """
+    there = load_data(config).agents
+    if silent := [name for name in (new, old) if name not in there]:
+        raise InputError(
+            f"{listed(silent)} answered nothing, so nothing was judged; 'ragleague failures CONFIG' says why"
+        )
 
 
 def _stages(config: Config, name: str) -> Sequence[str]:

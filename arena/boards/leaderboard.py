@@ -26,8 +26,8 @@ from arena.present.numbers import ALIGNED, COUNT, FIGURE, MONEY, PERCENT, POINTS
 from arena.present.table import Column, Table, first, flat, plain, records
 from arena.present.terminal import fitted
 from arena.results.costs import front_chart
-from arena.results.coverage import STAGES
-from judges.errors import CAUSES, RETRIED_NEXT_RUN
+from arena.results.coverage import STAGES, to_judge_the_rest
+from judges.errors import CAUSES, remedy
 
 if TYPE_CHECKING:
     from arena.calibration.comparison import Comparison
@@ -161,9 +161,11 @@ class TournamentBoard(Board, frozen=True):
                 *self._group(),
                 "Without games, agents are compared by the scores below." if table.rows else "No agent has a score.",
             ]
-        failed = [check for check in checks if check.status == "failed" and check.name != conclusion.headline]
-        failed, others = failed[:remedies], failed[len(failed[:remedies]) :]
-        closing = [f"Also failed: {'; '.join(check.name for check in others)}."] if others else []
+        every = [check for check in checks if check.status == "failed"]
+        failed = [check for check in every if check.name != conclusion.headline][:remedies]
+        others = [check.name for check in every if check not in failed]  # the headline's counts among those that failed
+        also = "Also failed" if failed else "Failed"
+        closing = [f"{also}: {'; '.join(others)}."] if others else []
         closing += [in_short(checks, named=("unknown",)), *missing(self.board), *more]
         return [
             Section("conclusion", conclusion.headline, "", [Remarks([line for line in said if line])]),
@@ -453,16 +455,22 @@ def missing(board: Leaderboard) -> list[str]:
         owed = sum(own.queries - own.answered for own in gaps)
         said.append(
             f"Answers are missing, {owed:,} in all, of {counted(len(gaps), 'agent')}. Games are played where both "
-            "agents answered. 'ragleague run' asks again."
+            "agents answered. 'ragleague run' asks again; 'ragleague failures' says why, and what only --retry-failed "
+            "asks again."
         )
     wanted, judged, failed = (sum(getattr(own, name) for own in stages) for name in ("wanted", "judged", "failed"))
     if judged < wanted:
+        left = wanted - judged - failed
+        again = to_judge_the_rest(board.causes, left, imported=board.settings.imported)
         said.append(
-            f"{wanted - judged:,} of {wanted:,} judgments are missing: {failed:,} failed, {wanted - judged - failed:,} "
-            "not made yet. Figures use what is there. 'ragleague run' makes the missing ones; with --retry-failed it "
-            "also asks again where a judge gave an unusable reply."
+            f"{wanted - judged:,} of {wanted:,} judgments are missing: {failed:,} failed, {left:,} "
+            f"not made yet. Figures use what is there. {_sentence(again)}"
         )
     return [*said, *(f"{left_out}." for left_out in board.ungraded)]
+
+
+def _sentence(phrase: str) -> str:
+    return f"{phrase[0].upper()}{phrase[1:]}."
 
 
 def _stage(own: Coverage) -> dict[str, Any]:
@@ -479,7 +487,7 @@ def _failures(causes: Mapping[Any, int]) -> Table:
                 "stage": task and task.value,
                 "judge": judge,
                 "failures": count,
-                "remedy": "run again" if cause in RETRIED_NEXT_RUN else "run again with --retry-failed",
+                "remedy": remedy(cause),
             }
         )
     notes = ["'ragleague failures' lists them with their replies."]

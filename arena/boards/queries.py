@@ -104,6 +104,11 @@ class QueryBoard(Board, frozen=True, eq=False):
         return tuple(groupings(self.queries.values()))
 
     @property
+    def all_columns(self) -> tuple[str, ...]:
+        """The same, and those with so many values that nobody is shown their groups unasked."""
+        return tuple(dict.fromkeys(name for query in self.queries.values() for name in query.metadata))
+
+    @property
     def kinds(self) -> tuple[str, ...]:
         """What agents can be compared by: games, where there are any, and the other scores."""
         return (*([GAMES] if any(one.games for one in self.standings.figures) else []), *self.scores)
@@ -221,7 +226,7 @@ class QueryBoard(Board, frozen=True, eq=False):
         return sorted(found, key=_badness)
 
     def by_group(self, column: str) -> list[dict[str, Any]]:
-        """The groups of one of ``columns``: value, number of queries, mean separation, and each agent's games."""
+        """The groups of one of ``all_columns``: value, number of queries, mean separation, and each agent's games."""
         rows: defaultdict[str, list[int]] = defaultdict(list)
         for at, query in enumerate(self.queries.values()):
             rows[query.metadata.get(column, "")].append(at)

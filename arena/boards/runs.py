@@ -66,23 +66,36 @@ class PlanBoard(Board, frozen=True):
     def sections(self) -> Sequence[Section]:
         """One: a line for each agent and each judge's part in each stage, the sums, and what they assume."""
         own = self.plan
-        rows = [{**plain(one), "stage": AGENTS_ASKED, "who": one.agent} for one in own.agents]
-        rows += [
-            {**plain(one), "stage": STAGES[one.task], "who": one.judge, "waiting": one.waiting or None}
-            for one in own.rows
-        ]
-        calls = sum(row["calls"] or 0 for row in rows)
+        rows = _rows(own)
         sums = [
-            Figure("Calls", calls, COUNT, "As far as they can be counted."),
+            Figure("Calls", own.calls, COUNT, "As far as they can be counted."),
             Figure("Cost", own.cost_usd, MONEY, "Of all of it; - where a price is not known."),
         ]
-        blocks: list[Block] = [Table("plan", "", _PLAN, rows), Figures(sums), Remarks(own.notes)]
+        blocks: list[Block] = [Table("plan", "", _PLAN, rows)]
+        if (most := own.most) is not None:
+            blocks.append(Table("plan-at-most", "At most, with what is still to come", _PLAN, _rows(most)))
+            sums += [
+                Figure("Calls at most", most.calls, COUNT, "With what is still to come."),
+                Figure("Cost at most", most.cost_usd, MONEY, "With what is still to come."),
+            ]
+        blocks += [Figures(sums), Remarks(own.notes)]
         return [Section("plan", "The next run", "", blocks)]
 
     def json(self) -> Any:
         """The shape of ``plan --format json``."""
         own = self.plan
-        return plain({"agents": own.agents, "stages": own.rows, "cost_usd": own.cost_usd, "notes": own.notes})
+        most = own.most or own
+        at_most = {"calls": most.calls, "cost_usd": most.cost_usd}
+        shape = {"agents": own.agents, "stages": own.rows, "cost_usd": own.cost_usd, "notes": own.notes}
+        return plain({**shape, "at_most": at_most})
+
+
+def _rows(plan: Plan) -> list[dict[str, Any]]:
+    rows = [{**plain(one), "stage": AGENTS_ASKED, "who": one.agent} for one in plan.agents]
+    rows += [
+        {**plain(one), "stage": STAGES[one.task], "who": one.judge, "waiting": one.waiting or None} for one in plan.rows
+    ]
+    return rows
 
 
 def runs_table(runs: Sequence[Run], link: Callable[[Run], str] = lambda _: "") -> Table:

@@ -13,6 +13,7 @@ from arena.present.numbers import COUNT, FIGURE, counted, listed
 from arena.present.table import Column, Table, plain
 from arena.run.queries import SynthReport
 from arena.stages.queries.candidates import REASONS
+from arena.stages.queries.own_files import WRITTEN
 
 _SOURCES: Final = 5
 """Documents that are named; the others are counted."""
@@ -78,6 +79,8 @@ class SynthBoard(Board, frozen=True):
             most = sorted(own.by_source.items(), key=lambda entry: (-entry[1], entry[0]))
             sources = listed([f"{source or 'unknown'} {number}" for source, number in most], _SOURCES)
             yield f"from {counted(len(most), 'document')}: {sources}"
-        yield f"{counted(sum(own.kept.values()), 'query', 'queries')} written to {self.section.out}"
-        if own.review and self.section.review is not None and self.section.reviewed is None:
+        if not any(line.startswith(f"{self.section.out}: ") for line in own.left_alone):
+            yield f"{counted(sum(own.kept.values()), 'query', 'queries')} written to {self.section.out}"
+        yield from own.left_alone
+        if own.review == WRITTEN:
             yield f"{self.section.review}: {own.review}"

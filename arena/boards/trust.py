@@ -30,7 +30,7 @@ from arena.present.numbers import (
 from arena.present.table import Column, Table, flat
 from arena.ratings.pairs import circles
 from arena.ratings.results import fewest_queries
-from arena.results.coverage import judge_first
+from arena.results.coverage import judge_first, to_judge_the_rest
 from retrieval_eval.stats.bootstrap import wilson
 from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.stats.missing import LEVEL as MISSING_LEVEL
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from retrieval_eval.stats.missing import Share
 
 
-PEOPLE: Final = "People agree with the judge"
+PEOPLE: Final = "Agreement of people with the judge"
 _CARRIED_BY: Final = 0.02
 """Share of the queries, two at least, that must not carry the lead alone."""
 _NAMED: Final = 5
@@ -55,7 +55,7 @@ _ORDER: Final[Sequence[Status]] = ("failed", "unknown", "passed")
 _STATUS: Final[Mapping[Status, str]] = {"failed": "Failed", "unknown": "Not known"}
 _SAME_IN_BOTH_ORDERS: Final = (0.75, math.inf)
 _FIRST_PLACE: Final = (0.45, 0.55)
-EVEN: Final = "No agent lacks more judgments"
+EVEN: Final = "Gaps spread evenly over agents"
 SCORES: Final[Mapping[str, str]] = {
     "pairwise": "games",
     "criteria": "criteria",
@@ -66,7 +66,7 @@ SCORES: Final[Mapping[str, str]] = {
     "support": "support",
 }
 """What scores are called in sentences."""
-NOT_FOOLED: Final = "Cheats do not fool"
+NOT_FOOLED: Final = "No points for cheats from"
 """Before a judge's name, the check of an audit."""
 LENGTH: Final = "No favour for length"
 PLACE: Final = "No favour for the place shown"
@@ -157,19 +157,29 @@ def _enough(board: Leaderboard) -> Iterator[Check]:
     if lacking is not None:
         finding = lacking.message[0].upper() + lacking.message[1:]
     yield Check(
-        "Enough is judged",
+        "Enough judgments",
         passed(lacking is None and all(stage.share >= bar for stage in stages) and wanted > 0),
         f"{finding}; the bar is {PERCENT.write(bar)} of each stage.",
-        "Run 'ragleague run' again, with --retry-failed where replies were unusable; 'ragleague failures' says why.",
+        _as_sentence(_again(board)),
     )
     if board.costs.agents:
         gaps = [f"{own.agent} {own.answered:,} of {own.queries:,}" for own in board.costs.gaps]
         yield Check(
-            "Every agent answered every query",
+            "Answers of every agent to every query",
             passed(not gaps),
             f"Answered: {listed(gaps, _NAMED)}; games are played where both agents answered." if gaps else "All did.",
-            "Bring the missing answers, or run again where agents are asked: who leaves out what is hard gains by it.",
+            "Bring the missing answers; of agents that are asked, 'ragleague failures' says what helps. Who leaves out "
+            "what is hard gains by it.",
         )
+
+
+def _again(board: Leaderboard) -> str:
+    left = sum(stage.wanted - stage.judged - stage.failed for stage in board.coverage.values())
+    return to_judge_the_rest(board.causes, left, imported=board.settings.imported)
+
+
+def _as_sentence(phrase: str) -> str:
+    return f"{phrase[0].upper()}{phrase[1:]}."
 
 
 def _even(board: Leaderboard) -> Iterator[Check]:
@@ -191,8 +201,8 @@ def _even(board: Leaderboard) -> Iterator[Check]:
         EVEN,
         "failed" if sure else "unknown" if doubtful else "passed",
         f"{finding}. The bar is {PERCENT.write(MISSING_LEVEL)}, after Holm's correction.",
-        "Run again, with --retry-failed where replies were unusable. Until then compare nothing by these scores: who "
-        "lacks what is hard gains by it.",
+        f"{_as_sentence(_again(board))} Until then compare nothing by these scores: who lacks what is hard gains by "
+        "it.",
     )
 
 
@@ -208,7 +218,7 @@ def _of_ratings(ratings: Ratings, conclusion: Conclusion) -> Iterator[Check]:
     flagged, agents = [row.agent for row in ratings.agents if row.flags], len(ratings.agents)
     finding = f"{listed(flagged, _NAMED)}: to be read with care." if flagged else "Every agent's rating has a maximum."
     yield Check(
-        "The games determine the ratings",
+        "Ratings determined by the games",
         passed(ratings.convergence.converged and not flagged),
         finding if ratings.convergence.converged else "The fit has not converged.",
         "Let the agents that are flagged in the leaderboard meet others of nearly their strength, on more queries.",
@@ -259,7 +269,7 @@ def habit_checks(health: JudgeHealth, ratings: Ratings, *, both_orders: bool | N
     if health.both_orders:
         unseen = "Take a stronger judge or another prompt: games that contradict themselves tell little."
     yield _share_check(
-        "Both orders agree",
+        "Agreement of both orders",
         health.order_agreement,
         _SAME_IN_BOTH_ORDERS,
         f"{{}} of {counted(health.both_orders, 'game')} judged in both orders",
@@ -275,7 +285,10 @@ def habit_checks(health: JudgeHealth, ratings: Ratings, *, both_orders: bool | N
     if both_orders:
         remedy = "Run again, with --retry-failed: a game without one of its orders keeps the favour."
     if whole:
-        remedy = "Nothing: every game was judged in both orders, so the favour falls on both sides alike."
+        remedy = (
+            "Read the ratings as they are: every game was judged in both orders, so the favour falls on both sides "
+            "alike."
+        )
     yield _share_check(
         PLACE,
         _between_equals(health.first_effect, ratings.settings.scale),
@@ -337,7 +350,7 @@ def _between_agents_and_judges(ratings: Ratings) -> Iterator[Check]:
         finding = f"Krippendorff's alpha is {with_interval(alpha, FIGURE)} on {games} judged by several"
         odd = odd_judge(ratings.judges)
         yield Check(
-            "Judges agree with each other",
+            "Agreement among judges",
             settled(alpha, ALPHA),
             "No game was judged by several."
             if alpha.value is None
@@ -375,7 +388,7 @@ def retest_check(judge: str, task: Task, own: Consistency | None) -> Check:
     share, number = (None, 0) if own is None else (own.agreement, own.repeated)
     ends = wilson(share, share * (1 - share) / number, number, number) if share is not None and number > 1 else ()
     return _share_check(
-        f"Judge {judge} agrees with itself",
+        f"Agreement of judge {judge} with itself",
         Estimate(share, *ends),
         _SAME_AGAIN,
         f"{{}} of two samples agree ({task.value}, {counted(number, 'thing')})",
@@ -395,7 +408,7 @@ def _cards(board: Leaderboard) -> Iterator[Check]:
         lacking = lacking_cards(settings, "verdicts", today)
         finding = f"{listed(lacking, _NAMED)}." if lacking else "Every judge's card says yes."
         yield Check(
-            "The judge's card is valid",
+            "A valid card of the judge",
             passed(not lacking),
             finding[0].upper() + finding[1:],
             "Let people judge enough, run 'ragleague calibrate CONFIG --card FILE', then 'ragleague run CONFIG'.",
@@ -409,7 +422,7 @@ def _language_models(board: Leaderboard) -> Iterator[Check]:
         if len(words) == 1:
             what = "compares words and is no language model: its"
         yield Check(
-            NO_MODEL if board.settings.judges_of_words else "A judge compares words alone",
+            NO_MODEL if board.settings.judges_of_words else "No judge that compares words alone",
             "failed",
             f"{listed(words)} {what} judgments are a baseline.",
             "Name a language model under 'judges' before anything is decided.",

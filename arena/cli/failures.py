@@ -70,7 +70,7 @@ def failures(
 
     from arena.boards.failures import FailuresBoard, failed_in
     from arena.cli.show import show
-    from arena.cli.sources import configured_in, location_and_name, require_stored
+    from arena.cli.sources import configured_in, location_and_name, parts_of
     from arena.run.batches import waiting, waiting_lines
     from arena.store import Store
     from arena.store.batches import open_batches
@@ -79,16 +79,17 @@ def failures(
     location, named = location_and_name(source)
     _require("--cause", cause or (), AGENT_CAUSES)
     with closing(Store.open(location)) as store:
-        one = tournament or named
-        names = store.tournaments() if one is None else [one]
+        names = [tournament] if tournament else [named] if named else store.tournaments()
+        several = len(names) > 1
         if tournament is None and (config := configured_in(source)) is not None:
-            require_stored(store, config)
+            names = parts_of(store, config)
         found = [failed for name in names for failed in failed_in(store, name)]
         if judge:
             _require("--judge", judge, dict.fromkeys(want.judge for name in names for want, _ in store.wanted(name)))
         waits = waiting_lines(waiting(open_batches(store)))
     kept = [own for own in found if (not cause or own["cause"] in cause) and (not judge or own["judge"] in judge)]
-    board = FailuresBoard(kept, len(names) > 1, waits)
+    several = several or len({own["tournament"] for own in kept}) > 1
+    board = FailuresBoard(kept, several, waits)
     show(board, form)
 
 

@@ -26,7 +26,7 @@ What = Literal["queries", "answers", "bank", "grades", "nuggets", "assignments"]
 _GO_WITH: Final = {
     "queries": {"--reviewed", "--log-json"},
     "answers": {"--out"},
-    "bank": {"--out", "--log-json"},
+    "bank": {"--out", "--force", "--log-json"},
     "grades": {"--out", "--secret", "--log-json"},
     "nuggets": {"--out", "--for-editing", "--force"},
     "assignments": {"--out", "--documents-out", "--nuggets", "--answers", "--force"},
@@ -101,7 +101,7 @@ def make(
     elif what == "answers":
         _answers(config, out, retry_failed, form)
     elif what == "bank":
-        _bank(config, out, retry_failed, log_json)
+        _bank(config, out, force, retry_failed, log_json)
     elif what == "grades":
         _grades(config, out, secret, retry_failed, log_json, form)
     elif what == "nuggets":
@@ -116,7 +116,7 @@ def _queries(config: Path, reviewed: Path | None, retry_failed: bool, log_json: 
     from arena.boards.synth import SynthBoard
     from arena.cli.console import INCOMPLETE, errors, say
     from arena.cli.documents import print_unread
-    from arena.cli.parts import print_summary
+    from arena.cli.parts import lines_of_short, print_summary
     from arena.cli.show import show
     from arena.cli.trace import asking
     from arena.run.queries import synthesise
@@ -134,9 +134,8 @@ def _queries(config: Path, reviewed: Path | None, retry_failed: bool, log_json: 
         print_unread(report)
         if report.undecided:
             errors.print(f"{report.undecided} queries have no decision and were not used")
-        for model, (kept, quota) in report.short.items():
-            wanted = f"{kept} queries of the {quota} of its quota; sample more passages, or lower the quota"
-            say(f"{model}: {wanted}", errors)
+        for line in lines_of_short(report):
+            say(line, errors)
     if not report.complete:
         raise typer.Exit(INCOMPLETE)
 
@@ -168,27 +167,29 @@ def _answers(config: Path, out: Path | None, retry_failed: bool, form: str) -> N
         raise typer.Exit(INCOMPLETE)
 
 
-def _bank(config: Path, out: Path | None, retry_failed: bool, log_json: Path | None) -> None:
+def _bank(config: Path, out: Path | None, force: bool, retry_failed: bool, log_json: Path | None) -> None:
     from arena.cli.console import output, say
     from arena.cli.parts import print_summary
     from arena.cli.trace import asking
     from arena.config.whole import load_config
+    from arena.data.safe_files import digest
     from arena.run import exam as exam_run
     from arena.stages.exam.bank import save_bank, shorter_than_asked
 
     if out is None:
         raise InputError("--out: name the file for the bank")
     loaded = load_config(config)
-    if out.exists():
-        raise InputError(f"{out}: exists and may have been edited; name a new file")
+    if out.exists() and not force:
+        raise InputError(f"{out}: exists and may have been edited; name a new file, or say --force")
+    seen = digest(out) if out.exists() else None
     with asking(log_json) as (bars, trace):
         summary, bank = exam_run.generate(loaded, bars, retry_failed=retry_failed, trace=trace)
-    print_summary(summary)
+    print_summary(summary, "--force" if bank.items else "")
     if bank.items:
-        save_bank(out, bank)
+        save_bank(out, bank, seen=seen)
     secret = sum(item.secret for item in bank.items)
     size = f"{counted(len(bank.items), 'item')} on {counted(len(bank.query_ids), 'query', 'queries')}"
-    output.print(f"{size}, {secret} of them secret, written to {out}")
+    output.print(f"{size}, {secret} of them secret{f', written to {out}' if bank.items else '; nothing is written'}")
     assert loaded.exam is not None
     assert loaded.exam.generate is not None
     for name, number in shorter_than_asked(loaded.exam.generate, bank).items():
@@ -248,13 +249,15 @@ def _nuggets(config: Path, out: Path, for_editing: bool, force: bool, retry_fail
             assert results is not None
             banks, without = list(results.banks.values()), dict(results.without)
         repeated = repetitions(store, loaded.name)
-    write_banks(out, banks)
+    if banks:
+        write_banks(out, banks)
     counts = Counter(nugget.importance for bank in banks for nugget in bank.nuggets)
     number, vital = counts.total(), counts[Importance.VITAL]
     told = {"file": str(out), "queries": len(banks), "nuggets": number, "vital": vital, "without": without}
     more = f", {vital} of them vital" if vital else ""
     lines = [
-        f"wrote {out}: {counted(number, 'nugget')} for {counted(len(banks), 'query', 'queries')}{more}",
+        f"{f'wrote {out}' if banks else 'nothing is written'}: {counted(number, 'nugget')} for "
+        f"{counted(len(banks), 'query', 'queries')}{more}",
         *_left_out(without),
     ]
     lines += [f"- {query_id}: {' '.join(said)}" for query_id, said in repeated.items()]
@@ -315,13 +318,14 @@ def _assignments(
 
 
 def _run(config: Config, tasks: Sequence[Task], data: Dataset | None = None, *, retry_failed: bool) -> RunSummary:
+    """Ask what is missing, for a file that is written whatever comes of it."""
     from arena.cli.parts import print_summary
     from arena.cli.trace import asking
     from arena.run import tournament
 
     with asking() as (bars, _):
         summary = tournament.run(config, bars, data=data, only=tasks, retry_failed=retry_failed)
-    print_summary(summary)
+    print_summary(summary, "--force")
     return summary
 
 

@@ -31,8 +31,11 @@ def print_part(part: Part) -> None:
         _print_queries(part)
 
 
-def print_summary(summary: RunSummary) -> None:
-    """One line per stage on standard error, one per judge that was asked, and one per judge that stopped."""
+def print_summary(summary: RunSummary, option: str = "") -> None:
+    """One line per stage on standard error, one per judge that was asked, and one per judge that stopped.
+
+    ``option`` is what running the command again takes.
+    """
     for note in summary.notes:
         say(f"note: {note}", errors)
     for task, stage in summary.stages.items():
@@ -54,7 +57,7 @@ def print_summary(summary: RunSummary) -> None:
     for line in [*summary.stopped, *summary.waiting]:
         say(line, errors)
     if summary.waiting or not summary.complete:
-        errors.print(f"incomplete: {summary.next_step}")
+        errors.print(f"incomplete: {summary.next_step_with(option)}")
 
 
 def _print_agents(run: AgentsRun) -> None:
@@ -76,7 +79,7 @@ def _print_agents(run: AgentsRun) -> None:
     for note in dict.fromkeys(note for agent in run.declared for note in agent.notes):
         say(f"note: {note}", errors)
     if not run.complete:
-        say("incomplete: run again to ask for the missing answers", errors)
+        say(f"incomplete: {run.next_step}", errors)
 
 
 def _words(own: AgentSummary) -> str:
@@ -94,8 +97,18 @@ def _print_queries(report: SynthReport) -> None:
     if report.summary is not None:
         print_summary(report.summary)
     kept = counted(sum(report.kept.values()), "query", "queries")
-    say(f"synth: {kept} written; 'ragleague make queries' says more", errors)
+    say(f"synth: {kept} drawn; 'ragleague make queries' says more", errors)
+    for line in report.left_alone:
+        say(f"synth: {line}", errors)
     if report.skipped:
         say(f"synth: {counted(len(report.skipped), 'part', 'parts')} of the documents could not be read", errors)
-    for model, (found, quota) in report.short.items():
-        say(f"synth: {model} has {found} queries of the {quota} of its quota", errors)
+    for line in lines_of_short(report):
+        say(f"synth: {line}", errors)
+
+
+def lines_of_short(report: SynthReport) -> list[str]:
+    """A line for each model with fewer queries than its quota."""
+    to_do = "; sample more passages, or lower the quota" if report.asked_all else " so far"
+    return [
+        f"{model}: {kept} queries of the {quota} of its quota{to_do}" for model, (kept, quota) in report.short.items()
+    ]

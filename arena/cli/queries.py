@@ -51,7 +51,7 @@ def _check(board: QueryBoard, agent: str | None, by: str | None, *, labels: bool
     if labels and not board.labels:
         raise InputError("--labels: the configuration has no section 'retrieval', so no document has a label; add it")
 
-    for option, given, known in (("--agent", agent, board.standings.agents), ("--by", by, board.columns)):
+    for option, given, known in (("--agent", agent, board.standings.agents), ("--by", by, board.all_columns)):
         if given is not None and given not in known:
-            there = nearest(given, known) if known else "; no column of the queries puts them into groups"
+            there = nearest(given, known) if known else "; the queries have no column beside their id and text"
             raise InputError(f"{option} {given}: there is none{there}")

@@ -55,6 +55,23 @@ def require_stored(store: Store, config: Config) -> None:
         say(remark, errors)
 
 
+def parts_of(store: Store, config: Config) -> list[str]:
+    """The tournaments in the store that a configuration made: its own, and that of its synthetic queries.
+
+    Raises:
+        InputError: there is none; or as ``require_stored``.
+    """
+    made, known = [config.name], store.tournaments()
+    if config.synth is not None:
+        from arena.stages.queries.config import of_tournament
+
+        made.append(of_tournament(config).tournament)
+    found = [name for name in made if name in known]
+    if config.name in found or not found:
+        require_stored(store, config)
+    return found or made[:1]
+
+
 def asked_in(queries: Path | None) -> Mapping[str, Query] | None:
     """The queries of a file, with the conversations that they are turns of.
 

@@ -100,7 +100,7 @@ def plan(
     checked = preflight(config, told.data)
     if not checked.only_judges:
         checked.require()
-    show(PlanBoard(make_plan(config)), form)
+    show(PlanBoard(make_plan(config, checked.opened)), form)
     checked.require()  # a key that is missing is said below what a run would cost
 
 

@@ -42,6 +42,7 @@ from judges.sections import (
 from judges.spec import JudgeSpec
 from retrieval_eval.agents.spec import AgentSpec, judges_of_agents, needs_corpus, uses_corpus
 from retrieval_eval.data.collections import irds_name as dataset_name
+from retrieval_eval.data.tables import has_rows
 from retrieval_eval.data.vocabulary import NAMES
 from retrieval_eval.documents.passages import PassagesSection
 from retrieval_eval.documents.types import Limits
@@ -289,7 +290,10 @@ class Config(Section):
     @property
     def lacks_queries(self) -> bool:
         """Whether the queries are to be made first."""
-        return not self.data.queries and self.synth is not None and not self.synth.out.is_file()
+        if self.synth is None or has_rows(self.synth.out):
+            return False
+        made = self.synth.out.resolve()
+        return any(path.resolve() == made for path in self.query_files)
 
     def queries(self) -> list[Path]:
         """The same, to be read.
@@ -299,7 +303,7 @@ class Config(Section):
         """
         if self.synth is not None and self.lacks_queries:
             raise InputError(
-                f"{self.synth.out}: not written yet; 'ragleague run CONFIG --stage synth' makes the queries"
+                f"{self.synth.out}: no query is there yet; 'ragleague run CONFIG --stage synth' makes them"
             )
         return self.query_files
 

@@ -10,6 +10,7 @@ from msgspec import Struct
 from arena.config.stages import FURTHER
 from arena.present.numbers import counted
 from arena.store import IDENTICAL, Result, Wanted
+from judges.errors import RETRIED_NEXT_RUN
 from judges.types import JudgeFailure, Judgment, Task
 
 STAGES: Mapping[Task, str] = {
@@ -60,6 +61,7 @@ class Shortfall(Struct, frozen=True):
         wanted: all of them.
         min_coverage: the share that ``ratings.min_coverage`` asks for.
         rated: whether any game has a verdict, so that there is something to show all the same.
+        again: what brings the rest, a phrase.
     """
 
     kind: str
@@ -68,6 +70,7 @@ class Shortfall(Struct, frozen=True):
     wanted: int
     min_coverage: float
     rated: bool
+    again: str = "run again to judge the rest"
 
     @property
     def share(self) -> float:
@@ -89,8 +92,28 @@ class Shortfall(Struct, frozen=True):
     @property
     def remedy(self) -> str:
         """How to see the ratings, if there are any."""
-        more = "run again to judge the rest"
-        return f"{more}, or see them with 'ragleague leaderboard --below-coverage'" if self.rated else more
+        see = ", or see them with 'ragleague leaderboard --below-coverage'"
+        return f"{self.again}{see}" if self.rated else self.again
+
+
+def to_judge_the_rest(causes: Mapping[str, int], left: int, *, imported: bool) -> str:
+    """What brings judgments that are missing, a phrase that says to run again only where that asks for some.
+
+    Args:
+        causes: how many failed for which cause.
+        left: those that were not made yet.
+        imported: whether they were made elsewhere.
+    """
+    if imported:
+        return "judge the rest where these were judged, and import all again"
+    why = "'ragleague failures' says what helps where a reply was unusable"
+    if not causes.keys() - RETRIED_NEXT_RUN:
+        return "run again to judge the rest"
+    return (
+        f"run again to judge the rest; {why}"
+        if left or causes.keys() & RETRIED_NEXT_RUN
+        else f"{why}: asking again alone may not"
+    )
 
 
 def judge_first(unjudged: int) -> str:

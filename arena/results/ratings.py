@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -14,9 +14,10 @@ from arena.config.stored import StoredSettings
 from arena.data.dataset import groupings
 from arena.ratings.results import RatingSettings
 from arena.results.costs import CostBoard, cost_board
-from arena.results.coverage import Coverage, Shortfall, coverage, shortfall
+from arena.results.coverage import Coverage, Shortfall, coverage, shortfall, to_judge_the_rest
 from arena.results.games import WantedGames, read_games
 from judges.errors import InputError
+from judges.sections import shortened
 from judges.types import JudgeFailure, Judgment, Task, conversations
 from judges.writing import count_words
 from retrieval_eval.stats.missing import Share, gaps_of, shares
@@ -119,6 +120,10 @@ class Leaderboard(Struct, frozen=True):
         return self.shortfall is not None and self.ratings is None
 
 
+_LISTED: Final = 120
+_NO_COLUMN: Final = "the queries' table has no column that makes groups"
+
+
 def of_group(store: Store, tournament: str, group: Group) -> Part:
     """The store, of which only a group of queries is read.
 
@@ -128,8 +133,16 @@ def of_group(store: Store, tournament: str, group: Group) -> Part:
     (column, value), queries = group, store.queries(tournament)
     chosen = [query_id for query_id, query in queries.items() if query.metadata.get(column) == value]
     if not chosen:
-        known = [f"{name}={each}" for name, own in groupings(queries.values()).items() for each in own]
-        there = f"groups are {', '.join(known)}" if known else "the queries' table has no column that makes groups"
+        values = dict.fromkeys(query.metadata[column] for query in queries.values() if column in query.metadata)
+        columns = dict.fromkeys(name for query in queries.values() for name in query.metadata)
+        found = groupings(queries.values())
+        known = [f"{name}={each}" for name, own in found.items() for each in own]
+        if values and column not in found:
+            there = f"its values are {shortened(sorted(values), _LISTED)}"
+        elif known:
+            there = f"groups are {', '.join(known)}"
+        else:
+            there = f"the queries' columns are {shortened(columns, _LISTED)}" if columns else _NO_COLUMN
         raise InputError(f"no query has {column}={value}; {there}")
     return Part(store, chosen)
 
@@ -244,6 +257,9 @@ def _of_games(
     """The leaderboard of the games alone, and the verdicts that it rates."""
     least = settings.ratings.min_coverage
     lacking = shortfall(wanted.table.coverage_by_name(), least)
+    if lacking is not None:
+        again = to_judge_the_rest(wanted.causes, wanted.table.coverage().left, imported=settings.imported)
+        lacking = replace(lacking, again=again)
     rated = wanted.table.played.any() and (lacking is None or below_coverage)
     verdicts = wanted.table.verdicts() if rated else None
     ratings = None

@@ -104,17 +104,31 @@ class AgentsRun(Struct, frozen=True):
         declared: the agents as a tournament knows them.
         corpus: what they search, ``None`` where none does.
         interrupted: whether it was told to stop.
+        retried: whether all failures were asked again.
     """
 
     agents: dict[str, AgentSummary]
     declared: list[Declared]
     corpus: ReadCorpus | None = None
     interrupted: bool = False
+    retried: bool = False
 
     @property
     def complete(self) -> bool:
         """Whether every agent has answered every query."""
         return all(summary.complete for summary in self.agents.values())
+
+    @property
+    def next_step(self) -> str:
+        """What brings the answers that are missing; running again helps only where that asks for some."""
+        asked = any(own.left or ASKED_AGAIN & own.causes.keys() for own in self.agents.values())
+        lasting = any(own.causes.keys() - ASKED_AGAIN for own in self.agents.values())
+        first = "mend what is named above, then " if any(own.stopped for own in self.agents.values()) else ""
+        if asked or not lasting:
+            return f"{first}run again to ask for the missing answers"
+        if self.retried:
+            return "what agents would not answer was asked again in vain; 'ragleague failures' says why"
+        return f"'ragleague failures' says why; {first}run again with --retry-failed to ask for the missing answers"
 
     @property
     def stage(self) -> StageSummary:
@@ -232,7 +246,10 @@ async def _ask(source: Answers, progress: Progress, stop: Stop) -> AgentsRun:
             source.judges[name].stopped,
             problems.get(name, ""),
         )
-    return AgentsRun(summaries, source.opened.declared, source.opened.corpus, interrupted=stopped.is_set())
+    opened = source.opened
+    return AgentsRun(
+        summaries, opened.declared, opened.corpus, interrupted=stopped.is_set(), retried=source.retry_failed
+    )
 
 
 class Outcome(NamedTuple):
@@ -334,7 +351,7 @@ class Answers:
         retry_failed: bool,
     ) -> None:
         self.store, self.runner, self.opened, self.queries = store, runner, opened, queries
-        self._specs, self._retry_failed = specs, retry_failed
+        self._specs, self.retry_failed = specs, retry_failed
         self._replies = AgentReplies(store)
         self._declared = {each.name: each for each in opened.declared}
         here = asyncio.Semaphore(1)
@@ -394,7 +411,11 @@ class Answers:
     def to_be_asked(self, known: Outcome | None) -> bool:
         """Whether an agent is to be asked."""
         outcome = None if known is None else known.cause or ANSWERED
-        return needs_call(outcome, retry_failed=self._retry_failed)
+        return needs_call(outcome, retry_failed=self.retry_failed)
+
+    def stands(self, known: Outcome) -> bool:
+        """Whether a failure stands where the agent could not be asked again."""
+        return not needs_call(known.cause or ANSWERED, retry_failed=False)
 
     def save(self, replies: Sequence[tuple[_Request, Reply]]) -> None:
         """Keep replies, on this runner's account."""

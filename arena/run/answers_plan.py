@@ -8,6 +8,7 @@ from contextlib import closing
 from msgspec import Struct
 
 from arena.config.whole import Config
+from arena.data.dataset import Dataset
 from arena.data.files import load_files
 from arena.run.agents import Opened, open_agents
 from arena.run.answers import needs_call
@@ -44,16 +45,24 @@ class PlannedAgent(Struct, frozen=True):
     seconds: float | None
 
 
-def plan_agents(config: Config) -> tuple[list[PlannedAgent], Opened]:
+def plan_agents(
+    config: Config, opened: Opened | None = None, data: Dataset | None = None, *, longest: bool = False
+) -> tuple[list[PlannedAgent], Opened]:
     """Count the calls of a run's agents; also gives the agents, opened.
+
+    Args:
+        config: the tournament.
+        opened: its agents, where they have been opened already.
+        data: with the queries, in place of its files.
+        longest: take passages for as long as the longest, and not as the mean.
 
     Raises:
         InputError: queries, corpus or agents cannot be used.
     """
-    data = load_files(config)
+    data = load_files(config) if data is None else data
     if data.has_messages:
         require_messages(config.agents)
-    opened, queries = open_agents(config), list(data.queries.values())
+    opened, queries = opened or open_agents(config), list(data.queries.values())
     wanted = {agent.name: [agent.asked(query) for query in queries] for agent in opened.declared}
     outcomes = _outcomes(config, [asked for own in wanted.values() for asked in own])
     documents = () if opened.corpus is None else opened.corpus.documents
@@ -62,7 +71,9 @@ def plan_agents(config: Config) -> tuple[list[PlannedAgent], Opened]:
     rows = []
     for name, asked in wanted.items():
         todo = len({each for each in asked if needs_call(outcomes.get(each), retry_failed=False)})
-        rows.append(_planned(name, config, len(asked), todo, passage=_passage_length(documents), query=length))
+        rows.append(
+            _planned(name, config, len(asked), todo, passage=_passage_length(documents, longest=longest), query=length)
+        )
     return rows, opened
 
 
@@ -88,9 +99,10 @@ def _outcomes(config: Config, asked: Sequence[AgentQuery]) -> dict[AgentQuery, s
         return AgentReplies(store).outcomes(asked)
 
 
-def _passage_length(documents: Sequence[Document]) -> float:
+def _passage_length(documents: Sequence[Document], *, longest: bool) -> float:
     """In tokens."""
-    return sum(estimated_tokens(document.text) for document in documents) / len(documents) if documents else 0.0
+    lengths = [estimated_tokens(document.text) for document in documents] or [0]
+    return max(lengths) if longest else sum(lengths) / len(lengths)
 
 
 def _planned(name: str, config: Config, wanted: int, todo: int, *, passage: float, query: float) -> PlannedAgent:

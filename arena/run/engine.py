@@ -133,6 +133,11 @@ class Engine:
         while True:
             await self._follow()
             if self._held and not self._open[Task.RELEVANCE]:
+                await self._queue.count_rest(
+                    halted=True
+                )  # what failed before and was not asked again is no label still
+                if self._results:
+                    continue
                 labels.complete = True  # what is missing will not come in this run
                 self._released += await asyncio.to_thread(self._no_longer_held, list(self._held))
             elif any(self._open.values()):

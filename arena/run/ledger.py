@@ -101,6 +101,7 @@ class RunSummary(Struct):
         waiting: a line for each judge with batches under way.
         goes_on: whether the server has one of these for certain.
         notes: a line for each thing to know of the data.
+        retried: whether all failures were asked again.
     """
 
     stages: dict[Task, StageSummary] = field(default_factory=dict)
@@ -111,6 +112,7 @@ class RunSummary(Struct):
     waiting: list[str] = field(default_factory=list)
     goes_on: bool = False
     notes: list[str] = field(default_factory=list)
+    retried: bool = False
 
     @property
     def complete(self) -> bool:
@@ -120,18 +122,28 @@ class RunSummary(Struct):
     @property
     def next_step(self) -> str:
         """What completes an incomplete run; running again helps only where that asks for something."""
+        return self.next_step_with("")
+
+    def next_step_with(self, option: str) -> str:
+        """The same, where running again takes an option, such as to write over what this run has written."""
+        again = f"run again with {option}" if option else "run again"
         if self.goes_on:
-            return "the server goes on with the batches; run again to fetch their replies"
+            return f"the server goes on with the batches; {again} to fetch their replies"
         if self.waiting:
-            return "run again: it looks for the batch on the server, and hands it in if it is not there"
+            return f"{again}: it looks for the batch on the server, and hands it in if it is not there"
         if self.awaits:
             return f"what is left waits for {self.awaits}: run '--stage {self.awaits}' first, or run without --stage"
         first = "mend what is named above, then " if self.stopped else ""
-        if any(stage.lasting for stage in self.stages.values()):
-            return f"'ragleague failures' lists what failed; {first}run again with --retry-failed to ask for it anew"
-        failed = any(stage.failed for stage in self.stages.values())
+        lasting = sum(stage.lasting for stage in self.stages.values())
+        failed = sum(stage.failed for stage in self.stages.values())
+        passing = failed > lasting or any(stage.left for stage in self.stages.values())
+        if lasting and self.retried and not self.stopped and not passing:
+            return "what failed was asked again in vain; 'ragleague failures' lists it, and what may help"
+        if lasting and not (self.retried and passing):
+            retry = " ".join(filter(None, ("--retry-failed", option)))
+            return f"'ragleague failures' lists what failed; {first}run again with {retry} to ask for it anew"
         look = "'ragleague failures' lists what failed; " if failed else ""
-        return f"{look}{first}run again to go on"
+        return f"{look}{first}{again} to go on"
 
 
 class Ledger:

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from arena.config.whole import Config
 from arena.data.dataset import Dataset
 from arena.data.notes import notes_of
+from arena.run.agents import Opened, open_agents
 from arena.run.answers_plan import PlannedAgent, agent_notes, plan_agents
 from arena.run.assigned import Assigned, made_from
 from arena.run.executors import runs_on_workers, with_all_workers
 from arena.run.planner import SECONDS_PER_CALL, PlannedCalls, Planner
 from arena.run.queries_plan import plan_synth
+from arena.run.to_come import ANSWER, queries_to_come, with_all_answers
 from arena.run.tournament import load_data, stored_settings
 from arena.stages.queries.config import SynthConfig, of_tournament
 from arena.stages.tournament import TournamentStages
 from arena.store import Store, missing
 from judges.providers.http_answers import shown
 from judges.spec import JudgeSpec
-from judges.types import Answer, Task
+from judges.types import Answer, Query, Task
 from retrieval_eval.agents.spec import judges_of_agents
 
 _ASSUMED = (
@@ -27,19 +31,35 @@ _ASSUMED = (
     f"time at {SECONDS_PER_CALL:g} s per call",
     "replies outside their contract are asked again, and attempts repeated, on top of this",
 )
+_BOUND = (
+    "then plan again for closer figures: at most counts them with answers as long as max_tokens allows, or of "
+    f"{ANSWER:,} characters, each with documents of its own and a citation in each sentence"
+)
 _QUERIES_FIRST = (
-    "what agents and judges will be asked about these queries is not counted: 'ragleague run CONFIG --stage synth', "
-    "then plan again"
+    f"up to {{number:,}} queries are still to come, and their answers: 'ragleague run CONFIG --stage synth', {_BOUND}"
 )
 _OF_ANSWERS = frozenset({Task.PAIRWISE, Task.CRITERIA})
 
 
 class Plan(Struct, frozen=True):
-    """All stages, and the agents that are asked before them; ``notes`` say what the figures assume."""
+    """All stages, and the agents that are asked before them.
+
+    Attributes:
+        rows: of what is there now.
+        notes: what the figures assume.
+        agents: of queries that are there now.
+        most: the whole, with what can come of it; ``None`` where nothing more can.
+    """
 
     rows: list[PlannedCalls]
     notes: list[str]
     agents: list[PlannedAgent] = field(default_factory=list)
+    most: Plan | None = None
+
+    @property
+    def calls(self) -> int:
+        """As far as they can be counted."""
+        return sum(row.calls for row in self.rows) + sum(row.calls or 0 for row in self.agents)
 
     @property
     def cost_usd(self) -> float | None:
@@ -49,22 +69,32 @@ class Plan(Struct, frozen=True):
         return None if None in costs else sum(cost for cost in costs if cost is not None)
 
 
-def plan(config: Config) -> Plan:
+def plan(config: Config, opened: Opened | None = None) -> Plan:
     """Render every prompt that a run would send and count.
+
+    Args:
+        config: the tournament.
+        opened: its agents, where they have been opened already, which may take reading a corpus.
 
     Raises:
         InputError: documents, data or prompts cannot be used.
     """
     if config.synth is None:
-        return _plan_tournament(config)
-    made = plan_queries(of_tournament(config))
+        return _plan_tournament(config, opened)
+    synth = plan_synth(of_tournament(config))
+    made, most = synth.rows, synth.most or synth.rows
     if config.lacks_queries:
-        return replace(made, notes=[*made.notes, _QUERIES_FIRST])
-    rest = _plan_tournament(config)
-    notes = [*made.notes, *rest.notes]
-    if any(row.calls for row in made.rows):
+        bound = _at_most(config, opened, queries_to_come(synth.queries))
+        notes = [*_ASSUMED, *synth.notes, _QUERIES_FIRST.format(number=synth.queries), *bound.notes]
+        return Plan(made, list(dict.fromkeys(notes)), most=Plan([*most, *bound.rows], [], bound.agents))
+    rest = _plan_tournament(config, opened)
+    notes = [*_ASSUMED, *synth.notes, *rest.notes]
+    further = rest.most
+    if any(row.calls for row in made):
         notes.append(f"agents and judges: of the queries in {config.synth.out}, which the calls above may change")
-    return Plan([*made.rows, *rest.rows], list(dict.fromkeys(notes)), rest.agents)
+        further = _at_most(config, opened, queries_to_come(synth.queries))
+    whole = None if further is None else Plan([*most, *further.rows], [], further.agents)
+    return Plan([*made, *rest.rows], list(dict.fromkeys(notes)), rest.agents, whole)
 
 
 def plan_queries(config: SynthConfig) -> Plan:
@@ -73,12 +103,44 @@ def plan_queries(config: SynthConfig) -> Plan:
     Raises:
         InputError: as ``plan_synth``.
     """
-    rows, notes = plan_synth(config)
-    return Plan(rows, [*_ASSUMED, *notes])
+    synth = plan_synth(config)
+    most = None if synth.most is None else Plan(synth.most, [])
+    return Plan(synth.rows, [*_ASSUMED, *synth.notes], most=most)
 
 
-def _plan_tournament(config: Config) -> Plan:
-    agents, opened = plan_agents(config) if config.agents else ([], None)
+def _at_most(config: Config, opened: Opened | None, queries: Mapping[str, Query] | None = None) -> Plan:
+    """What a run asks once all agents have answered at length.
+
+    Args:
+        config: the tournament.
+        opened: its agents.
+        queries: in place of those that are there, where others are to come.
+    """
+    if opened is None and config.agents:
+        opened = open_agents(config)
+    there = Dataset(queries or {})
+    agents: list[PlannedAgent] = []
+    if queries is None:
+        there = load_data(config, None if opened is None else opened.declared)
+    if config.agents:
+        agents, opened = plan_agents(config, opened, there, longest=True)
+    data = with_all_answers(config, there, opened)
+    if not data.answers and not data.retrieved:
+        return Plan([], [], agents)
+    stages = TournamentStages(config, data, assume=True)
+    store = None if missing(config.store) else Store.open(config.store)
+    try:
+        planner = Planner(stages, _specs(config), store)
+        for stage in stages.stages:
+            planner.walk(want for query_id in data.queries for want in stages.first(stage, query_id).ready)
+    finally:
+        if store is not None:
+            store.close()
+    return Plan(planner.rows(), [*stages.assumptions(), *agent_notes(config, agents), *_addresses(config)], agents)
+
+
+def _plan_tournament(config: Config, opened: Opened | None) -> Plan:
+    agents, opened = plan_agents(config, opened) if config.agents else ([], None)
     data = load_data(config, None if opened is None else opened.declared)
     stages = TournamentStages(config, data, assume=True)
     stages.check(complete=not config.agents)
@@ -108,11 +170,10 @@ def _plan_tournament(config: Config) -> Plan:
     ]
     if to_come := _to_come(config, data):
         notes.append(
-            f"{to_come[0]} answers are still to come, and what judges will ask about them is not counted above: "
-            f"{to_come[1]:,} more games and grades, and the documents that agents will have retrieved; "
-            "'ragleague run CONFIG --stage agents', then plan again"
+            f"{to_come[0]} answers are still to come: {to_come[1]:,} more games and grades, and the documents that "
+            f"agents will have retrieved. 'ragleague run CONFIG --stage agents', {_BOUND}"
         )
-    return Plan(rows, notes, agents)
+    return Plan(rows, notes, agents, _at_most(config, opened) if to_come else None)
 
 
 def _to_come(config: Config, data: Dataset) -> tuple[int, int] | None:

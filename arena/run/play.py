@@ -120,6 +120,8 @@ def _ask(
             made = synthesise(of_tournament(config), told, retry_failed=retry_failed, trace=trace, part_of=recorder)
         say(made)
         whole = made.complete
+        if config.lacks_queries:
+            return False, None
     if config.agents and (not stages or "agents" in stages):
         from arena.run.answers import run_agents
 

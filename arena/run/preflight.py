@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
@@ -12,7 +13,7 @@ from arena.config.stages import STAGES
 from arena.config.whole import Config
 from arena.data.dataset import Dataset
 from arena.run.executors import runs_on_workers
-from arena.run.tournament import declared_agents, load_data
+from arena.run.tournament import load_data
 from arena.stages.tournament import TournamentStages
 from arena.store import Store, missing, sqlite_path
 from judges.errors import ConfigError, InputError, PromptError, RagleagueError
@@ -23,6 +24,9 @@ from judges.types import Task
 from retrieval_eval.agents.spec import judges_of_agents
 from retrieval_eval.data.recordings import read_recordings
 
+if TYPE_CHECKING:
+    from arena.run.agents import Opened
+
 
 class Preflight(Struct):
     """What was found.
@@ -31,11 +35,13 @@ class Preflight(Struct):
         faults: by what was looked at, such as ``judge strong``; the settings of stages and their data are ``data``.
         data: as far as it is there before agents are asked and queries made; ``None`` where it cannot be read.
         stages: of that data, as a plan takes them.
+        opened: the agents that are asked, where there are any.
     """
 
     faults: dict[str, RagleagueError] = field(default_factory=dict)
     data: Dataset | None = None
     stages: TournamentStages | None = None
+    opened: Opened | None = None
 
     @property
     def only_judges(self) -> bool:
@@ -108,9 +114,12 @@ def _check_judge(config: Config, name: str) -> None:
 
 def _check_data(config: Config, found: Preflight) -> None:
     try:
-        declared = declared_agents(config)
+        if config.agents:
+            from arena.run.agents import open_agents
+
+            found.opened = open_agents(config)
         if found.data is None or config.agents:
-            found.data = load_data(config, declared, found.data)
+            found.data = load_data(config, None if found.opened is None else found.opened.declared, found.data)
         found.stages = TournamentStages(config, found.data, assume=True)
         found.stages.check(complete=not config.agents)
     except InputError as fault:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from arena.stages.queries.candidates import (
     written,
 )
 from arena.stages.queries.config import SynthConfig
+from arena.stages.queries.own_files import NONE, WRITTEN, OwnFiles
 from arena.stages.queries.stage import QueriesStage
 from arena.store import Result, Store, Wanted
 from arena.store.runners import Runner
@@ -65,7 +67,7 @@ class SynthReport(Struct, frozen=True):
         twins: passages left out as near-duplicates.
         generated: queries by the model that wrote them.
         dropped: by reason and model.
-        kept: queries written to the file, by model.
+        kept: queries drawn for the file, by model.
         wanted: the quotas.
         by_source: queries written, by document.
         lengths: words of the queries written; ``None`` without any.
@@ -73,6 +75,7 @@ class SynthReport(Struct, frozen=True):
         similarity: of each query written to the most similar query of the experts, as Jaccard index of word stems
             without function words.
         example_similarity: the same between each of the experts' queries and the others.
+        left_alone: files that were not written, a line each with the reason.
         review: what was done with the file for review, in words; empty where none was asked for.
         undecided: rows of a reviewed file without a decision.
     """
@@ -93,6 +96,7 @@ class SynthReport(Struct, frozen=True):
     example_lengths: Spread | None = None
     similarity: Spread | None = None
     example_similarity: Spread | None = None
+    left_alone: Sequence[str] = ()
     review: str = ""
     undecided: int = 0
     notes: Sequence[FileNote] = ()
@@ -107,9 +111,14 @@ class SynthReport(Struct, frozen=True):
         }
 
     @property
+    def asked_all(self) -> bool:
+        """Whether every judgment is made, so that a quota that is not filled needs more passages."""
+        return self.summary is None or self.summary.complete
+
+    @property
     def complete(self) -> bool:
         """Whether every file was read, every judgment made and every quota filled."""
-        return not self.skipped and not self.short and (self.summary is None or self.summary.complete)
+        return not self.skipped and not self.short and self.asked_all
 
 
 def synthesise(
@@ -150,12 +159,13 @@ def synthesise(
     usable = [each for each in candidates if not each.dropped]
     chosen = by_quota(usable, section.quotas, lambda each: each.generator)
     queries = [written(each, seed) for each in chosen]
-    write_queries(section.out, queries)
-    review = ""
-    if section.review is not None:
-        ids = {each.query_id for each in chosen}
-        fresh = write_review(section.review, candidates, ids, seed)
-        review = "written" if fresh else "left as it is, since it holds decisions"
+    with closing(Store.create(config.store)) as store:
+        files = OwnFiles(store, config.tournament)
+        known = bool(queries) or summary.complete  # else a list without a row says nothing
+        out, review = write_queries(files, section.out, queries) if known else NONE, ""
+        if section.review is not None:
+            ids = {each.query_id for each in chosen}
+            review = write_review(files, section.review, candidates, ids, seed) if candidates else NONE
     dropped: dict[str, Counter[str]] = {}
     for each in candidates:
         if each.dropped:
@@ -169,8 +179,13 @@ def synthesise(
         sampled=len(stage.passages),
         generated=Counter(each.generator for each in candidates),
         dropped=dropped,
+        left_alone=_left_alone({section.out: out, section.review: review}),
         review=review,
     )
+
+
+def _left_alone(came_to: Mapping[Path | None, str]) -> list[str]:
+    return [f"{path}: {what}" for path, what in came_to.items() if path is not None and what != WRITTEN]
 
 
 def _ask(
@@ -225,7 +240,8 @@ class _Rounds:
                 await judge.close()
         seconds = time.perf_counter() - started
         summaries = {name: judge_summary(judge, seconds) for name, judge in judges.items()}
-        return RunSummary(self._queue.ledger.stages, summaries, stopped_lines(judges))
+        stopped = stopped_lines(judges)
+        return RunSummary(self._queue.ledger.stages, summaries, stopped, retried=self._lookup.retry_failed)
 
     async def _drive(self, wants: Sequence[Wanted]) -> None:
         while wants:
@@ -262,13 +278,15 @@ def _from_reviewed(config: SynthConfig, path: Path) -> SynthReport:
     reviewed = read_reviewed(path)
     ordered = drawn(reviewed.queries, section.sample.seed, lambda query: query.query_id)
     queries = by_quota(ordered, section.quotas, lambda query: query.generator)
-    write_queries(section.out, queries)
+    with closing(Store.create(config.store)) as store:
+        out = write_queries(OwnFiles(store, config.tournament), section.out, queries, reviewed=True)
     return described(
         queries,
         read_examples(section.examples),
         section,
         generated=reviewed.generated,
         dropped={"rejected": reviewed.rejected} if reviewed.rejected else {},
+        left_alone=_left_alone({section.out: out}),
         review="read",
         undecided=reviewed.undecided,
     )

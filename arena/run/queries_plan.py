@@ -5,22 +5,44 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from arena.data.corpus import Reading
 from arena.run.planner import PlannedCalls, Planner
+from arena.stages.queries.candidates import read_reviewed
 from arena.stages.queries.config import SynthConfig
 from arena.stages.queries.stage import QueriesStage
 from arena.store import Store, Wanted, missing
+from judges.types import Task
 
 
-def plan_synth(config: SynthConfig) -> tuple[list[PlannedCalls], list[str]]:
-    """The calls of each model and of the judge of answers, and what the figures assume.
+class PlannedQueries(Struct, frozen=True):
+    """The calls of each model and of the judge of answers.
+
+    Attributes:
+        rows: if every query is usable.
+        notes: what the figures assume.
+        queries: that may be written, at most.
+        most: the rows if quotas need a check of every query; ``None`` where they are the same.
+    """
+
+    rows: list[PlannedCalls]
+    notes: list[str]
+    queries: int = 0
+    most: list[PlannedCalls] | None = None
+
+
+def plan_synth(config: SynthConfig) -> PlannedQueries:
+    """Count the calls that make queries.
 
     Raises:
         InputError: documents, examples or prompts cannot be used, or no document has text.
     """
     section = config.synth
     if section.reviewed is not None:
-        return [], [f"queries are drawn from {section.reviewed}: nobody is asked"]
+        number = len(read_reviewed(section.reviewed).queries)
+        return PlannedQueries([], [f"queries are drawn from {section.reviewed}: nobody is asked"], number)
     reading = Reading()
     stage = QueriesStage(config, reading)
     store = None if missing(config.store) else Store.open(config.store)
@@ -34,7 +56,34 @@ def plan_synth(config: SynthConfig) -> tuple[list[PlannedCalls], list[str]]:
     finally:
         if store is not None:
             store.close()
-    return rows, [*_notes(stage, reading, rows), *planner.notes]
+    usable = Counter(each.generator for each in stage.candidates if not each.dropped)
+    number = sum(min(count, section.quotas.get(model, count)) for model, count in usable.items())
+    most = _checking_all(rows, usable.total())
+    return PlannedQueries(rows, [*_notes(stage, reading, rows), *planner.notes], number, most)
+
+
+def _checking_all(rows: Sequence[PlannedCalls], candidates: int) -> list[PlannedCalls] | None:
+    """The rows with every candidate checked, at the mean of those that are planned."""
+    return [_with_calls(row, candidates - row.known) for row in rows] if _checks(rows, candidates) else None
+
+
+def _checks(rows: Sequence[PlannedCalls], candidates: int) -> bool:
+    return any(row.task is Task.ANSWERABLE and row.calls and row.wanted < candidates for row in rows)
+
+
+def _with_calls(row: PlannedCalls, calls: int) -> PlannedCalls:
+    if row.task is not Task.ANSWERABLE or not row.calls:
+        return row
+    more = calls / row.calls
+    return replace(
+        row,
+        wanted=row.known + calls,
+        calls=calls,
+        input_tokens=round(row.input_tokens * more),
+        output_tokens=round(row.output_tokens * more),
+        cost_usd=None if row.cost_usd is None else row.cost_usd * more,
+        seconds=None if row.seconds is None else row.seconds * more,
+    )
 
 
 def _notes(stage: QueriesStage, reading: Reading, rows: Sequence[PlannedCalls]) -> Iterator[str]:

@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from arena.run.assigned import Assigned
 from arena.run.claims import Claims
@@ -114,6 +115,10 @@ class Source(Protocol):
         """Whether that of which the store knows this needs a call."""
         ...
 
+    def stands(self, known: Any) -> bool:
+        """Whether what the store knows stands where nobody could be asked again."""
+        ...
+
     def save(self, results: Sequence[tuple[Any, Any]]) -> None:
         """Keep results, each with its request."""
         ...
@@ -158,6 +163,7 @@ class Lookup(Struct, frozen=True):
         found = self.identified(rest[:most])
         pairs = [(entry.want, entry.judgment_id) for entry in found]
         known, elsewhere = self.store.claim(self.tournament, pairs, self.runner, self.to_be_asked, tried)
+        found = [_with_failure(entry, known.get(entry.judgment_id)) for entry in found]
         here = [
             (entry, self._parsed_anew(entry, known.get(entry.judgment_id)))
             for entry in found
@@ -172,6 +178,10 @@ class Lookup(Struct, frozen=True):
     def to_be_asked(self, known: Result | None) -> bool:
         """Whether a judgment of which the store knows this needs a call."""
         return to_be_asked(known) or (self.retry_failed and isinstance(known, JudgeFailure))
+
+    def stands(self, known: Result) -> bool:
+        """Whether what the store knows stands where nobody could be asked again."""
+        return not to_be_asked(known)
 
     def _parsed_anew(self, entry: Found, known: Result | None) -> Result | None:
         """A stored reply that the present parser accepts is a judgment, without a new call."""
@@ -205,6 +215,13 @@ def _found(judged: Mapping[Wanted, tuple[str, Judgment]]) -> Iterator[tuple[Foun
     return ((Found(want, ident, None), judgment) for want, (ident, judgment) in judged.items())
 
 
+def _with_failure(entry: Found, known: Result | None) -> Found:
+    """The same, with the failure about its texts that is asked about again, if it is one."""
+    if entry.request is None or not isinstance(known, JudgeFailure) or to_be_asked(known):
+        return entry
+    return replace(entry, request=replace(entry.request, before=known))
+
+
 def _labelled(request: Request, result: Result) -> tuple[Task, str, Result]:
     """As the store keeps a result: with its task and its prompt's name and version."""
     return request.prompt.task, prompt_label(request.prompt), result
@@ -223,6 +240,9 @@ class _JudgeQueue:
         concurrency: of the judge.
         ended: called once, when nothing is taken any more.
         left_out: told of wants that cannot be rendered, since documents they need have no label.
+
+    Attributes:
+        over: whether nothing is taken any more.
     """
 
     def __init__(
@@ -246,7 +266,7 @@ class _JudgeQueue:
         self._ready: deque[Any] = deque()
         self._changed = asyncio.Event()
         self._filling: asyncio.Task[None] | None = None
-        self._closed = self._over = False
+        self._closed = self.over = False
 
     def put(self, want: Wanted) -> None:
         """Put a want in behind all others."""
@@ -304,12 +324,14 @@ class _JudgeQueue:
 
     def end(self) -> None:
         """Nothing is taken any more; what is ready and not asked for is free for other processes."""
-        self._over = True
+        self.over = True
         self._give_back()
         self._ended()
 
     def _give_back(self) -> None:
-        self._lookup.store.give_back([request.judgment_id for request in self._ready], self._lookup.runner)
+        idents = [request.judgment_id for request in self._ready]
+        self._lookup.store.give_back(idents, self._lookup.runner)
+        self._wants.extend(want for ident in idents for want in self._ledger.withdraw(ident))
         self._ready.clear()
 
     async def rest(self) -> list[Wanted]:
@@ -335,7 +357,7 @@ class _JudgeQueue:
 
     async def _fill(self) -> None:
         try:
-            while self._wants and self._is_short() and not self._over:
+            while self._wants and self._is_short() and not self.over:
                 most = self._chunk()
                 taken = min(_JUDGED_AT_ONCE if self._all_known else most, len(self._wants))
                 await self._look_up([self._wants.popleft() for _ in range(taken)], most)
@@ -363,7 +385,7 @@ class _JudgeQueue:
         if len(here) + len(elsewhere) + len(later) < len(wants):
             found = [*elsewhere, *(entry for entry, _ in here)]
             self._left_out(set(wants).difference(later, (entry.want for entry in found)))
-        if self._over:  # meanwhile
+        if self.over:  # meanwhile
             self._give_back()
         self._changed.set()
 
@@ -457,16 +479,17 @@ class Queue:
             await judge_all(self._queues, self.lookup.judges, put)
             await writer.finish()
 
-    async def count_rest(self) -> None:
-        """Count what the store knows of the wants that nobody took, without asking."""
-        await self.count_known([want for each in self._queues.values() for want in await each.rest()])
+    async def count_rest(self, *, halted: bool = False) -> None:
+        """Count what the store knows of the wants that nobody took, without asking; or only of judges that halted."""
+        queues = [each for each in self._queues.values() if each.over or not halted]
+        await self.count_known([want for each in queues for want in await each.rest()])
 
     async def count_known(self, wants: Sequence[Wanted]) -> None:
         """Count those of these wants that the store knows."""
         async for want, known in self._looked_up(wants):
             if known is not None and not failed(known):
                 self.ledger.count(want, "known", known)
-            elif known is not None and not self.lookup.to_be_asked(known):
+            elif known is not None and self.lookup.stands(known):
                 self.ledger.count(want, "failed", known)
 
     async def known(self, wants: Sequence[Wanted]) -> list[tuple[Wanted, Any]]:

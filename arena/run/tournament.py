@@ -206,7 +206,7 @@ async def _judge(engine: Engine, begun: Begun, lookup: Lookup, stop: Stop) -> Ru
             lookup.store.close()  # while no Ctrl-C breaks into it
     seconds = time.perf_counter() - started
     summaries = {name: judge_summary(judge, seconds) for name, judge in judges.items()}
-    return RunSummary(engine.ledger.stages, summaries, stopped_lines(judges))
+    return RunSummary(engine.ledger.stages, summaries, stopped_lines(judges), retried=lookup.retry_failed)
 
 
 def stored_settings(stages: TournamentStages, agents: Sequence[Declared] = ()) -> dict[str, Any]:

@@ -65,7 +65,7 @@ _BESIDE: Mapping[str, str] = {
     "not known": "These votes do not show whether it agrees less than people do, by more than 0.05.",
 }
 _KAPPA = rf"(?: Kappa is (?P<kappa>{NUMBER})(?: \((?P<kl>{NUMBER})(?: to (?P<kh>{NUMBER}))?\))?(?P<bar>; the bar is 0\.4)?\.)?"
-_OPENING = rf"check (?P<status>\w+): People agree with the judge {JUDGE} on (?P<level>\w+): (?P<again>[jkl]|panel \(majority\)) says what a person says in (?P<v>{END})%(?:{BRACKET})? of cases, on {_UNIT}"
+_OPENING = rf"check (?P<status>\w+): Agreement of people with the judge {JUDGE} on (?P<level>\w+): (?P<again>[jkl]|panel \(majority\)) says what a person says in (?P<v>{END})%(?:{BRACKET})? of cases, on {_UNIT}"
 
 
 def _figures(seen: Seen, said: Said) -> bool | str:
@@ -152,7 +152,7 @@ def _trusts(trust: str, queries: int, *ends: str | None) -> bool | str:
 
 @claim(
     "calibrate: none in common",
-    r"check unknown: People agree with the judge: No person judged anything that the judge did\.",
+    r"check unknown: Agreement of people with the judge: No person judged anything that the judge did\.",
 )
 def _none(seen: Seen, _said: Said) -> bool | str:
     return not any(seen.count.both(judge) for judge in seen.world.judges)

@@ -498,7 +498,7 @@ def _cheat(seen: Seen, said: Said) -> bool | str:
 
 @claim(
     "check: cheats",
-    rf"check (?P<status>\w+): Cheats do not fool j: It gives (?P<v>{END})%(?:{BRACKET})? of points away to '(?P<worst>\w+)'(?:, and is fooled by (?P<fooled>[\w, ]+)|; not known for (?P<unknown>[\w, ]+))?; the bar is 15%\.",
+    rf"check (?P<status>\w+): No points for cheats from j: It gives (?P<v>{END})%(?:{BRACKET})? of points away to '(?P<worst>\w+)'(?:, and is fooled by (?P<fooled>[\w, ]+)|; not known for (?P<unknown>[\w, ]+))?; the bar is 15%\.",
 )
 def _fooled(seen: Seen, said: Said) -> bool | str:
     given = {name: fmean(seen.count.cheat(name)) - (0.5 if name == "padded" else 0.0) for name in CHEATS}
@@ -515,7 +515,7 @@ def _fooled(seen: Seen, said: Said) -> bool | str:
 
 @claim(
     "check: judged",
-    rf"check (?P<status>\w+): Enough is judged: (?:(?P<a>{NUMBER}) of (?P<b>{NUMBER}) wanted judgments are there \((?P<v>\S+)%\)|(?P<kind>Judge|Agent) (?P<name>\w) has (?P<c>{NUMBER}) of (?P<d>{NUMBER}) wanted verdicts \(\S+%\), and ratings need 80% of every judge's and agent's); the bar is 80% of each stage\.",
+    rf"check (?P<status>\w+): Enough judgments: (?:(?P<a>{NUMBER}) of (?P<b>{NUMBER}) wanted judgments are there \((?P<v>\S+)%\)|(?P<kind>Judge|Agent) (?P<name>\w) has (?P<c>{NUMBER}) of (?P<d>{NUMBER}) wanted verdicts \(\S+%\), and ratings need 80% of every judge's and agent's); the bar is 80% of each stage\.",
 )
 def _judged(seen: Seen, said: Said) -> bool | str:
     if said["a"] is None:
@@ -545,20 +545,20 @@ def _short(seen: Seen, said: Said) -> bool | str:
 
 @claim(
     "conclusion: too little",
-    rf"(?:Nothing to conclude yet: (?:Not enough verdicts to rate|Too little is judged)\. |Below ratings\.min_coverage: )?(?P<kind>[Jj]udge|[Aa]gent) (?P<name>\w) has (?P<c>{NUMBER}) of (?P<d>{NUMBER}) wanted verdicts \(\S+%\), and ratings need 80% of every judge's and agent's(?:: run again to judge the rest, or see them with 'ragleague leaderboard --below-coverage'\.|\. Run again to judge the rest\.|\.)",
+    rf"(?:Nothing to conclude yet: (?:Not enough verdicts to rate|Too little is judged)\. |Below ratings\.min_coverage: )?(?P<kind>[Jj]udge|[Aa]gent) (?P<name>\w) has (?P<c>{NUMBER}) of (?P<d>{NUMBER}) wanted verdicts \(\S+%\), and ratings need 80% of every judge's and agent's(?:: (?:run again|'ragleague failures')[^.]*, or see them with 'ragleague leaderboard --below-coverage'\.|\. (?:Run again|'ragleague failures')[^.]*\.|\.)",
 )
 def _too_little(seen: Seen, said: Said) -> bool | str:
     return _short(seen, said)
 
 
-always("check: answered", r"check passed: Every agent answered every query: All did\.")
+always("check: answered", r"check passed: Answers of every agent to every query: All did\.")
 
 _MISSING = r"(?P<a>[\d,]+) of (?P<b>[\d,]+) of (?P<agent>[v-z]), (?P<c>[\d,]+) of (?P<d>[\d,]+) of all others \(p (?P<p>[^)]*)\)"
 
 
 @claim(
     "check: even",
-    r"check (?P<status>\w+): No agent lacks more judgments: (?:No agent lacks a larger share than the others by more than chance|Missing of (?P<who>.*?)(?P<few>; a few queries may be why)?)\. The bar is 5%, after Holm's correction\.",
+    r"check (?P<status>\w+): Gaps spread evenly over agents: (?:No agent lacks a larger share than the others by more than chance|Missing of (?P<who>.*?)(?P<few>; a few queries may be why)?)\. The bar is 5%, after Holm's correction\.",
 )
 def _even(seen: Seen, said: Said) -> bool | str:
     if said["who"] is None:

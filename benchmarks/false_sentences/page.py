@@ -270,7 +270,7 @@ def _few_ties(seen: Seen, said: Said) -> bool | str:
 
 @claim(
     "check: orders",
-    rf"check (?P<status>\w+): Both orders agree: (?:(?P<v>{END})%(?:{BRACKET})? of (?P<n>{NUMBER}) games? judged in both orders; the bar is 75%|No game (?:is known to be|was) judged in both orders)\.{ONLY}",
+    rf"check (?P<status>\w+): Agreement of both orders: (?:(?P<v>{END})%(?:{BRACKET})? of (?P<n>{NUMBER}) games? judged in both orders; the bar is 75%|No game (?:is known to be|was) judged in both orders)\.{ONLY}",
 )
 def _both(seen: Seen, said: Said) -> bool | str:
     both = seen.count.in_both_orders
@@ -319,7 +319,7 @@ def _circles(seen: Seen, said: Said) -> bool | str:
 
 @claim(
     "check: judges",
-    rf"check (?P<status>\w+): Judges agree with each other: (?:Krippendorff's alpha is (?P<v>{NUMBER})(?:{BRACKET})? on (?P<n>{NUMBER}) games? judged by several; the bar is 0\.4|No game was judged by several)\.",
+    rf"check (?P<status>\w+): Agreement among judges: (?:Krippendorff's alpha is (?P<v>{NUMBER})(?:{BRACKET})? on (?P<n>{NUMBER}) games? judged by several; the bar is 0\.4|No game was judged by several)\.",
 )
 def _several(seen: Seen, said: Said) -> bool | str:
     found = between_judges(seen.count)
@@ -341,7 +341,7 @@ def _queries(seen: Seen, said: Said) -> bool | str:
 
 @claim(
     "check: determined",
-    rf"check (?P<status>\w+): The games determine the ratings: (?:(?P<who>{NAMES}): to be read with care|Every agent's rating has a maximum|The fit has not converged)\.",
+    rf"check (?P<status>\w+): Ratings determined by the games: (?:(?P<who>{NAMES}): to be read with care|Every agent's rating has a maximum|The fit has not converged)\.",
 )
 def _determined(seen: Seen, said: Said) -> bool | str:
     if said["who"]:
@@ -380,6 +380,6 @@ def _robust_otherwise(seen: Seen, said: Said) -> bool | str:
 
 always(
     "check: not of verdicts",
-    r"check passed: Enough is judged: (?P<n>[\d,]+) of (?P=n) wanted judgments are there \(100%\); the bar is 80% of each stage\.",
-    r"check unknown: People agree with the judge: No person judged anything that the judge did\.",
+    r"check passed: Enough judgments: (?P<n>[\d,]+) of (?P=n) wanted judgments are there \(100%\); the bar is 80% of each stage\.",
+    r"check unknown: Agreement of people with the judge: No person judged anything that the judge did\.",
 )

@@ -14,7 +14,7 @@ import re
 import ssl
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -147,6 +147,25 @@ class Endpoint:
             failure = RejectedError("too_long", f"{name}: the answer is larger than {MOST_BYTES} bytes")
         raise failure  # here and not while the client's exception is handled: that one carries the request with the key
 
+    async def look(self, path: str = "") -> Received:
+        """See whether something answers: a GET of the address, or of what stands at ``path`` beside it.
+
+        Raises:
+            ProviderError: nothing came, or more than any reply has.
+        """
+        url = self._target.url
+        if path:
+            url = _beside(url, path)
+        failure: ProviderError
+        try:
+            async with self.opened().get(url, headers=self._target.headers, allow_redirects=False) as response:
+                received = await _read(response)
+        except self._lost_errors as error:
+            failure = self._lost(error)
+        else:
+            return Received(response.status, response.headers, received or b"")
+        raise failure
+
     def decoded(self, received: Received, decoder: type[json.JSONDecoder] | None = None) -> HttpAnswer:
         """The JSON object of an answer, read by ``decoder`` where one is named.
 
@@ -213,6 +232,18 @@ class Endpoint:
             await self._session.close()
 
 
+def _beside(url: str, path: str) -> str:
+    """The address with another path in place of the last one that a vendor's SDK puts behind its own."""
+    parts = urlsplit(url)
+    for own in _PATHS:
+        if parts.path.endswith(own):
+            return parts._replace(path=parts.path.removesuffix(own) + path).geturl()
+    return url
+
+
+_PATHS: Final = ("/chat/completions", "/embeddings", "/messages")
+
+
 def _written(body: Mapping[str, Any]) -> bytes:
     try:
         return to_json(body)
@@ -259,6 +290,11 @@ class HostedProvider(ABC):
             "structured_output": spec.structured_output,
             **({"extra_body": json.dumps(spec.extra_body, sort_keys=True)} if spec.extra_body else {}),
         }
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where it asks."""
+        return self._endpoint
 
     async def complete(self, prompt: Prompt) -> Completion:
         """Ask once."""

@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from judges.errors import InputError, JudgeStoppedError, MissingExtraError, ProviderError, reason
 from judges.masking import exception_line, one_line
-from judges.providers.endpoint import HttpAnswer, Received, api_key, sdk_target, token_count, unused_client
+from judges.providers.endpoint import Endpoint, HttpAnswer, Received, api_key, sdk_target, token_count, unused_client
 from judges.providers.local import LocalSource, local_source, without_cudnn_attention
 from judges.spec import JudgeSpec
 from judges.types import Usage
@@ -180,6 +180,11 @@ class HostedEmbedder:
             "model": spec.model,
             "dimensions": spec.dimensions,
         }
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where it asks."""
+        return self._requests.endpoint
 
     async def embed(self, texts: Sequence[str], meter: Meter) -> Vectors:
         """Vectors of length 1.

@@ -86,6 +86,11 @@ class RemoteAgent:
         self._mapping = spec.mapping or CHAT_MAPPING
         self._request = _request(spec)
 
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where it is asked."""
+        return self._requests.endpoint
+
     async def reply(self, query: Query) -> Reply:
         """Ask the agent; what may succeed later is tried again."""
         meter = Meter()

@@ -51,6 +51,8 @@ def read_rows(
     aliases: Spellings | None = None,
     only: Only | None = None,
     columns: Columns | None = None,
+    *,
+    empty: bool = False,
 ) -> Iterator[Row]:
     """Stream the rows of a table; of JSON that is no JSONL they are in memory together.
 
@@ -62,6 +64,7 @@ def read_rows(
         only: which rows are wanted, all where it is left out. The others are checked no further than it takes to pass
             over them: a line of JSON has to end like one.
         columns: which columns the user says they are, see ``canonical_names``.
+        empty: whether a table without a row will do.
 
     Raises:
         DataError: the file is missing, unreadable, empty, torn or malformed, lacks a column, or has no row. Raised
@@ -78,7 +81,7 @@ def read_rows(
         rows = _read_json(path, naming, only)
     else:
         rows = _read_delimited(path, naming, only)
-    return _at_least_one(path, rows) if only is None else rows
+    return rows if empty or only is not None else _at_least_one(path, rows)
 
 
 class _Naming(Struct, frozen=True):
@@ -111,6 +114,16 @@ def read_columns(path: Path | str) -> list[str]:
         with open_parquet(Path(path)) as table:
             return list(table.schema_arrow.names)
     return list(next(read_rows(path)).values)
+
+
+def has_rows(path: Path) -> bool:
+    """Whether there is a table with a row, or something that reading will refuse."""
+    if not path.is_file() or path.stat().st_size == 0:
+        return False
+    try:
+        return next(read_rows(path, empty=True), None) is not None
+    except DataError:
+        return True
 
 
 def write_rows(path: Path | str, columns: Sequence[str], rows: Iterable[Mapping[str, Cell]]) -> None:

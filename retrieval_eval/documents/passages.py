@@ -7,8 +7,9 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import chain
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 from urllib.parse import quote
 
 from msgspec import Struct
@@ -261,8 +262,9 @@ class NearDuplicates:
     """
 
     def __init__(self, threshold: float, shingle: int = 5, *, same_numbers: bool = False) -> None:
-        from datasketch import MinHashLSH
+        from datasketch import MinHash, MinHashLSH
 
+        self._empty = MinHash(num_perm=PERMUTATIONS, seed=1, hashfunc=_same)
         self._threshold, self._shingle, self._same_numbers = threshold, shingle, same_numbers
         # MinHash estimates; a little below the threshold fewer pairs are missed.
         self._index = MinHashLSH(threshold=max(0.05, threshold - 0.1), num_perm=PERMUTATIONS)
@@ -289,21 +291,30 @@ class NearDuplicates:
         return None
 
     def _shingles(self, words: Sequence[str]) -> frozenset[int]:
-        starts = range(max(1, len(words) - self._shingle + 1))
-        return frozenset(_hash(" ".join(words[at : at + self._shingle])) for at in starts)
+        """Hashes of 32 bits: of the words' own, as a polynomial."""
+        import numpy as np
 
-    @staticmethod
-    def _sketch(shingles: frozenset[int]) -> Any:
-        from datasketch import MinHash
+        hashes = np.fromiter(map(_hash, words), np.uint64, len(words))
+        size = min(self._shingle, len(words))
+        found = np.zeros(len(words) - size + 1, np.uint64)
+        for at in range(size):
+            found = found * np.uint64(_FACTOR) + hashes[at : at + len(found)]  # modulo 2**64
+        return frozenset((found >> np.uint64(32)).tolist())
 
-        sketch = MinHash(num_perm=PERMUTATIONS, seed=1, hashfunc=_same)
+    def _sketch(self, shingles: frozenset[int]) -> Any:
+        sketch = self._empty.copy()  # which draws no permutations of its own
         sketch.update_batch(sorted(shingles))
         return sketch
 
 
-def _hash(shingle: str) -> int:
+_FACTOR: Final = 0x9E3779B97F4A7C15
+"""Odd, so that no word's hash loses a bit by it."""
+
+
+@lru_cache(2**16)
+def _hash(word: str) -> int:
     """The same in every process and on every machine."""
-    return int.from_bytes(hashlib.blake2b(shingle.encode("utf-8", "replace"), digest_size=4).digest())
+    return int.from_bytes(hashlib.blake2b(word.encode("utf-8", "replace"), digest_size=8).digest())
 
 
 def _same(value: int) -> int:

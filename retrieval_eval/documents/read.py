@@ -16,7 +16,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -145,6 +145,27 @@ def _not_entered(path: Path, name: str, source: str) -> FileNote | None:
     return None
 
 
+class _Remembered:
+    """What the files held that were read first, up to a number of bytes."""
+
+    def __init__(self, most: int) -> None:
+        self._answers: dict[str, bytes] = {}
+        self._left = most
+
+    def get(self, key: str) -> bytes | None:
+        return self._answers.get(key)
+
+    def keep(self, key: str, answer: bytes) -> None:
+        if key not in self._answers and len(answer) <= self._left:
+            self._answers[key] = answer
+            self._left -= len(answer)
+
+
+_READ: Final = _Remembered(2**26)
+"""One command often reads a folder for queries and again for agents to search."""
+_LATE: Final = b"late"
+
+
 class _Reader:
     """Asks the process that reads, and begins a new one where it had to be ended."""
 
@@ -178,6 +199,20 @@ class _Reader:
         return None
 
     def _asked(self, file: File) -> dict[str, Any]:
+        facts = file.path.stat()
+        asked = {"path": str(file.path.resolve()), "kind": file.kind, "limits": self._limits.model_dump()}
+        key = json.dumps([asked, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns])
+        answer = _READ.get(key) or self._answer(asked)
+        if answer.endswith(b"\n"):
+            _READ.keep(key, answer)
+            said: dict[str, Any] = json.loads(answer)
+            return said
+        if answer:
+            return {"problems": [f"took longer than {self._limits.seconds:g} s"]}
+        return {"problems": ["brought down the process that read it"]}
+
+    def _answer(self, asked: dict[str, Any]) -> bytes:
+        """What the process says of a file, on a line; ``_LATE`` where it took too long, nothing where it ended."""
         process = self._process = self._process or _started()
         late = threading.Event()
 
@@ -188,7 +223,6 @@ class _Reader:
         clock = threading.Timer(self._limits.seconds, end)
         assert process.stdin is not None
         assert process.stdout is not None
-        asked = {"path": str(file.path.resolve()), "kind": file.kind, "limits": self._limits.model_dump()}
         clock.start()
         try:
             process.stdin.write(json.dumps(asked).encode() + b"\n")
@@ -199,12 +233,9 @@ class _Reader:
         finally:
             clock.cancel()
         if answer.endswith(b"\n"):
-            said: dict[str, Any] = json.loads(answer)
-            return said
+            return answer
         self.close()
-        if late.is_set():
-            return {"problems": [f"took longer than {self._limits.seconds:g} s"]}
-        return {"problems": ["brought down the process that read it"]}
+        return _LATE if late.is_set() else b""
 
     def close(self) -> None:
         """End the process."""

@@ -17,12 +17,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from arena.config.synth import FiltersSection
+from arena.stages.queries.own_files import CHANGED, OwnFiles
 from judges.errors import DataError, InputError
 from judges.types import Document
 from retrieval_eval.data.collections import topic_rows
 from retrieval_eval.data.files import read_lines
 from retrieval_eval.data.rows import Cell, Row, known_format
-from retrieval_eval.data.tables import read_rows, write_rows
+from retrieval_eval.data.tables import read_rows
 from retrieval_eval.documents.passages import NearDuplicates
 
 Item = TypeVar("Item")
@@ -225,8 +226,11 @@ def written(each: Candidate, seed: int) -> Written:
     return Written(each.query_id, each.text, each.generator, provenance)
 
 
-def write_queries(path: Path, queries: Sequence[Written]) -> None:
+def write_queries(files: OwnFiles, path: Path, queries: Sequence[Written], *, reviewed: bool = False) -> str:
     """Write a file of queries; what is empty in all of them has no column.
+
+    Returns:
+        What became of the file: ``written``, or a phrase for why it was left as it is.
 
     Raises:
         DataError: the file cannot be written.
@@ -236,26 +240,26 @@ def write_queries(path: Path, queries: Sequence[Written]) -> None:
         told: dict[str, Cell] = {"qid": query.query_id, "query": query.text, **query.provenance}
         rows.append({**told, "decision": query.decision, "generated": query.generated})
     columns = [name for name in QUERIES if name in ("qid", "query") or any(row[name] for row in rows)]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_rows(path, columns, ({name: row[name] for name in columns} for row in rows))
+    return files.replace(path, columns, [{name: row[name] for name in columns} for row in rows], reviewed=reviewed)
 
 
-def write_review(path: Path, candidates: Sequence[Candidate], chosen: Collection[str], seed: int) -> bool:
+def write_review(
+    files: OwnFiles, path: Path, candidates: Sequence[Candidate], chosen: Collection[str], seed: int
+) -> str:
     """Write all queries for review: those chosen first, then the others in the order in which they would follow.
 
     Returns:
-        False where the file is there and holds decisions: it is left as it is.
+        As ``write_queries``.
 
     Raises:
         DataError: the file cannot be written, or what is there cannot be read.
     """
-    if path.exists() and any(row.text("decision").strip() for row in read_rows(path, ("decision",))):
-        return False
     places = {"chosen": 0, "reserve": 1, "dropped": 2}
     rows = sorted(_review_rows(candidates, chosen, seed), key=lambda row: places[str(row["state"])])
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_rows(path, REVIEW, rows)
-    return True
+    came_to = files.replace(path, REVIEW, rows)
+    if came_to == CHANGED and any(row.text("decision").strip() for row in read_rows(path)):
+        return "left as it is, since it holds decisions"
+    return came_to
 
 
 def _review_rows(candidates: Sequence[Candidate], chosen: Collection[str], seed: int) -> Iterator[dict[str, Cell]]:

@@ -48,12 +48,12 @@ def test_failures_and_what_is_left_are_counted_and_fail_the_check(write: Any, tm
     store = write_store(tmp_path / "s.db", failed=30, unasked=20, criteria=False)
     page = write(store, status=3)
     assert "Not enough verdicts to rate" in page
-    assert checks(page)["Enough is judged"] == "failed"
+    assert checks(page)["Enough judgments"] == "failed"
     assert "Leaderboard</caption>" not in page
     assert "Why judgments failed" in page
     rated = write(store, "--below-coverage")
     assert all(f">{agent}<" in rated for agent in AGENTS)
-    assert checks(rated)["Enough is judged"] == "failed"
+    assert checks(rated)["Enough judgments"] == "failed"
     assert "65%" in rated
 
 
@@ -63,12 +63,12 @@ def test_people_are_held_against_the_judge_and_correct_its_figures(write: Any, t
     cast_votes(store, AGENTS)
     page = write(store)
     assert "Bradley-Terry ratings corrected by people: strict, verdicts" in page
-    kept = {name: status for name, status in checks(page).items() if name.startswith("People agree")}
+    kept = {name: status for name, status in checks(page).items() if name.startswith("Agreement of people")}
     assert set(kept) == {
-        "People agree with the judge strict on verdicts",
-        "People agree with the judge strict on labels",
+        "Agreement of people with the judge strict on verdicts",
+        "Agreement of people with the judge strict on labels",
     }
-    assert kept["People agree with the judge strict on labels"] == "failed"
+    assert kept["Agreement of people with the judge strict on labels"] == "failed"
 
 
 def test_people_who_judged_other_things_are_no_error(write: Any, tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_people_who_judged_other_things_are_no_error(write: Any, tmp_path: Path)
     page = write(write_store(tmp_path / "s.db", qrels=elsewhere))
     assert 'id="people"' not in page
     assert "Judges and people have no labels of the same things to compare." in page
-    assert checks(page)["People agree with the judge"] == "unknown"
+    assert checks(page)["Agreement of people with the judge"] == "unknown"
 
 
 def test_an_agent_that_leaves_out_a_query_is_named(cli: Any, write: Any, tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_an_agent_that_leaves_out_a_query_is_named(cli: Any, write: Any, tmp_pat
         (tmp_path / name).write_text("\n".join(rows), encoding="utf-8")
     assert cli("run", tmp_path / "t.yaml").status == 0
     page = write(tmp_path / "t.yaml")
-    assert checks(page)["Every agent answered every query"] == "failed"
+    assert checks(page)["Answers of every agent to every query"] == "failed"
     assert "b 11 of 12" in page
 
 

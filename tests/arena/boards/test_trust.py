@@ -83,7 +83,7 @@ def found(leaderboard: Leaderboard) -> dict[str, Check]:
 def test_a_careful_judge_of_all_games_passes_all_but_what_only_people_know() -> None:
     lengths = {(f"q{q}", agent): (place + q // 2) % 3 for q in range(60) for place, agent in enumerate(STRENGTH)}
     statuses = {name: check.status for name, check in found(board(league(careful), lengths=lengths)).items()}
-    assert statuses.pop("People agree with the judge") == "unknown"
+    assert statuses.pop("Agreement of people with the judge") == "unknown"
     assert set(statuses.values()) == {"passed"}, statuses
 
 
@@ -91,7 +91,7 @@ def test_a_careful_judge_of_all_games_passes_all_but_what_only_people_know() -> 
     ("says", "faithful", "check"),
     [
         (prefers_first, False, "No favour for the place shown"),
-        (prefers_first, False, "Both orders agree"),
+        (prefers_first, False, "Agreement of both orders"),
         (undecided, True, "Few ties"),
         (circular, True, "Few circles"),
     ],
@@ -130,10 +130,12 @@ def test_a_favour_that_may_be_chance_is_no_failure() -> None:
 def test_nobody_is_told_to_judge_both_orders_of_games_that_were() -> None:
     whole, half = (list(league(prefers_first, faithful=False))[::step] for step in (1, 2))
     both, one = (found(board(iter(verdicts))) for verdicts in (whole, half))
-    assert both["No favour for the place shown"].remedy.startswith("Nothing: every game was judged in both orders")
+    assert both["No favour for the place shown"].remedy.startswith(
+        "Read the ratings as they are: every game was judged in both"
+    )
     assert one["No favour for the place shown"].remedy.startswith("Judge every game in both orders")
-    assert "pairwise.both_orders" not in both["Both orders agree"].remedy
-    assert one["Both orders agree"].remedy.startswith("Set pairwise.both_orders")
+    assert "pairwise.both_orders" not in both["Agreement of both orders"].remedy
+    assert one["Agreement of both orders"].remedy.startswith("Set pairwise.both_orders")
     incomplete = found(board(iter(whole[1:]), settings={"pairwise": {"judges": [], "both_orders": True}}))
     assert incomplete["No favour for the place shown"].remedy.startswith("Run again, with --retry-failed")
     assert one["Robust to a few queries"].finding.startswith("Place or strength? The bar")
@@ -147,9 +149,9 @@ def test_a_lead_is_not_said_to_survive_the_loss_of_no_queries() -> None:
 
 def test_judges_that_contradict_each_other_fail() -> None:
     opposed = [*league(careful, 160, judge="one"), *league(prefers_longer, 160, judge="two")]
-    assert found(board(iter(opposed)))["Judges agree with each other"].status == "failed"
+    assert found(board(iter(opposed)))["Agreement among judges"].status == "failed"
     alike = [GameVerdict(v.query_id, v.agent_a, v.agent_b, v.verdict, j) for v in league(careful) for j in "ab"]
-    assert found(board(iter(alike)))["Judges agree with each other"].status == "passed"
+    assert found(board(iter(alike)))["Agreement among judges"].status == "passed"
 
 
 def test_one_bad_judge_of_three_is_named_and_the_others_are_not_blamed() -> None:
@@ -161,27 +163,29 @@ def test_one_bad_judge_of_three_is_named_and_the_others_are_not_blamed() -> None
         for judge in ("one", "two", "bad")
     }
     checks = found(replace(board(iter(verdicts)), by_judge=by_judge))
-    agree = checks["Judges agree with each other"]
+    agree = checks["Agreement among judges"]
     assert agree.status == "failed"
     assert agree.finding.endswith("bad agrees less with each of the others than any two of these agree.")
     assert agree.remedy == "Calibrate bad against people's verdicts, or leave it out."
-    assert checks["Both orders agree"].finding.endswith("By judge only bad fails.")
+    assert checks["Agreement of both orders"].finding.endswith("By judge only bad fails.")
 
 
 def test_no_judge_is_named_where_all_differ_alike() -> None:
     verdicts = [own for judge in ("one", "two", "three") for own in league(undecided, 60, judge=judge)]
-    assert "agrees less" not in found(board(iter(verdicts)))["Judges agree with each other"].finding
+    assert "agrees less" not in found(board(iter(verdicts)))["Agreement among judges"].finding
 
 
 def test_a_judge_that_changes_its_mind_fails() -> None:
     for agreement, status in ((0.5, "failed"), (0.95, "passed")):
         consistency = {Task.PAIRWISE: {"j": Consistency(agreement, 40)}}
-        assert found(board(league(careful), consistency=consistency))["Judge j agrees with itself"].status == status
+        assert (
+            found(board(league(careful), consistency=consistency))["Agreement of judge j with itself"].status == status
+        )
 
 
 def test_a_winless_agent_is_said() -> None:
     flagged = board(league(lambda _n, a, b: Verdict.A if STRENGTH[a] > STRENGTH[b] else Verdict.B))
-    own = found(flagged)["The games determine the ratings"]
+    own = found(flagged)["Ratings determined by the games"]
     assert own.status == "failed"
     assert "strong" in own.finding
 
@@ -190,7 +194,10 @@ def test_a_baseline_is_no_language_model() -> None:
     leaderboard = board(league(careful), settings={"judges": {"words": {"provider": "lexical"}}})
     assert found(leaderboard)["No language model judged these games"].status == "failed"
     both = {"words": {"provider": "lexical"}, "model": {"provider": "openai"}}
-    assert found(board(league(careful), settings={"judges": both}))["A judge compares words alone"].status == "failed"
+    assert (
+        found(board(league(careful), settings={"judges": both}))["No judge that compares words alone"].status
+        == "failed"
+    )
 
 
 def test_a_lead_that_one_query_carries_fails() -> None:
@@ -210,7 +217,7 @@ def test_a_judge_beyond_chance_in_values_without_kappa_is_neither_passed_nor_fai
     comparisons = compare_opinions({("criteria", ""): judge}, {("criteria", ""): said}, Settings(samples=50))
     leaderboard = board(league(careful))
     checks = trust_checks(leaderboard, conclude_board(leaderboard, comparisons), people_checks(comparisons))
-    (check,) = [own for own in checks if own.name.startswith("People agree")]
+    (check,) = [own for own in checks if own.name.startswith("Agreement of people")]
     assert (check.status, "more than chance" in check.finding) == ("unknown", True)
     assert check.remedy.startswith("Let several people")
 
@@ -220,7 +227,13 @@ def test_what_failed_comes_first() -> None:
     assert statuses == sorted(statuses, key=["failed", "unknown", "passed"].index)
 
 
-OF_INTERVALS = ("Both orders agree", "No favour for the place shown", "No favour for length", "Few ties", "Few circles")
+OF_INTERVALS = (
+    "Agreement of both orders",
+    "No favour for the place shown",
+    "No favour for length",
+    "Few ties",
+    "Few circles",
+)
 """Checks whose outcome an interval decides."""
 
 

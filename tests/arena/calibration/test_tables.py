@@ -187,7 +187,7 @@ def test_agreement_in_every_case_is_more_than_chance(cli: CLI, tmp_path: Path) -
     judge, people = table("judge.csv", rows), table("people.csv", rows)
     nearly = table("nearly.csv", [*rows[:-1], (rows[-1][0], "AB"[rows[-1][1] == "A"])])
     for votes in (people, nearly):
-        assert cli("calibrate", judge, "--people", votes).out.startswith("passed: People agree with the judge")
+        assert cli("calibrate", judge, "--people", votes).out.startswith("passed: Agreement of people with the judge")
 
 
 TURNS = [("1", "A"), ("2", "B")]
