@@ -117,21 +117,39 @@ class UnclearReplyError(ReplyError):
 class ProviderError(RagleagueError):
     """A call brought no reply. ``cause`` is one of ``CAUSES``.
 
-    ``retry_after_s`` is how long the server asks to wait, ``allowance`` what it says is left of its rate limits.
+    Attributes:
+        retry_after_s: how long the server asks to wait.
+        allowance: what it says is left of its rate limits.
+        to_do: what mends it, where that is not what mends the cause (``TO_DO``); the message ends with it.
+        of_text: whether it is about what this request says, so that it tells nothing of others.
     """
 
     def __init__(
-        self, cause: str, message: str, *, retry_after_s: float | None = None, allowance: Allowance | None = None
+        self,
+        cause: str,
+        message: str,
+        *,
+        retry_after_s: float | None = None,
+        allowance: Allowance | None = None,
+        to_do: str = "",
+        of_text: bool = False,
     ) -> None:
-        super().__init__(message)
+        super().__init__(f"{message}; {to_do}" if to_do else message)
         self.cause = cause
         self.retry_after_s = retry_after_s
         self.allowance = allowance
+        self.to_do = to_do
+        self.of_text = of_text
+
+    @property
+    def problem(self) -> str:
+        """The message without ``to_do``."""
+        return str(self).removesuffix(f"; {self.to_do}") if self.to_do else str(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travels between processes whole; an exception by itself would be made again from its message alone."""
-        made_again = partial(type(self), retry_after_s=self.retry_after_s, allowance=self.allowance)
-        return made_again, (self.cause, str(self))
+        named = ("retry_after_s", "allowance", "to_do", "of_text")
+        return partial(type(self), **{name: getattr(self, name) for name in named}), (self.cause, self.problem)
 
 
 class TransientError(ProviderError):
@@ -165,7 +183,9 @@ CAUSES = {
     "bad_request": "the server refused the request as malformed",
     "authentication": "the key is missing or wrong",
     "quota": "the account has no credit left",
-    "unknown_model": "the server does not know the model",
+    "unknown_model": "the server does not know the model or the address",
+    "other_model": "another model replied than the judge's",
+    "prompt_cut": "the server read only a part of the prompt",
     "refusal": "the model refused to answer",
     "content_filter": "the provider's filter withheld the reply",
     "truncated": "the reply was cut off before it ended",
@@ -186,10 +206,11 @@ TO_DO = {
     "rate_limit": "lower 'concurrency', or set 'requests_per_minute'",
     "server_error": "check the server and {address}",
     "bad_request": "mend the setting that the server names",
-    "authentication": "check the key in {key}",
-    "quota": "add credit to the account of the key in {key}",
+    "authentication": "check {key}",
+    "other_model": "name the model that replies as 'model'",
+    "prompt_cut": "raise the server's context length",
+    "quota": "add credit to the account of {key}",
     "refusal": "choose another 'model'",
-    "content_filter": "choose another 'model', or loosen the filter",
     "truncated": "raise 'max_tokens'",
     "too_long": "lower 'max_tokens', or choose another 'model'",
     "empty": "raise 'max_tokens', or choose another 'model'",
@@ -261,8 +282,8 @@ PROGRESS: Final = logging.getLogger("ragleague.progress")
 
 FEW: Final = 5
 """Calls, or judgments, that may fail for one cause."""
-_SAY_NOTHING: Final = frozenset({"stopped", "budget", "cancelled", "not_recorded"})
-"""Causes that tell nothing of the settings: recordings need not hold every prompt."""
+_SAY_NOTHING: Final = frozenset({"stopped", "budget", "cancelled", "not_recorded", "content_filter"})
+"""Causes that tell nothing of the settings: recordings need not hold every prompt, a filter withholds one text."""
 
 
 class Misses:

@@ -34,6 +34,7 @@ from judges.providers import Provider, open_provider
 from judges.providers.replay import ReadRecords
 from judges.spec import VENDORS, JudgeSpec, Price, cost_usd, price_of
 from judges.types import CallTrace, Completion, Finish, JudgeFailure, Judgment, Prompt, Turn, Usage
+from judges.witness import Witness
 from judges.writing import estimated_tokens
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class Account(Struct):
         replied_s, called_s: seconds of the calls that brought a reply, and of all.
         rejected: replies outside the contract, to each of which the judge was asked again.
         error: of the last attempt, if that brought no reply.
+        to_do: what mends a failure, where that is not what mends its cause.
     """
 
     request: Request
@@ -73,6 +75,7 @@ class Account(Struct):
     calls: int = 0
     rejected: list[str] = field(default_factory=list)
     error: ProviderError | None = None
+    to_do: str = ""
 
     def begin_call(self) -> float:
         """Count a call that begins now; returns when that is."""
@@ -105,8 +108,10 @@ class Account(Struct):
             called_s=self.called_s,
         )
 
-    def failure(self, cause: str, message: str, reply: str | None = None) -> JudgeFailure:
+    def failure(self, cause: str, message: str, reply: str | None = None, *, to_do: str = "") -> JudgeFailure:
         """There will be no judgment."""
+        self.to_do = to_do
+        message = f"{message}; {to_do}" if to_do else message
         return JudgeFailure(self.request.judgment_id, cause, message, reply, self.model, **self._totals())
 
     def _totals(self) -> dict[str, Any]:
@@ -127,6 +132,9 @@ FINAL_FINISHES = {
 """Cause and message of failures that another call would not mend."""
 
 
+_REASONED = "turn reasoning off by 'extra_body', or raise 'max_tokens'"
+
+
 def read(completion: Completion, prompt: Prompt) -> ParsedReply:
     """What a completion says.
 
@@ -134,7 +142,8 @@ def read(completion: Completion, prompt: Prompt) -> ParsedReply:
         ReplyError: it is outside the contract, cut off, or empty.
     """
     if not completion.text.strip():
-        raise ReplyError("the reply was empty")
+        where = f": its text stands in {completion.aside!r}" if completion.aside else ""
+        raise ReplyError(f"the reply was empty{where}")
     if completion.finish is Finish.LENGTH:
         raise ReplyError("the reply was cut off; explain more briefly")
     return parsed(completion.text, prompt)
@@ -281,6 +290,7 @@ class Judge:
         left_usd = self._left_usd if spec.in_batches and spec.max_cost_usd is not None else None
         asks_elsewhere = (spec.provider in VENDORS or spec.provider == "python") and not spec.in_batches
         self._unserved, self._failed = Misses(), Misses(spec.retry_s)
+        self._witness = Witness(name, spec)
         self._failing_since: float | None = None
         if spec.in_batches:  # what has come back is paid for, and the rest has been sent
             self._unserved.hit()
@@ -322,30 +332,32 @@ class Judge:
             ``None`` if nothing was sent, because a stop came, the judge stopped or its money was spent before; if
             another process may ask; or if it is in a batch that was not waited for, and will be found there again.
         """
-        result = await self._judged(request)
+        account = Account(request, self.price, self.spec.model)
+        result = await self._judged(account)
         if isinstance(result, Judgment):
             self._failed.hit()
         elif result is not None:
             about_texts = result.cause not in RETRIED_NEXT_RUN
+            of_text = account.error is not None and account.error.of_text
             again = request.before is not None and about_texts  # says nothing of others
-            if not again and self._failed.miss(result.cause):
-                self.halt(JudgeStoppedError(result.cause, self._failed.alike(result.message)))
+            if not again and not of_text and self._failed.miss(result.cause):
+                problem = result.message.removesuffix(f"; {account.to_do}")
+                self.halt(JudgeStoppedError(result.cause, self._failed.alike(problem), to_do=account.to_do))
             if request.before is not None and not about_texts:  # nothing new is known of the texts
                 earlier = request.before
                 return replace(result, cause=earlier.cause, message=earlier.message, reply=earlier.reply)
         return result
 
-    async def _judged(self, request: Request) -> Result | None:
-        account = Account(request, self.price, self.spec.model)
+    async def _judged(self, account: Account) -> Result | None:
         try:
             return await self._converse(account)
         except (StillWaitingError, _LostError):
             return None
         except JudgeStoppedError as error:
             self.halt(error)
-            return account.failure(error.cause, str(error))
+            return account.failure(error.cause, error.problem, to_do=error.to_do)
         except ProviderError as error:
-            return account.failure(error.cause, str(error))
+            return account.failure(error.cause, error.problem, to_do=error.to_do)
         except _GivenUpError:
             return self._given_up(account)
 
@@ -362,7 +374,7 @@ class Judge:
         if self.budget_spent:
             return account.failure("budget", "not asked again: no money left", reply)
         if account.error is not None:
-            return account.failure(account.error.cause, str(account.error), reply)
+            return account.failure(account.error.cause, account.error.problem, reply, to_do=account.error.to_do)
         return account.failure("stopped", "not asked again: the run was stopped", reply)
 
     async def _converse(self, account: Account) -> Result:
@@ -378,7 +390,8 @@ class Judge:
                 if len(account.rejected) == MAX_REASKS:
                     cut = "truncated" if completion.finish is Finish.LENGTH else "contract"
                     cause = cut if completion.text.strip() else "empty"
-                    return account.failure(cause, str(error), completion.text)
+                    to_do = _REASONED if cause == "empty" and completion.aside else ""
+                    return account.failure(cause, str(error), completion.text, to_do=to_do)
                 account.rejected.append(completion.text)
                 prompt = asked_again(prompt, completion.text, error)
                 continue
@@ -446,7 +459,7 @@ class Judge:
             account.end_call(sent, replied=False)
             self._note(account, sent, error=error)
             if isinstance(error, NoServiceError) and self._unserved.miss(error.cause):
-                error = JudgeStoppedError(error.cause, self._unserved.alike(str(error)))
+                error = JudgeStoppedError(error.cause, self._unserved.alike(error.problem), to_do=error.to_do)
             if error.cause == "rate_limit":
                 self._pace.slow_down(ticket, error.retry_after_s)
                 self._check_wait(error)
@@ -455,8 +468,12 @@ class Judge:
         else:
             used = _tokens(completion.usage)
             account.end_call(sent, replied=True)
-            self._took_in(completion, prompt, account)
+            unlike = self._witness.look(completion, prompt)
+            self._took_in(completion, prompt, account, usable=unlike is None)
             self._note(account, sent, completion)
+            if unlike is not None:
+                account.error = unlike
+                raise unlike
             return completion
         finally:
             self._pace.leave(ticket, used)
@@ -474,15 +491,18 @@ class Judge:
         """A wait that is longer than a run should take ends the judge's work, and says when to come back."""
         asked = error.retry_after_s or 0.0
         if asked > self.spec.max_retry_s:
-            message = f"{error} (the server asks to wait {asked:.0f} s, max_retry_s is {self.spec.max_retry_s:g})"
+            message = (
+                f"{error.problem} (the server asks to wait {asked:.0f} s, max_retry_s is {self.spec.max_retry_s:g})"
+            )
             raise JudgeStoppedError("rate_limit", message)
 
-    def _took_in(self, completion: Completion, prompt: Prompt, account: Account) -> None:
+    def _took_in(self, completion: Completion, prompt: Prompt, account: Account, *, usable: bool) -> None:
         account.take(completion)
         self._unserved.hit()
         if completion.usage.output_tokens is not None:
             self._usual_output += (completion.usage.output_tokens - self._usual_output) / 8
-        self._pace.speed_up()
+        if usable:  # else as few calls as before the first reply
+            self._pace.speed_up()
         if completion.allowance is not None:
             self._pace.heed(completion.allowance, self._expected_tokens(prompt))
         self._pay(cost_usd(completion.usage, self.price))

@@ -87,6 +87,24 @@ def _variable(name: str) -> str:
 
 Variable = Annotated[str, AfterValidator(_variable)]
 
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_SENT_ANYWAY = frozenset({"host", "content-length", "content-type", "transfer-encoding", "connection"})
+
+
+def _headers(given: dict[str, str]) -> dict[str, str]:
+    """Headers by name, each with the variable of the environment that holds its value."""
+    for header, variable in given.items():
+        if not _HEADER.fullmatch(header):
+            raise ValueError(f"{header!r} is no name of a header")
+        if header.lower() in _SENT_ANYWAY:
+            raise ValueError(f"{header!r} is a header that ragleague sets itself")
+        if not re.fullmatch(r"[A-Za-z_]\w*", variable, re.ASCII) or looks_like_key(variable):
+            raise ValueError(f"{header}: name an environment variable; its value does not belong here")
+    return given
+
+
+HeadersEnv = Annotated[dict[str, str], AfterValidator(_headers)]
+
 _SECRET = re.compile(r"api[-_ ]?key|secret|password|authorization|credential", re.IGNORECASE)
 
 
@@ -132,10 +150,16 @@ class JudgeSpec(Section):
     ``python``."""
     model: str = ""
     """The model's name; ``openai`` and ``anthropic`` need it."""
+    replies_as: str | None = None
+    """``openai``, ``anthropic``: the model's name in replies, where ``model`` is your own name for it, as that of a
+    deployment is."""
     base_url: Address | None = None
     """The server's address. Else ``OPENAI_BASE_URL`` or ``ANTHROPIC_BASE_URL``, else the vendor's own."""
     api_key_env: Variable | None = None
     """The environment variable that holds the key. Default: ``OPENAI_API_KEY`` or ``ANTHROPIC_API_KEY``."""
+    headers_env: HeadersEnv = Field(default_factory=dict)
+    """``openai``, ``anthropic``: headers, and the environment variables that hold their values, as in
+    ``{api-key: AZURE_KEY}``. They replace the key's own header, unless ``api_key_env`` is named too."""
     version: str = ""
     """Change it when the model changes behind its name or address: everything is judged anew. ``python``: it also
     stands for [what cannot be read](judges.md#functions) of the function."""
@@ -233,6 +257,18 @@ class JudgeSpec(Section):
         return self.api_key_env or (VENDORS[self.provider].key_variable if self.provider in VENDORS else "")
 
     @property
+    def sends_key(self) -> bool:
+        """Whether the key goes into the vendor's own header: other headers take its place."""
+        return not self.headers_env or self.api_key_env is not None
+
+    @property
+    def secret_from(self) -> str:
+        """What lets a hosted model in, as messages say it."""
+        if self.sends_key:
+            return f"the key in {self.key_from}"
+        return " and ".join(f"{variable} (header {header})" for header, variable in self.headers_env.items())
+
+    @property
     def in_batches(self) -> bool:
         """Whether requests go into batches."""
         return self.mode == "batch"
@@ -292,6 +328,9 @@ class JudgeSpec(Section):
     @model_validator(mode="after")
     def _fits_its_model(self) -> JudgeSpec:
         """Options of models in this process are not for others, and each means something."""
+        for name in ("headers_env", "replies_as"):
+            if getattr(self, name) and self.provider not in VENDORS:
+                raise ValueError(f"provider {self.provider!r} has no {name!r}")
         fields = type(self).model_fields
         for name, providers in _OF_MODELS_HERE.items():
             given = getattr(self, name)

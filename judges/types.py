@@ -361,7 +361,8 @@ class Completion(Struct, frozen=True):
     """One reply, whole.
 
     ``model`` is the name the server gave, which may be more exact than the one asked; ``probability`` is the reply's by
-    the model itself, where it computes one.
+    the model itself, where it computes one;
+    ``aside`` names the field that holds reasoning, where there is nothing else.
     """
 
     text: str
@@ -370,6 +371,7 @@ class Completion(Struct, frozen=True):
     usage: Usage = Usage()
     allowance: Allowance | None = None
     probability: float | None = None
+    aside: str = ""
 
 
 class Judgment(Struct, frozen=True):

@@ -89,11 +89,9 @@ def trust_checks(board: Leaderboard, conclusion: Conclusion, of_people: Sequence
     if board.ratings is not None:
         checks = rating_checks(board.ratings, conclusion, both_orders=orders_asked(board.settings))
         found += _by_judge(checks, board.by_judge, both_orders=orders_asked(board.settings))
-    found += [
-        *_samples(board),
-        *_cards(board),
-        *(check for own in further_boards(board.further).values() for check in own.checks()),
-    ]
+    found += [*_samples(board), *_cards(board)]
+    found += [check for own in further_boards(board.further).values() for check in own.checks()]
+    found += _by_servers(board)
     found += of_people or [no_people()]
     found += _language_models(board)
     return tuple(check for status in _ORDER for check in found if check.status == status)
@@ -413,6 +411,42 @@ def _cards(board: Leaderboard) -> Iterator[Check]:
             finding[0].upper() + finding[1:],
             "Let people judge enough, run 'ragleague calibrate CONFIG --card FILE', then 'ragleague run CONFIG'.",
         )
+
+
+def _by_servers(board: Leaderboard) -> Iterator[Check]:
+    """What servers did to judgments without a word, where they did."""
+    said = [*_by_others(board)]
+    if refused := board.causes.get("other_model", 0):
+        said.append(f"{counted(refused, 'judgment')} failed since another model replied.")
+    if said:
+        yield Check(
+            "Each judge is one model",
+            "failed",
+            " ".join(said),
+            "Keep the server from falling back on another model, and ask for the one that replies as 'model'; if "
+            "'model' is your own name for it, declare 'replies_as'.",
+        )
+    if cut := board.causes.get("prompt_cut", 0):
+        yield Check(
+            "Judges read whole prompts",
+            "failed",
+            f"{counted(cut, 'judgment')} failed since the server cut the prompt.",
+            "Raise the server's context length, then run again.",
+        )
+
+
+def _by_others(board: Leaderboard) -> Iterator[str]:
+    """A sentence for each judge with judgments of a model that was not asked for."""
+    if not board.models:
+        return
+    from judges.witness import is_same_model
+
+    for name, models in board.models.items():
+        judge = board.settings.judges[name]
+        asked = judge.replies_as or judge.model
+        if not all(is_same_model(asked, model) for model in models):
+            replied = listed([f"{model} ({COUNT.write(count)})" for model, count in models.items()], _NAMED)
+            yield f"Judge {name} asked for {asked}, and its judgments are of {replied}."
 
 
 def _language_models(board: Leaderboard) -> Iterator[Check]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from msgspec import Struct, field
 
 from arena.config.ratings import RatingsSection
+from judges.spec import VENDORS
 
 if TYPE_CHECKING:
     from arena.config.judging import CriteriaSection, ExamSection, GenerateSection, NuggetsSection, PairwiseSection
@@ -29,10 +30,12 @@ class StoredJudge(Struct, frozen=True):
 
     Attributes:
         combine: how several samples become one outcome.
+        replies_as: its name in replies, where that is declared.
     """
 
     provider: str = ""
     model: str = ""
+    replies_as: str = ""
     temperature: float | None = None
     seed: int | None = None
     combine: Combine = "majority"
@@ -107,6 +110,11 @@ class StoredSettings(Struct, frozen=True, dict=True):
     def combinations(self) -> Mapping[str, Combine]:
         """By judge, how its samples become one outcome."""
         return {name: judge.combine for name, judge in self.judges.items()}
+
+    @cached_property
+    def hosted(self) -> frozenset[str]:
+        """The judges that servers run, which say what model replied."""
+        return frozenset(name for name, judge in self.judges.items() if judge.provider in VENDORS)
 
     def gives_probabilities(self, judge: str) -> bool:
         """Whether a judge's replies may hold the probability of each label."""

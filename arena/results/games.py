@@ -8,7 +8,7 @@ may give the probability of each label: then a verdict says how sure the judge i
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
@@ -284,11 +284,13 @@ class WantedGames(Struct, frozen=True):
         table: every game, each judge's samples combined.
         causes: how many orders failed for which cause.
         consistency: of each judge that was asked several times, how far its samples agree.
+        models: by judge of a server, the models that gave its verdicts, and how many each.
     """
 
     table: GameTable
     causes: Mapping[str, int]
     consistency: Mapping[str, Consistency]
+    models: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 def read_games(store: Store, tournament: str, make: Callable[[WantedGames], Made], data: Dataset | None = None) -> Made:
@@ -312,7 +314,9 @@ def read_games(store: Store, tournament: str, make: Callable[[WantedGames], Made
         del columns  # nobody else holds them, and of millions each column counts
         return make(games)
 
-    return store.of_games(tournament, made, data, reasons=settings.ratings.preferences == "soft")
+    also = ["reason"] if settings.ratings.preferences == "soft" else []
+    also += ["model"] if settings.hosted else []
+    return store.of_games(tournament, made, data, also)
 
 
 def games_of(rows: Columns, settings: StoredSettings, clusters: Mapping[str, str] | None = None) -> WantedGames:
@@ -362,7 +366,24 @@ def games_of(rows: Columns, settings: StoredSettings, clusters: Mapping[str, str
         clusters or {},
     )
     consistency = _consistency(counts, of_judge, judges) if sampled else {}
-    return WantedGames(table, _causes(rows, given, slot, said), consistency)
+    return WantedGames(table, _causes(rows, given, slot, said), consistency, _models(rows, settings))
+
+
+def _models(rows: Columns, settings: StoredSettings) -> dict[str, dict[str, int]]:
+    """By judge of a server, how many verdicts which model gave."""
+    if "model" not in rows.texts:
+        return {}
+    judge, model, outcome = (rows.texts[name] for name in ("judge", "model", "outcome"))
+    judged = np.array([name is not None for name in outcome.names], np.bool_)[outcome.codes]
+    judged &= rows.numbers["identical"] == 0  # nobody was asked
+    judged &= np.array([name in settings.hosted for name in judge.names], np.bool_)[judge.codes]
+    pairs, counts = np.unique(
+        judge.codes[judged].astype(np.int64) * len(model.names) + model.codes[judged], return_counts=True
+    )
+    found: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
+        found[str(judge.names[pair // len(model.names)])][str(model.names[pair % len(model.names)])] = count
+    return dict(found)
 
 
 def _said(rows: Columns) -> NDArray[np.int8]:

@@ -39,6 +39,7 @@ from arena.config.stages import TASKS
 from arena.results.further import further_results
 from arena.store import Result, Store, Wanted
 from arena.store.part import Part
+from arena.store.rows import IDENTICAL
 from arena.store.subjects import AnswerSubject, GradedSubject
 
 Made = TypeVar("Made")
@@ -81,6 +82,7 @@ class Leaderboard(Struct, frozen=True):
         judges: of the games, also of those that were judged elsewhere.
         missing: by score and agent, judgments that failed or were never made, and of how many.
         uneven: each agent's share of these beside all others', of the scores of which anything is missing.
+        models: by judge of a server, the models that gave its judgments, and how many each.
         complete: whether every want has a judgment, and every agent that is asked here has answered every query.
     """
 
@@ -107,6 +109,7 @@ class Leaderboard(Struct, frozen=True):
     ungraded: Sequence[str] = ()
     missing: Mapping[str, Mapping[str, tuple[int, int]]] = field(default_factory=dict)
     uneven: tuple[Share, ...] = ()
+    models: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
     def complete(self) -> bool:
@@ -242,6 +245,7 @@ def leaderboard_of(
         further=further,
         missing={key: {agent: own.of(agent) for agent in own.agents} for key, own in gaps.items() if own.agents},
         uneven=shares(gaps, conversations(data.queries.values())),
+        models=_models(samples.values(), wanted.models, settings),
     )
 
 
@@ -398,6 +402,18 @@ def rating_settings(settings: StoredSettings) -> RatingSettings:
 def _causes(stages: Iterable[Sequence[tuple[Wanted, Result | None]]], of_games: Mapping[str, int]) -> dict[str, int]:
     causes = Counter(result.cause for stage in stages for _, result in stage if isinstance(result, JudgeFailure))
     return dict(sorted((causes + Counter(of_games)).items()))
+
+
+def _models(
+    stages: Iterable[Sequence[tuple[Wanted, Result | None]]],
+    of_games: Mapping[str, Mapping[str, int]],
+    settings: StoredSettings,
+) -> dict[str, dict[str, int]]:
+    found = {judge: Counter(own) for judge, own in of_games.items()}
+    for want, result in (one for stage in stages for one in stage):
+        if isinstance(result, Judgment) and want.judge in settings.hosted and result.judgment_id != IDENTICAL:
+            found.setdefault(want.judge, Counter())[result.model] += 1
+    return {judge: dict(sorted(own.items())) for judge, own in sorted(found.items())}
 
 
 def graded_by(want: Wanted, settings: StoredSettings) -> Sequence[str]:

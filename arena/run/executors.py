@@ -32,9 +32,9 @@ def open_judges(
     for name in config.judges_in_use() if names is None else names:
         spec = config.judges[name]
         if runs_on_workers(executor, spec):
-            if spec.api_key_env in variables:
+            for secret in {spec.api_key_env, *spec.headers_env.values()} & variables.keys():
                 raise InputError(
-                    f"executor.runtime_env: {spec.api_key_env} is the key of judge {name!r}, and Ray shows runtime_env "
+                    f"executor.runtime_env: {secret} is the key of judge {name!r}, and Ray shows runtime_env "
                     "in its logs: set it on the machines, from a secret"
                 )
             # Read when Ray is imported: what it prints of nodes that die, on standard output, is said in our words.

@@ -256,12 +256,13 @@ def _why(spec: JudgeSpec, stopped: JudgeStoppedError) -> str:
         return str(stopped)
     cause = "exception" if spec.provider == "python" else stopped.cause
     code = "the function" if spec.provider == "python" else "the model or its settings"
-    to_do = TO_DO.get(cause, "").format(address=spec.address_from, key=spec.key_from, code=code)
-    said, room = str(stopped).rstrip("."), _ROOM - len(to_do)
+    to_do = stopped.to_do or TO_DO.get(cause, "").format(address=spec.address_from, key=spec.secret_from, code=code)
+    said, room = stopped.problem.rstrip("."), max(_LEAST_ROOM, _ROOM - len(to_do))
     said = said if len(said) <= room else f"{said[: room - 1]}…"
     return f"{said}; {to_do}" if to_do else said
 
 
+_LEAST_ROOM: Final = 76
 _ROOM: Final = 135
 """Characters of two lines of 80 for why a judge stopped and what to do, beside its name."""
 

@@ -230,5 +230,5 @@ def deciding(judge: JudgeSpec) -> dict[str, Any]:
     """What of a judge's declaration decides its replies; what came later is left out where it is not declared."""
     names = {"provider", "model", "temperature", "seed", "max_tokens", "samples", "combine"}
     names |= {"structured_output", "system_role", "extra_body"}
-    later = {name for name in ("chat_template_kwargs", "version") if getattr(judge, name)}
+    later = {name for name in ("chat_template_kwargs", "version", "replies_as") if getattr(judge, name)}
     return judge.model_dump(mode="json", include=names | later)

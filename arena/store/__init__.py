@@ -350,8 +350,7 @@ class Store:
         name: str,
         make: Callable[[Columns], Value],
         data: Dataset | None = None,
-        *,
-        reasons: bool = False,
+        also: Sequence[str] = (),
     ) -> Value:
         """What is made of all verdicts wanted, if nothing is damaged: that is looked for in the same pass.
 
@@ -359,14 +358,14 @@ class Store:
             name: of the tournament.
             make: takes the verdicts as ``check.verify`` has them.
             data: its own, where they were read.
-            reasons: whether to read what the judges said too.
+            also: as of ``check.verify``.
 
         Raises:
             StoreError: something is damaged.
         """
         from concurrent.futures import ThreadPoolExecutor
 
-        columns = [self._verified(name, data, reasons=reasons)]
+        columns = [self._verified(name, data, also)]
         # What SQLite says of its pages and indexes takes as long as a third of the reading, without Python's lock.
         with ThreadPoolExecutor(1) as beside:
             looking = beside.submit(self._require_sound, name, columns[0].numbers["position"].size)
@@ -376,9 +375,9 @@ class Store:
                 looking.result()
 
     @patient
-    def _verified(self, name: str, data: Dataset | None, *, reasons: bool) -> Columns:
+    def _verified(self, name: str, data: Dataset | None, also: Sequence[str]) -> Columns:
         with self._read() as connection:
-            return check.verify(connection, name, data, reasons=reasons)
+            return check.verify(connection, name, data, also)
 
     @patient
     def _require_sound(self, name: str, games: int) -> None:

@@ -100,7 +100,7 @@ def cover(connection: Connection, number: int, *, data: bool) -> None:
         keep_checksums(connection, "dataset", {str(number): _data(dataset(connection, number))})
 
 
-def verify(connection: Connection, name: str, data: Dataset | None = None, *, reasons: bool = False) -> Columns:
+def verify(connection: Connection, name: str, data: Dataset | None = None, also: Sequence[str] = ()) -> Columns:
     """See that all that a tournament is made of is what was written, and read its games in the same pass.
 
     Whoever calls this asks ``found_by_database`` too.
@@ -109,11 +109,11 @@ def verify(connection: Connection, name: str, data: Dataset | None = None, *, re
         connection: to read.
         name: of the tournament.
         data: its data, where they have been read already.
-        reasons: whether to read what the judges said.
+        also: further columns of judgments to read, ``reason`` or ``model``.
 
     Returns:
         The verdicts wanted, a row for each sample, in no order. ``judge``, ``query``, the agents ``first`` and
-        ``second`` as they are shown, ``outcome`` as JSON, ``cause`` of a failure, ``reason`` where these are asked for;
+        ``second`` as they are shown, ``outcome`` as JSON, ``cause`` of a failure, and what is asked for ``also``;
         ``position`` in the plan, ``sample``, and whether the verdict is that of two ``identical`` answers.
 
     Raises:
@@ -123,7 +123,7 @@ def verify(connection: Connection, name: str, data: Dataset | None = None, *, re
     for problem in _wrong_in_tournament(connection, number, name, data):
         raise Damage(problem)
     damaged: list[Sequence[Any]] = []
-    said = ["outcome", "cause", *(["reason"] if reasons else [])]
+    said = ["outcome", "cause", *also]
     judgments, known = scan(connection, JUDGMENT_ROWS, partial(_as_said, said), (), damaged)
     _require_unwanted(connection, number, [str(row[0]) for row in damaged])
     here, damaged = WANTED_ROWS.c.tournament_id == number, []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from arena.data.dataset import Dataset
@@ -38,14 +38,13 @@ class Part(Store):
         name: str,
         make: Callable[[Columns], Value],
         data: Dataset | None = None,  # noqa: ARG002 - a part of them
-        *,
-        reasons: bool = False,
+        also: Sequence[str] = (),
     ) -> Value:
         def made(columns: Columns) -> Value:
             columns = columns.among("query", self.only)
             return make(columns)
 
-        return super().of_games(name, made, reasons=reasons)
+        return super().of_games(name, made, also=also)
 
     def dataset(self, name: str, *queries: str) -> Dataset:  # noqa: D102
         whole = super().dataset(name, *queries)

@@ -14,8 +14,18 @@ from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 from judges.batches import Batch, Ending, Outcome
 from judges.errors import JudgeStoppedError, ProviderError, RejectedError, TransientError
 from judges.masking import one_line
-from judges.providers.endpoint import MOST_BYTES, HostedProvider, HttpAnswer, api_key, proxy_of, trusted
-from judges.providers.http_answers import error_of_answer
+from judges.providers.endpoint import (
+    KEY_HEADERS,
+    MOST_BYTES,
+    HostedProvider,
+    HttpAnswer,
+    api_key,
+    headers_of,
+    proxy_of,
+    tls_error,
+    trusted,
+)
+from judges.providers.http_answers import STATUS_OF, error_of_answer
 from judges.spec import JudgeSpec
 from judges.types import Completion
 
@@ -28,18 +38,6 @@ _MARK = "ragleague"
 _TOO_MUCH_WAITS = "token_limit_exceeded"
 """OpenAI bounds the tokens that wait in batches: what is beyond goes once others have ended."""
 _ENDINGS: Mapping[str, Ending] = {"completed": "completed", "expired": "expired", "cancelled": "cancelled"}
-_STATUS = {
-    "invalid_request_error": 400,
-    "authentication_error": 401,
-    "billing_error": 402,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "request_too_large": 413,
-    "rate_limit_error": 429,
-    "timeout_error": 504,
-}
-"""The HTTP status that goes with the type of an Anthropic error; any other is the server's own failure."""
-
 Server = TypeVar("Server", bound="BatchServer")
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
@@ -96,8 +94,24 @@ class BatchServer(ABC):
 
         self._model, self._provider, self._sdk, self.sdk_error = spec.model, provider, sdk, error
         proxy = proxy_of(spec.address)
-        connections = httpx2.AsyncClient(verify=trusted(spec.address), proxy=proxy, trust_env=False)
-        self._client = client(api_key=api_key(spec), base_url=spec.address, max_retries=0, http_client=connections)
+        own = headers_of(spec.headers_env)
+        left_out = set() if spec.sends_key else KEY_HEADERS - {name.lower() for name in own}
+
+        async def leave_out(request: Any) -> None:  # the SDKs send a key, and refuse to be without one
+            for name in left_out:
+                request.headers.pop(name, None)
+
+        connections = httpx2.AsyncClient(
+            verify=trusted(spec.address), proxy=proxy, trust_env=False, event_hooks={"request": [leave_out]}
+        )
+        self._client = client(
+            api_key=api_key(spec),
+            base_url=spec.address,
+            max_retries=0,
+            http_client=connections,
+            default_headers=own or None,
+        )
+        self._address_from = spec.address_from
 
     @abstractmethod
     def line(self, custom_id: str, body: Mapping[str, Any]) -> bytes:
@@ -154,6 +168,8 @@ class BatchServer(ABC):
             status, headers = known.status_code, known.response.headers
             error = error_of_answer(status, headers, known.body, self._model, named_by=_NAMED_BY)
             return not_taken(error) if status < 500 and isinstance(error, TransientError) else error
+        if (of_tls := tls_error(problem, self._model, self._address_from)) is not None:
+            return of_tls
         cause = "timeout" if "Timeout" in type(problem).__name__ else "connection"
         error = TransientError(cause, self.message(f"batches: {str(problem) or type(problem).__name__}"))
         unsent = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)
@@ -398,7 +414,7 @@ class AnthropicBatches(BatchServer):
             body = result.get("error")
             inner = body.get("error") if isinstance(body, Mapping) else None
             named = inner.get("type") if isinstance(inner, Mapping) else None
-            return self._refused(_STATUS.get(str(named), 500), body)
+            return self._refused(STATUS_OF.get(str(named), 500), body)
         return TransientError("timeout", self.message(f"batch: this request is {kind or 'lost'}"))
 
 
@@ -434,7 +450,9 @@ def _custom_id(head: bytes) -> str:
 
 def not_taken(error: TransientError) -> NotTakenError:
     """The same error, where it is certain that the server has nothing of what was sent."""
-    return NotTakenError(error.cause, str(error), retry_after_s=error.retry_after_s, allowance=error.allowance)
+    return NotTakenError(
+        error.cause, error.problem, retry_after_s=error.retry_after_s, allowance=error.allowance, to_do=error.to_do
+    )
 
 
 def refused_as_a_whole(error: ProviderError) -> ProviderError:

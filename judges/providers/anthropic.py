@@ -6,17 +6,9 @@ from typing import Any
 
 from judges.contracts import json_schema
 from judges.errors import InputError
-from judges.providers.endpoint import HostedProvider, token_count
+from judges.providers.endpoint import HostedProvider, Said, token_count
 from judges.spec import JudgeSpec
-from judges.types import Finish, Prompt, Usage
-
-_FINISHES = {
-    "end_turn": Finish.STOP,
-    "stop_sequence": Finish.STOP,
-    "max_tokens": Finish.LENGTH,
-    "model_context_window_exceeded": Finish.LENGTH,
-    "refusal": Finish.REFUSAL,
-}
+from judges.types import Prompt, Usage
 
 
 class AnthropicProvider(HostedProvider):
@@ -53,10 +45,11 @@ class AnthropicProvider(HostedProvider):
             fields["output_config"] = {"format": {"type": "json_schema", "schema": json_schema(prompt.contract)}}
         return fields
 
-    def _reply(self, body: dict[str, Any]) -> tuple[str, Finish, Usage]:
-        """Of the text blocks. Thinking is not part of a reply, a tool call is none: ``Finish.OTHER``."""
+    def _reply(self, body: dict[str, Any]) -> Said:
+        """Of the text blocks. Thinking is not part of a reply, a tool call is none."""
         text = "".join(block["text"] for block in body["content"] if block["type"] == "text")
-        return text, _FINISHES.get(body.get("stop_reason") or "", Finish.OTHER), _usage(body.get("usage"))
+        aside = "thinking" if any(block["type"] == "thinking" for block in body["content"]) else ""
+        return Said(text, body.get("stop_reason"), _usage(body.get("usage")), aside=aside)
 
 
 def _usage(usage: object) -> Usage:

@@ -8,12 +8,16 @@ one run the SDK's typed method took 1.6 ms of CPU, its ``post`` 1.0, the same on
 
 from __future__ import annotations
 
+import asyncio
+import base64
 import json
 import os
 import re
 import ssl
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -21,9 +25,18 @@ from urllib.request import getproxies, proxy_bypass
 from msgspec import Struct
 from pydantic_core import to_json
 
-from judges.errors import InputError, NoServiceError, ProviderError, RejectedError, TransientError
+from judges.errors import (
+    InputError,
+    JudgeStoppedError,
+    NoServiceError,
+    ProviderError,
+    RejectedError,
+    TransientError,
+    reason,
+)
 from judges.masking import keep_secret, one_line, storable
-from judges.providers.http_answers import allowance_of, error_in_body, error_of_answer, shown
+from judges.providers.http_answers import allowance_of, error_in_body, error_of_answer, finish_of, shown
+from judges.providers.streams import Received, whole
 from judges.spec import JudgeSpec
 from judges.types import Allowance, Completion, Finish, Prompt, Usage
 
@@ -35,6 +48,7 @@ if TYPE_CHECKING:
 
 _CONNECT_S = 10.0
 _KEPT_OPEN_S = 60.0
+_GREETING_S = 1.0
 _NO_KEY = "no-key-needed"
 _SECRET_NAME = re.compile(r"key|secret|password|token|sig|auth|code", re.IGNORECASE)
 _MOST_TOKENS = 10**9
@@ -53,14 +67,6 @@ class HttpAnswer(Struct, frozen=True):
     allowance: Allowance | None
 
 
-class Received(Struct, frozen=True):
-    """An answer as it came, its body unpacked."""
-
-    status: int
-    headers: Mapping[str, str]
-    content: bytes
-
-
 class Target(Struct, frozen=True):
     """Where requests go, and what a call may take.
 
@@ -71,6 +77,7 @@ class Target(Struct, frozen=True):
         concurrency: most connections.
         timeout_s: longest wait between two reads.
         named_by: the keys of a configuration that say who is asked.
+        address_from: the one of them that says where.
     """
 
     url: str
@@ -79,6 +86,7 @@ class Target(Struct, frozen=True):
     concurrency: int
     timeout_s: float
     named_by: str = "'model' and 'base_url'"
+    address_from: str = "'base_url'"
 
     def __repr__(self) -> str:  # a key is among the headers
         return f"Target({self.url!r})"
@@ -90,8 +98,17 @@ def sdk_target(sdk: AsyncOpenAI | AsyncAnthropic, path: str, spec: JudgeSpec) ->
     headers = {**sdk.auth_headers, **sdk.default_headers}
     # The SDKs mark a header that is not to be sent by another type.
     sent = {name: value for name, value in headers.items() if isinstance(value, str)}
+    own = headers_of(spec.headers_env)
+    replaced = {name.lower() for name in own} | (set() if spec.sends_key else KEY_HEADERS)
+    sent = {name: value for name, value in sent.items() if name.lower() not in replaced} | own
     name = f"{spec.model} at {shown(spec.address)}"
-    return Target(url, sent, name, spec.concurrency, spec.timeout_s, f"'model' and {spec.address_from}")
+    return Target(
+        url, sent, name, spec.concurrency, spec.timeout_s, f"'model' and {spec.address_from}", spec.address_from
+    )
+
+
+KEY_HEADERS = frozenset({"authorization", "x-api-key"})
+"""In which the SDKs send a key."""
 
 
 class Endpoint:
@@ -106,6 +123,8 @@ class Endpoint:
         self._target = target
         self._proxy = proxy_of(target.url)
         _keep_secrets_of(target.url)
+        if _is_encrypted(target.url):
+            require_authorities()
         self._lost_errors = (aiohttp.ClientError, TimeoutError, OSError)
         self._no_service = (
             aiohttp.ClientConnectorError,
@@ -113,6 +132,9 @@ class Endpoint:
             aiohttp.ClientResponseError,
         )
         self._session: ClientSession | None = None
+        # How it ends where http is spoken to a server that waits for https; looked into once.
+        self._unspoken = (aiohttp.ServerDisconnectedError, aiohttp.ClientResponseError, aiohttp.ClientOSError)
+        self._answered = False
 
     @property
     def name(self) -> str:
@@ -140,7 +162,11 @@ class Endpoint:
                 received = await _read(response)
         except self._lost_errors as error:
             failure = self._lost(error)
+            if not self._answered and isinstance(error, self._unspoken) and await self._is_encrypted():
+                here = f"{self._target.name}: what answers there speaks https"
+                failure = JudgeStoppedError("connection", here, to_do=f"write https:// in {self._target.address_from}")
         else:
+            self._answered = True
             if received is not None:
                 return Received(response.status, response.headers, received)
             name = self._target.name
@@ -167,11 +193,13 @@ class Endpoint:
         raise failure
 
     def decoded(self, received: Received, decoder: type[json.JSONDecoder] | None = None) -> HttpAnswer:
-        """The JSON object of an answer, read by ``decoder`` where one is named.
+        """The JSON object of an answer, or of a stream put together, read by ``decoder`` where one is named.
 
         Raises:
             ProviderError: it holds none, or stands for an error.
         """
+        if 200 <= received.status < 300:
+            received = whole(received, self._target.name)
         try:
             answer = json.loads(received.content, cls=decoder)
         except (ValueError, RecursionError):
@@ -208,7 +236,27 @@ class Endpoint:
             )
         return self._session
 
-    def _lost(self, error: Exception) -> TransientError:
+    async def _is_encrypted(self) -> bool:
+        """Whether a server that has answered nothing to http speaks TLS; nothing but a greeting is sent."""
+        parts, self._answered = urlsplit(self._target.url), True
+        if parts.scheme != "http" or self._proxy:
+            return False
+        greeting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        greeting.check_hostname, greeting.verify_mode = False, ssl.CERT_NONE
+        try:
+            async with asyncio.timeout(min(_GREETING_S, self._target.timeout_s / 4)):
+                _, writer = await asyncio.open_connection(parts.hostname, parts.port or 80, ssl=greeting)
+        except (OSError, TimeoutError):  # ssl.SSLError is an OSError
+            return False
+        writer.close()
+        with suppress(OSError, TimeoutError):
+            async with asyncio.timeout(_GREETING_S):
+                await writer.wait_closed()
+        return True
+
+    def _lost(self, error: Exception) -> ProviderError:
+        if (of_tls := tls_error(error, self._target.name, self._target.address_from)) is not None:
+            return of_tls
         if isinstance(error, TimeoutError):
             return TransientError("timeout", f"{self._target.name}: the server did not answer in time")
         if type(error).__name__ == "ClientPayloadError":
@@ -224,7 +272,7 @@ class Endpoint:
 
     def no_reply(self, body: object) -> ProviderError:
         """The error of an answer that came with status 200 and holds no reply."""
-        return error_in_body(body, self._target.name)
+        return error_in_body(body, self._target.name, named_by=self._target.named_by)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -263,6 +311,26 @@ async def _read(response: ClientResponse) -> bytes | None:
     return bytes(content)
 
 
+class Said(Struct, frozen=True):
+    """A reply as a vendor's answer holds it.
+
+    Attributes:
+        text: the reply.
+        reason: why it ended, in the server's words.
+        usage: tokens.
+        refused: whether the model says that it refuses.
+        error: that the server put beside it.
+        aside: the field that holds the model's reasoning, where there is some.
+    """
+
+    text: str
+    reason: object
+    usage: Usage
+    refused: bool = False
+    error: object = None
+    aside: str = ""
+
+
 class HostedProvider(ABC):
     """A vendor's API, asked with its SDK's address and headers. Nothing is tried again here: the judge does that.
 
@@ -298,7 +366,8 @@ class HostedProvider(ABC):
 
     async def complete(self, prompt: Prompt) -> Completion:
         """Ask once."""
-        return self.read(await self._endpoint.post(self.request(prompt)))
+        # Some gateways stream unless they are told not to.
+        return self.read(await self._endpoint.post({**self.request(prompt), "stream": False}))
 
     def request(self, prompt: Prompt) -> dict[str, Any]:
         """The body that asks for a reply."""
@@ -311,15 +380,21 @@ class HostedProvider(ABC):
         Raises:
             TransientError: it holds none.
         """
+        if answer.body.get("error"):  # of a gateway, whatever stands beside it
+            raise self._endpoint.no_reply(answer.body)
         try:
-            text, finish, usage = self._reply(answer.body)
+            said = self._reply(answer.body)
         except (LookupError, TypeError, AttributeError):
             failure = self._endpoint.no_reply(answer.body)
         else:
+            text, finish = said.text, finish_of(said.reason, said.error, self._endpoint.name)
+            if said.refused:
+                finish = Finish.REFUSAL
             if len(text) > _MOST_CHARACTERS:
                 text, finish = text[:_MOST_CHARACTERS], Finish.TOO_LONG
             model = storable(str(answer.body.get("model") or self._spec.model))
-            return Completion(storable(text), model, finish, usage, answer.allowance)
+            aside = "" if text.strip() else said.aside
+            return Completion(storable(text), model, finish, said.usage, answer.allowance, aside=aside)
         raise failure
 
     @abstractmethod
@@ -327,20 +402,99 @@ class HostedProvider(ABC):
         """The fields of a request that depend on the vendor."""
 
     @abstractmethod
-    def _reply(self, body: dict[str, Any]) -> tuple[str, Finish, Usage]:
-        """Text, end and tokens of an answer; raises a ``LookupError`` or the like where it holds none."""
+    def _reply(self, body: dict[str, Any]) -> Said:
+        """What an answer holds; raises a ``LookupError`` or the like where it holds no reply."""
 
     async def close(self) -> None:
         """Close the connections."""
         await self._endpoint.close()
 
 
+AUTHORITIES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
+"""Variables of the environment that name a file of authorities to trust; the second may name a folder."""
+
+
 def trusted(url: str) -> ssl.SSLContext:
-    """The authorities that the SDKs trust, whatever this machine has; none where nothing on the way is encrypted."""
+    """The authorities that the SDKs trust, whatever this machine has; none where nothing on the way is encrypted.
+
+    Those in ``REQUESTS_CA_BUNDLE`` are trusted too: whoever has a company's authority has often named it there.
+    """
     import httpx2
 
-    encrypted = url.startswith("https:") or proxy_of(url)
-    return httpx2.create_ssl_context() if encrypted else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if not _is_encrypted(url):
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    require_authorities()
+    context = httpx2.create_ssl_context()
+    _load_authorities(context)
+    return context
+
+
+def _is_encrypted(url: str) -> bool:
+    return url.startswith("https:") or proxy_of(url) is not None
+
+
+def require_authorities() -> None:
+    """Look at what ``AUTHORITIES`` name, before anything is sent.
+
+    Raises:
+        InputError: no authorities can be read there.
+    """
+    if any(os.environ.get(variable) for variable in AUTHORITIES):
+        _load_authorities(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+
+
+def _load_authorities(context: ssl.SSLContext) -> None:
+    for variable in AUTHORITIES:
+        if not (path := os.environ.get(variable)):
+            continue
+        try:
+            context.load_verify_locations(**{"capath" if Path(path).is_dir() else "cafile": path})
+        except OSError as error:  # ssl.SSLError is one
+            why = "holds no certificates" if isinstance(error, ssl.SSLError) else reason(error)
+            raise InputError(f"{variable}: {path}: {why}; name a file of certificates (PEM)") from error
+
+
+_UNTRUSTED = {
+    18: "self-signed",
+    19: "self-signed",
+    20: "issuer not known",
+    21: "issuer not known",
+    9: "not valid yet",
+    10: "expired",
+    62: "another server's",
+    64: "another server's",
+}
+_OTHER_NAME, _OUTDATED = {62, 64}, {9, 10}
+"""OpenSSL's numbers for a certificate of another server, and for one that is not valid today."""
+
+
+def tls_error(error: BaseException, name: str, address_from: str) -> JudgeStoppedError | None:
+    """What is wrong with the encryption, if that is why there is no connection: it will be tomorrow too.
+
+    Args:
+        error: the client's, whatever it is wrapped in.
+        name: of what was asked, for the message.
+        address_from: what the address was taken from.
+    """
+    # aiohttp's errors are of ssl's classes, but the details are in what they wrap.
+    seen: Any = getattr(error, "certificate_error", None) or getattr(error, "os_error", None) or error
+    while seen is not None and not isinstance(seen, ssl.SSLError):
+        seen = seen.__cause__ or seen.__context__
+    if isinstance(seen, ssl.SSLCertVerificationError):
+        words = _UNTRUSTED.get(seen.verify_code, seen.verify_message.rstrip("."))
+        if seen.verify_code in _OTHER_NAME:
+            to_do = f"call the server by the name in its certificate, in {address_from}"
+        elif seen.verify_code in _OUTDATED:
+            to_do = "renew the certificate, or set this machine's clock"
+        else:
+            to_do = f"put its authority into {' or '.join(AUTHORITIES)}"
+        message = one_line(f"{name}: certificate not trusted ({words})")
+        return JudgeStoppedError("connection", message, to_do=to_do)
+    if seen is not None and seen.reason in {"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST"}:
+        return JudgeStoppedError(
+            "connection", f"{name}: what answers there does not speak https", to_do=f"write http:// in {address_from}"
+        )
+    return None
 
 
 def unused_client() -> AsyncClient:
@@ -395,15 +549,52 @@ def api_key(spec: JudgeSpec) -> str:
         InputError: no key, or one that no header can carry.
     """
     variable = spec.key_from
-    key = os.environ.get(variable, "").strip()
+    key = os.environ.get(variable, "").strip() if spec.sends_key else ""
     if key:
         if not (key.isascii() and key.isprintable()):
             raise InputError(f"the key in {variable} holds characters that no key has; set it again")
         keep_secret(key)
         return key
+    if not spec.sends_key:
+        return _NO_KEY
     if spec.other_address is None or spec.api_key_env is not None:
         raise InputError(f"no key for model {spec.model!r}: set the environment variable {variable}")
     return _NO_KEY
+
+
+def headers_of(headers_env: Mapping[str, str]) -> dict[str, str]:
+    """Headers with their values, which are masked in all texts from now on.
+
+    Raises:
+        InputError: a variable is not set, or holds what no header can carry.
+    """
+    headers = {header: from_environment(variable) for header, variable in headers_env.items()}
+    for value in headers.values():
+        keep_secret(*_secrets(value))
+    return headers
+
+
+def from_environment(variable: str) -> str:
+    """The value of a variable, which is to be sent in a header.
+
+    Raises:
+        InputError: it is not set, or holds what no header can carry.
+    """
+    value = os.environ.get(variable, "").strip()
+    if not value:
+        raise InputError(f"set the environment variable {variable}")
+    if not (value.isascii() and value.isprintable()):
+        raise InputError(f"the value of {variable} holds characters that no header can carry; set it again")
+    return value
+
+
+def _secrets(value: str) -> list[str]:
+    """What a header's value holds that nobody may see: its words, as in ``Bearer KEY``, and a password."""
+    words = value.split()
+    with suppress(ValueError):
+        if words[0].lower() == "basic":
+            words.append(base64.b64decode(words[-1]).decode().partition(":")[2])
+    return words
 
 
 def token_count(usage: object, name: str) -> int | None:

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from judges.contracts import json_schema
-from judges.providers.endpoint import HostedProvider, token_count
+from judges.providers.endpoint import HostedProvider, Said, token_count
 from judges.spec import JudgeSpec
-from judges.types import Finish, Prompt, Usage
+from judges.types import Prompt, Usage
 
-_FINISHES = {"stop": Finish.STOP, "length": Finish.LENGTH, "content_filter": Finish.FILTER}
+_WITH_A_MESSAGE = (None, "stop", "length")
+_REASONING = ("reasoning", "reasoning_content", "thinking")
+"""Fields in which servers put what a model thinks aloud."""
 
 
 class OpenAIProvider(HostedProvider):
@@ -51,17 +53,16 @@ class OpenAIProvider(HostedProvider):
             system, user = [], f"{prompt.system}\n\n{prompt.user}".strip()
         return [*system, {"role": "user", "content": user}, *turns]
 
-    def _reply(self, body: dict[str, Any]) -> tuple[str, Finish, Usage]:
-        """Of the first choice. A tool call is not a reply: it comes out as no text and ``Finish.OTHER``."""
+    def _reply(self, body: dict[str, Any]) -> Said:
+        """Of the first choice. A tool call is not a reply: it comes out as no text."""
         choice = body["choices"][0]
-        message = choice["message"]
-        finish = _FINISHES.get(choice.get("finish_reason") or "", Finish.OTHER)
-        text = _text(message.get("content"))
-        if refusal := message.get("refusal"):
-            finish, text = Finish.REFUSAL, text or str(refusal)
-        elif not text and message.get("tool_calls"):
-            finish = Finish.OTHER
-        return text, finish, _usage(body.get("usage"))
+        reason = choice.get("finish_reason")
+        # What is filtered or broke off may come without any message.
+        message = choice["message"] if reason in _WITH_A_MESSAGE else choice.get("message") or {}
+        text, refusal = _text(message.get("content")), message.get("refusal")
+        aside = next((name for name in _REASONING if str(message.get(name) or "").strip()), "")
+        usage = _usage(body.get("usage"))
+        return Said(text or str(refusal or ""), reason, usage, bool(refusal), choice.get("error"), aside)
 
 
 def _text(content: str | list[Mapping[str, Any]] | None) -> str:

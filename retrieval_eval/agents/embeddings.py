@@ -23,6 +23,7 @@ from judges.errors import InputError, JudgeStoppedError, MissingExtraError, Prov
 from judges.masking import exception_line, one_line
 from judges.providers.endpoint import Endpoint, HttpAnswer, Received, api_key, sdk_target, token_count, unused_client
 from judges.providers.local import LocalSource, local_source, without_cudnn_attention
+from judges.providers.streams import Received
 from judges.spec import JudgeSpec
 from judges.types import Usage
 from retrieval_eval.agents.ranking import terms
@@ -170,6 +171,7 @@ class HostedEmbedder:
             model=spec.model,
             base_url=spec.base_url,
             api_key_env=spec.api_key_env,
+            headers_env=spec.headers_env,
             timeout_s=spec.timeout_s,
             concurrency=spec.concurrency,
         )

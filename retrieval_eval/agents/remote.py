@@ -6,9 +6,7 @@ Requests are timed where nothing else is done, and made again where another atte
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
-import os
 import re
 import threading
 import time
@@ -16,7 +14,6 @@ from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
-from http import HTTPStatus
 from typing import Any, TypeVar
 
 from tenacity import (
@@ -26,12 +23,14 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from judges.errors import InputError, JudgeStoppedError, ProviderError, RejectedError, TransientError
+from judges.errors import JudgeStoppedError, ProviderError, RejectedError, TransientError
 from judges.masking import keep_secret
-from judges.providers.endpoint import Endpoint, HttpAnswer, Received, Target, with_extras
+from judges.providers.endpoint import Endpoint, HttpAnswer, Target, from_environment, headers_of, with_extras
+from judges.providers.http_answers import error_in_body, finish_of
+from judges.providers.streams import ForeignStreamError, Received
 from judges.spec import cost_usd
-from judges.types import Document, Message, Query, Usage
-from retrieval_eval.agents.reading import Mapped, read_reply, read_usage, whole
+from judges.types import Document, Finish, Message, Query, Usage
+from retrieval_eval.agents.reading import Mapped, read_reply, read_usage
 from retrieval_eval.agents.spec import AgentSpec, MappingSpec
 from retrieval_eval.agents.types import Meter, Reply
 
@@ -73,15 +72,16 @@ class RemoteAgent:
         """
         self.name, self.identity = name, identity
         self._spec, self._corpus = spec, corpus
-        headers = {header: _from_environment(variable) for header, variable in spec.headers_env.items()}
+        headers = headers_of(spec.headers_env)
         if spec.api_key_env is not None:
-            headers["Authorization"] = f"Bearer {_from_environment(spec.api_key_env)}"
-        for value in headers.values():
-            keep_secret(*_secrets(value))
+            key = from_environment(spec.api_key_env)
+            keep_secret(key)
+            headers["Authorization"] = f"Bearer {key}"
         url = spec.url or f"{(spec.base_url or '').rstrip('/')}/chat/completions"
         sent = {"Content-Type": "application/json", "Accept": "application/json", **headers}
         named_by = "'url'" if spec.kind == "http" else "'model' and 'base_url'"
-        target = Target(url, sent, name, spec.concurrency, spec.timeout_s, named_by)
+        where = "'url'" if spec.kind == "http" else "'base_url'"
+        target = Target(url, sent, name, spec.concurrency, spec.timeout_s, named_by, where)
         self._requests = Requests(target, spec.max_attempts)
         self._mapping = spec.mapping or CHAT_MAPPING
         self._request = _request(spec)
@@ -106,9 +106,12 @@ class RemoteAgent:
     def _read(self, received: Received) -> tuple[Usage, float | None, Mapped | ProviderError]:
         """Tokens, dollars, and the reply or why there is none in an answer that has been paid for."""
         try:
-            if received.status == HTTPStatus.OK:
-                received = whole(received, self.name)
             body = decoded(self._requests.endpoint, received).body
+            if self._spec.kind == "endpoint":
+                _require_completion(body, self.name)
+        except ForeignStreamError as error:
+            advice = "have it answer at once, as with 'stream: false' in its 'request'"
+            raise ProviderError("contract", str(error), to_do=advice) from None
         except JudgeStoppedError as error:
             if self._spec.kind == "http" and error.cause == "unknown_model":
                 # There is no model; a system may well say 404 of what it finds nothing for, and answer the next query.
@@ -127,6 +130,23 @@ class RemoteAgent:
     async def close(self) -> None:
         """Close the connections."""
         await self._requests.close()
+
+
+def _require_completion(body: Mapping[str, Any], name: str) -> None:
+    """Look for what a server, or a gateway before it, says in place of a completion, with status 200.
+
+    Raises:
+        ProviderError: it failed, or a filter withheld the answer.
+    """
+    if body.get("error"):
+        raise error_in_body(body, name)
+    choices = body.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    if isinstance(choice, Mapping):
+        finish = finish_of(choice.get("finish_reason"), choice.get("error"), name)
+        message = choice.get("message")
+        if finish is Finish.FILTER and not (isinstance(message, Mapping) and message.get("content")):
+            raise RejectedError("content_filter", f"{name}: the provider's filter withheld the answer")
 
 
 def filled(request: Any, query: Query) -> Any:
@@ -152,24 +172,6 @@ def _request(spec: AgentSpec) -> dict[str, Any]:
         return dict(spec.request or {})
     chat = {"model": spec.model, "messages": _MESSAGES}
     return with_extras(chat, spec.request or {})
-
-
-def _secrets(value: str) -> list[str]:
-    """What a header's value holds that nobody may see: its words, as in ``Bearer KEY``, and a password."""
-    words = value.split()
-    with suppress(ValueError):
-        if words[0].lower() == "basic":
-            words.append(base64.b64decode(words[-1]).decode().partition(":")[2])
-    return words
-
-
-def _from_environment(variable: str) -> str:
-    value = os.environ.get(variable, "").strip()
-    if not value:
-        raise InputError(f"set the environment variable {variable}")
-    if not (value.isascii() and value.isprintable()):
-        raise InputError(f"the value of {variable} holds characters that no header can carry; set it again")
-    return value
 
 
 class Requests:

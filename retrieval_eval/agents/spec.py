@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field, model_validator
 
 from judges.functions import Named
-from judges.masking import key_in, looks_like_key
+from judges.masking import key_in
 from judges.sections import Count, Positive, PromptName, RelativePath, Section
-from judges.spec import SECRET, Address, Price, Variable, names_in
+from judges.spec import SECRET, Address, HeadersEnv, Price, Variable, names_in
 
 
 class EmbeddingsSpec(Section):
@@ -28,6 +27,8 @@ class EmbeddingsSpec(Section):
     """``openai``: the server's address; OpenAI's when left out."""
     api_key_env: Variable | None = None
     """``openai``: the environment variable that holds the key."""
+    headers_env: HeadersEnv = Field(default_factory=dict)
+    """``openai``: headers, and the environment variables that hold their values, as a judge has them."""
     dimensions: Count | None = None
     """``openai``: length of the vectors, where the model can shorten them."""
     query_prefix: str = ""
@@ -60,7 +61,7 @@ class EmbeddingsSpec(Section):
 _OF_EMBEDDINGS: Mapping[str, frozenset[str]] = {
     "openai": frozenset(
         {"model", "base_url", "api_key_env", "dimensions", "timeout_s", "max_attempts", "usd_per_million_tokens"}
-        | {"concurrency"}
+        | {"concurrency", "headers_env"}
     ),
     "transformers": frozenset({"model", "path", "device"}),
     "minilm": frozenset({"device"}),
@@ -81,8 +82,6 @@ def refuse_foreign(section: Section, what: str, table: Mapping[str, frozenset[st
 Kind: TypeAlias = Literal["rag", "fusion", "baseline", "endpoint", "http", "python", "file"]
 EXTRACTIVE = "extractive"
 """The generator that needs no model: it picks sentences of the passages."""
-
-_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 
 class MappingSpec(Section):
@@ -164,7 +163,7 @@ class AgentSpec(Section):
     """``endpoint``: the environment variable that holds the key."""
     url: Address | None = None
     """``http``: the address to post to."""
-    headers_env: dict[str, str] = Field(default_factory=dict)
+    headers_env: HeadersEnv = Field(default_factory=dict)
     """Headers, and the environment variables that hold their values."""
     request: dict[str, Any] | None = None
     """``http``: the JSON to send, with ``{query}``, ``{query_id}``, ``{messages}``. ``endpoint``: further fields."""
@@ -225,11 +224,6 @@ class AgentSpec(Section):
         return self
 
     def _check_request(self) -> None:
-        for header, variable in self.headers_env.items():
-            if not _HEADER.fullmatch(header):
-                raise ValueError(f"headers_env: {header!r} is no name of a header")
-            if not re.fullmatch(r"[A-Za-z_]\w*", variable, re.ASCII) or looks_like_key(variable):
-                raise ValueError(f"headers_env.{header}: name an environment variable; its value does not belong here")
         if self.request is None:
             return
         if secret := next(filter(SECRET.search, names_in(self.request)), None):

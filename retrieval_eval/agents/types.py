@@ -24,6 +24,8 @@ AGENT_CAUSES: Mapping[str, str] = {
             "authentication",
             "quota",
             "unknown_model",
+            "other_model",
+            "prompt_cut",
             "refusal",
             "too_long",
             "content_filter",

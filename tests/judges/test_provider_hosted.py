@@ -8,20 +8,25 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from msgspec import field
 from msgspec.structs import replace
 
+from judges.batches.servers import AnthropicBatches, BatchServer, OpenAIBatches
 from judges.contracts import json_schema
-from judges.errors import InputError
+from judges.errors import InputError, ProviderError
+from judges.masking import masked
 from judges.parse import parse_reply
 from judges.providers import open_provider
-from judges.providers.endpoint import Target, token_count
+from judges.providers.anthropic import AnthropicProvider
+from judges.providers.endpoint import HostedProvider, Target, token_count
 from judges.providers.openai import OpenAIProvider
 from judges.spec import JudgeSpec
 from judges.types import Allowance, Completion, Finish, Prompt, Turn, Usage
+from tests.support.llm_batches import Answer, Batches, Execute
 from tests.support.llm_server import Call, LLMServer, Reply
 from tests.support.prompts import bracketed, criteria, pairwise, relevance
 
@@ -348,3 +353,87 @@ async def test_it_answers_after_its_delay_and_counts_what_it_was_asked(port: int
 def test_no_key_is_written_where_a_target_is() -> None:
     target = Target("http://judge.test/v1", {"Authorization": "Bearer sk-secret"}, "m", 1, 1.0)
     assert "sk-secret" not in f"{target} {target!r} {[target]}"
+
+
+@BOTH
+@pytest.mark.parametrize("named", [False, True], ids=["in its place", "beside the key"])
+async def test_declared_headers_take_the_place_of_the_key(
+    monkeypatch: pytest.MonkeyPatch, vendor: str, named: bool
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-not-for-this-server-1")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-not-for-this-server-1")
+    monkeypatch.setenv("AZURE_KEY", "planted-0123456789")
+    monkeypatch.setenv("VENDOR_KEY", "sk-for-the-vendor-1")
+    beside = {"api_key_env": "VENDOR_KEY"} if named else {}
+    with LLMServer() as server:
+        provider = open_provider(declared(server, vendor, headers_env={"api-key": "AZURE_KEY"}, **beside))
+        await provider.complete(pairwise())
+        await provider.close()
+    (call,) = server.calls
+    assert call.headers["api-key"] == "planted-0123456789"
+    assert "not-for-this" not in call.head.decode()
+    assert ("sk-for-the-vendor-1" in call.head.decode()) is named
+    assert "planted" not in repr(provider.identity)
+    assert masked("said planted-0123456789.") == "said ***."
+
+
+class Refusing(Batches):
+    """A batch API that takes nothing, and keeps the heads of what it was sent."""
+
+    heads: list[bytes] = field(default_factory=list)
+
+    def answer(self, path: str, head: bytes, content: bytes, execute: Execute) -> Answer | None:
+        self.heads.append(head)
+        return 400, b"{}"
+
+
+@pytest.mark.parametrize(
+    ("vendor", "opened", "batches"),
+    [("openai", OpenAIProvider, OpenAIBatches), ("anthropic", AnthropicProvider, AnthropicBatches)],
+)
+async def test_declared_headers_go_with_batches_in_place_of_the_key(
+    monkeypatch: pytest.MonkeyPatch,
+    vendor: str,
+    opened: Callable[[JudgeSpec], HostedProvider],
+    batches: Callable[[JudgeSpec, HostedProvider], BatchServer],
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-not-for-this-server-1")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-not-for-this-server-1")
+    monkeypatch.setenv("AZURE_KEY", "planted-0123456789")
+    with LLMServer() as server:
+        server.batches = refusing = Refusing()
+        spec = declared(server, vendor, headers_env={"api-key": "AZURE_KEY"}, mode="batch")
+        provider = opened(spec)
+        there = batches(spec, provider)
+        with pytest.raises(ProviderError):
+            await there.submit("marker", [there.line("one", provider.request(pairwise()))])
+        await there.close()
+        await provider.close()
+    assert refusing.heads
+    assert all(b"api-key: planted-0123456789" in head for head in refusing.heads)
+    assert not any(b"not-for-this" in head or b"no-key-needed" in head for head in refusing.heads)
+
+
+@pytest.mark.parametrize(
+    ("headers", "problem"),
+    [
+        ({"a b": "KEY"}, "'a b' is no name of a header"),
+        ({"Host": "KEY"}, "'Host' is a header that ragleague sets itself"),
+        ({"api-key": "sk-secret-0123456789"}, "api-key: name an environment variable"),
+    ],
+)
+def test_headers_that_cannot_be_are_refused(headers: dict[str, str], problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        JudgeSpec.model_validate({"provider": "openai", "model": "m", "headers_env": headers})
+
+
+def test_only_who_asks_a_server_has_headers() -> None:
+    with pytest.raises(ValueError, match="provider 'lexical' has no 'headers_env'"):
+        JudgeSpec.model_validate({"provider": "lexical", "headers_env": {"api-key": "KEY"}})
+
+
+def test_a_header_without_a_value_names_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AZURE_KEY", raising=False)
+    spec = {"provider": "openai", "model": "m", "headers_env": {"api-key": "AZURE_KEY"}}
+    with pytest.raises(InputError, match="set the environment variable AZURE_KEY"):
+        open_provider(JudgeSpec.model_validate(spec))

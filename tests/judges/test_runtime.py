@@ -444,7 +444,7 @@ async def test_tokens_per_minute_count_what_was_used(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("judges.pace.MINUTE_S", 0.3)
     one = await ran([GOOD], requests(1))
     used = (one.only.usage.input_tokens or 0) + (one.only.usage.output_tokens or 0)
-    done = await ran(lambda call: GOOD, requests(8), concurrency=8, tokens_per_minute=int(2.9 * used), max_tokens=13)
+    done = await ran(lambda call: GOOD, requests(8), concurrency=8, tokens_per_minute=int(2.8 * used), max_tokens=13)
     times = [call.at for call in done.calls]
     assert all(later - earlier > 0.25 for earlier, later in zip(times, times[3:], strict=False))
     assert times[-1] - times[0] < 8 * 0.3

@@ -11,7 +11,7 @@ from typing import TypeAlias
 import pytest
 
 from judges.batches.servers import AnthropicBatches, OpenAIBatches
-from judges.errors import InputError
+from judges.errors import InputError, ProviderError
 from judges.providers import open_provider
 from judges.providers.anthropic import AnthropicProvider
 from judges.providers.openai import OpenAIProvider
@@ -123,6 +123,19 @@ def basic(head: str) -> str | None:
     """The user and password in a head's ``Proxy-Authorization``."""
     header = re.search(r"^proxy-authorization: basic (\S+)", head, re.IGNORECASE | re.MULTILINE)
     return header and base64.b64decode(header[1]).decode()
+
+
+@EACH
+async def test_a_certificate_that_is_not_trusted_names_what_to_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client: Client
+) -> None:
+    tls, authority = certified(tmp_path, "127.0.0.1")
+    with LLMServer(answering, tls=tls) as server:
+        with pytest.raises((ProviderError, AssertionError), match=r"not trusted \(self-signed\); put its authority"):
+            await client(f"https://127.0.0.1:{server.port}")
+        assert server.calls == []
+        monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(authority))
+        await client(f"https://127.0.0.1:{server.port}")
 
 
 @EACH

@@ -38,7 +38,8 @@ is not JSON."""
 
 class Reply(Struct, frozen=True):
     """What the server does with one request. ``body`` replaces the whole body, ``raw`` writes it, and ``kind`` is its
-    content type; without ``usage`` it has no such block."""
+    content type; without ``usage`` it has no such block. ``model`` and ``tokens`` are what it says of itself and of the
+    prompt's length, ``choice`` and ``message`` what it puts over its own in a chat completion."""
 
     text: str | None = ""
     delay_s: float = 0.0
@@ -50,6 +51,10 @@ class Reply(Struct, frozen=True):
     body: Mapping[str, Any] | None = None
     raw: Callable[[Mapping[str, Any]], bytes] | None = None
     kind: str = "application/json"
+    model: str = ""
+    tokens: int | None = None
+    choice: Mapping[str, Any] = field(default_factory=dict)
+    message: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Call(Struct, frozen=True, dict=True):
@@ -207,6 +212,10 @@ class _Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.received += data
+        if self.received.startswith(b"\x16\x03"):  # the greeting of TLS, where nothing is encrypted
+            self.transport.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+            self.transport.close()
+            return
         while (head_end := self.received.find(b"\r\n\r\n")) >= 0:
             head = self.received[:head_end]
             body_end = head_end + 4 + _content_length(head)
@@ -271,6 +280,30 @@ def _content(call: Call, reply: Reply) -> bytes:
     return b"<html>not JSON</html>" if reply.fault == "garbage" else (reply.raw or _encoded)(_body(call, reply))
 
 
+def as_events(body: Mapping[str, Any]) -> bytes:
+    """A chat completion, or Anthropic's message, as a stream of server-sent events."""
+    if "choices" in body:
+        (choice,) = body["choices"]
+        text = choice["message"]["content"]
+        deltas: list[dict[str, Any]] = [{"content": text[at : at + 7]} for at in range(0, len(text), 7)]
+        events = [{**body, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
+        events.append({**body, "choices": [{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}]})
+    else:
+        (block,) = body["content"]
+        events = [
+            {"type": "message_start", "message": {**body, "content": [], "stop_reason": None}},
+            {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+            *(
+                {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": letter}}
+                for letter in block["text"]
+            ),
+            {"type": "message_delta", "delta": {"stop_reason": body["stop_reason"]}, "usage": body["usage"]},
+            {"type": "message_stop"},
+        ]
+    end = b"data: [DONE]\n\n" if "choices" in body else b""
+    return b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events) + end
+
+
 def _encoded(body: Mapping[str, Any]) -> bytes:
     return json.dumps(body).encode()
 
@@ -306,11 +339,12 @@ def _openai_body(call: Call, reply: Reply) -> dict[str, Any]:
         "id": "chatcmpl-1",
         "object": "chat.completion",
         "created": 1,
-        "model": f"{call.body.get('model')}-2026-11",
-        "choices": [{"index": 0, "message": message, "finish_reason": finish, "logprobs": None}],
+        "model": reply.model or f"{call.body.get('model')}-2026-11",
+        "choices": [{"index": 0, "message": {**message, **reply.message}, "finish_reason": finish, **reply.choice}],
     }
     if reply.usage:
         sent, written = len(call.content) // 4, len(reply.text or "") // 4
+        sent = sent if reply.tokens is None else reply.tokens
         details = {"cached_tokens": 16}
         body["usage"] = {
             "prompt_tokens": sent,

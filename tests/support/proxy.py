@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 
 HOST = "judge.invalid"
@@ -81,14 +82,20 @@ async def _copied(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, re
     writer.close()
 
 
-def certified(folder: Path) -> tuple[ssl.SSLContext, Path]:
-    """A server's side of TLS as ``HOST``, and the file of the authority that vouches for it."""
+def certified(folder: Path, host: str = HOST) -> tuple[ssl.SSLContext, Path]:
+    """A server's side of TLS as ``host``, and the file of the authority that vouches for it."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
 
+    def _named(host: str) -> x509.GeneralName:
+        try:
+            return x509.IPAddress(ip_address(host))
+        except ValueError:
+            return x509.DNSName(host)
+
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, HOST)])
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, host)])
     now = datetime.now(UTC)
     certificate = (
         x509.CertificateBuilder()
@@ -98,7 +105,7 @@ def certified(folder: Path) -> tuple[ssl.SSLContext, Path]:
         .serial_number(1)
         .not_valid_before(now - timedelta(days=1))
         .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(HOST)]), critical=False)
+        .add_extension(x509.SubjectAlternativeName([_named(host)]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )

@@ -232,7 +232,7 @@ def test_a_batch_that_is_refused_as_a_whole_stops_the_judge(tmp_path: Path, serv
     server.batches.refuses = lambda batch: {"code": "model_not_found", "message": "no such model"}
     config = batched(tmp_path, server)
     summary = run(config)
-    assert summary.stopped == ["judge 'judge' stopped: gpt-x: HTTP 400: no such model (check 'model' and 'base_url')"]
+    assert summary.stopped == ["judge 'judge' stopped: gpt-x: HTTP 400: no such model; check 'model' and 'base_url'"]
     assert {getattr(result, "cause", None) for result in results(config, Task.RELEVANCE).values()} == {"unknown_model"}
     assert server.batches.files == {}
     server.batches.refuses = lambda batch: None

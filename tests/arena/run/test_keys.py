@@ -38,6 +38,7 @@ KEYS = {
     "ANTHROPIC_API_KEY": "sk-ant-Plant3dAnthropicKey-abcdefghijklmnop",
     "GATEWAY_TOKEN": "gwtok.Plant3dGatewayKey==9876543210",
     "AGENT_TOKEN": "agk_Plant3dAgentKey-zyxwvut-5647382910",
+    "AZURE_KEY": "Plant3dAzureKey0f7c2a9e84b6d1358842",
 }
 
 FILE = """
@@ -51,9 +52,10 @@ judges:
   shut: {{provider: openai, model: shut, base_url: '{openai}', api_key_env: GATEWAY_TOKEN, max_attempts: 1}}
   moved: {{provider: anthropic, model: moved, base_url: '{anthropic}', max_attempts: 1}}
   away: {{provider: openai, model: away, base_url: '{openai}', max_attempts: 1}}
+  header: {{provider: openai, model: header, base_url: '{openai}', max_attempts: 2, headers_env: {{k: AZURE_KEY}}}}
   sent: {{provider: openai, model: sent, base_url: '{openai}', mode: batch, max_attempts: 1}}
   posted: {{provider: anthropic, model: posted, base_url: '{anthropic}', mode: batch, max_attempts: 1}}
-pairwise: {{judges: [first, second, third, shut, moved, away, sent, posted], documents: {{include: false}}}}
+pairwise: {{judges: [first, second, third, shut, moved, away, header, sent, posted], documents: {{include: false}}}}
 criteria: {{judge: third, names: [clear]}}
 ratings: {{min_coverage: 0, bootstrap: {{samples: 20}}}}
 """
@@ -98,7 +100,8 @@ def shown_key(call: Call) -> str:
     """The key of a call; one within a batch shows none."""
     if not call.head:
         return KEYS["OPENAI_API_KEY" if "chat" in call.path else "ANTHROPIC_API_KEY"]
-    given = call.headers.get("x-agent-key") or call.headers.get("x-api-key") or call.headers["authorization"]
+    others = (call.headers.get(name) for name in ("k", "x-agent-key", "x-api-key"))
+    given = next(filter(None, others), None) or call.headers["authorization"]
     return given.removeprefix("Bearer ")
 
 

@@ -43,7 +43,7 @@ def load(text: str, folder: Path | None = None) -> AgentSpec:
         ("kind: http, url: 'https://a:99999/'", "must be the address of a server, as"),
         (HTTP.replace("{query}", "question"), "no text holds {query}"),
         (HTTP.replace("{q:", "{tags: [sk-secret-0123456789], q:"), "request.tags.0 looks like a key"),
-        (HTTP.replace("url: ", "headers_env: {X-Key: AKIAIOSFODNN7EXAMPLE}, url: "), "headers_env.X-Key: name an env"),
+        (HTTP.replace("url: ", "headers_env: {X-Key: AKIAIOSFODNN7EXAMPLE}, url: "), "headers_env: X-Key: name an env"),
         (HTTP.replace("{q:", "{password: x, q:"), "request may not hold 'password'"),
         (HTTP.replace("answer: a", "answer: 'a['"), "answer: 'a[' is no JMESPath expression"),
         (HTTP.replace("answer: a", "answr: a"), "unknown key 'answr'; did you mean 'answer'?"),

@@ -90,7 +90,7 @@ async def test_a_redirect_is_not_followed() -> None:
         moved = Reply(status=307, headers={"Location": f"http://127.0.0.1:{thief.port}/ask"})
         with LLMServer([moved]) as server:
             failure = await failed(only(http(server)))
-        moved = f"mine: HTTP 307: moved to http://127.0.0.1:{thief.port}/ask (no redirect is followed; check 'url')"
+        moved = f"mine: HTTP 307: moved to http://127.0.0.1:{thief.port}/ask (no redirect is followed); check 'url'"
         assert (failure.cause, failure.message) == ("bad_request", moved)
         assert thief.calls == []
 
@@ -296,6 +296,28 @@ async def test_a_stream_that_cannot_be_read_is_a_failure_that_says_so(
         failure = await failed(only(chat(server)))
     assert failure.cause == cause
     assert said is None or failure.message == said
+
+
+@pytest.mark.parametrize(
+    ("reply", "cause", "said"),
+    [
+        (Reply(body={"error": {"code": 400, "message": "no"}}), "bad_request", "mine: error 400 in the reply: no"),
+        (
+            Reply("Half a", choice={"finish_reason": "error"}),
+            "server_error",
+            "mine: the server ended the reply with 'error'",
+        ),
+        (
+            Reply(choice={"finish_reason": "content_filter"}, message={"content": None}),
+            "content_filter",
+            "mine: the provider's filter withheld the answer",
+        ),
+    ],
+)
+async def test_what_a_gateway_says_in_place_of_an_answer_is_the_cause(reply: Reply, cause: str, said: str) -> None:
+    with LLMServer([reply]) as server:
+        failure = await failed(only(chat(server)))
+    assert (failure.cause, failure.message) == (cause, said)
 
 
 async def test_a_stream_that_broke_off_is_asked_for_again() -> None:
