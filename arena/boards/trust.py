@@ -162,6 +162,16 @@ def _enough(board: Leaderboard) -> Iterator[Check]:
     )
     if board.costs.agents:
         gaps = [f"{own.agent} {own.answered:,} of {own.queries:,}" for own in board.costs.gaps]
+        if board.settings.imported:  # verdicts alone: whether an agent answered elsewhere, nobody knows
+            yield Check(
+                "Games of every agent on every query",
+                passed(not gaps),
+                f"On: {listed(gaps, _NAMED)} queries, which may be easier or harder than the others."
+                if gaps
+                else "All have.",
+                "Bring the verdicts that are missing, or compare agents on queries where all have games.",
+            )
+            return
         yield Check(
             "Answers of every agent to every query",
             passed(not gaps),
@@ -420,7 +430,7 @@ def _by_servers(board: Leaderboard) -> Iterator[Check]:
         said.append(f"{counted(refused, 'judgment')} failed since another model replied.")
     if said:
         yield Check(
-            "Each judge is one model",
+            "One model behind each judge",
             "failed",
             " ".join(said),
             "Keep the server from falling back on another model, and ask for the one that replies as 'model'; if "
@@ -428,7 +438,7 @@ def _by_servers(board: Leaderboard) -> Iterator[Check]:
         )
     if cut := board.causes.get("prompt_cut", 0):
         yield Check(
-            "Judges read whole prompts",
+            "Whole prompts before the judges",
             "failed",
             f"{counted(cut, 'judgment')} failed since the server cut the prompt.",
             "Raise the server's context length, then run again.",

@@ -80,6 +80,14 @@ def import_file(
         typer.Option(metavar="NAME=COLUMN", help="the file's name for a column", rich_help_panel=_READING),
     ] = None,
     value: Values = None,
+    item: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="a further column that tells things of one query apart, as turns",
+            rich_help_panel=_VERDICTS,
+        ),
+    ] = None,
     queries: Annotated[Path | None, typer.Option(help="the queries' texts", rich_help_panel=_VERDICTS)] = None,
     documents: Annotated[Path | None, typer.Option(help="the retrieved documents", rich_help_panel=_VERDICTS)] = None,
     answers: Annotated[Path | None, typer.Option(help="the answers' texts", rich_help_panel=_VERDICTS)] = None,
@@ -98,11 +106,11 @@ def import_file(
     if kind is None:
         if annotator is not None:
             raise InputError("--annotator: goes with --kind, what people said")
-        texts = {"queries": queries, "documents": documents, "answers": answers}
+        texts = {"queries": queries, "documents": documents, "answers": answers, "item": tuple(item or ())}
         _import_verdicts(
             file, store, tournament, columns=column_names(column or ()), values=meanings(value or ()), **texts
         )
-    elif strange := given & {"--queries", "--documents", "--answers"}:
+    elif strange := given & {"--queries", "--documents", "--answers", "--item"}:
         raise InputError(f"{', '.join(sorted(strange))}: goes with verdicts of a judge, without --kind")
     else:
         reading = Reading(columns=column_names(column or ()), values=meanings(value or ()))

@@ -212,11 +212,11 @@ def _verdicts(path: Path, how: Reading) -> OpinionTable:
         table.judge.tolist(),
         strict=True,
     )
-    apart = _telling_apart(list(rows_of_one), spare)
+    apart = telling_apart(list(rows_of_one), spare)
     return OpinionTable("verdicts", dict(found), tuple(told), clusters, frozenset(spare), apart)
 
 
-def _telling_apart(things: Sequence[Hashable], further: Mapping[str, Sequence[str]]) -> frozenset[str]:
+def telling_apart(things: Sequence[Hashable], further: Mapping[str, Sequence[str]]) -> frozenset[str]:
     """Columns of few values in which rows of one thing and rater differ.
 
     Reasons, times and numbers of rows differ too, but say nothing of what was judged: these have a value for nearly
@@ -345,7 +345,7 @@ def _collected(
     told = [f"{skipped:,} without a value left out"] if skipped else []
     if level == "labels":
         told += _below_zero([one for own in found.values() for one in own])
-    return OpinionTable(level, found, tuple(told), clusters, frozenset(spare), _telling_apart(rows_of_one, spare))
+    return OpinionTable(level, found, tuple(told), clusters, frozenset(spare), telling_apart(rows_of_one, spare))
 
 
 def _thing(row: Row, level: Level) -> Item:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -12,8 +12,9 @@ from msgspec.structs import replace
 from arena.config.ratings import RatingsSection
 from arena.data.dataset import Dataset
 from arena.data.files import load_dataset
-from arena.data.verdicts import CONVERSATION, read_verdicts
+from arena.data.verdicts import CONVERSATION, ImportedVerdicts, read_verdicts
 from arena.ratings.games import GameVerdict
+from arena.results.opinion_tables import telling_apart
 from arena.store import Store, Wanted, chunks
 from arena.store.subjects import GameSubject
 from judges.errors import DataError, InputError
@@ -51,31 +52,40 @@ def import_table(
     answers: Path | None = None,
     columns: Mapping[str, str] | None = None,
     values: Mapping[str, str] | None = None,
+    item: Sequence[str] = (),
 ) -> Imported:
     """Put a table of verdicts into a store as a tournament. Texts are optional; without them ids stand in.
 
     ``columns`` and ``values`` are as for ``read_verdicts``. A column ``conversation`` names what queries are turns of,
-    whatever ``queries`` says.
+    whatever ``queries`` says. Columns in ``item`` tell things of one query apart, such as turns: the query ``81`` then
+    becomes ``81/1`` and ``81/2``, which count as one conversation.
 
     Raises:
-        DataError: a row cannot be read, has no query, or contradicts an earlier verdict of the same judge and order.
+        DataError: a row cannot be read, has no query, or contradicts an earlier verdict of the same judge and order; or
+            a further column tells rows apart that would be taken for one.
         InputError: verdicts name queries or answers that the given files do not have, or the tournament is a run's.
     """
     table = read_verdicts(file, columns=columns, values=values)
-    table.say()
+    table.say(item)
+    verdicts = _of_items(file, table, item) if item else table.verdicts
+    if not item:
+        _require_alone(file, table)
     reasons = table.extras.get("reason", [""] * len(table.verdicts))
     unique: dict[Wanted, tuple[GameVerdict, str]] = {}
     first: dict[Wanted, int] = {}
-    for number, (verdict, reason) in enumerate(zip(table.verdicts, reasons, strict=True), start=1):
+    for number, (verdict, reason) in enumerate(zip(verdicts, reasons, strict=True), start=1):
         want = _want(file, verdict)
         if unique.setdefault(want, (verdict, reason))[0].verdict != verdict.verdict:
             problem = f"verdict {number} contradicts verdict {first[want]} by the same judge"
-            mend = "turns need a 'qid' each, annotators a column 'judge'"
+            mend = "annotators need a column 'judge', and turns --item COLUMN"
             raise DataError(file, f"{problem}; {mend}", value=f"{want.query_id}: {want.item}, {want.other}")
         first.setdefault(want, number)
     data = _data((verdict for verdict, _ in unique.values()), queries, documents, answers)
-    if CONVERSATION in table.further:
+    if CONVERSATION in table.further and not item:
         data = _with_conversations(data, table.of_queries(CONVERSATION))
+    elif item:
+        named = zip(verdicts, table.verdicts, strict=True)
+        data = _with_conversations(data, {own.query_id or "": whole.query_id or "" for own, whole in named})
     store = Store.create(location)
     if tournament in store.tournaments() and not store.settings(tournament).imported:
         raise InputError(
@@ -91,6 +101,25 @@ def import_table(
         before.difference_update(judgment.judgment_id for judgment in judgments.values())
     store.close()
     return Imported(len(unique), len(table.verdicts) - len(unique), len(before))
+
+
+def _of_items(file: Path, table: ImportedVerdicts, item: Sequence[str]) -> list[GameVerdict]:
+    for name in item:
+        if name not in table.extras:
+            raise DataError(file, f"--item {name}: no such column")
+    parts = zip(*(table.extras[name] for name in item), strict=True)
+    return [
+        replace(verdict, query_id=verdict.query_id and "/".join([verdict.query_id, *part]))
+        for verdict, part in zip(table.verdicts, parts, strict=True)
+    ]
+
+
+def _require_alone(file: Path, table: ImportedVerdicts) -> None:
+    things = [(one.query_id, one.agent_a, one.agent_b, one.judge) for one in table.verdicts]
+    spare = {name: own for name, own in table.extras.items() if name not in {"reason", CONVERSATION}}
+    if apart := telling_apart(things, spare):
+        column = min(apart)
+        raise DataError(file, f"rows of one query differ in column {column!r}; say --item {column} to tell them apart")
 
 
 def _with_conversations(data: Dataset, named: Mapping[str, str]) -> Dataset:

@@ -552,6 +552,7 @@ def _too_little(seen: Seen, said: Said) -> bool | str:
 
 
 always("check: answered", r"check passed: Answers of every agent to every query: All did\.")
+always("check: answered", r"check passed: Games of every agent on every query: All have\.")
 
 _MISSING = r"(?P<a>[\d,]+) of (?P<b>[\d,]+) of (?P<agent>[v-z]), (?P<c>[\d,]+) of (?P<d>[\d,]+) of all others \(p (?P<p>[^)]*)\)"
 

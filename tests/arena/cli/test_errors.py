@@ -65,6 +65,19 @@ def test_an_import_does_not_take_the_place_of_a_run(cli: Any, played_demo: Path,
     assert "choose another name" in refused(cli, "import", tmp_path / "v.csv", *where)
 
 
+def test_turns_of_one_query_are_never_folded_in_silence(cli: Any, tmp_path: Path) -> None:
+    rows = [f"q{query},{turn},a,b,{'AB'[turn % 2]}" for query in range(12) for turn in (1, 2)]
+    (tmp_path / "votes.csv").write_text("\n".join(["qid,turn,agent_a,agent_b,verdict", *rows]))
+    ended = cli("import", tmp_path / "votes.csv", "--store", tmp_path / "s.db")
+    assert ended.status == 2
+    assert ended.err.endswith("rows of one query differ in column 'turn'; say --item turn to tell them apart\n")
+    ended = cli("import", tmp_path / "votes.csv", "--store", tmp_path / "s.db", "--item", "turn")
+    assert "not used" not in ended.err
+    assert "24 verdicts imported" in ended.out
+    shown = cli("leaderboard", tmp_path / "s.db").out
+    assert "over 24 games on 12\nconversations" in shown or "over 24 games on 12 conversations" in shown
+
+
 def test_an_import_says_what_it_takes_the_place_of(cli: Any, tmp_path: Path) -> None:
     table, store = tmp_path / "v.csv", tmp_path / "s.db"
     table.write_text("qid,agent_a,agent_b,verdict\n1,x,y,A\n2,x,y,B\n")

@@ -230,7 +230,7 @@ BEHAVIOURS: Mapping[str, Behaviour] = {
         "judge 'j' stopped: 5 failures alike: the server counts 2,051 tokens of a prompt of ... words …; raise the "
         "server's context length (num_ctx, max-model-len)",
         answer=LONG,
-        check="Judges read whole prompts",
+        check="Whole prompts before the judges",
         **STOPPED,
     ),
     "counts no tokens right": Behaviour(good(tokens=5), answer=LONG),
@@ -242,7 +242,7 @@ BEHAVIOURS: Mapping[str, Behaviour] = {
         "judge 'j' stopped: 5 failures alike: asked for gpt-4o, and gpt-4o-mini-2024-07-18 replied; ask for the one "
         "that replies, or declare it as 'replies_as'",
         judge={"model": "gpt-4o"},
-        check="Each judge is one model",
+        check="One model behind each judge",
         **STOPPED,
     ),
     "replies by a dated name": Behaviour(good(model="gpt-4o-2024-08-06"), judge={"model": "gpt-4o"}),
@@ -250,12 +250,12 @@ BEHAVIOURS: Mapping[str, Behaviour] = {
         lambda: turns,
         "pairwise: 8 judged, 0 needed no call, 8 failed, 0 left of 16; ...",
         8,
-        check="Each judge is one model",
+        check="One model behind each judge",
     ),
     "knows the model by another name": Behaviour(
         good(model="gpt-4.1-2025-04-14"),
         "judge j: asked for m, and gpt-4.1-2025-04-14 replies",
-        check="Each judge is one model",
+        check="One model behind each judge",
     ),
     "knows the model by the name declared": Behaviour(
         good(model="gpt-4.1-2025-04-14"), judge={"replies_as": "gpt-4.1"}
@@ -327,7 +327,7 @@ def test_what_a_server_does_is_said(
         board = cli("leaderboard", "t.yaml", "--details", "--below-coverage").out
         assert behaviour.check.lower() in " ".join(board.lower().split())
     else:
-        assert "Each judge is one model" not in said
+        assert "One model behind each judge" not in said
     assert KEY not in said + (tmp_path / "t.db").read_bytes().decode("latin-1")
 
 
