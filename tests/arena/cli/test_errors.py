@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -74,8 +75,8 @@ def test_turns_of_one_query_are_never_folded_in_silence(cli: Any, tmp_path: Path
     ended = cli("import", tmp_path / "votes.csv", "--store", tmp_path / "s.db", "--item", "turn")
     assert "not used" not in ended.err
     assert "24 verdicts imported" in ended.out
-    shown = cli("leaderboard", tmp_path / "s.db").out
-    assert "over 24 games on 12\nconversations" in shown or "over 24 games on 12 conversations" in shown
+    shown = json.loads(cli("leaderboard", tmp_path / "s.db", "--format", "json").out)
+    assert (shown["convergence"]["units"], shown["coverage"]["games"]) == (12, 24)
 
 
 def test_an_import_says_what_it_takes_the_place_of(cli: Any, tmp_path: Path) -> None:
