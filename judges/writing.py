@@ -145,9 +145,10 @@ CHARACTERS_PER_TOKEN: Final = 4
 def estimated_tokens(text: str) -> float:
     """Tokens of a current model: 4 characters of English each, 2 of Russian or Arabic, 1 of Chinese, Japanese or Thai.
 
-    A quarter of a token for each character of ASCII, half a token for each further byte of UTF-8. Measured on
-    translations of one program's messages with four vocabularies of 100,000 to 200,000 tokens, which differ by a factor
-    of 2 for English's neighbours and of 4 for scripts of India: the estimate lies between them for 25 of 27 languages.
+    A quarter of a token for each character of ASCII, half a token for each further byte of UTF-8. Measured on one
+    program's messages in 29 languages and on the answers of a Chinese test, with the vocabularies of cl100k, o200k,
+    DeepSeek and an earlier Claude. These differ by a factor of up to 2 for Latin letters and of up to 4.7 for others;
+    the estimate lies between them in 28 of 30 texts, and within a ninth of the nearest in Turkish and English.
     """
     if text.isascii():
         return len(text) / CHARACTERS_PER_TOKEN

@@ -188,7 +188,7 @@ def table_format(path: Path | str) -> str:
         if not Path(path).suffix and not Path(path).exists():
             raise no_file(path)
         if Path(path).suffix.lower() in {".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers"}:
-            raise DataError(path, "a spreadsheet; save the sheet with the table as CSV (UTF-8), and name that")
+            raise DataError(path, "not a table but a spreadsheet; save it as CSV in UTF-8, and name that")
         raise DataError(path, f"not a table: the name must end in {', '.join(FORMATS)}, with or without .gz")
     return kind
 

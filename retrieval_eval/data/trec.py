@@ -215,9 +215,12 @@ def _is_table(path: Path, form: Sequence[str]) -> bool:
 
 
 def _is_ranked(path: Path) -> bool:
-    """Whether a run's lines are a query, a document and its rank, and the file is no other table."""
-    first = _first(path, len(RANKED_FIELDS)) if known_format(path) in {None, "tsv"} else []
-    return len(first) == len(RANKED_FIELDS) and first[-1].isascii() and first[-1].isdigit()
+    """Whether a run's lines are a query, a document and its rank between tabs, and the file is no other table."""
+    if known_format(path) not in {None, "tsv"}:
+        return False
+    line = next((line for _, line in read_lines(path) if not line.isspace()), "")
+    first = _fields(line, len(RANKED_FIELDS))
+    return line.count("\t") == len(RANKED_FIELDS) - 1 == len(first) - 1 and first[-1].isascii() and first[-1].isdigit()
 
 
 def _first(path: Path, number: int) -> list[str]:

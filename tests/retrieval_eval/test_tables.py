@@ -123,7 +123,8 @@ def test_a_missing_file_a_folder_and_a_foreign_extension_are_named(tmp_path: Pat
     assert "no such file" in problem(tmp_path / "absent.csv")
     (tmp_path / "folder.csv").mkdir()
     assert "is a folder" in problem(tmp_path / "folder.csv")
-    assert ".csv, .tsv, .jsonl" in problem(put(tmp_path, "t.xlsx", "x"))
+    assert ".csv, .tsv, .jsonl" in problem(put(tmp_path, "t.doc", "x"))
+    assert "save it as CSV" in problem(put(tmp_path, "t.xlsx", "x"))
     assert "no such file" in problem(tmp_path / "absent.parquet.gz")
 
 

@@ -483,5 +483,5 @@ def test_citations_in_a_cell_are_a_list(tmp_path: Path, cell: str) -> None:
 
 
 def test_a_spreadsheet_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"save the sheet with the table as CSV"):
+    with pytest.raises(DataError, match=r"not a table but a spreadsheet; save it as CSV"):
         load_dataset(answers=put(tmp_path, "a.xlsx", "x"))
