@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 Row: TypeAlias = dict[str, Any]
 
+_LEVEL: Final = 0.05
 _DECIMALS: Final = 12
 """Digits kept of measures, which are compared with those of other tools."""
 _DIFFERENCES: Final = (
@@ -187,7 +188,32 @@ class RunMetrics(Board, frozen=True):
         ]
         what = "of neighbours" if baseline is None else "to the baseline"
         note = f"p-values are corrected for {counted(len(pairs), 'pair')}; --format json has all, by each measure."
-        yield Table("differences", f"Differences {what} by {main}", _DIFFERENCES, rows, [note])
+        of = f" and {next(iter(self.scores))}" if len(self.scores) > 1 else ""
+        yield Table("differences", f"Differences {what} by {main}{of}", _DIFFERENCES, rows, [note])
+
+    def for_paper(self, digits: int) -> Table:
+        """The scores by the first labels, rounded, each marked that surely differs from the baseline's.
+
+        Without a baseline nothing is marked.
+        """
+        metrics, baseline = self._reference.metrics, self.settings["baseline"]
+        form, rows = Number(digits), []
+        for run in self._best_first():
+            row: Row = {"run": run}
+            for measure in metrics.measures:
+                pairs = self._reference.comparisons[measure]
+                other = next((pair for pair in pairs if {pair.first, pair.second} == {run, baseline}), None)
+                surely = other is not None and other.p_permutation_holm < _LEVEL
+                row[measure] = f"{form.write(metrics.value(run, measure))}{'*' if surely else ''}"
+            rows.append(row)
+        columns = [Column("run", "Run"), *(Column(measure, measure, ALIGNED) for measure in metrics.measures)]
+        counted_for = counted(max(map(len, self._reference.comparisons.values()), default=0), "pair")
+        said = [f"Mean scores by {next(iter(self.scores))}."]
+        if baseline is not None:
+            said.append(
+                f"* differs from {baseline} (sign-flip test, p below {_LEVEL:g}, corrected for {counted_for} by Holm)."
+            )
+        return Table("scores", "", columns, rows, said)
 
 
 def rankings(

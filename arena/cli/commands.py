@@ -54,7 +54,7 @@ COMMANDS: Final = {
     "documents": Listed(_DATA, "documents", "Cut documents into passages for retrieval."),
     "retrieve": Listed(_DATA, "retrieve", "Search a corpus with every query."),
     "metrics": Listed(_DATA, "metrics", "Score runs by relevance labels.", spread=True),
-    "exam": Listed(_DATA, "exam", "Score, check and compare grades by a test bank."),
+    "exam": Listed(_DATA, "exam", "Score, check and compare grades by a test bank.", spread=True),
     "nuggets": Listed(_DATA, "nuggets", "Score runs by their nuggets, or compare two conditions."),
     "bank": Listed(_DATA, "bank", "Show a test bank, or what changed from one version to the next."),
     "doctor": Listed(_SERVICE, "doctor", "Check what is installed and set."),

@@ -217,6 +217,7 @@ def _agreement(
         level = min_grade or study.usual_level
         made = exam_labels(study.grids, by=by, level=level, grade_to_label=steps, highest=max(study.levels))
         plain = steps is None and by == "highest"
+        _ask_for_map(study, plain=plain)
         board = of_labels(made.labels, study.labels, level if plain else None, min_label, clusters)
     if not board.agreement.n:
         raise InputError(f"{file}: no passage of it has a label by people; are the ids the same?")
@@ -225,6 +226,19 @@ def _agreement(
             sys.stdout.write(latex(table) + "".join(sentence(note, "latex") for note in table.notes) + "\n")
     else:
         show(board, form)
+
+
+def _ask_for_map(study: Study, *, plain: bool) -> None:
+    """Say so where grades and people's labels are on scales of their own."""
+    from arena.cli.console import errors, say
+
+    graded, most = max(study.levels), max(label for own in study.labels.values() for label in own.values())
+    if plain and most != graded:
+        say(
+            f"note: grades reach to {graded} and people's labels to {most}, so equal numbers need not mean the same; "
+            "say what becomes of each grade, such as --map 0:0,1-3:1,4:2,5:3",
+            errors,
+        )
 
 
 def _labels_of(people: Labels, file: Path) -> Labels:

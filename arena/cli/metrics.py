@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from arena.cli.console import INCOMPLETE
 from arena.cli.options import Form, OfQueries, Samples, Seed, SkipFaulty, require_unused
 from judges.errors import InputError
+from judges.sections import nearest
 
 if TYPE_CHECKING:
+    from arena.boards.metrics import RunMetrics
     from retrieval_eval.data.trec import Faulty, Qrels
     from retrieval_eval.runs import Pool
 
@@ -40,6 +43,14 @@ def metrics(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="of a pool, its pairs as a table: qid, did, label, rank, runs")
     ] = None,
+    table: Annotated[
+        Literal["scores", "differences", "rankings", "scores-by-query"] | None,
+        typer.Option(help="the table of md, html and latex, in place of the first"),
+    ] = None,
+    digits: Annotated[
+        int | None,
+        typer.Option(min=1, max=6, help="of latex's scores; else three. With --baseline, * marks differences"),
+    ] = None,
     skip_faulty: SkipFaulty = False,
     queries: OfQueries = None,
     samples: Samples = 1000,
@@ -54,7 +65,15 @@ def metrics(
     faulty: Faulty = "skip" if skip_faulty else "refuse"
     if pool is not None:
         require_unused(
-            "--pool", {"--measure": measure, "--per-query": per_query, "--baseline": baseline, "--queries": queries}
+            "--pool",
+            {
+                "--measure": measure,
+                "--per-query": per_query,
+                "--baseline": baseline,
+                "--queries": queries,
+                "--table": table,
+                "--digits": digits,
+            },
         )
         _pool(run, pool, qrels or [], faulty, out, form)
         return
@@ -82,7 +101,30 @@ def metrics(
         missing={name: one.missing for name, one in labels.items()},
         **settings,
     )
-    show_noted(RunMetrics(scores, labels, runs, settings, per_query, clusters), form)
+    board = RunMetrics(scores, labels, runs, settings, per_query, clusters)
+    if table is not None or digits is not None or (form == "latex" and baseline is not None):
+        _show_one(board, table or "scores", digits, form)
+    else:
+        show_noted(board, form)
+
+
+def _show_one(board: RunMetrics, name: str, digits: int | None, form: str) -> None:
+    """Write one table with its notes, for a page or a paper."""
+    from arena.cli.show import show_parts
+    from arena.present.files import sentence
+    from arena.present.table import Table
+
+    if form not in {"md", "html", "latex"}:
+        raise InputError("--table and --digits: go with --format md, html or latex")
+    blocks = [block for section in board.sections() for block in section.blocks if isinstance(block, Table)]
+    named = {block.name: block for block in blocks} | {"scores": board.for_paper(3 if digits is None else digits)}
+    if digits is not None and name != "scores":
+        raise InputError(f"--digits: goes with the table scores, not {name}")
+    if name not in named:
+        raise InputError(f"--table {name}: there is none of these runs and labels{nearest(name, named)}")
+    show_parts([named[name]], form)
+    for note in named[name].notes:
+        sys.stdout.write(sentence(note, form))
 
 
 def read_label_sets(sources: list[str], faulty: Faulty) -> dict[str, Qrels]:

@@ -146,6 +146,9 @@ class ManyValues(Grouped):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read ``--run A B`` as ``--run A --run B``."""
         repeatable = {name for param in self.params if getattr(param, "multiple", False) for name in param.opts}
+        needed = any(param.param_type_name == "argument" and param.required for param in self.params)
+        if needed and args and args[0].startswith("-"):  # the argument comes last, where a value might be
+            return super().parse_args(ctx, args)
         return super().parse_args(ctx, list(_spread(args, repeatable)))
 
 
