@@ -163,6 +163,10 @@ class NoServiceError(TransientError):
     """
 
 
+class BrokenReplyError(TransientError):
+    """A reply that the server itself calls failed. It may be paid for, and the server is up: it is not waited for."""
+
+
 class RejectedError(ProviderError):
     """This request will never succeed (bad request, refusal); others may."""
 

@@ -17,6 +17,7 @@ from judges.contracts import reply_rule, unused_mark
 from judges.errors import (
     PROGRESS,
     RETRIED_NEXT_RUN,
+    BrokenReplyError,
     ConfigError,
     JudgeStoppedError,
     Misses,
@@ -420,7 +421,8 @@ class Judge:
 
     def _may_be_starting(self, error: TransientError) -> bool:
         """Whether a server that fails, but is there, gets more attempts than by default: it has not replied yet."""
-        if self._unserved.over or isinstance(error, NoServiceError) or "max_attempts" in self.spec.model_fields_set:
+        up = self._unserved.over or isinstance(error, NoServiceError | BrokenReplyError)
+        if up or "max_attempts" in self.spec.model_fields_set:
             return False
         now = time.perf_counter()
         if self._failing_since is None:

@@ -23,7 +23,14 @@ from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from judges.errors import JudgeStoppedError, NoServiceError, ProviderError, RejectedError, TransientError
+from judges.errors import (
+    BrokenReplyError,
+    JudgeStoppedError,
+    NoServiceError,
+    ProviderError,
+    RejectedError,
+    TransientError,
+)
 from judges.masking import one_line
 from judges.types import Allowance, Finish
 
@@ -227,7 +234,10 @@ def finish_of(reason: object, error: object, model: str) -> Finish:
     """
     word = reason.partition(":")[0].strip().lower() if isinstance(reason, str) else ""
     if error or word in FAILED:
-        raise error_in_body({"error": error or f"the server ended the reply with {word!r}"}, model)
+        failed = error_in_body({"error": error or f"the server ended the reply with {word!r}"}, model)
+        if isinstance(failed, TransientError):
+            failed = BrokenReplyError(failed.cause, failed.problem)
+        raise failed
     return _FINISHES.get(word, Finish.OTHER)
 
 

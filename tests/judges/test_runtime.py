@@ -160,6 +160,14 @@ async def test_a_judge_that_cannot_work_stops_and_leaves_the_rest_unasked() -> N
     assert next(pending).judgment_id == "4"
 
 
+async def test_a_server_whose_replies_all_fail_is_up_and_not_waited_for() -> None:
+    """What it may be paid for is asked for no longer than any attempt is, unlike what may be starting."""
+    done = await ran(lambda call: replace(GOOD, choice={"finish_reason": "error"}), requests(20), timeout_s=5)
+    assert done.judge.stopped is not None
+    assert len(done.calls) <= 6 * 20
+    assert {failure.cause for failure in done.failures} <= {"server_error", "stopped"}
+
+
 async def test_a_judge_whose_server_stays_away_stops_after_the_longest_time_for_one_reply() -> None:
     replies = count()
 

@@ -152,6 +152,13 @@ BEHAVIOURS: Mapping[str, Behaviour] = {
     "fails at the end of a whole reply, once": Behaviour(
         first(lambda call: replace(steady_judge(call), choice={"finish_reason": "error"})), calls=40
     ),
+    "fails at the end of every reply": Behaviour(
+        always(Reply('{"explanation": "x", "verdict": "A"}', choice={"finish_reason": "error"})),
+        "judge 'j' stopped: 5 failures alike: m at SERVER: the server ended the reply with 'error'; check the server "
+        "and 'base_url'",
+        judged=0,
+        calls=4 * GAMES,
+    ),
     "has no resources left, once": Behaviour(
         first(lambda call: replace(steady_judge(call), choice={"finish_reason": "insufficient_system_resource"})),
         calls=40,
