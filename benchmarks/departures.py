@@ -12,8 +12,8 @@ import argparse
 
 import numpy as np
 
-from arena.calibration.departures import departures
 from arena.calibration.methods import Means, Played, draw
+from arena.calibration.reversals import departures
 from arena.ratings.bradley_terry import BradleyTerrySettings
 from arena.ratings.games import Games
 

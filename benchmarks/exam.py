@@ -50,11 +50,11 @@ def write_data(folder: Path, pairs: int) -> None:
 
 def write_grades(folder: Path) -> int:
     """Grade all of it at random, into ``exam.db``, ``grades.csv`` and ``graded.jsonl.gz``; returns the pairs."""
-    from arena.config.whole import Config
+    from arena.config.schema import Config
     from arena.results.exam import exam_study
-    from arena.run import tournament
+    from arena.run import judging as tournament
     from arena.run.exam import save_grades
-    from arena.stages.tournament import TournamentStages
+    from arena.stages.together import TournamentStages
     from arena.store import Store, chunks
     from judges.types import Judgment, Task
 

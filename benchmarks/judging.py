@@ -25,9 +25,9 @@ from typing import Any, cast
 import openai
 from msgspec import Struct
 
-from arena.config.whole import Config
-from arena.run.tournament import load_data, run
-from arena.stages.tournament import TournamentStages
+from arena.config.schema import Config
+from arena.run.judging import load_data, run
+from arena.stages.together import TournamentStages
 from benchmarks import peer, used
 from benchmarks.loopback import asked, server
 from benchmarks.profiling import profiled

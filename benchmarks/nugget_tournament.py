@@ -13,8 +13,8 @@ from contextlib import closing
 from pathlib import Path
 
 from arena.cli.trace import watching
-from arena.config.whole import Config, load_config
-from arena.run import tournament
+from arena.config.schema import Config, load_config
+from arena.run import judging as tournament
 from arena.store import Store
 from arena.store.outcomes import game_verdicts
 from benchmarks.against_ratings import AgainstRatings, against_ratings

@@ -35,8 +35,8 @@ OF_A_QUERY = len(AGENTS) * (len(AGENTS) - 1)
 RUN = """
 import sys
 from pathlib import Path
-from arena.config.whole import load_config
-from arena.run.tournament import run
+from arena.config.schema import load_config
+from arena.run.judging import run
 from benchmarks.judging import Silent
 assert run(load_config(Path(sys.argv[1])), Silent()).complete
 """

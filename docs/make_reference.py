@@ -20,8 +20,8 @@ from typer.core import TyperGroup as Group
 from typer.main import get_group
 
 from arena.cli.app import app
+from arena.config.schema import Config
 from arena.config.stages import FURTHER
-from arena.config.whole import Config
 from arena.present.table import TERMS
 from judges.sections import Section
 from retrieval_eval.data.vocabulary import JOINED, NAMES

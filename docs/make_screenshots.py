@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 from playwright.sync_api import Page
 
-from arena.config.whole import load_config
+from arena.config.schema import load_config
 from tests.support.browser import chromium, served, settle
 from ui.app import PAGES as MENU
 

@@ -19,7 +19,7 @@ from ragleague.board import Board
 if TYPE_CHECKING:
     import pandas as pd
 
-    from arena.config.whole import Config
+    from arena.config.schema import Config
     from arena.data.dataset import Dataset
     from arena.run.interrupts import Interruption
     from arena.run.ledger import Kind, Progress
@@ -217,8 +217,8 @@ def run(
         KeyboardInterrupt: Ctrl-C. Calls in flight were finished, or with a second Ctrl-C given up; what was paid for is
             kept, and running again goes on.
     """
-    from arena.config.assumed import STORE, assumed, assumed_content
-    from arena.config.whole import load_config
+    from arena.config.from_answers import STORE, assumed, assumed_content
+    from arena.config.schema import load_config
     from arena.run.interrupts import interruptible
     from judges.sections import argument
 
@@ -281,11 +281,11 @@ def _may_be_asked(agent: tuple[Any, Any]) -> bool:
 
 def _play(config: Config, data: Dataset | None, *, progress: bool, retry_failed: bool) -> None:
     from arena.boards.kept import keep_boards
-    from arena.cli.parts import print_part
+    from arena.cli.run_lines import print_part
     from arena.cli.trace import watching
     from arena.run.answers import AgentsRun
     from arena.run.interrupts import interruptible
-    from arena.run.play import Part, play
+    from arena.run.pipeline import Part, play
 
     silent: list[str] = []
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from arena.config.whole import load_config
+from arena.config.schema import load_config
 from arena.run.plan import plan
 from tests.support.llm_server import LLMServer
 

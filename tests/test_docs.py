@@ -31,7 +31,7 @@ import yaml
 from msgspec import Struct
 
 from arena.cli.main import main
-from arena.config.whole import load_config
+from arena.config.schema import load_config
 from docs.make_reference import PARTS, made
 from judges.errors import CAUSES, RETRIED_NEXT_RUN
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from arena.config.whole import load_config
+from arena.config.schema import load_config
 from arena.run.plan import plan
 from judges.providers import open_provider
 from judges.spec import JudgeSpec

@@ -21,7 +21,7 @@ from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
 from arena.boards.bank import history_table
-from arena.config.whole import Config, load_config
+from arena.config.schema import Config, load_config
 from arena.data import safe_files
 from arena.present.blocks import Block
 from arena.present.table import Table

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-    from arena.config.stored import StoredSettings
+    from arena.config.settings import StoredSettings
     from judges.types import Answer, Query
 
 CLIPPED_AT: Final = 10_000

@@ -22,7 +22,7 @@ from arena.results.costs import Front, lowest_prices
 from arena.results.coverage import judge_first
 
 if TYPE_CHECKING:
-    from arena.boards.findings import Finding
+    from arena.boards.judge_sentences import Finding
     from arena.calibration.comparison import Comparison
     from arena.present.blocks import Check
     from arena.ratings.results import PairDifference, Ratings
@@ -307,7 +307,7 @@ def _by_place(ratings: Ratings) -> Conclusion | None:
 def _untrusted(comparisons: Sequence[Comparison]) -> Conclusion | None:
     if not comparisons:
         return None
-    from arena.boards.findings import findings
+    from arena.boards.judge_sentences import findings
     from arena.calibration.comparison import PANEL
 
     told = [own for one in comparisons if one.people.level == "verdicts" for own in findings(one)]

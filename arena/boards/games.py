@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from arena.config.stored import StoredSettings
+from arena.config.settings import StoredSettings
 from arena.data.dataset import SHARED, Dataset
 from arena.present.numbers import COUNT, PERCENT, clipped
 from arena.present.table import Column, Table

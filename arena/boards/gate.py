@@ -19,7 +19,7 @@ from arena.boards.conclusion import NO_MODEL
 from arena.calibration.methods import Means
 from arena.calibration.votes import Level
 from arena.config.card import NO_CARD, lacking_cards
-from arena.config.stored import StoredSettings
+from arena.config.settings import StoredSettings
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, P_VALUE, Number, Percent, counted, listed
 from arena.present.picture import Line, Mark, Whiskers

@@ -16,8 +16,8 @@ from arena.data.dataset import SHARED, Dataset
 from arena.data.files import load_files
 from arena.present.numbers import listed
 from arena.run.interrupts import interruptible
-from arena.run.play import Part, play
-from arena.run.tournament import load_data, run
+from arena.run.judging import load_data, run
+from arena.run.pipeline import Part, play
 from arena.stages.adaptive import AdaptiveGames, adaptive_settings
 from arena.store import Store
 from arena.store.runs import Runs
@@ -27,7 +27,7 @@ from judges.types import CallTrace
 from retrieval_eval.metrics import parse_measures
 
 if TYPE_CHECKING:
-    from arena.config.whole import Config
+    from arena.config.schema import Config
     from arena.run.ledger import Progress
 
 

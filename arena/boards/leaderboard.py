@@ -32,7 +32,7 @@ from judges.errors import CAUSES, remedy
 if TYPE_CHECKING:
     from arena.calibration.comparison import Comparison
     from arena.calibration.votes import Level
-    from arena.config.stored import StoredSettings
+    from arena.config.settings import StoredSettings
     from arena.results.coverage import Coverage
     from arena.results.ratings import CriterionMean, Leaderboard
     from arena.store import Store

@@ -20,8 +20,8 @@ from arena.boards.card import judge_cards
 from arena.boards.compare import compare_board
 from arena.boards.conclusion import expectation
 from arena.boards.leaderboard import TournamentBoard, judged_on
+from arena.config.settings import StoredSettings
 from arena.config.stages import TASKS
-from arena.config.stored import StoredSettings
 from arena.data.dataset import texts_of
 from arena.present.blocks import Block, Board, Commands, Remarks, Section, Thread
 from arena.present.numbers import COUNT, MISSING, MONEY, POINTS

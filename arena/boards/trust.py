@@ -37,7 +37,7 @@ from retrieval_eval.stats.missing import LEVEL as MISSING_LEVEL
 
 if TYPE_CHECKING:
     from arena.calibration.votes import Level
-    from arena.config.stored import StoredSettings
+    from arena.config.settings import StoredSettings
     from arena.ratings.panel import PanelRatings
     from arena.ratings.results import JudgeAgreement, JudgeHealth, Ratings
     from arena.results.ratings import Leaderboard

@@ -13,9 +13,9 @@ import typer
 
 from arena.cli.console import near, print_json, say
 from arena.cli.options import Told
-from arena.config.whole import Config
+from arena.config.schema import Config
 from arena.data.corpus import tables_of
-from arena.data.notes import notes_of
+from arena.data.warnings import notes_of
 from arena.present.numbers import counted, listed
 from arena.run.preflight import Preflight, preflight
 from arena.run.reach import reached

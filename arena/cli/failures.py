@@ -153,7 +153,7 @@ def _cancel(source: str, chosen: Sequence[OpenBatch]) -> bool:
     import asyncio
 
     from arena.cli.console import errors, say
-    from arena.config.whole import load_config
+    from arena.config.schema import load_config
     from arena.run.batches import cancel
     from arena.store import shown
 

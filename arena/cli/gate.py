@@ -94,9 +94,9 @@ def _decided(
     config: Path, new: str, old: str, on: list[str], margin: float, retry_failed: bool, log_json: Path | None
 ) -> Comparison:
     from arena.boards.judged_gate import decide
-    from arena.cli.parts import print_part
+    from arena.cli.run_lines import print_part
     from arena.cli.trace import traced_to, watching
-    from arena.config.whole import load_config
+    from arena.config.schema import load_config
 
     loaded = load_config(config)
     with traced_to(log_json) as trace:

@@ -16,7 +16,7 @@ from judges.errors import InputError
 from judges.types import NUGGET_TASKS, Task
 
 if TYPE_CHECKING:
-    from arena.config.whole import Config
+    from arena.config.schema import Config
     from arena.data.dataset import Dataset
     from arena.run.ledger import RunSummary
     from retrieval_eval.nuggets.types import Assignment
@@ -116,7 +116,7 @@ def _queries(config: Path, reviewed: Path | None, retry_failed: bool, log_json: 
     from arena.boards.synth import SynthBoard
     from arena.cli.console import INCOMPLETE, errors, say
     from arena.cli.documents import print_unread
-    from arena.cli.parts import lines_of_short, print_summary
+    from arena.cli.run_lines import lines_of_short, print_summary
     from arena.cli.show import show
     from arena.cli.trace import asking
     from arena.run.queries import synthesise
@@ -142,13 +142,13 @@ def _queries(config: Path, reviewed: Path | None, retry_failed: bool, log_json: 
 
 def _answers(config: Path, out: Path | None, retry_failed: bool, form: str) -> None:
     from arena.cli.console import print_json, say
-    from arena.cli.parts import print_part
+    from arena.cli.run_lines import print_part
     from arena.cli.trace import watching
-    from arena.config.whole import load_config
+    from arena.config.schema import load_config
     from arena.data.files import save_dataset
     from arena.present.table import plain
     from arena.run.answers import run_agents
-    from arena.run.tournament import load_data
+    from arena.run.judging import load_data
 
     loaded = load_config(config)
     with watching() as bars:
@@ -169,9 +169,9 @@ def _answers(config: Path, out: Path | None, retry_failed: bool, form: str) -> N
 
 def _bank(config: Path, out: Path | None, force: bool, retry_failed: bool, log_json: Path | None) -> None:
     from arena.cli.console import output, say
-    from arena.cli.parts import print_summary
+    from arena.cli.run_lines import print_summary
     from arena.cli.trace import asking
-    from arena.config.whole import load_config
+    from arena.config.schema import load_config
     from arena.data.safe_files import digest
     from arena.run import exam as exam_run
     from arena.stages.exam.bank import save_bank, shorter_than_asked
@@ -201,10 +201,10 @@ def _bank(config: Path, out: Path | None, force: bool, retry_failed: bool, log_j
 def _grades(config: Path, out: Path | None, secret: bool, retry_failed: bool, log_json: Path | None, form: str) -> None:
     from arena.boards.exam import ExamBoard
     from arena.cli.console import errors, output, print_json
-    from arena.cli.parts import print_summary
+    from arena.cli.run_lines import print_summary
     from arena.cli.show import show
     from arena.cli.trace import asking
-    from arena.config.whole import load_config
+    from arena.config.schema import load_config
     from arena.run import exam as exam_run
 
     loaded = load_config(config)
@@ -228,7 +228,7 @@ def _grades(config: Path, out: Path | None, secret: bool, retry_failed: bool, lo
 def _nuggets(config: Path, out: Path, for_editing: bool, force: bool, retry_failed: bool, form: str) -> None:
     from contextlib import closing
 
-    from arena.config.whole import load_config
+    from arena.config.schema import load_config
     from arena.results.nuggets import nugget_results, repetitions, unedited_banks
     from arena.stages.nuggets.judging import nuggets_of
     from arena.store import Store
@@ -278,7 +278,7 @@ def _assignments(
 ) -> None:
     from contextlib import closing
 
-    from arena.config.whole import load_config
+    from arena.config.schema import load_config
     from arena.results.nuggets import nugget_results
     from arena.stages.nuggets.judging import assignment_of_files, nuggets_of
     from arena.store import Store
@@ -319,9 +319,9 @@ def _assignments(
 
 def _run(config: Config, tasks: Sequence[Task], data: Dataset | None = None, *, retry_failed: bool) -> RunSummary:
     """Ask what is missing, for a file that is written whatever comes of it."""
-    from arena.cli.parts import print_summary
+    from arena.cli.run_lines import print_summary
     from arena.cli.trace import asking
-    from arena.run import tournament
+    from arena.run import judging as tournament
 
     with asking() as (bars, _):
         summary = tournament.run(config, bars, data=data, only=tasks, retry_failed=retry_failed)

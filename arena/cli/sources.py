@@ -12,7 +12,7 @@ from judges.errors import InputError
 from judges.types import Query, conversations
 
 if TYPE_CHECKING:
-    from arena.config.whole import Config
+    from arena.config.schema import Config
     from retrieval_eval.stats.bootstrap import Clusters
 
 
@@ -25,7 +25,7 @@ def location_and_name(source: str) -> tuple[str, str | None]:
 def _read(source: str) -> tuple[str, str | None, Config | None]:
     """The same, and the configuration where it is a tournament's."""
     if source.endswith((".yaml", ".yml")):
-        from arena.config.whole import Config
+        from arena.config.schema import Config
         from arena.stages.queries.config import load_either
 
         config = load_either(Path(source))

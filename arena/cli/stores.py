@@ -26,7 +26,7 @@ def copy_store(
     from arena.cli.console import tell
     from arena.cli.sources import location_and_name
     from arena.store import shown
-    from arena.store.moving import copy
+    from arena.store.copying import copy
 
     location, _ = location_and_name(source)
     copied = copy(location, target)

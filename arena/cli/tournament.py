@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from arena.cli.console import INCOMPLETE
-from arena.cli.given import ColumnsNamed, JudgeNamed, Limit, Save, Sources, are_answers, given
+from arena.cli.inputs import ColumnsNamed, JudgeNamed, Limit, Save, Sources, are_answers, given
 from arena.cli.options import Details, Form, LogJson, RetryFailed
-from arena.run.play import STAGE_TASKS
+from arena.run.pipeline import STAGE_TASKS
 from judges.errors import InputError
 
 if TYPE_CHECKING:
-    from arena.config.whole import Config
+    from arena.config.schema import Config
 
 Stage = StrEnum("Stage", list(STAGE_TASKS))  # type: ignore[misc]
 
@@ -135,11 +135,11 @@ def run(
     Exit status 3: something is missing or failed, and the output says what.
     """
     from arena.boards.kept import keep_boards
-    from arena.cli.parts import print_part
+    from arena.cli.run_lines import print_part
     from arena.cli.show import print_leaderboard
     from arena.cli.sources import open_tournament
     from arena.cli.trace import traced_to, watching
-    from arena.run.play import play
+    from arena.run.pipeline import play
 
     found = given(sources, judge, limit, column, save)
     loaded = _executed_by(found.config, executor, address)
@@ -164,7 +164,7 @@ def run(
 
 def _executed_by(config: Config, executor: str | None, address: str | None) -> Config:
     """The configuration with what the command line says of its executor."""
-    from arena.config.whole import ExecutorSection
+    from arena.config.schema import ExecutorSection
 
     kind = executor or config.executor.kind
     if address is not None and kind != "ray":

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from pydantic import Field
 
 from arena.calibration import EPSILON
-from arena.config.stored import StoredSettings
+from arena.config.settings import StoredSettings
 from judges.errors import InputError
 from judges.sections import RelativePath, Section
 from retrieval_eval.data.files import read_json

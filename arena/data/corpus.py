@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from arena.config.whole import DataSection
+from arena.config.schema import DataSection
 from judges.errors import DataError
 from judges.types import Document
 from retrieval_eval.data.collections import read_corpus

@@ -22,7 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from arena.config.stored import StoredSettings
+from arena.config.settings import StoredSettings
 from arena.data.dataset import Dataset
 from arena.results.annotations import texts_now
 from arena.stages.support import SupportSubject

@@ -16,7 +16,7 @@ from arena.calibration.consensus import table_health
 from arena.calibration.methods import Means, Method, compare_methods, draw
 from arena.calibration.style import StyleEffect, answer_qualities, family_effects, style_effects
 from arena.calibration.votes import Level, Opinion, Opinions
-from arena.config.stored import StoredSettings
+from arena.config.settings import StoredSettings
 from arena.data.dataset import Dataset
 from arena.ratings.judges import of_judge
 from arena.results.cache import Cache, cached_games

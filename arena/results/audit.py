@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from arena.calibration.gaming import COPIES, rating_for
+from arena.calibration.cheats import COPIES, rating_for
 from arena.ratings.rate import rate
 from arena.ratings.results import Ratings
 from arena.results.cache import cached_games

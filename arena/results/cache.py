@@ -20,7 +20,7 @@ from msgspec.structs import asdict
 from arena.results.games import GameTable
 from arena.results.ratings import Group, Leaderboard, leaderboard, leaderboard_of, rating_settings, verified
 from arena.store import Store
-from arena.store.figures import Figures
+from arena.store.cache import Figures
 from judges.errors import StoreError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from arena.config.judging import ExamSection
-from arena.config.stored import Combine, StoredExam, StoredSettings
+from arena.config.settings import Combine, StoredExam, StoredSettings
 from arena.results.exam_evaluation import ExamScores, Study, exam_scores
 from arena.stages.exam.bank import bank_kept, generated_bank, material, written_items
 from arena.store import Result, Store, Wanted

@@ -17,7 +17,7 @@ import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from arena.config.stored import StoredSettings
+from arena.config.settings import StoredSettings
 from arena.ratings.games import (
     Floats,
     Games,

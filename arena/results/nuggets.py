@@ -9,8 +9,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from arena.config.judging import NuggetsSection
-from arena.config.stored import StoredSettings
-from arena.stages.nuggets.lists import (
+from arena.config.settings import StoredSettings
+from arena.stages.nuggets.banks import (
     depth_of,
     importances_of,
     listed,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from arena.config.stored import StoredSettings
+from arena.config.settings import StoredSettings
 from arena.data.dataset import groupings
 from arena.ratings.results import RatingSettings
 from arena.results.costs import CostBoard, cost_board
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 from arena.config.stages import TASKS
 from arena.results.further import further_results
 from arena.store import Result, Store, Wanted
-from arena.store.part import Part
 from arena.store.rows import IDENTICAL
 from arena.store.subjects import AnswerSubject, GradedSubject
+from arena.store.subset import Part
 
 Made = TypeVar("Made")
 Group: TypeAlias = tuple[str, str]

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from arena.config.stored import StoredAgent, StoredSettings
+from arena.config.settings import StoredAgent, StoredSettings
 from arena.data.dataset import COST, LATENCY, SHARED, TOKENS_IN, TOKENS_OUT, TRIED, Causes, Dataset
 from arena.store import Store, missing
 from arena.store.agents import ANSWERED, AgentQuery, AgentReplies

@@ -11,7 +11,7 @@ import numpy as np
 from arena.calibration.consensus import games_of, settled
 from arena.calibration.methods import Means, Method, Played
 from arena.calibration.votes import Opinions
-from arena.config.stored import StoredSettings
+from arena.config.settings import StoredSettings
 from arena.data.dataset import Dataset
 from arena.ratings.bradley_terry import BradleyTerrySettings
 from arena.ratings.games import Games, counted

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from arena.config.whole import Config
+from arena.config.schema import Config
 from arena.data.corpus import ReadCorpus, corpus_of
 from arena.results.replies import Declared
 from arena.run.executors import open_judges

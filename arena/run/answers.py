@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from arena.config.whole import Config
+from arena.config.schema import Config
 from arena.data.corpus import ReadCorpus
 from arena.data.dataset import Dataset
 from arena.data.files import load_files

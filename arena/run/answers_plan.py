@@ -7,7 +7,7 @@ from contextlib import closing
 
 from msgspec import Struct
 
-from arena.config.whole import Config
+from arena.config.schema import Config
 from arena.data.dataset import Dataset
 from arena.data.files import load_files
 from arena.run.agents import Opened, open_agents

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from arena.config.whole import Config
+from arena.config.schema import Config
 from arena.store import Store, Wanted
 from arena.store.runs import Runs
 from judges.providers import Provider

@@ -10,10 +10,10 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from arena.config.whole import Config
+from arena.config.schema import Config
 from arena.results.exam import exam_study, stored_bank, stored_scores
 from arena.results.exam_evaluation import USUAL_LEVEL, ExamScores, Study
-from arena.run import tournament
+from arena.run import judging as tournament
 from arena.run.ledger import Progress, RunSummary
 from arena.store import Store
 from judges.errors import ConfigError, DataError, InputError, reason

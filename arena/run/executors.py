@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 
-from arena.config.whole import Config, ExecutorSection
+from arena.config.schema import Config, ExecutorSection
 from judges.errors import PROGRESS, InputError, MissingExtraError
 from judges.judge import Judge, Stop
 from judges.spec import JudgeSpec

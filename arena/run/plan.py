@@ -7,19 +7,19 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from arena.config.whole import Config
+from arena.config.schema import Config
 from arena.data.dataset import Dataset
-from arena.data.notes import notes_of
+from arena.data.warnings import notes_of
 from arena.run.agents import Opened, open_agents
 from arena.run.answers_plan import PlannedAgent, agent_notes, plan_agents
 from arena.run.assigned import Assigned, made_from
 from arena.run.executors import runs_on_workers, with_all_workers
+from arena.run.judging import load_data, stored_settings
 from arena.run.planner import SECONDS_PER_CALL, PlannedCalls, Planner
 from arena.run.queries_plan import plan_synth
 from arena.run.to_come import ANSWER, queries_to_come, with_all_answers
-from arena.run.tournament import load_data, stored_settings
 from arena.stages.queries.config import SynthConfig, of_tournament
-from arena.stages.tournament import TournamentStages
+from arena.stages.together import TournamentStages
 from arena.store import Store, missing
 from judges.providers.http_answers import shown
 from judges.spec import JudgeSpec

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
+from arena.config.schema import Config
 from arena.config.stages import STAGES
-from arena.config.whole import Config
 from arena.data.dataset import Dataset
 from arena.run.executors import runs_on_workers
-from arena.run.tournament import load_data
-from arena.stages.tournament import TournamentStages
+from arena.run.judging import load_data
+from arena.stages.together import TournamentStages
 from arena.store import Store, missing, sqlite_path
 from judges.errors import ConfigError, InputError, PromptError, RagleagueError
 from judges.judge import Judge

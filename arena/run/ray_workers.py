@@ -24,7 +24,7 @@ import ray
 from msgspec.structs import replace
 from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 
-from arena.config.whole import ExecutorSection
+from arena.config.schema import ExecutorSection
 from arena.run.interrupts import signals_wait
 from arena.run.ray_worker import Opened, Reply, Worker
 from judges.errors import InputError, TransientError

@@ -17,8 +17,8 @@ from judges.errors import InputError, StoreError
 from judges.types import conversations
 
 if TYPE_CHECKING:
-    from arena.config.stored import StoredSettings
-    from arena.config.whole import Config
+    from arena.config.schema import Config
+    from arena.config.settings import StoredSettings
     from arena.data.dataset import Dataset
     from arena.results.ratings import Leaderboard
     from arena.run.ledger import RunSummary, StageSummary

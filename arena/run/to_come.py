@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from arena.config.whole import Config
+from arena.config.schema import Config
 from arena.data.dataset import Dataset
 from judges.types import Answer, Document, Query, Retrieved
 from judges.writing import CHARACTERS_PER_TOKEN

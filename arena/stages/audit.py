@@ -10,8 +10,8 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from arena.calibration.gaming import CANARIES
-from arena.config.whole import Config
+from arena.calibration.cheats import CANARIES
+from arena.config.schema import Config
 from arena.data.dataset import Dataset
 from arena.stages.base import Release, TournamentStage
 from arena.stages.labels import Labels

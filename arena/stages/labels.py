@@ -8,7 +8,7 @@ from collections.abc import Collection
 from msgspec.structs import replace
 
 from arena.config.judging import ReferencesSection
-from arena.config.whole import Config
+from arena.config.schema import Config
 from arena.data.dataset import SHARED, Dataset
 from arena.store import Result, Wanted
 from arena.store.outcomes import LabelResults, document_labels

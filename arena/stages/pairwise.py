@@ -8,7 +8,7 @@ from functools import cached_property
 from msgspec.structs import replace
 
 from arena.config.judging import PairwiseSection
-from arena.config.whole import Config
+from arena.config.schema import Config
 from arena.data.dataset import Dataset
 from arena.stages.base import Release, TournamentStage
 from arena.stages.labels import Labels

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from arena.config.whole import Config
+from arena.config.schema import Config
 from arena.data.dataset import Dataset
 from arena.ratings.games import Floats, Games, Ints
 from arena.store import Wanted

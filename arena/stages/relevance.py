@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from arena.config.judging import RetrievalSection
-from arena.config.whole import Config
+from arena.config.schema import Config
 from arena.data.dataset import Dataset
 from arena.stages.base import Release, TournamentStage
 from arena.stages.labels import Labels

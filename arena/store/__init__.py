@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
 from sqlalchemy import Connection, Engine, func, insert, inspect, select, update
 
-from arena.config.stored import StoredSettings
+from arena.config.settings import StoredSettings
 from arena.data.dataset import Dataset
 from arena.store import check
 from arena.store import data as datasets
@@ -305,7 +305,7 @@ class Store:
         They stand where a run has kept that they were ``made_from`` the same (``keep_assigned``), and nothing was
         judged or begun anew since.
         """
-        from arena.store import figures
+        from arena.store import cache as figures
 
         with self._read() as connection:
             number = figures.number_of(connection, name, _ASSIGNED, made_from)
@@ -316,7 +316,7 @@ class Store:
 
         A store that is locked just then keeps nothing, and the next run makes the ids anew.
         """
-        from arena.store.figures import Figures
+        from arena.store.cache import Figures
 
         with suppress(StoreError):
             Figures(self, name, made_from).keep({_ASSIGNED: b""}, seen=seen)
@@ -564,7 +564,7 @@ def _changed(connection: Connection) -> None:
 
     The last thing that a transaction does: all who write wait for this one row.
     """
-    from arena.store.figures import forget
+    from arena.store.cache import forget
 
     forget(connection)
     connection.execute(_ONE_MORE)

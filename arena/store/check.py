@@ -17,6 +17,19 @@ from sqlalchemy import ColumnElement, Connection, String, Table, cast, delete, f
 
 from arena.data.dataset import Dataset
 from arena.store.bulk import CHUNK, Columns, among, chunks, delete_rows, insert_rows
+from arena.store.checksums import (
+    ADDED,
+    Block,
+    Idents,
+    damaged_rows,
+    fingerprints,
+    in_arrow,
+    or_none,
+    places,
+    scalar,
+    scan,
+    with_checksum,
+)
 from arena.store.data import dataset
 from arena.store.rows import (
     ANNOTATION_ROWS,
@@ -37,19 +50,6 @@ from arena.store.rows import (
     has_table,
     tournament_number,
     wanted_of,
-)
-from arena.store.scan import (
-    ADDED,
-    Block,
-    Idents,
-    damaged_rows,
-    fingerprints,
-    in_arrow,
-    or_none,
-    places,
-    scalar,
-    scan,
-    with_checksum,
 )
 from arena.store.subjects import NAMES_PASSAGE
 from judges.types import Task

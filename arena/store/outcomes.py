@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from arena.config.stored import Combine
+from arena.config.settings import Combine
 from arena.ratings.games import GameVerdict
 from arena.store import Result, Wanted
 from arena.store.subjects import DocumentSubject, GameSubject

@@ -23,7 +23,7 @@ from arena.boards.report import TournamentReport, tournament_report
 from arena.boards.wins import Wins
 from arena.calibration.comparison import Settings
 from arena.config.ratings import RatingsSection
-from arena.config.stored import StoredSettings
+from arena.config.settings import StoredSettings
 from arena.present.blocks import Board
 from arena.ratings.games import GameVerdict, as_games, reconcile
 from arena.ratings.pairs import pair_results

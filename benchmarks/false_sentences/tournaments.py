@@ -21,9 +21,9 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from arena.config.whole import Config
+from arena.config.schema import Config
 from arena.results.annotations import texts_now
-from arena.run import tournament
+from arena.run import judging as tournament
 from arena.store import Store
 from arena.store.annotations import Annotation, Annotations, Kind
 from benchmarks.false_sentences.recount import Row

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from arena.config.whole import load_config
+from arena.config.schema import load_config
 from judges.errors import InputError
 from tests.faults.table import FAULTS
 from tests.faults.world import FILES, Fault, meet

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from arena.config.whole import Config
+from arena.config.schema import Config
 from arena.store import Store
 from arena.store.batches import open_batches
 from judges.batches import provider

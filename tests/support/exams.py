@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from arena.config.whole import Config
+from arena.config.schema import Config
 from arena.run import exam as exam_run
 from arena.store import Result, Store, Wanted
 from judges.types import Task

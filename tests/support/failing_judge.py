@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from arena.config.whole import Config
+from arena.config.schema import Config
 from retrieval_eval.data.tables import write_rows
 from tests.support.llm_server import Call, Reply, Script
 from tests.support.nugget_judge import labels, shown_nuggets, user_of

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from arena.config.whole import Config
+from arena.config.schema import Config
 from tests.support.llm_server import Call, Reply, steady_judge
 from tests.support.tournaments import configured
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from arena.config.whole import load_config
+from arena.config.schema import load_config
 from retrieval_eval.data.tables import write_rows
 from tests.support.tournaments import run
 

@@ -15,7 +15,7 @@ import yaml
 from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
-from arena.config.whole import Config
+from arena.config.schema import Config
 from ui.data import LOCATION_VARIABLE
 from ui.editing import CONFIG_VARIABLE
 

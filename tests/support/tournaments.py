@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from arena.config.whole import Config
-from arena.run import tournament
+from arena.config.schema import Config
+from arena.run import judging as tournament
 from arena.run.ledger import RunSummary
 from arena.store import Result, Store, Wanted
 from judges.types import Judgment, Task

@@ -13,7 +13,7 @@ from msgspec import Struct
 from playwright.sync_api import BrowserContext, Page, expect
 from streamlit.testing.v1 import AppTest
 
-from arena.config.whole import Config
+from arena.config.schema import Config
 from arena.data.safe_files import history, history_folder
 from retrieval_eval.exam.bank_files import read_bank
 from tests.support.browser import chromium, reader, served, settle, until

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from arena.config.whole import load_config
+from arena.config.schema import load_config
 from arena.data.safe_files import history
 from arena.results.nuggets import nugget_results
 from arena.store import Store

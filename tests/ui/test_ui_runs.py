@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from arena.config.whole import Config
+from arena.config.schema import Config
 from arena.store import Store
 from arena.store.runners import Runner
 from arena.store.runs import Runs

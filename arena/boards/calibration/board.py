@@ -28,7 +28,7 @@ from arena.boards.calibration.people import (
     people_blocks,
     slug,
 )
-from arena.boards.findings import THINGS
+from arena.boards.judge_sentences import THINGS
 from arena.calibration.comparison import Comparison, JudgeAgainstPeople
 from arena.calibration.corrected_ratings import CorrectedRatings, Estimates
 from arena.calibration.people_tests import GradeTest

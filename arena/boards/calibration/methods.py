@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 
 from arena.boards.agreement import WIDE, correlation_columns
 from arena.boards.calibration.people import slug
-from arena.boards.findings import least_and_most_alike
+from arena.boards.judge_sentences import least_and_most_alike
 from arena.calibration.comparison import Comparison
 from arena.calibration.consensus import OrderHealth
 from arena.calibration.methods import MethodComparison

@@ -10,7 +10,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from arena.boards.agreement import COEFFICIENTS, WIDE, confusion, correlation_columns
-from arena.boards.findings import OUTCOMES, THINGS, Finding, findings, gain_from_ties, is_full, outside_scale
+from arena.boards.judge_sentences import OUTCOMES, THINGS, Finding, findings, gain_from_ties, is_full, outside_scale
 from arena.boards.trust import ALPHA, PEOPLE, no_people
 from arena.calibration.comparison import PANEL, Comparison, Disagreement, JudgeAgainstPeople
 from arena.calibration.votes import Level

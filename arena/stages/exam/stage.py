@@ -10,7 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from arena.config.judging import ExamSection
-from arena.config.whole import Config
+from arena.config.schema import Config
 from arena.data.dataset import Dataset
 from arena.stages.base import Release, TournamentStage
 from arena.stages.exam.bank import Material, kept_bank, load_bank, material, subtopics, written_items

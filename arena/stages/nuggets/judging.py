@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from arena.config.judging import NuggetsSection
-from arena.config.whole import Config
+from arena.config.schema import Config
 from arena.data.dataset import Dataset
 from arena.data.files import read_answers
 from judges.errors import ConfigError, InputError

@@ -10,11 +10,11 @@ from typing import Any
 from msgspec import Struct, field
 
 from arena.config.judging import NuggetsSection
-from arena.config.whole import Config
+from arena.config.schema import Config
 from arena.data.dataset import Dataset
 from arena.stages.base import Release, TournamentStage
 from arena.stages.labels import Labels
-from arena.stages.nuggets.lists import (
+from arena.stages.nuggets.banks import (
     importances_of,
     listed,
     listed_nuggets,

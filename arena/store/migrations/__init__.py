@@ -13,7 +13,7 @@ from arena.store.rows import METADATA, SCHEMA_VERSION, STATE_ROWS, has_table
 
 def bring_up_to_date(connection: Connection) -> None:
     """Make the tables that are lacking, after those of an earlier version have become those of this one."""
-    from arena.store import agents, batches, figures, runs  # noqa: F401 - their tables
+    from arena.store import agents, batches, cache, runs  # noqa: F401 - their tables
 
     found = None
     if has_table(connection, STATE_ROWS):

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from arena.calibration.comparison import Settings
-from arena.config.whole import load_config
+from arena.config.schema import load_config
 from arena.ratings.games import GameVerdict
 from arena.ratings.panel import panel_ratings
 from arena.results import cache as kept
@@ -26,7 +26,7 @@ from arena.results.agreement import calibrate_tournament
 from arena.results.cache import cached_games, cached_leaderboard, read, written
 from arena.results.games import read_games
 from arena.results.ratings import Leaderboard, leaderboard, leaderboard_of
-from arena.run.tournament import run
+from arena.run.judging import run
 from arena.store import Store
 from arena.store.annotations import Annotation, Annotations, Kind
 from judges.errors import StoreError
@@ -91,7 +91,7 @@ def test_a_store_that_cannot_be_written_is_rated_by_each_reader(
     def locked(*_: object, **__: object) -> bool:
         raise StoreError("another program keeps it locked")
 
-    monkeypatch.setattr("arena.store.figures.Figures.keep", locked)
+    monkeypatch.setattr("arena.store.cache.Figures.keep", locked)
     assert repr(cached_leaderboard(store, "sample")) == repr(leaderboard(store, "sample"))
     with closing(sqlite3.connect(tmp_path / "s.db")) as file:
         assert file.execute("SELECT count(*) FROM figures").fetchone() == (0,)

@@ -17,7 +17,7 @@ import yaml
 from arena.boards.leaderboard import with_people
 from arena.calibration.votes import Level
 from arena.config.card import NO_CARD, bound_to, lacking_cards, read_cards, seal
-from arena.config.stored import StoredSettings
+from arena.config.settings import StoredSettings
 from arena.results.ratings import leaderboard
 from arena.store import Store
 from arena.store.annotations import Annotation, Annotations, Kind, texts_digest

@@ -15,7 +15,7 @@ from arena.boards.conclusion import Conclusion, adaptive_line, conclude, conclud
 from arena.boards.ratings import ratings_json
 from arena.calibration.comparison import Comparison, Settings, compare
 from arena.calibration.votes import Opinion
-from arena.config.stored import StoredSettings
+from arena.config.settings import StoredSettings
 from arena.data.dataset import COST, LATENCY, Dataset
 from arena.present.blocks import Check
 from arena.ratings.games import GameVerdict, reconcile

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from arena.boards.retrieval import Retrieval
-from arena.config.stored import StoredSettings
+from arena.config.settings import StoredSettings
 from arena.data.dataset import Dataset
 from arena.data.files import with_qrels
 from arena.results.documents import RetrievalBoard, Source, retrieval_board

@@ -27,15 +27,15 @@ from arena.boards.games import (
     verdicts_table,
 )
 from arena.boards.queries import label_of_query, queries_meant
-from arena.config.stored import StoredSettings
-from arena.config.whole import Config
+from arena.config.schema import Config
+from arena.config.settings import StoredSettings
 from arena.ratings.games import Games, tabulate
 from arena.ratings.pairs import sign_tests
 from arena.ratings.results import RatingSettings
 from arena.results.cache import cached_games
 from arena.results.games import GameKey
 from arena.results.opinions import current_annotations
-from arena.stages.tournament import TournamentStages
+from arena.stages.together import TournamentStages
 from arena.store import IDENTICAL, Result, Store, Wanted
 from arena.store.annotations import Annotations
 from arena.store.outcomes import game_verdicts

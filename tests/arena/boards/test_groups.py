@@ -15,14 +15,14 @@ from arena.boards.compare import compare_board
 from arena.boards.games import opponents_table
 from arena.boards.leaderboard import TournamentBoard
 from arena.boards.queries import query_board
-from arena.config.whole import load_config
+from arena.config.schema import load_config
 from arena.present.table import plain
 from arena.ratings.separation import separations
 from arena.results import cache as kept
 from arena.results.agreement import compare_with_people
 from arena.results.cache import cached_games, cached_leaderboard
 from arena.results.ratings import Group, Leaderboard, leaderboard
-from arena.run.tournament import run
+from arena.run.judging import run
 from arena.store import Store
 from judges.errors import InputError
 from tests.golden.worlds import write_whole

@@ -16,7 +16,7 @@ from arena.boards.trust import trust_checks
 from arena.calibration.comparison import Settings
 from arena.calibration.votes import Opinion
 from arena.config.ratings import RatingsSection
-from arena.config.stored import StoredSettings
+from arena.config.settings import StoredSettings
 from arena.present.blocks import Check
 from arena.ratings.games import GameVerdict
 from arena.ratings.rate import rate

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from arena.config.whole import load_config
+from arena.config.schema import load_config
 from arena.run.plan import plan
 from tests.conftest import CLI
 from tests.support.llm_server import Call, LLMServer, Reply, steady_judge

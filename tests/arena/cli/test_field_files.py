@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from arena.data.files import load_dataset
-from arena.data.notes import notes_of
+from arena.data.warnings import notes_of
 from tests.conftest import CLI
 
 

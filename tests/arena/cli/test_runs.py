@@ -76,7 +76,7 @@ def test_stopping_at_once_says_that_nothing_is_lost(cli: Any, demo: Path, monkey
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("arena.run.tournament.run", interrupted)
+    monkeypatch.setattr("arena.run.judging.run", interrupted)
     stopped = cli("run", demo / "tournament.yaml")
     assert stopped.status == 130
     assert "what was judged is kept" in stopped.err

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from arena.config.stored import StoredSettings
-from arena.config.whole import Config, load_config
+from arena.config.schema import Config, load_config
+from arena.config.settings import StoredSettings
 from arena.demo import copy_demo
 from arena.people.tasks import Rubric, rubric_of
 from judges.errors import ConfigError

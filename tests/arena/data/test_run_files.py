@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from arena.config.whole import load_config
+from arena.config.schema import load_config
 from arena.data.dataset import Dataset
 from arena.data.files import load_dataset, with_runs
-from arena.run.tournament import load_data
+from arena.run.judging import load_data
 from arena.store import Store
 from judges.errors import ConfigError, DataError
 from judges.types import Document, Retrieved, Task

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from arena.config.stored import StoredSettings
+from arena.config.settings import StoredSettings
 from arena.data.dataset import Dataset
 from arena.people import tasks
 from arena.people.tasks import AnnotationTask, Game, Rubric, State, rubric_of

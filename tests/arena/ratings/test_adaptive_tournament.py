@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from arena.cli.show import print_leaderboard
-from arena.config.whole import Config
+from arena.config.schema import Config
 from arena.results.ratings import leaderboard
-from arena.run import tournament
+from arena.run import judging as tournament
 from arena.run.ledger import RunSummary
 from arena.run.plan import plan
 from arena.stages.adaptive import AdaptiveState

@@ -13,7 +13,7 @@ import yaml
 
 from arena.boards.gate import Comparison
 from arena.boards.judged_gate import decide
-from arena.config.whole import Config
+from arena.config.schema import Config
 from arena.run.ledger import Progress
 from judges.errors import InputError
 from judges.types import Task

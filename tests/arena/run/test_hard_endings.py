@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 
-from arena.config.whole import load_config
+from arena.config.schema import load_config
 from arena.store import engine
 from judges.types import Judgment
 from tests.conftest import CLI, ROOT, Ended

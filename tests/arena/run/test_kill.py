@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from arena.config.whole import Config, load_config
+from arena.config.schema import Config, load_config
 from arena.store import Store
 from judges.errors import CAUSES, RETRIED_NEXT_RUN
 from judges.types import JudgeFailure, Judgment, Task
@@ -34,8 +34,8 @@ CONCURRENCY = 6
 CHILD = """
 import sys
 from pathlib import Path
-from arena.config.whole import Config, load_config
-from arena.run.tournament import run
+from arena.config.schema import Config, load_config
+from arena.run.judging import run
 from tests.support.tournaments import Quiet
 print("complete" if run(load_config(Path(sys.argv[1])), Quiet()).complete else "incomplete")
 """

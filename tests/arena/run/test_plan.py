@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from arena.config.whole import Config
+from arena.config.schema import Config
 from arena.run.plan import Plan, plan
 from judges.types import Task
 from tests.support.llm_server import Call, LLMServer, Reply, steady_judge

@@ -22,7 +22,7 @@ import psutil
 import pytest
 from msgspec.structs import replace
 
-from arena.config.whole import Config
+from arena.config.schema import Config
 from arena.run.answers import run_agents
 from arena.run.ray_worker import Worker
 from judges.errors import InputError, JudgeStoppedError, ProviderError, TransientError

@@ -15,7 +15,7 @@ from threading import Thread
 
 import pytest
 
-from arena.config.whole import Config
+from arena.config.schema import Config
 from arena.run.ledger import RunSummary
 from arena.store import IDENTICAL, Store
 from arena.store.runners import Runner

@@ -13,13 +13,14 @@ from typing import Any
 
 import pytest
 
-from arena.config.whole import Config
-from arena.run import assigned, tournament
+from arena.config.schema import Config
+from arena.run import assigned
+from arena.run import judging as tournament
 from arena.run.plan import plan
 from arena.run.queue import Claimed, Lookup
 from arena.run.writer import Writer
 from arena.stages.adaptive import AdaptiveGames
-from arena.stages.tournament import TournamentStages
+from arena.stages.together import TournamentStages
 from arena.store import Store, Wanted
 from arena.store.runners import Runner
 from arena.store.runs import Runs
@@ -54,7 +55,7 @@ def test_alone_a_run_keeps_the_plans_order_and_beside_others_it_has_one_of_its_o
 
     Pieces get smaller as less is left. Once all is judged, pieces are as large as they come.
     """
-    monkeypatch.setattr("arena.run.engine._BLOCK", 16)
+    monkeypatch.setattr("arena.run.stage_loop._BLOCK", 16)
     write_data(tmp_path, QUERIES, {(query, agent): "The same." for query in QUERIES for agent in AGENTS})
     config = configured(tmp_path, retrieval=None, criteria=None, pairwise={"judges": ["judge"]})
 

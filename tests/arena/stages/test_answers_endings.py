@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from arena.config.whole import load_config
+from arena.config.schema import load_config
 from arena.run.answers import AskedAgent
-from arena.run.tournament import load_data
+from arena.run.judging import load_data
 from arena.store import Store
 from arena.store.runs import Run, Runs
 from judges.types import Query

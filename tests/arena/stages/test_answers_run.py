@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from arena.config.whole import load_config
+from arena.config.schema import load_config
 from arena.results.ratings import leaderboard
 from arena.run.answers import run_agents
-from arena.run.tournament import load_data
+from arena.run.judging import load_data
 from arena.store import Store
 from judges.errors import InputError
 from tests.support.agents import QUERIES, answering, asked, http_agent, write_config
@@ -226,7 +226,7 @@ def test_a_leaderboard_knows_what_came_after_the_tournament(tmp_path: Path) -> N
     faults = {"q0": EMPTY}
     with LLMServer(answering(faults=faults)) as server:
         path = write_config(tmp_path, two_agents(server))
-        from arena.run import tournament
+        from arena.run import judging as tournament
         from tests.support.tournaments import Quiet
 
         config = load_config(path)

@@ -17,8 +17,8 @@ import pytest
 from arena.boards.audit import AuditBoard
 from arena.boards.further import further_boards
 from arena.boards.leaderboard import TournamentBoard
-from arena.calibration.gaming import CANARIES, rating_for
-from arena.config.whole import Config
+from arena.calibration.cheats import CANARIES, rating_for
+from arena.config.schema import Config
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
 from arena.ratings.covariates import controlled_ratings, standardised_difference
 from arena.ratings.games import Games

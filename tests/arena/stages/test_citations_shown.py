@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.config.whole import Config
+from arena.config.schema import Config
 from arena.data.dataset import Dataset
 from judges.types import Answer, Document, Query, Retrieved, Task
 from retrieval_eval.citations import cited_documents

@@ -10,13 +10,13 @@ import pytest
 from msgspec.structs import replace
 
 from arena.boards.site import publish
-from arena.config.whole import Config, load_config
+from arena.config.schema import Config, load_config
 from arena.data.files import load_dataset
 from arena.people import tasks
 from arena.results.annotations import texts_now
 from arena.run.answers import run_agents
+from arena.run.judging import load_data
 from arena.run.plan import plan
-from arena.run.tournament import load_data
 from arena.store import Store
 from judges.errors import InputError, PromptError, ReplyError
 from judges.parse import parse_reply

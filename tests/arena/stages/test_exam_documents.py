@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from arena.config.whole import Config
+from arena.config.schema import Config
 from arena.data.dataset import EVERY_AGENT
 from arena.run.plan import plan
 from judges.errors import InputError

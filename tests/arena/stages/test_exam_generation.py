@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from arena.run import exam as exam_run
-from arena.run import tournament
+from arena.run import judging as tournament
 from arena.run.plan import plan
 from arena.stages.exam.bank import save_bank
 from judges.errors import InputError

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from arena.boards.exam import ExamBoard
-from arena.config.whole import Config
+from arena.config.schema import Config
 from arena.run.exam import save_grades
 from arena.run.plan import plan
 from judges.errors import InputError

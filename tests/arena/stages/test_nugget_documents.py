@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from arena.config.whole import Config
+from arena.config.schema import Config
 from arena.results.nuggets import NuggetResults, carried, nugget_board, nugget_results, preview
 from arena.run.plan import plan
 from arena.store import Store

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from arena.boards.queries import nugget_matrix
-from arena.config.whole import Config, load_config
+from arena.config.schema import Config, load_config
 from arena.results.nuggets import NuggetResults, nugget_results, unedited_banks
 from arena.run.plan import plan
 from arena.store import Store

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from arena.boards.leaderboard import missing
-from arena.config.whole import Config
+from arena.config.schema import Config
 from arena.results.ratings import leaderboard
 from arena.run.answers import run_agents
+from arena.run.judging import load_data
+from arena.run.pipeline import play
 from arena.run.plan import plan
-from arena.run.play import play
-from arena.run.tournament import load_data
-from arena.stages.tournament import TournamentStages
+from arena.stages.together import TournamentStages
 from arena.store import Store
 from judges.errors import ConfigError, InputError
 from judges.types import Prompt, Task

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from arena.boards.exports import export_labels, export_qrels
-from arena.config.whole import Config
+from arena.config.schema import Config
 from arena.results.samples import labels_of
+from arena.run.judging import load_data
 from arena.run.plan import plan
-from arena.run.tournament import load_data
 from arena.stages.labels import Labels
-from arena.stages.tournament import TournamentStages
+from arena.stages.together import TournamentStages
 from arena.store import Store, Wanted
 from judges.errors import InputError
 from judges.types import Judgment, Task, details_of, label_of

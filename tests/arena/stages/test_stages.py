@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from arena.run.tournament import load_data
-from arena.stages.tournament import TournamentStages
+from arena.run.judging import load_data
+from arena.stages.together import TournamentStages
 from arena.store import IDENTICAL, Wanted
 from judges.errors import PromptError
 from judges.types import JudgeFailure, Judgment, Prompt, Task

@@ -22,7 +22,7 @@ from arena.results.annotations import texts_now
 from arena.results.games import read_games
 from arena.results.opinions import judges_opinions, peoples_opinions
 from arena.results.support import checked, results
-from arena.run.tournament import load_data
+from arena.run.judging import load_data
 from arena.stages.support import SUPPORT, SupportSubject, cited_texts
 from arena.store import Store
 from arena.store.annotations import Annotations, Kind

@@ -14,7 +14,7 @@ import pytest
 
 from arena.store import Store
 from arena.store.annotations import Annotation, Annotations, Kind
-from arena.store.moving import content, copy
+from arena.store.copying import content, copy
 from judges.errors import StoreError
 from tests.conftest import CLI
 from tests.support.postgres import PostgresServer

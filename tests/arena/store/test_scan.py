@@ -11,10 +11,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from arena.store import Store, scan
+from arena.store import Store
+from arena.store import checksums as scan
 from arena.store.bulk import load
+from arena.store.checksums import Block, Idents, or_none, places
 from arena.store.rows import JUDGMENT_ROWS, checksum
-from arena.store.scan import Block, Idents, or_none, places
 
 SEPARATORS = "\x00\x1e\x1f,\n"
 TEXTS = st.just("None") | st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from(SEPARATORS), max_size=5)

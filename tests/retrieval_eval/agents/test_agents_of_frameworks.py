@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from arena.config.whole import load_config
+from arena.config.schema import load_config
 from arena.run.answers import run_agents
-from arena.run.tournament import load_data
+from arena.run.judging import load_data
 from tests.support.tournaments import Quiet
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "agents.md"

@@ -11,7 +11,7 @@ from sqlalchemy import Column, Connection, Table, func, inspect, select, text
 
 from arena.store import Store, shown
 from arena.store.bulk import load
-from arena.store.figures import FIGURES_ROWS
+from arena.store.cache import FIGURES_ROWS
 from arena.store.rows import LEASE_ROWS, METADATA, RUNNER_ROWS, STATE_ROWS
 from judges.errors import InputError, StoreError
 

@@ -13,7 +13,7 @@ from judges.errors import InputError
 from judges.types import CallTrace, Task
 
 if TYPE_CHECKING:
-    from arena.config.whole import Config
+    from arena.config.schema import Config
     from arena.data.dataset import Dataset
     from arena.results.ratings import Leaderboard
     from arena.run.answers import AgentsRun
@@ -109,7 +109,7 @@ def _ask(
     data: Dataset | None,
 ) -> tuple[bool, RunSummary | None]:
     """Whether the parts before the judging are complete, and what became of it, if it came to that."""
-    from arena.run import tournament
+    from arena.run import judging as tournament
 
     whole, answering = True, None
     if config.synth is not None and (not stages or "synth" in stages):

@@ -13,7 +13,7 @@ from arena.cli.options import require_unused
 from judges.errors import InputError
 
 if TYPE_CHECKING:
-    from arena.config.whole import Config
+    from arena.config.schema import Config
     from arena.data.dataset import Dataset
 
 _YAML: Final = (".yaml", ".yml")
@@ -65,7 +65,7 @@ def given(
     Raises:
         InputError: the files or the judge cannot be used, or options do not go with a YAML file.
     """
-    from arena.config.whole import load_config
+    from arena.config.schema import load_config
 
     if not are_answers(sources, judge):
         require_unused(
@@ -100,8 +100,8 @@ def are_answers(sources: Sequence[str], judge: str | None = None) -> bool:
 
 def _assumed(sources: Sequence[str], judge: str, limit: int | None, columns: Sequence[str], save: Path | None) -> Given:
     from arena.cli.console import errors, say
-    from arena.config.assumed import STORE, assumed, assumed_content, assumed_yaml, judge_named
-    from arena.config.whole import load_config
+    from arena.config.from_answers import STORE, assumed, assumed_content, assumed_yaml, judge_named
+    from arena.config.schema import load_config
     from arena.data.files import load_dataset
     from arena.present.numbers import counted, listed
     from arena.run.preflight import require_writable

@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict, replace
 
-from arena.config.stored import StoredSettings
-from arena.config.whole import Config
+from arena.config.schema import Config
+from arena.config.settings import StoredSettings
 from arena.data.dataset import Dataset
 from arena.data.files import load_files, with_qrels, with_references, with_runs
-from arena.data.notes import notes_of
+from arena.data.warnings import notes_of
 from arena.run.assigned import Assigned, made_from
 from arena.run.batches import ask_in_batches, waiting, waiting_lines
-from arena.run.engine import Begun, Engine
 from arena.run.executors import open_judges
 from arena.run.interrupts import run_to_end, stopping_early
 from arena.run.ledger import Progress, RunSummary, judge_summary, stopped_lines
 from arena.run.queue import Lookup
 from arena.run.recorder import Recorder, origin_of, recorded, subject_of
-from arena.stages.nuggets.lists import depth_of
-from arena.stages.tournament import TournamentStages
+from arena.run.stage_loop import Begun, Engine
+from arena.stages.nuggets.banks import depth_of
+from arena.stages.together import TournamentStages
 from arena.store import Store
 from arena.store.batches import open_batches
 from judges.judge import Stop

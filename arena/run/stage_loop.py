@@ -12,7 +12,7 @@ from typing import TypeAlias
 from arena.run.ledger import Ledger, Progress
 from arena.run.queue import Lookup, Queue
 from arena.stages.base import Release, TournamentStage
-from arena.stages.tournament import TournamentStages
+from arena.stages.together import TournamentStages
 from arena.store import Result, Wanted, chunks
 from arena.store.runs import Runs
 from judges.types import Task

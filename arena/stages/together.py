@@ -8,10 +8,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from arena.config.schema import Config
 from arena.config.stages import STAGES
-from arena.config.whole import Config
 from arena.data.dataset import Dataset
-from arena.data.notes import ONE_AGENT, queries_by_agent
+from arena.data.warnings import ONE_AGENT, queries_by_agent
 from arena.present.numbers import listed
 from arena.stages.base import Release, TournamentStage
 from arena.stages.labels import Labels

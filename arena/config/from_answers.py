@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import yaml
 
-from arena.config.whole import Config
+from arena.config.schema import Config
 from judges.errors import ConfigError, InputError
 from judges.sections import nearest, parse_section
 from retrieval_eval.data.vocabulary import Columns

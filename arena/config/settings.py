@@ -1,6 +1,6 @@
 """The settings of a tournament as its store has them: what decides the results, without paths, addresses or keys.
 
-Settings are written as JSON (``arena.run.tournament.stored_settings``) and read here alone, a section when it is first
+Settings are written as JSON (``arena.run.judging.stored_settings``) and read here alone, a section when it is first
 asked for. What older versions did not write has the value that it had then.
 """
 

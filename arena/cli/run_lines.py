@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from arena.cli.console import errors, say
 from arena.present.numbers import MONEY, counted
 from arena.run.ledger import RunSummary
-from arena.run.play import Part
+from arena.run.pipeline import Part
 from judges.types import Task
 
 if TYPE_CHECKING:
