@@ -321,10 +321,10 @@ def _run(config: Config, tasks: Sequence[Task], data: Dataset | None = None, *, 
     """Ask what is missing, for a file that is written whatever comes of it."""
     from arena.cli.run_lines import print_summary
     from arena.cli.trace import asking
-    from arena.run import judging as tournament
+    from arena.run import judging
 
     with asking() as (bars, _):
-        summary = tournament.run(config, bars, data=data, only=tasks, retry_failed=retry_failed)
+        summary = judging.run(config, bars, data=data, only=tasks, retry_failed=retry_failed)
     print_summary(summary, "--force")
     return summary
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from arena.config.schema import Config
 from arena.results.exam import exam_study, stored_bank, stored_scores
 from arena.results.exam_evaluation import USUAL_LEVEL, ExamScores, Study
-from arena.run import judging as tournament
+from arena.run import judging
 from arena.run.ledger import Progress, RunSummary
 from arena.store import Store
 from judges.errors import ConfigError, DataError, InputError, reason
@@ -62,7 +62,7 @@ def generate(
     """
     if config.exam is None or config.exam.generate is None:
         raise ConfigError("exam.generate: the configuration does not say how to write a test bank")
-    summary = tournament.run(config, progress, only=[Task.QUESTIONS], retry_failed=retry_failed, trace=trace)
+    summary = judging.run(config, progress, only=[Task.QUESTIONS], retry_failed=retry_failed, trace=trace)
     with closing(Store.open(config.store)) as store:
         return summary, stored_bank(store, config.name)
 
@@ -78,11 +78,11 @@ def grade(
     """
     if config.exam is None:
         raise ConfigError("exam: the configuration has no such section")
-    data = tournament.load_data(config)
+    data = judging.load_data(config)
     unit = config.exam.texts
     if not (data.retrieved if unit == "documents" else data.answers):
         raise ConfigError(f"exam.texts: {unit!r} are to be graded, and 'data' has none")
-    summary = tournament.run(config, progress, data=data, only=EXAM_TASKS, retry_failed=retry_failed, trace=trace)
+    summary = judging.run(config, progress, data=data, only=EXAM_TASKS, retry_failed=retry_failed, trace=trace)
     with closing(Store.open(config.store)) as store:
         return GradedExam(summary, exam_study(store, config.name), stored_scores(store, config.name))
 

@@ -109,7 +109,7 @@ def _ask(
     data: Dataset | None,
 ) -> tuple[bool, RunSummary | None]:
     """Whether the parts before the judging are complete, and what became of it, if it came to that."""
-    from arena.run import judging as tournament
+    from arena.run import judging
 
     whole, answering = True, None
     if config.synth is not None and (not stages or "synth" in stages):
@@ -137,9 +137,9 @@ def _ask(
         return whole, None
     declared = None if answering is None else answering.declared
     if config.agents and data is not None:
-        data = tournament.load_data(config, declared, data)
+        data = judging.load_data(config, declared, data)
     with progress() as told:
-        summary = tournament.run(
+        summary = judging.run(
             config,
             told,
             data=data,

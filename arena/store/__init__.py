@@ -305,10 +305,10 @@ class Store:
         They stand where a run has kept that they were ``made_from`` the same (``keep_assigned``), and nothing was
         judged or begun anew since.
         """
-        from arena.store import cache as figures
+        from arena.store import cache
 
         with self._read() as connection:
-            number = figures.number_of(connection, name, _ASSIGNED, made_from)
+            number = cache.number_of(connection, name, _ASSIGNED, made_from)
             return None if number is None else wishes.judged_ids(connection, number, wants)
 
     def keep_assigned(self, name: str, made_from: str, *, seen: int) -> None:

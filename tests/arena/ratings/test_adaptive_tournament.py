@@ -15,7 +15,7 @@ import pytest
 from arena.cli.show import print_leaderboard
 from arena.config.schema import Config
 from arena.results.ratings import leaderboard
-from arena.run import judging as tournament
+from arena.run import judging
 from arena.run.ledger import RunSummary
 from arena.run.plan import plan
 from arena.stages.adaptive import AdaptiveState
@@ -43,7 +43,7 @@ def adaptive(
 
 
 def play(config: Config, **options: Any) -> RunSummary:
-    return tournament.run(config, Quiet(), **options)
+    return judging.run(config, Quiet(), **options)
 
 
 def state(config: Config) -> AdaptiveState:
@@ -179,7 +179,7 @@ def test_a_run_that_is_stopped_early_still_shows_the_games_that_are_known(tmp_pa
     before, decided = results(config, Task.PAIRWISE), state(config)
     stopping = Quiet()
     stopping.begin = lambda *_: signal.raise_signal(signal.SIGINT)  # type: ignore[method-assign]
-    tournament.run(config, stopping)
+    judging.run(config, stopping)
     assert results(config, Task.PAIRWISE) == before
     assert state(config) == decided
 

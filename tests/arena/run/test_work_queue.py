@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from arena.config.schema import Config
-from arena.run import assigned
-from arena.run import judging as tournament
+from arena.run import assigned, judging
 from arena.run.plan import plan
 from arena.run.queue import Claimed, Lookup
 from arena.run.writer import Writer
@@ -134,7 +133,7 @@ def test_nothing_that_takes_long_holds_up_the_loop(tmp_path: Path, monkeypatch: 
         assert run(configured(tmp_path, pairwise=games), only=only).complete
     with LLMServer(lambda call: Reply(status=401)) as server:
         other = configured(tmp_path, server.openai_url, judge={"concurrency": 1}, pairwise=games, name="other")
-        stopped = tournament.run(other, Quiet())
+        stopped = judging.run(other, Quiet())
     assert stopped.stages[Task.RELEVANCE].left
     assert called == {"claim", "assign", "results", "extend", "choose"}
 

@@ -226,12 +226,12 @@ def test_a_leaderboard_knows_what_came_after_the_tournament(tmp_path: Path) -> N
     faults = {"q0": EMPTY}
     with LLMServer(answering(faults=faults)) as server:
         path = write_config(tmp_path, two_agents(server))
-        from arena.run import judging as tournament
+        from arena.run import judging
         from tests.support.tournaments import Quiet
 
         config = load_config(path)
         run_agents(config, Quiet())
-        tournament.run(config, Quiet())
+        judging.run(config, Quiet())
         faults.clear()
         assert run_agents(config, Quiet()).complete
     store = Store.open(config.store)

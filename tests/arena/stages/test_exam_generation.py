@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from arena.run import exam as exam_run
-from arena.run import judging as tournament
+from arena.run import judging
 from arena.run.plan import plan
 from arena.stages.exam.bank import save_bank
 from judges.errors import InputError
@@ -89,7 +89,7 @@ def test_a_run_grades_each_query_by_its_items_as_soon_as_they_are_written(tmp_pa
     with LLMServer(judge) as server:
         config = exam_config(tmp_path, server.openai_url, generate=WRITTEN)
         assert [(row.task, row.calls) for row in plan(config).rows] == [(Task.QUESTIONS, 2), (Task.GRADING, ALL)]
-        summary = tournament.run(config, Quiet())
+        summary = judging.run(config, Quiet())
         assert summary.complete
         assert {task: stage.calls for task, stage in summary.stages.items()} == {Task.QUESTIONS: 2, Task.GRADING: ALL}
         assert [is_writing(call) for call in server.calls[:3]] == [True, True, False]
@@ -173,7 +173,7 @@ def test_another_stage_alone_keeps_what_is_written_and_graded(tmp_path: Path) ->
         config = exam_config(tmp_path, server.openai_url, generate=WRITTEN, beside=beside)
         graded(config)
         before = grades(config)
-        summary = tournament.run(config, Quiet(), only=[Task.PAIRWISE])
+        summary = judging.run(config, Quiet(), only=[Task.PAIRWISE])
         assert set(summary.stages) == {Task.PAIRWISE}
     assert grades(config) == before
     assert all(stored(config, Task.GRADING).values())

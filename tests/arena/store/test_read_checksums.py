@@ -11,8 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from arena.store import Store
-from arena.store import checksums as scan
+from arena.store import Store, checksums
 from arena.store.bulk import load
 from arena.store.checksums import Block, Idents, or_none, places
 from arena.store.rows import JUDGMENT_ROWS, checksum
@@ -33,7 +32,7 @@ def store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def fingerprints(idents: Sequence[str]) -> Idents:
-    return scan.fingerprints(pa.array([ident.encode() for ident in idents], pa.binary()))
+    return checksums.fingerprints(pa.array([ident.encode() for ident in idents], pa.binary()))
 
 
 def few(block: Block) -> Mapping[str, pa.Array]:
@@ -56,7 +55,7 @@ def read(store: Store) -> tuple[list[tuple[str | None, str | None, int]], list[s
     """All rows as they are scanned, in the order of their ids, and the ids of the damaged ones."""
     damaged: list[tuple[str, ...]] = []
     with store._read() as connection:
-        columns, idents = scan.scan(connection, JUDGMENT_ROWS, few, ["calls"], damaged)  # type: ignore[arg-type]
+        columns, idents = checksums.scan(connection, JUDGMENT_ROWS, few, ["calls"], damaged)  # type: ignore[arg-type]
     texts = ([column.names[code] for code in column.codes] for column in columns.texts.values())
     rows = list(zip(*texts, columns.numbers["calls"].tolist(), strict=True))
     order = places(fingerprints([f"{number:032x}" for number in range(len(rows) + 1)]), idents)
@@ -86,7 +85,7 @@ def test_usual_rows_are_not_read_one_by_one(store: Store, monkeypatch: pytest.Mo
 
 def test_what_rows_share_may_end_within_a_block(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[Given] = [('"A"', "because", 1, 0.5, None)] * 8 + [('"B"', "because", 1, 0.5, 2.0)] * 3
-    given += [(None, "x" * 2 * scan._SHORT, 3, 0.25, None)] * 8
+    given += [(None, "x" * 2 * checksums._SHORT, 3, 0.25, None)] * 8
     write(store, given)
     monkeypatch.setattr(scan, "_BLOCK", 4)
     monkeypatch.setattr(scan, "_MOST", 4)
