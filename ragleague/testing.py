@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from arena.boards.gate import Comparison
+    from arena.boards.gate.board import Comparison
     from ragleague.board import Board
 
 

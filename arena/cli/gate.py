@@ -12,7 +12,7 @@ from arena.cli.options import Form, LogJson, RetryFailed, Source, Tournament
 from judges.errors import InputError
 
 if TYPE_CHECKING:
-    from arena.boards.gate import Comparison
+    from arena.boards.gate.board import Comparison
 
 On = Annotated[
     list[str] | None,
@@ -93,7 +93,7 @@ def gate(
 def _decided(
     config: Path, new: str, old: str, on: list[str], margin: float, retry_failed: bool, log_json: Path | None
 ) -> Comparison:
-    from arena.boards.judged_gate import decide
+    from arena.boards.gate.judged import decide
     from arena.cli.run_lines import print_part
     from arena.cli.trace import traced_to, watching
     from arena.config.schema import load_config
@@ -114,11 +114,11 @@ def _decided(
 
 
 def _compared(source: str, tournament: str | None, new: str, old: str, on: list[str], margin: float) -> Comparison:
-    from arena.boards import gate
+    from arena.boards.gate.compare import compare
     from arena.cli.sources import open_tournament
 
     with open_tournament(source, tournament) as (store, name):
-        return gate.compare(store, name, new, old, on=on, margin=margin)
+        return compare(store, name, new, old, on=on, margin=margin)
 
 
 def _show(found: Comparison, form: str) -> None:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 import benchmarks.false_sentences.terminal  # noqa: F401 - teaches its sentences
 from arena.boards.calibration.board import CalibrationBoard
 from arena.boards.compare import compare_board
-from arena.boards.gate import compare
+from arena.boards.gate.compare import compare
 from arena.boards.leaderboard import TournamentBoard, with_people
 from arena.boards.queries import query_board
 from arena.boards.rated_tables import RatedTable, TableOptions, rate_table

@@ -16,7 +16,8 @@ import pytest
 
 from arena.boards.card import judge_cards
 from arena.boards.compare import CompareBoard, compare_board
-from arena.boards.gate import Comparison, compare
+from arena.boards.gate.board import Comparison
+from arena.boards.gate.compare import compare
 from arena.boards.leaderboard import TournamentBoard
 from arena.boards.report import tournament_report
 from arena.boards.trust import EVEN

@@ -9,7 +9,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from arena.boards.gate import Comparison, compare
+from arena.boards.gate.board import Comparison
+from arena.boards.gate.compare import compare
 from arena.run.imports import import_table
 from arena.store import Store
 from judges.errors import InputError

@@ -12,7 +12,7 @@ import pytest
 
 import ragleague as rl
 from arena.boards.conclusion import conclude_board, to_tell_apart
-from arena.boards.gate import compare
+from arena.boards.gate.compare import compare
 from arena.results.ratings import Leaderboard, leaderboard
 from arena.store import Store
 from tests.support.sample_store import write_store

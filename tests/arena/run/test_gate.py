@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from arena.boards.gate import Comparison
-from arena.boards.judged_gate import decide
+from arena.boards.gate.board import Comparison
+from arena.boards.gate.judged import decide
 from arena.config.schema import Config
 from arena.run.ledger import Progress
 from judges.errors import InputError

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from arena.boards.gate import compare
+from arena.boards.gate.compare import compare
 from arena.boards.support import SupportBoard, board
 from arena.people import tasks
 from arena.people.votes import read_table, write_table

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from arena.boards.gate import MARGIN, PAIRWISE, Comparison, check_agents, check_margin, compare
+from arena.boards.gate.board import Comparison
+from arena.boards.gate.compare import check_agents, check_margin, compare
+from arena.boards.gate.score import MARGIN, PAIRWISE
 from arena.config.card import lacking_cards
 from arena.config.stages import STAGES
 from arena.data.dataset import SHARED, Dataset

@@ -1,4 +1,4 @@
-"""A new agent against an old one: better, not worse, worse, or undecided, by the games or by any other score."""
+"""A new agent against an old one, from a store: by the games, or by any other score."""
 
 from __future__ import annotations
 
@@ -10,25 +10,21 @@ from functools import cache, partial
 from typing import Any, Final
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
-from arena.boards.calibration.methods import way_of
 from arena.boards.compare import OF_STAGE
 from arena.boards.conclusion import NO_MODEL
+from arena.boards.gate.board import Comparison
+from arena.boards.gate.score import LEVEL, MARGIN, PAIRWISE, SHARE, Compared
 from arena.calibration.methods import Means
 from arena.calibration.votes import Level
 from arena.config.card import NO_CARD, lacking_cards
 from arena.config.settings import StoredSettings
-from arena.present.blocks import Block, Board, Remarks, Section
-from arena.present.numbers import COUNT, P_VALUE, Number, Percent, counted, listed
-from arena.present.picture import Line, Mark, Whiskers
-from arena.present.table import Column, Table
+from arena.present.numbers import P_VALUE, counted, listed
 from arena.ratings.evidence import outcomes_of
 from arena.ratings.games import Unit
 from arena.ratings.results import UNITS
 from arena.results.cache import cached_games
-from arena.results.coverage import judge_first
 from arena.results.games import FAILED, NOT_WANTED, TIE, Bools, GameTable
 from arena.results.ratings import rating_settings
 from arena.results.scores import means_of
@@ -38,267 +34,14 @@ from judges.sections import nearest
 from retrieval_eval.stats.bootstrap import Clusters, units_of
 from retrieval_eval.stats.looks import level_of_look
 from retrieval_eval.stats.missing import shares
-from retrieval_eval.stats.paired import MOST, Paired, Verdict, paired
+from retrieval_eval.stats.paired import Paired, paired
 
-PAIRWISE: Final = "pairwise"
-MARGIN: Final = 0.05
-LEVEL: Final = 0.95
-PASSED, FAILED_GATE, UNDECIDED = 0, 1, 3
-"""What a gate's exit status is."""
-
-_AGAIN: Final = "Run again to judge what is missing; 'ragleague failures' says what helps where that failed."
-_SHARE: Final = Percent(1)
-"""Of points: it is held against a bar, which may have a decimal."""
-_FORM: Final = Number(3)
-_SIGNED: Final = Number(3, signed=True)
 _ONE_SIDED: Final = 0.25
 """With new shown first in less than this share of its verdicts, or last, place and agent are not told apart."""
 _SAME: Final = 1e-9
 _WRITES_CARDS: Final = "'ragleague calibrate CONFIG --card FILE' writes one"
-_STANDINGS: Final = {PASSED: "Passed", FAILED_GATE: "Failed", UNDECIDED: "Undecided"}
-
-
 _FARTHEST: Final = 0.5
 """How far a share of games won can lie from even."""
-
-
-class Compared(Struct, frozen=True):
-    """Two agents by one score.
-
-    Attributes:
-        on: the score, as it is asked for.
-        new, old: means over the queries that both have; of games the share of points, a tie half.
-        result: of the differences; of games new's share less one half.
-        level: of the interval.
-        doubts: why nothing may be concluded whatever the interval says, sentences.
-        notes: what else to know, sentences.
-        unit: what is one figure: a query, or a conversation with all of its turns.
-        judgments: of new and of old, how many that the score rests on are missing, and of how many.
-        left_out: further queries of the files, which the tournament was not asked.
-    """
-
-    on: str
-    new: float | None
-    old: float | None
-    result: Paired
-    level: float
-    doubts: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    unit: Unit = "query"
-    judgments: tuple[tuple[int, int], tuple[int, int]] = ((0, 0), (0, 0))
-    left_out: int = 0
-
-    @property
-    def verdict(self) -> Verdict:
-        """What may be said."""
-        return "undecided" if self.doubts else self.result.verdict
-
-    @property
-    def title(self) -> str:
-        """The score for people."""
-        return "Games won" if self.on == PAIRWISE else way_of(OF_STAGE.get(self.on, self.on))[0]
-
-    def finding(self, new: str, old: str) -> str:
-        """What was found, in a sentence."""
-        own, margin = self.result.difference, self.result.margin
-        if own.value is None:
-            return f"{self.title}: no {UNITS[self.unit][0]} has a figure of both."
-        queries = counted(own.n or 0, *UNITS[self.unit])
-        if self.on != PAIRWISE:
-            ends = (
-                "" if own.low is None else f", {_in_percent(self.level)} interval {_SIGNED.between(own.low, own.high)}"
-            )
-            return (
-                f"{self.title}: {new} scores {_FORM.write(self.new)} and {old} {_FORM.write(self.old)} on {queries}; "
-                f"difference {_SIGNED.write(own.value)}{ends}, margin {margin:g}."
-            )
-        share = [None if end is None else end + 0.5 for end in (own.low, own.high)]
-        ends = "" if own.low is None else f" ({_in_percent(self.level)} interval {_SHARE.between(*share)})"
-        return (
-            f"{self.title}: {new} won {_SHARE.write(own.value + 0.5)} of the points against {old} on "
-            f"{queries}{ends}, a tie counting half. Above {_SHARE.write(0.5 - margin)} it is not worse, above 50% "
-            "better."
-        )
-
-    def remarks(self) -> Iterator[str]:
-        """Why it decides nothing, if it does not, what would, and what else to know."""
-        lacking = [self._lacking()] if self.verdict == "undecided" and not self.doubts else []
-        yield from (f"{self.title}: {said}" for said in (*self.doubts, *lacking, *self.notes))
-
-    def _lacking(self) -> str:
-        own, (one, many) = self.result, UNITS[self.unit]
-        if own.unsure:
-            ends = "" if own.ends is None else f" (the difference may lie from {_SIGNED.between(*own.ends)})"
-            return f"undecided, since what is missing alone could turn the verdict round{ends}. {_AGAIN}"
-        if own.difference.value is None:
-            return f"undecided, since nothing is known of it. {_AGAIN}"
-        if (own.difference.n or 0) < 2:
-            return f"undecided, since one {one} does not show how much {many} differ."
-        if own.more is None:
-            return f"undecided, and {COUNT.write(MOST)} {many} like these would not decide it. Choose another margin."
-        more = counted(_rounded(own.more), f"more {one}", f"more {many}")
-        first = " ".join(filter(None, ("undecided.", judge_first(own.missing + self.left_out))))
-        return f"{first} About {more} like these would decide it with a probability of 80%."
-
-
-class Comparison(Board, frozen=True):
-    """Two agents by one score or several. A gate passes where every score does.
-
-    As each must pass, several need no correction (Berger 1982, Technometrics 24, intersection-union tests).
-
-    Attributes:
-        tournament: its name; where two were looked at, that of the games.
-        margin: how much worse still passes, in units of each score.
-        scores: one for each that was asked for.
-        notes: of all of them.
-    """
-
-    tournament: str
-    new: str
-    old: str
-    margin: float
-    scores: tuple[Compared, ...]
-    notes: tuple[str, ...] = ()
-    unit: Unit = "query"
-
-    @property
-    def verdict(self) -> Verdict:
-        """Of all scores: the worst of theirs, where what is undecided is worse than what is not worse."""
-        order: Sequence[Verdict] = ("worse", "undecided", "not worse", "better")
-        return min((own.verdict for own in self.scores), key=order.index)
-
-    @property
-    def passed(self) -> bool:
-        """Whether new is shown to be better, or not worse."""
-        return self.status == PASSED
-
-    @property
-    def status(self) -> int:
-        """Exit status of a gate."""
-        return {"better": PASSED, "not worse": PASSED, "worse": FAILED_GATE, "undecided": UNDECIDED}[self.verdict]
-
-    @property
-    def headline(self) -> str:
-        """The verdict in a sentence."""
-        if self.verdict == "undecided":
-            return f"Undecided: it is not shown whether {self.new} is worse than {self.old}."
-        return f"{_STANDINGS[self.status]}: {self.new} is {self.verdict} than {self.old}."
-
-    def remarks(self) -> list[str]:
-        """What the table does not say."""
-        games = [own.finding(self.new, self.old) for own in self.scores if own.on == PAIRWISE]
-        return [*games, *(said for own in self.scores for said in own.remarks()), *self.notes]
-
-    def sections(self) -> Sequence[Section]:  # noqa: D102
-        blocks: list[Block] = [Remarks([self.headline]), self.table(), Remarks(self.remarks()), self.picture()]
-        return [Section("gate", "New against old", "Is the new agent worse than the old one?", blocks)]
-
-    def table(self) -> Table:
-        """A row per score."""
-        rows = [
-            {
-                "on": own.on,
-                "title": own.title,
-                "new": own.new,
-                "old": own.old,
-                "difference": own.result.difference,
-                "queries": own.result.difference.n,
-                "missing": own.result.missing,
-                "verdict": own.verdict,
-            }
-            for own in self.scores
-        ]
-        level, units = f"{_in_percent(self.scores[0].level)} interval", UNITS[self.scores[0].unit][1]
-        columns = (
-            Column("on", ""),
-            Column("title", "Score", programs=False),
-            Column("new", "New", _FORM),
-            Column("old", "Old", _FORM),
-            Column("difference", "Difference", _SIGNED, "New less old; of games, new's share less one half.", level),
-            Column("queries", units.capitalize(), COUNT, "Those that both have a figure on; each counts once."),
-            Column("missing", "Missing", COUNT, f"Further {units} of which nothing is known."),
-            Column("verdict", "Verdict"),
-        )
-        return Table("gate", "", columns, rows)
-
-    def picture(self) -> Whiskers:
-        """The differences."""
-        lines = [
-            Line(own.title, [Mark(found.value, found.low, found.high)])
-            for own in self.scores
-            if (found := own.result.difference).value is not None
-        ]
-        caption = f"Right of 0, {self.new} is better. An interval wholly right of {-self.margin:g} passes."
-        words = f"Difference of {self.new} and {self.old} with intervals"
-        return Whiskers("gate", "", words, caption, lines, "New less old", _SIGNED, zero=True)
-
-    def json(self) -> Any:  # noqa: D102
-        return {
-            "tournament": self.tournament,
-            "new": self.new,
-            "old": self.old,
-            "margin": self.margin,
-            "verdict": self.verdict,
-            "passed": self.passed,
-            "scores": [_json(own) for own in self.scores],
-            "notes": list(self.notes),
-        }
-
-    def markdown(self) -> str:
-        """A short comment for a pull request."""
-        from arena.present import files
-
-        headline = files.sentence(self.headline, "md").strip()
-        return f"### {headline}\n\n{files.markdown(self.table())}" + "".join(
-            files.sentence(said, "md") for said in self.remarks()
-        )
-
-    def junit(self) -> str:
-        """A test case for each score, as XML that build servers read; undecided is an error, worse a failure."""
-        from arena.present.files import Case, Kind, junit
-
-        kinds: Mapping[str, Kind] = {"worse": "failure", "undecided": "error"}
-        cases = []
-        for own in self.scores:
-            said = "\n".join([own.finding(self.new, self.old), *own.remarks()])
-            name = f"{self.new} against {self.old} on {own.on}"
-            cases.append(Case(name, own.verdict, said, kinds.get(own.verdict, "")))
-        return junit("ragleague gate", cases)
-
-    def __repr__(self) -> str:
-        found = [line for own in self.scores for line in (own.finding(self.new, self.old), *own.remarks())]
-        return "\n".join([self.headline, *found, *self.notes])
-
-    def _repr_markdown_(self) -> str:
-        return self.markdown()
-
-
-def _json(own: Compared) -> dict[str, Any]:
-    found = own.result
-    return {
-        "on": own.on,
-        "verdict": own.verdict,
-        "new": own.new,
-        "old": own.old,
-        "difference": found.difference.value,
-        "low": found.difference.low,
-        "high": found.difference.high,
-        "level": own.level,
-        "method": found.difference.method,
-        "queries": found.difference.n,
-        "missing": found.missing,
-        "judgments": {
-            name: {"missing": missing, "of": of}
-            for name, (missing, of) in zip(("new", "old"), own.judgments, strict=True)
-        },
-        "bounds": None if found.ends is None else list(found.ends),
-        "wins": found.wins,
-        "ties": found.ties,
-        "losses": found.losses,
-        "more_queries": None if own.doubts else found.more,
-        "doubts": list(own.doubts),
-        "notes": list(own.notes),
-    }
 
 
 def compare(
@@ -508,7 +251,7 @@ def _doubts(games: GameTable, rows: Bools, new: str) -> Iterator[str]:
     share = first.sum() / judged.sum()
     if not _ONE_SIDED <= share <= 1 - _ONE_SIDED:
         where = "first" if share > 0.5 else "last"
-        yield f"{new} was shown {where} in {_SHARE.write(max(share, 1 - share))} of the verdicts. Judge both orders."
+        yield f"{new} was shown {where} in {SHARE.write(max(share, 1 - share))} of the verdicts. Judge both orders."
     different = judged & ~games.identical[rows][:, None]
     if different.any() and not (said[different] != TIE).any():
         yield (
@@ -540,18 +283,8 @@ def _of_looks(found: Paired, looks: Sequence[float], unit: Unit) -> Iterator[str
         )
 
 
-def _in_percent(level: float) -> str:
-    """A level; those of early looks are close to 100 %."""
-    return f"{100 * level:.5g}%"
-
-
 def _unit(clusters: Clusters) -> Unit:
     return "conversation" if clusters else "query"
-
-
-def _missing(number: int, unit: Unit) -> str:
-    one, many = UNITS[unit]
-    return f"{counted(number, f'{one} is', f'{many} are')} missing"
 
 
 def _by_score(means: Means, pair: tuple[str, str], margin: float, clusters: Clusters) -> Compared:
@@ -613,7 +346,6 @@ def _missing_judgments(means: Means, pair: tuple[str, str], clusters: Clusters) 
     yield f"judgments that are missing: {said}{uneven}."
 
 
-def _rounded(count: int) -> int:
-    """To two digits, upwards: it is no more than an estimate."""
-    step: int = 10 ** max(0, len(str(count)) - 2)
-    return -(-count // step) * step
+def _missing(number: int, unit: Unit) -> str:
+    one, many = UNITS[unit]
+    return f"{counted(number, f'{one} is', f'{many} are')} missing"

@@ -1,0 +1,1 @@
+"""A gate: whether a new agent may replace an old one."""
