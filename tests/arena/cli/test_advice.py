@@ -304,3 +304,20 @@ def test_tables_for_papers_are_chosen_rounded_and_marked(tmp_path: Path, cli: CL
     chosen = cli(*given, "--measure", "nDCG@3", "--table", "differences", "--format", "latex").out
     assert r"good & bad & +0.50" in chosen
     assert cli(*given, "--digits", "2").err.startswith("error: --table and --digits: go with --format")
+
+
+def test_several_runs_follow_one_option_of_exam(tmp_path: Path, cli: CLI) -> None:
+    (tmp_path / "g.csv").write_text("qid,did,item,grade\nq1,d1,i1,5\nq1,d2,i1,0\nq1,d1,i2,1\nq1,d2,i2,4\n")
+    for name, did in (("a", "d1"), ("b", "d2")):
+        (tmp_path / f"{name}.run").write_text(f"q1 Q0 {did} 1 1.0 {name}\n")
+    runs = tmp_path / "a.run", tmp_path / "b.run"
+    after = cli("exam", tmp_path / "g.csv", "--run", *runs, "--format", "json")
+    assert after.status == 0, after.err
+    assert after.out == cli("exam", "--run", runs[0], "--run", runs[1], tmp_path / "g.csv", "--format", "json").out
+    (tmp_path / "human.qrels").write_text("q1 0 d1 1\nq1 0 d2 0\n")
+    agreement = "exam", tmp_path / "g.csv", "--show", "agreement", "--qrels", tmp_path / "human.qrels"
+    said = cli(*agreement).err
+    assert "grades reach to 5 and people's labels to 1" in said
+    given = re.search(r"--map (\S+)", said)
+    assert given
+    assert "--map" not in cli(*agreement, "--map", given[1]).err
