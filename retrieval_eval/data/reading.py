@@ -95,6 +95,8 @@ def say_count(paths: Sequence[Path | str], **counts: int) -> None:
     """Say how much there is in some files, if there are any."""
     if not paths:
         return
+    if not paths:
+        return
     numbers = ", ".join(f"{name}: {number:,}" for name, number in counts.items())
     READ.info("%s", f"{_listed([str(path) for path in paths], _FILES)} ({numbers})")
 
