@@ -136,7 +136,7 @@ _KINDS: Final = {
     "PK\x03\x04": "a zip file, as Excel writes its own; save the table as CSV",
     "\udcd0\udccf\x11\udce0": "a file of Excel; save the table as CSV",
     "\x1f\udc8b": "packed with gzip; let its name end in .gz",
-    "PAR1": "Parquet; let its name end in .parquet",
+    "PAR1\x15": "Parquet; let its name end in .parquet",  # the first page begins so, and an id may begin with PAR1
     "%PDF-": "a PDF; name a table, or see 'ragleague documents'",
     "SQLite format 3": "a database; name a table",
     "\udcff\udcfe": "not UTF-8 but UTF-16; save the file as UTF-8",
