@@ -262,7 +262,8 @@ def read_corpus(sources: Iterable[Path | str]) -> Iterator[Document]:
         for row in reading.through(_rows(source, "docs", ("did", "document"), _DOCUMENT_NAMES)):
             number += 1
             yield document_of(row)
-    reading.say(f"documents: {number:,}")
+    if number:  # a folder of files is said by who reads those
+        reading.say(f"documents: {number:,}")
 
 
 def document_of(row: Row) -> Document:
