@@ -239,11 +239,13 @@ def remedy(cause: str) -> str:
     if cause in _FIRST:
         return f"run again, {_FIRST[cause]}"
     again = "run again" if cause in RETRIED_NEXT_RUN else "run again with --retry-failed"
-    first = TO_DO.get(cause, "").partition(" (")[0]
+    first = {**TO_DO, **_OF_SOME}.get(cause, "").partition(" (")[0]
     first = first.format(address="'base_url'", key="its variable", code="the judge's code")
     return f"{first}; then {again}" if first else again
 
 
+_OF_SOME: Final = {"content_filter": "choose another 'model', or loosen the filter"}
+"""What mends a cause that is about single texts."""
 _FIRST: Final = {
     "not_recorded": "once its reply is recorded",
     "budget": "with a larger 'max_cost_usd'",

@@ -26,8 +26,10 @@ pytestmark = pytest.mark.parametrize("name", sorted(EXAMPLES))
 @pytest.fixture(autouse=True)
 def keys(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    if variable := EXAMPLES[name].get("api_key_env"):
-        monkeypatch.setenv(variable, "sk-example")
+    declared = EXAMPLES[name]
+    for variable in [declared.get("api_key_env"), *declared.get("headers_env", {}).values()]:
+        if variable is not None:
+            monkeypatch.setenv(variable, "sk-example")
 
 
 def test_an_example_is_planned_at_a_known_cost(name: str, tmp_path: Path) -> None:
@@ -60,5 +62,9 @@ async def test_an_example_asks_the_server_for_what_it_declares(name: str) -> Non
     assert (call.body["messages"][0]["role"] == "system") is declared.get("system_role", True)
     wanted = {True: "json_schema", "object": "json_object"}[declared.get("structured_output", True)]
     assert call.body["response_format"]["type"] == wanted
+    if own := declared.get("headers_env"):
+        assert {call.headers[header] for header in own} == {"sk-example"}
+        assert "authorization" not in call.headers
+        return
     key = "sk-example" if "api_key_env" in declared else "no-key-needed"
     assert call.headers["authorization"] == f"Bearer {key}"

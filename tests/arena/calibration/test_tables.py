@@ -45,7 +45,7 @@ def test_criteria_in_columns_name_their_rater(tmp_path: Path) -> None:
 
 def test_an_empty_grade_in_a_column_is_refused_or_counted(tmp_path: Path) -> None:
     path = written(tmp_path / "p.csv", "qid,agent,accuracy,tone\nq1,x,2,\n")
-    with pytest.raises(DataError, match=r"2.*'tone' is no number"):
+    with pytest.raises(DataError, match=r"2.*'tone' is empty"):
         read_opinions(path)
     read = read_opinions(path, Reading(skip_empty=True))
     assert len(read.groups[""]) == 1
