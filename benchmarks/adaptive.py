@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from arena.ratings.adaptive import Fixtures, Meeting, belief, next_games
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry, sandwich
 from arena.ratings.evidence import AdaptiveSettings, Decide, decision
-from arena.ratings.games import Floats, Games
+from arena.ratings.games import Games
 from arena.ratings.ranks import paired_tests
+from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.significance import holm
 
 POINTS = 400 / np.log(10)

@@ -9,9 +9,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from arena.ratings.bradley_terry import bradley_terry
-from arena.ratings.games import Floats, Games, GameVerdict, reconcile, tabulate
+from arena.ratings.games import Games, GameVerdict, reconcile, tabulate
 from judges.errors import InputError
 from retrieval_eval.nuggets.scores import COLUMNS, ScoreTable
+from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import weighted_means
 from retrieval_eval.stats.rank import RankCorrelation, rank_correlations
 

@@ -19,11 +19,12 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
-from arena.ratings.games import Floats, GameVerdict, VerdictTable, tabulate
+from arena.ratings.games import GameVerdict, VerdictTable, tabulate
 from arena.ratings.rate import rate
 from arena.ratings.results import Ratings, RatingSettings
 from judges.types import Verdict
 from retrieval_eval.stats.agreement import RaterAgreement, rater_agreement
+from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, units_of
 from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.stats.means import mean_estimates

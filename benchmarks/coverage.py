@@ -16,10 +16,11 @@ from msgspec import Struct
 
 from arena.ratings.bootstrap import bootstrap
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
-from arena.ratings.games import Floats, Games
+from arena.ratings.games import Games
 from arena.ratings.likelihood import TieModel
 from arena.ratings.ranks import compare, competition_ranks, rank_intervals
 from retrieval_eval.stats.agreement import cohen_kappas, krippendorff_alphas
+from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import (
     COEFFICIENT,
     estimates,

@@ -16,7 +16,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from retrieval_eval.stats.bootstrap import Floats, student
+from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats.bootstrap import student
 from retrieval_eval.stats.looks import level_of_look
 from retrieval_eval.stats.means import LOST, UNSEEN
 from retrieval_eval.stats.paired import STAKES, interval, paired

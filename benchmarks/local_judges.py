@@ -25,7 +25,7 @@ from judges.contracts import allowed_replies
 from judges.providers import local_model, open_provider
 from judges.providers.local import local_source
 from judges.providers.local_model import Conversation, LocalModel
-from judges.providers.transformers import Scores, scored
+from judges.providers.transformers import ReplyScores, scored
 from judges.spec import JudgeSpec
 from judges.types import Completion, Inputs, Prompt, Query, ReplyContract, Task
 from tests.support.tiny_models import save_random_chat_model
@@ -124,9 +124,9 @@ def dissected(model: LocalModel, asked: Sequence[Conversation], size: int) -> No
     """Print scoring and writing alone, with and without what makes them fast."""
     replies = [allowed_replies(VERDICT)] * len(asked)
 
-    def score() -> dict[int, Scores]:
+    def score() -> dict[int, ReplyScores]:
         found = scored(model, asked, replies, size)
-        return {place: each for place, each in found if isinstance(each, Scores)}
+        return {place: each for place, each in found if isinstance(each, ReplyScores)}
 
     def write() -> object:
         return list(model.generate(asked, size))

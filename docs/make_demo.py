@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from arena import demo
 from judges.errors import DataError, InputError
 from judges.types import Document, Query
-from retrieval_eval.agents.rag import ExtractiveGenerator, RagAgent, Written, offline, rewritten_offline
+from retrieval_eval.agents.rag import ExtractiveGenerator, RagAgent, WrittenAnswer, offline, rewritten_offline
 from retrieval_eval.agents.ranking import (
     Bm25Index,
     Hit,
@@ -94,9 +94,9 @@ def find_by_overlap(documents: Sequence[Document], question: str, depth: int) ->
     return best_first([Hit(document, float(count)) for document, count in shared if count], depth)
 
 
-def lead(_question: str, passages: Sequence[Document], *, most: int = 2) -> Written:
+def lead(_question: str, passages: Sequence[Document], *, most: int = 2) -> WrittenAnswer:
     """The first sentences of the best passage, whatever was asked: a baseline known from summarisation."""
-    return Written(" ".join(sentences(passages[0].text)[:most]), (1,)) if passages else Written("")
+    return WrittenAnswer(" ".join(sentences(passages[0].text)[:most]), (1,)) if passages else WrittenAnswer("")
 
 
 class LatentIndex:

@@ -81,7 +81,7 @@ _Path: TypeAlias = tuple[str, str] | None
 """What kind of name leads to a value, and the name; ``None`` for the function itself."""
 
 
-class Reading(Struct, frozen=True):
+class FunctionReading(Struct, frozen=True):
     """What was read of a function.
 
     Attributes:
@@ -104,7 +104,7 @@ class Reading(Struct, frozen=True):
         return f"{named} cannot be read, so replies are not kept across processes; {_TO_KEEP}"
 
 
-def read_function(function: Callable[..., Any]) -> Reading:
+def read_function(function: Callable[..., Any]) -> FunctionReading:
     """Read what decides a function's replies."""
     return _Reader().read(function)
 
@@ -134,11 +134,11 @@ class _Reader:
         self._path: _Path = None
         self._unreadable: dict[str, set[str]] = {}
 
-    def read(self, function: Callable[..., Any]) -> Reading:
+    def read(self, function: Callable[..., Any]) -> FunctionReading:
         digest = self._apart(function)
         tokens = sorted(set[str]().union(*self._unreadable.values()))
         objects = hashlib.sha256(" ".join(tokens).encode()).hexdigest()[:16] if tokens else ""
-        return Reading(digest.hex()[:16], tuple(self._unreadable), objects)
+        return FunctionReading(digest.hex()[:16], tuple(self._unreadable), objects)
 
     # The stream that is hashed
 

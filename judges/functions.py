@@ -25,7 +25,7 @@ from judges.masking import exception_line
 from judges.sections import beside_file, nearest
 
 if TYPE_CHECKING:
-    from judges.function_identity import Reading
+    from judges.function_identity import FunctionReading
 
 
 def _usable(given: str | Callable[..., Any], info: ValidationInfo) -> str | Callable[..., Any]:
@@ -81,14 +81,14 @@ class UserFunction:
 
         _STATES[self._state(read_function(self._named))] = self.reading
 
-    def _state(self, reading: Reading) -> tuple[str, str, str]:
+    def _state(self, reading: FunctionReading) -> tuple[str, str, str]:
         from judges.function_identity import token_of
 
         holder = self._named.__self__ if isinstance(self._named, MethodType) else self._named
         return token_of(holder), reading.digest, reading.objects
 
 
-_STATES: Final[dict[tuple[str, str, str], Reading]] = {}
+_STATES: Final[dict[tuple[str, str, str], FunctionReading]] = {}
 """By a function's state after calls: what was read before them."""
 
 

@@ -566,7 +566,7 @@ def _tokens(usage: Usage) -> int | None:
     return usage.input_tokens + usage.output_tokens
 
 
-class Source(Protocol):
+class RequestSource(Protocol):
     """Where one judge's requests come from, made no earlier than they are taken."""
 
     def take(self) -> Any:
@@ -616,7 +616,7 @@ class Asked(Protocol):
         ...
 
 
-async def judge_all(sources: Mapping[str, Source], judges: Mapping[str, Asked], sink: Sink) -> None:
+async def judge_all(sources: Mapping[str, RequestSource], judges: Mapping[str, Asked], sink: Sink) -> None:
     """Judge everything the sources give, each judge from its own and at its own concurrency.
 
     Requests that are left when a judge halts are not taken: they stay unjudged, and the caller sees what is missing.
@@ -631,7 +631,7 @@ async def judge_all(sources: Mapping[str, Source], judges: Mapping[str, Asked], 
             group.create_task(_work_off(judges[name], source, sink))
 
 
-async def _work_off(judge: Asked, source: Source, sink: Sink) -> None:
+async def _work_off(judge: Asked, source: RequestSource, sink: Sink) -> None:
     free = asyncio.Semaphore(judge.at_once)
 
     async def work(request: Any) -> None:
@@ -668,7 +668,7 @@ async def _work_off(judge: Asked, source: Source, sink: Sink) -> None:
         source.end()
 
 
-async def _more(source: Source, judge: Asked) -> bool:
+async def _more(source: RequestSource, judge: Asked) -> bool:
     """Wait until the source may have another request; ``False`` if it never will, or the judge halts before."""
     waiting = [asyncio.ensure_future(source.more()), asyncio.ensure_future(judge.halted.wait())]
     try:

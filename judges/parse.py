@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from judges.contracts import number_asked
 from judges.errors import ReplyError, UnclearReplyError
 from judges.reply_text import (
-    Shown,
+    ShownTexts,
     ends_within_reasoning,
     has_brackets,
     letters,
@@ -73,7 +73,9 @@ def parse_reply(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedRep
         ReplyError: the reply is outside the contract.
     """
     reply = without_reasoning(text)
-    shown = Shown(inputs.query.text, _texts(inputs if contract.listed is None else _without_list_so_far(inputs, reply)))
+    shown = ShownTexts(
+        inputs.query.text, _texts(inputs if contract.listed is None else _without_list_so_far(inputs, reply))
+    )
 
     def read(part: str) -> ParsedReply:
         return _READERS[contract.form](part, contract, shown)
@@ -121,7 +123,7 @@ def _is_reply(before: str, contract: ReplyContract, read: Callable[[str], Parsed
     return True
 
 
-def _read_object(text: str, contract: ReplyContract, shown: Shown) -> ParsedReply:
+def _read_object(text: str, contract: ReplyContract, shown: ShownTexts) -> ParsedReply:
     """One JSON object with the fields asked for and no others; where one number is asked for, that number alone."""
     body = unwrapped(text)
     if (number := _number_alone(body, contract)) is not None:
@@ -167,7 +169,7 @@ def _chosen(name: str, given: Any, allowed: Mapping[str | int, int | str]) -> in
     raise ReplyError(f"{name!r} must be one of {_names(allowed)}, not {str(given)[:40]!r}")
 
 
-def _read_list(text: str, contract: ReplyContract, shown: Shown) -> ParsedReply:
+def _read_list(text: str, contract: ReplyContract, shown: ShownTexts) -> ParsedReply:
     """The texts of a list, without surrounding white space, and in place of a reason what was left out of them.
 
     A text whose letters and digits are those of one further up, or of the query, says nothing new and is left out; the
@@ -201,7 +203,7 @@ def _read_list(text: str, contract: ReplyContract, shown: Shown) -> ParsedReply:
     return ParsedReply(texts, " ".join(notes))
 
 
-def _read_labels(text: str, contract: ReplyContract, shown: Shown) -> ParsedReply:
+def _read_labels(text: str, contract: ReplyContract, shown: ShownTexts) -> ParsedReply:
     """One label for each item, in their order. Nothing is shifted, filled up or left out."""
     ((name, words),) = contract.choices.items()
     entries = _entries(text, contract, shown, "labels")
@@ -217,7 +219,7 @@ def _read_labels(text: str, contract: ReplyContract, shown: Shown) -> ParsedRepl
     return ParsedReply(tuple(labels), "")
 
 
-def _entries(text: str, contract: ReplyContract, shown: Shown, kind: str) -> list[Any]:
+def _entries(text: str, contract: ReplyContract, shown: ShownTexts, kind: str) -> list[Any]:
     """The list of a reply: its object's one field, or the published prompts' bare list."""
     (name,) = contract.counted
     body = list_alone(text)
@@ -240,7 +242,7 @@ def _unclear(what: str) -> UnclearReplyError:
     return UnclearReplyError(f"{what} repeats one that stands in the texts being judged; reply with your own")
 
 
-def _judges_object(body: str, contract: ReplyContract, shown: Shown) -> Mapping[str, Any]:
+def _judges_object(body: str, contract: ReplyContract, shown: ShownTexts) -> Mapping[str, Any]:
     """The judge's JSON object, without its mark: the last of the reply, and nothing behind it.
 
     One that is not spelled as JSON spells it is all of the reply.
@@ -271,7 +273,7 @@ def _judges_object(body: str, contract: ReplyContract, shown: Shown) -> Mapping[
     return {name: value for name, value in reply.value.items() if name not in contract.marking}
 
 
-def _may_be_quoted(value: Mapping[str, Any], contract: ReplyContract, shown: Shown, *, alone: bool = True) -> bool:
+def _may_be_quoted(value: Mapping[str, Any], contract: ReplyContract, shown: ShownTexts, *, alone: bool = True) -> bool:
     """Whether the texts hold what an object says in words, beside the name of a field; without words, its labels.
 
     A judge may well explain itself in words of a text. Labels ``alone`` are no quotation.
@@ -333,7 +335,7 @@ _DECODER: Final = json.JSONDecoder(object_pairs_hook=_without_repeated_keys, str
 """Lines may break within texts."""
 
 
-def _read_brackets(text: str, contract: ReplyContract, shown: Shown) -> ParsedReply:
+def _read_brackets(text: str, contract: ReplyContract, shown: ShownTexts) -> ParsedReply:
     """A verdict in double brackets at the end, alone or behind an explanation."""
     ((_, allowed),) = contract.choices.items()
     stripped = unwrapped(text)
@@ -361,7 +363,7 @@ def _words(text: str) -> bool:
     return ">" in text or bool(letters(text))
 
 
-def _ends_in_quote(before: str, word: str, shown: Shown) -> bool:
+def _ends_in_quote(before: str, word: str, shown: ShownTexts) -> bool:
     """Whether the verdict may be quoted: the texts have it behind the same words, or as it is here.
 
     Where they have it in brackets, one's own stands on a line of its own behind a whole sentence.
@@ -374,7 +376,7 @@ def _ends_in_quote(before: str, word: str, shown: Shown) -> bool:
     return held and (_words(before.rpartition("\n")[2]) or not _ends_sentence(before))
 
 
-def _read_word(text: str, contract: ReplyContract, shown: Shown) -> ParsedReply:  # noqa: ARG001 - as the others
+def _read_word(text: str, contract: ReplyContract, shown: ShownTexts) -> ParsedReply:  # noqa: ARG001 - as the others
     """One allowed word, or the number that it stands for, is the whole reply.
 
     Only case, punctuation and Markdown around it do not count, nor a name in front (``Answer: Yes``).
@@ -415,7 +417,7 @@ def _without_mark(text: str, contract: ReplyContract) -> str:
     return value.strip(_AROUND_WORD)
 
 
-def _read_rating(text: str, contract: ReplyContract, shown: Shown) -> ParsedReply:
+def _read_rating(text: str, contract: ReplyContract, shown: ShownTexts) -> ParsedReply:
     """A whole number; what has none is an answer or says that there is none."""
     reply = value_alone(text)
     if contract.mark:
@@ -430,7 +432,7 @@ def _read_rating(text: str, contract: ReplyContract, shown: Shown) -> ParsedRepl
     return ParsedReply(rating, "")
 
 
-def _read_text(text: str, contract: ReplyContract, shown: Shown) -> ParsedReply:  # noqa: ARG001 - as the others
+def _read_text(text: str, contract: ReplyContract, shown: ShownTexts) -> ParsedReply:  # noqa: ARG001 - as the others
     """All of the text is the outcome, unless all of it is one of the contract's words."""
     stripped = text.strip()
     if not stripped:
@@ -470,7 +472,7 @@ def _markers(contract: ReplyContract) -> str:
     return ", ".join(f"[[{word}]] {contract.mark}".rstrip() for word in words)
 
 
-_READERS: Mapping[Form, Callable[[str, ReplyContract, Shown], ParsedReply]] = {
+_READERS: Mapping[Form, Callable[[str, ReplyContract, ShownTexts], ParsedReply]] = {
     "json": _read_object,
     "list": _read_list,
     "labels": _read_labels,

@@ -133,7 +133,7 @@ def _unescaped(escape: re.Match[str]) -> str:
     return chr(code) if code <= sys.maxunicode else " "
 
 
-class Shown:
+class ShownTexts:
     """The texts that a judge was shown, and whether a piece of its reply may be quoted from them."""
 
     def __init__(self, query: str, texts: Iterable[str]) -> None:

@@ -270,7 +270,7 @@ class QuickKeys(_Keys, QuickLoader):  # type: ignore[misc]
     """The same by libyaml, which says less of what is wrong."""
 
 
-Place: TypeAlias = tuple[int | str, ...]
+KeyPath: TypeAlias = tuple[int | str, ...]
 """Keys and places in lists that lead to a value."""
 
 _SHOWN: Final = 60
@@ -337,7 +337,7 @@ def shortened(names: Iterable[str], width: int = _LISTED) -> str:
     return ""
 
 
-def describe(problem: ValidationError, line_of: Callable[[Place], int | None] = lambda _: None) -> str:
+def describe(problem: ValidationError, line_of: Callable[[KeyPath], int | None] = lambda _: None) -> str:
     """The first thing wrong, as ``key.key: what is asked for, not 'value'``.
 
     Args:
@@ -357,10 +357,10 @@ def describe(problem: ValidationError, line_of: Callable[[Place], int | None] = 
     return f":{line}: {said}" if line is not None else said
 
 
-def line_in(text: str) -> Callable[[Place], int | None]:
+def line_in(text: str) -> Callable[[KeyPath], int | None]:
     """Finds the line of a value in a YAML text: its key's, or that of the nearest section around it."""
 
-    def line_of(place: Place) -> int | None:
+    def line_of(place: KeyPath) -> int | None:
         try:
             node = yaml.compose(text, Loader=QuickLoader if len(text) <= _SHORT else yaml.SafeLoader)
         except (yaml.YAMLError, ValueError, RecursionError):
@@ -392,11 +392,11 @@ _KIND: Final = re.compile(r"[\[\](){}]|^(?:str|int|float|bool|dict|callable|[A-Z
 """How the library names the kinds that a value may have, among the keys that lead to it."""
 
 
-def _keys(each: ErrorDetails) -> Place:
+def _keys(each: ErrorDetails) -> KeyPath:
     return tuple(part for part in each["loc"] if not (isinstance(part, str) and _KIND.search(part)))
 
 
-def _value_of(each: ErrorDetails) -> Place:
+def _value_of(each: ErrorDetails) -> KeyPath:
     kinds = [number for number, part in enumerate(each["loc"]) if isinstance(part, str) and _KIND.search(part)]
     return each["loc"][: kinds[0]] if kinds else each["loc"]
 

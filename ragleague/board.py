@@ -7,7 +7,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from arena.boards.gate.board import Comparison
+from arena.boards.gate.board import GateBoard
 from arena.boards.gate.compare import compare
 from arena.boards.gate.score import MARGIN
 from arena.boards.leaderboard import TournamentBoard, judged_on, with_people
@@ -16,7 +16,7 @@ from arena.results.cache import cached_leaderboard
 from arena.store import Store
 from judges.errors import InputError
 from judges.sections import argument
-from ragleague.shown import Drawn, drawn, fragment, frame
+from ragleague.shown import NotebookPicture, drawn, fragment, frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -131,7 +131,7 @@ class Board:
             columns, rows = verdict_rows_of(store, self.tournament)
             return pd.DataFrame(list(rows), columns=list(columns))
 
-    def compare(self, new: str, old: str, *, on: str | Sequence[str] = (), margin: float = MARGIN) -> Comparison:
+    def compare(self, new: str, old: str, *, on: str | Sequence[str] = (), margin: float = MARGIN) -> GateBoard:
         """Is an agent better than another, not worse, worse, or is that undecided? Says what would decide it.
 
         Args:
@@ -148,7 +148,7 @@ class Board:
             named = argument("on", str | list[str], on)
             return compare(store, self.tournament, new, old, on=named, margin=argument("margin", float, margin))
 
-    def plot(self, what: Plot = "compare", path: str | Path | None = None) -> Drawn:
+    def plot(self, what: Plot = "compare", path: str | Path | None = None) -> NotebookPicture:
         """A picture, which a notebook shows at the end of a cell.
 
         Args:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from arena.config.schema import Config
     from arena.data.dataset import Dataset
     from arena.run.interrupts import Interruption
-    from arena.run.ledger import Kind, Progress
+    from arena.run.ledger import Progress, SettledKind
     from judges.types import Query
 
 _EVERY_S: Final = 0.2
@@ -285,11 +285,11 @@ def _play(config: Config, data: Dataset | None, *, progress: bool, retry_failed:
     from arena.cli.trace import watching
     from arena.run.answers import AgentsRun
     from arena.run.interrupts import interruptible
-    from arena.run.pipeline import Part, play
+    from arena.run.pipeline import RunPart, play
 
     silent: list[str] = []
 
-    def say(part: Part) -> None:
+    def say(part: RunPart) -> None:
         if isinstance(part, AgentsRun):
             silent.extend(part.silent)
         if progress:
@@ -334,7 +334,7 @@ class _Line:
         """More wants than were known when it began."""
         self._wanted[task] += wanted
 
-    def count(self, task: str, kind: Kind, cost_usd: float | None) -> None:  # noqa: ARG002 - the interface's
+    def count(self, task: str, kind: SettledKind, cost_usd: float | None) -> None:  # noqa: ARG002 - the interface's
         """One more want is settled."""
         self._settled[task] += 1
         self._failed[task] += kind == "failed"

@@ -16,7 +16,7 @@ from arena.present.table import plain
 from arena.ratings.results import Ratings, RatingSettings
 from judges.errors import InputError
 from judges.sections import argument, nearest
-from ragleague.shown import Drawn, as_html, as_text, drawn, frame
+from ragleague.shown import NotebookPicture, as_html, as_text, drawn, frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,7 +48,7 @@ class Rated(Struct, frozen=True):
         """What ``ragleague rate --format json`` prints."""
         return plain(self._board.json())
 
-    def plot(self, path: str | Path | None = None) -> Drawn:
+    def plot(self, path: str | Path | None = None) -> NotebookPicture:
         """Ratings with their intervals; ``path`` ends in ``.svg``, ``.png`` or ``.html``."""
         return drawn(self._board.pictures()[0], path, "ratings")
 

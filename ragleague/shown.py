@@ -18,7 +18,7 @@ from judges.sections import argument
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Drawn", "as_html", "as_text", "drawn", "fragment", "frame"]
+__all__ = ["NotebookPicture", "as_html", "as_text", "drawn", "fragment", "frame"]
 
 
 def frame(table: Table) -> pd.DataFrame:
@@ -28,7 +28,7 @@ def frame(table: Table) -> pd.DataFrame:
     return pd.DataFrame(records(table))
 
 
-class Drawn(Struct, frozen=True):
+class NotebookPicture(Struct, frozen=True):
     """A picture, which notebooks draw by themselves."""
 
     picture: Picture
@@ -37,11 +37,11 @@ class Drawn(Struct, frozen=True):
         return markup.in_notebook(self.picture)
 
 
-def drawn(picture: Picture, path: str | Path | None, title: str) -> Drawn:
+def drawn(picture: Picture, path: str | Path | None, title: str) -> NotebookPicture:
     """The picture for a notebook, written to a file where one is named."""
     if path is not None:
         save_plot(Path(argument("path", str | Path, path)), [picture], title)
-    return Drawn(picture)
+    return NotebookPicture(picture)
 
 
 def as_text(sections: Sequence[Section]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from arena.boards.gate.board import Comparison
+    from arena.boards.gate.board import GateBoard
     from ragleague.board import Board
 
 
@@ -19,7 +19,7 @@ def assert_not_worse(
     old: str,
     margin: float = 0.05,
     on: str | Sequence[str] = "pairwise",
-) -> Comparison:
+) -> GateBoard:
     """Compare two agents on what is judged; nobody is asked. Gives the comparison back where it passes.
 
     Args:

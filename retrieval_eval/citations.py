@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from judges.types import Answer
 from retrieval_eval.claims import INSIDE, MARK, claim_lines, code_lines, is_introduction, parts_of, sentences
-from retrieval_eval.stats.bootstrap import ALONE, Clusters, Floats, units_of
+from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats.bootstrap import ALONE, Clusters, units_of
 from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.stats.means import mean_estimates
 

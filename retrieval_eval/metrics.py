@@ -29,10 +29,10 @@ from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from judges.errors import InputError
+from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import (
     ALONE,
     Clusters,
-    Floats,
     estimates,
     unit_weights,
     units_of,

@@ -17,19 +17,11 @@ from numpy.typing import NDArray
 
 from judges.errors import InputError
 from retrieval_eval.metrics import Labels, Metrics, Scores, evaluate
-from retrieval_eval.stats.bootstrap import (
-    ALONE,
-    Clusters,
-    Floats,
-    estimates,
-    unit_weights,
-    units_of,
-    weighted_means,
-    whole,
-)
+from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats.bootstrap import ALONE, Clusters, estimates, unit_weights, units_of, weighted_means, whole
 from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.stats.rank import kendall_taus, spearmans
-from retrieval_eval.stats.significance import Comparison, compare
+from retrieval_eval.stats.significance import RunComparison, compare
 
 if TYPE_CHECKING:
     from retrieval_eval.data.runs import Run
@@ -112,7 +104,7 @@ class QrelsScores(Struct, frozen=True):
 
     metrics: Metrics
     intervals: Mapping[str, Mapping[str, Estimate]]
-    comparisons: Mapping[str, tuple[Comparison, ...]]
+    comparisons: Mapping[str, tuple[RunComparison, ...]]
     rankings: Mapping[str, RankingAgreement]
 
 
@@ -191,7 +183,7 @@ class PooledQuery(Struct, frozen=True):
     ranks: NDArray[np.int32]
 
 
-class Share(Struct, frozen=True):
+class PoolShare(Struct, frozen=True):
     """What one run gave to the pool.
 
     Attributes:
@@ -236,7 +228,7 @@ class Pool(Struct, frozen=True):
             labelled = qrels.labels.get(query_id, {})
             yield from ((query_id, doc_id) for doc_id in query.doc_ids if doc_id not in labelled)
 
-    def shares(self, qrels: Qrels | None = None) -> dict[str, Share]:
+    def shares(self, qrels: Qrels | None = None) -> dict[str, PoolShare]:
         """What each run gave, by name."""
         queries, documents, alone, labelled = np.zeros((4, len(self.runs)), dtype=np.int64)
         for query_id, query in self.queries.items():
@@ -249,7 +241,7 @@ class Pool(Struct, frozen=True):
                 labelled += has[[doc_id in known for doc_id in query.doc_ids]].sum(axis=0)
         counts = zip(*(count.tolist() for count in (queries, documents, alone, labelled)), strict=True)
         return {
-            run: Share(asked, found, own, known if qrels is not None else None)
+            run: PoolShare(asked, found, own, known if qrels is not None else None)
             for run, (asked, found, own, known) in zip(self.runs, counts, strict=True)
         }
 

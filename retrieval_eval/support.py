@@ -21,7 +21,7 @@ from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.stats.means import mean_estimates
 from retrieval_eval.stats.missing import Gaps, over_the_known
 
-Citations: TypeAlias = Literal["first", "all"]
+CitationsChecked: TypeAlias = Literal["first", "all"]
 """Which citations of a sentence count; that track judged the first one."""
 
 WEIGHTS: Final = (0.0, 0.5, 1.0)
@@ -55,14 +55,14 @@ class AnswerSupport(Struct, frozen=True):
     ends: tuple[tuple[float | None, float | None], tuple[float | None, float | None]] = ((None, None), (None, None))
 
 
-def counted_citations(sentence: CitedSentence, which: Citations) -> tuple[str | None, ...]:
+def counted_citations(sentence: CitedSentence, which: CitationsChecked) -> tuple[str | None, ...]:
     """Those of a sentence that count."""
     return sentence.citations[:1] if which == "first" else sentence.citations
 
 
 def answer_support(
     sentences: Sequence[CitedSentence],
-    which: Citations,
+    which: CitationsChecked,
     judged: Callable[[int, str], int | None],
     missing: Callable[[int, str], bool] = lambda *_: False,
 ) -> AnswerSupport:

@@ -1,10 +1,12 @@
-"""The way of an answer, as CONTRIBUTING tells it, held against a run."""
+"""What CONTRIBUTING tells, held against the code: the way of an answer, and that a class name means one thing."""
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 import threading
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -36,3 +38,25 @@ def test_an_answers_way_is_the_one_that_is_told(cli: Any, tmp_path: Path) -> Non
         threading.setprofile(None)
     found = [step for step in entered if step in told]
     assert found == told, "\n".join(map(str, found))
+
+
+IN_TWO_MODULES = {
+    "Answer": "the answer that is judged; in `ragleague` what a function that answers returns",
+    "AskedAgent": "an agent in the queue; in `ragleague` what may be given as one",
+    "Board": "what is shown of results; in `ragleague` what a program holds of a tournament",
+    "Section": "a part of what is shown; a part of the YAML file",
+}
+"""Names of classes and types that stand in two modules, and why."""
+
+
+def test_a_class_name_means_one_thing() -> None:
+    modules: defaultdict[str, set[str]] = defaultdict(set)
+    for package in ("judges", "retrieval_eval", "arena", "ui", "ragleague"):
+        for path in (ROOT / package).rglob("*.py"):
+            for node in ast.parse(path.read_text(encoding="utf-8")).body:
+                if isinstance(node, ast.ClassDef):
+                    modules[node.name].add(str(path))
+                elif isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "TypeAlias":
+                    modules[ast.unparse(node.target)].add(str(path))
+    several = {name for name, paths in modules.items() if len(paths) > 1 and not name.startswith("_")}
+    assert several == IN_TWO_MODULES.keys()

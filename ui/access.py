@@ -33,7 +33,7 @@ _SKEW: Final = 60
 """Seconds by which the provider's clock may be behind ours."""
 
 
-class Role(StrEnum):
+class ViewerRole(StrEnum):
     """What somebody may do; each includes the one before."""
 
     NONE = "none"
@@ -43,11 +43,15 @@ class Role(StrEnum):
 
     def may(self, action: Action) -> bool:
         """Whether the role includes an action: viewers read, voters also judge, editors also edit files and run."""
-        order = list(Role)
+        order = list(ViewerRole)
         return order.index(self) >= order.index(_NEEDED[action])
 
 
-_NEEDED: Final[Mapping[Action, Role]] = {"view": Role.VIEWER, "vote": Role.VOTER, "edit": Role.EDITOR}
+_NEEDED: Final[Mapping[Action, ViewerRole]] = {
+    "view": ViewerRole.VIEWER,
+    "vote": ViewerRole.VOTER,
+    "edit": ViewerRole.EDITOR,
+}
 
 
 _IN_LOWER_CASE: Final = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
@@ -84,18 +88,18 @@ def _is_issuer(entry: str) -> str:
     return entry.strip()
 
 
-People: TypeAlias = Annotated[list[Annotated[str, AfterValidator(_is_address)]], BeforeValidator(as_list)]
+Addresses: TypeAlias = Annotated[list[Annotated[str, AfterValidator(_is_address)]], BeforeValidator(as_list)]
 
 
 class Access(Section):
     """The roles file. Whoever is named under several roles has the highest."""
 
-    default: Role
+    default: ViewerRole
     """Of whoever signs in and is not named below."""
-    viewer: People = Field(default_factory=list)
+    viewer: Addresses = Field(default_factory=list)
     """E-mail addresses, or whole domains as ``@example.com``."""
-    voter: People = Field(default_factory=list)
-    editor: People = Field(default_factory=list)
+    voter: Addresses = Field(default_factory=list)
+    editor: Addresses = Field(default_factory=list)
     trusted: Annotated[list[Annotated[str, AfterValidator(_is_issuer)]], BeforeValidator(as_list)] = Field(
         default_factory=list
     )
@@ -103,12 +107,12 @@ class Access(Section):
     hours: Annotated[float, Field(gt=0)] = 12
     """How long a sign-in lasts."""
 
-    def role_of(self, person: Person) -> Role:
+    def role_of(self, person: Person) -> ViewerRole:
         """A person's role; without a verified address it is the default."""
         if person.email is None:
             return self.default
         named = {person.email, "@" + person.email.rpartition("@")[2]}
-        lists = {Role.EDITOR: self.editor, Role.VOTER: self.voter, Role.VIEWER: self.viewer}
+        lists = {ViewerRole.EDITOR: self.editor, ViewerRole.VOTER: self.voter, ViewerRole.VIEWER: self.viewer}
         return next((role for role, people in lists.items() if named.intersection(people)), self.default)
 
 
@@ -252,7 +256,7 @@ def signing_in() -> bool:
     return ROLES_VARIABLE in os.environ
 
 
-def role() -> Role:
+def role() -> ViewerRole:
     """The present viewer's role; nobody's is ``none``.
 
     Raises:
@@ -261,10 +265,10 @@ def role() -> Role:
     access = _access()
     if access is not None:
         person = _person(access)
-        return Role.NONE if person is None else access.role_of(person)
+        return ViewerRole.NONE if person is None else access.role_of(person)
     if EVERYBODY_VARIABLE not in os.environ:
         raise InputError(f"{EVERYBODY_VARIABLE} gives nobody a role: start the pages with 'ragleague ui'")
-    return Role(os.environ[EVERYBODY_VARIABLE])
+    return ViewerRole(os.environ[EVERYBODY_VARIABLE])
 
 
 def sign_out() -> None:

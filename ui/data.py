@@ -24,11 +24,10 @@ from arena.calibration.comparison import Comparison
 from arena.calibration.style import StyleEffect
 from arena.calibration.votes import Level
 from arena.data.dataset import groupings
-from arena.ratings.games import Floats
 from arena.results import samples
 from arena.results.agreement import compare_with_people, styles_of
 from arena.results.cache import WORTH_KEEPING, cached_games, cached_leaderboard
-from arena.results.documents import Source as Whose
+from arena.results.documents import LabelSource as Whose
 from arena.results.exam import exam_study
 from arena.results.exam_evaluation import Study
 from arena.results.nuggets import nugget_results
@@ -38,7 +37,8 @@ from arena.results.samples import labels_of
 from arena.store import Store, sqlite_path
 from judges.errors import InputError
 from judges.types import Judgment, label_of
-from retrieval_eval.exam.grades import Labels
+from retrieval_eval.metrics import Labels
+from retrieval_eval.stats.arrays import Floats
 
 Further = ParamSpec("Further")
 Found = TypeVar("Found")

@@ -138,7 +138,7 @@ def why_not() -> str:
     return "To read only: these pages were started on a store. `ragleague ui CONFIG` opens them for edits."
 
 
-class Opened(Struct, frozen=True):
+class OpenedSection(Struct, frozen=True):
     """What of a section of the configuration can be edited.
 
     Attributes:
@@ -152,17 +152,21 @@ class Opened(Struct, frozen=True):
     why_not: str = ""
 
 
-def opened(source: data.Source, name: str) -> Opened:
+def opened(source: data.Source, name: str) -> OpenedSection:
     """The file that a section of the configuration names as its ``bank``, if it can be edited."""
     own = session()
     if own is None:
-        return Opened(why_not=why_not())
+        return OpenedSection(why_not=why_not())
     section = getattr(own.config, name) if own.config.name == source.tournament else None
     if section is None:
-        return Opened(why_not=f"To read only: the pages were started with a YAML file that has no `{name}` for this.")
+        return OpenedSection(
+            why_not=f"To read only: the pages were started with a YAML file that has no `{name}` for this."
+        )
     if section.bank is not None and not safe_files.within(own.folder, section.bank):
-        return Opened(why_not="To read only: the file is not in the folder of the YAML file. Edit the file itself.")
-    return Opened(own, section.bank)
+        return OpenedSection(
+            why_not="To read only: the file is not in the folder of the YAML file. Edit the file itself."
+        )
+    return OpenedSection(own, section.bank)
 
 
 Content = TypeVar("Content")

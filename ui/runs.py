@@ -19,8 +19,8 @@ from typing import Final
 import streamlit as st
 from msgspec import Struct, field
 
-from arena.store.runs import Run, Runs
-from arena.store.wants import Progress, progress
+from arena.store.runs import Runs, StoredRun
+from arena.store.wants import TournamentProgress, progress
 from judges.errors import DataError, InputError, reason
 from ui.data import shared
 from ui.editing import Session, check
@@ -46,7 +46,7 @@ class _Started(Struct):
     processes: dict[Path, subprocess.Popen[bytes]] = field(default_factory=dict)
     asked: set[int] = field(default_factory=set)
     counting: threading.Lock = field(default_factory=threading.Lock)
-    counted: dict[tuple[str, str], tuple[float, float, Progress | None]] = field(default_factory=dict)
+    counted: dict[tuple[str, str], tuple[float, float, TournamentProgress | None]] = field(default_factory=dict)
 
 
 @st.cache_resource
@@ -69,7 +69,7 @@ def log_tail(session: Session) -> str:
         return ""
 
 
-def latest(location: str, tournament: str, most: int | None = None) -> list[Run]:
+def latest(location: str, tournament: str, most: int | None = None) -> list[StoredRun]:
     """The runs of a tournament, the latest first; none where the store does not know it yet."""
     for process in list(_started().processes.values()):
         process.poll()  # else one that was killed would stay in the system's table as if it were there
@@ -77,13 +77,13 @@ def latest(location: str, tournament: str, most: int | None = None) -> list[Run]
         return Runs(store, tournament).all(most)
 
 
-def at_work(location: str, tournament: str) -> list[Run]:
+def at_work(location: str, tournament: str) -> list[StoredRun]:
     """The runs of it that go on now, the latest first."""
     with shared(location) as store:
         return Runs(store, tournament).at_work()
 
 
-def how_far(location: str, tournament: str) -> Progress:
+def how_far(location: str, tournament: str) -> TournamentProgress:
     """How far a tournament is; counted anew only as often as takes a tenth of a core, however many look."""
     counted = _started().counted
     with _started().counting:  # who comes meanwhile waits for the same count
@@ -102,7 +102,7 @@ def begins(session: Session) -> bool:
     return process is not None and process.poll() is None
 
 
-def never_began(session: Session, last: Run | None) -> bool:
+def never_began(session: Session, last: StoredRun | None) -> bool:
     """Whether the last process that these pages started ended before it was a run.
 
     Args:
@@ -141,7 +141,7 @@ def start(session: Session, *, retry_failed: bool = False) -> None:
             os.close(said)
 
 
-def stop(session: Session, run: Run | None) -> None:
+def stop(session: Session, run: StoredRun | None) -> None:
     """Do to a run what Ctrl-C does: the first time it finishes what is in flight, the second time it stops at once.
 
     Args:
@@ -168,7 +168,7 @@ def stop(session: Session, run: Run | None) -> None:
         raise InputError("the run is at work on another machine: stop it there with Ctrl-C")
 
 
-def stopping(session: Session, run: Run | None) -> bool:
+def stopping(session: Session, run: StoredRun | None) -> bool:
     """Whether the run at work has been asked to stop."""
     process = _started().processes.get(session.path)
     pids = {None if process is None else process.pid, None if run is None else run.pid}

@@ -26,7 +26,7 @@ from arena.present.markup import STYLE
 from arena.present.numbers import printable
 from arena.store import Store, engine
 from judges.errors import InputError, RagleagueError
-from ui.access import Role
+from ui.access import ViewerRole
 from ui.app import PAGES
 from ui.data import LOCATION_VARIABLE, location, shared
 from ui.editing import CONFIG_VARIABLE
@@ -111,7 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--host", action="append", default=[], help="a name by which browsers call the server")
     parser.add_argument("--roles", type=Path, help="the file that says who may do what, for people who sign in")
     parser.add_argument(
-        "--without-sign-in", choices=[role.value for role in Role][1:], help="the role of whoever reaches it"
+        "--without-sign-in", choices=[role.value for role in ViewerRole][1:], help="the role of whoever reaches it"
     )
     parser.add_argument("--no-browser", action="store_true", help="do not open a browser")
     given = parser.parse_args(arguments)
@@ -122,7 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             address=given.address,
             hosts=given.host,
             roles=given.roles,
-            everybody=Role(given.without_sign_in) if given.without_sign_in else None,
+            everybody=ViewerRole(given.without_sign_in) if given.without_sign_in else None,
         )
         serve(given.location, access, port=given.port, open_browser=not given.no_browser, config=given.config)
     except RagleagueError as error:

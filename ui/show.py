@@ -8,11 +8,11 @@ from typing import Final
 import streamlit as st
 from msgspec.structs import replace
 
-from arena.present.blocks import Block, Commands, Section, Verdict
+from arena.present.blocks import Block, Commands, Section, VerdictCard
 from arena.present.files import html_block, html_table, spreadsheet
 from arena.present.numbers import MISSING
 from arena.present.picture import Chart
-from arena.present.table import Shown, Table, first, places_of, shown
+from arena.present.table import ShownColumn, Table, first, places_of, shown
 from ui import text
 
 _WIDEST: Final = 760
@@ -27,7 +27,7 @@ def draw(*shown: Block | Section) -> None:
     """Draw blocks, and sections under their titles, one below the other."""
     for one in shown:
         if isinstance(one, Section):
-            if not any(isinstance(own, Verdict) for own in one.blocks[:1]):  # whose headline is the title
+            if not any(isinstance(own, VerdictCard) for own in one.blocks[:1]):  # whose headline is the title
                 st.subheader(text.encodable(one.title).replace("[", r"\["), anchor=one.ident)
             if one.lead:
                 st.caption(one.lead)
@@ -55,7 +55,7 @@ def show_table(table: Table, *, whole: Callable[[], Table] | None = None, saved:
     """
     with st.container(gap="xsmall"):
         if not table.rows:
-            text.lines(text.Line("strong", table.title), text.Line("quiet", "\n".join(table.notes)))
+            text.lines(text.TextLine("strong", table.title), text.TextLine("quiet", "\n".join(table.notes)))
             return
         part = replace(table, title="")
         with st.container(horizontal=True, vertical_alignment="center", gap="medium"):
@@ -102,7 +102,7 @@ def _download(name: str, saved: Callable[[], Table]) -> None:
     offer(f"{name}.csv", "text/csv", content, "Save this table, as it is filtered now, as a CSV file.")
 
 
-def _saved(column: Shown) -> list[str | float]:
+def _saved(column: ShownColumn) -> list[str | float]:
     """The cells of a column for a spreadsheet: numbers without what is around them."""
     if (form := column.form) is None:
         return ["" if cell == MISSING else cell for cell in column.cells]

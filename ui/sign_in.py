@@ -24,7 +24,7 @@ from ui import text
 from ui.access import (
     EVERYBODY_VARIABLE,
     ROLES_VARIABLE,
-    Role,
+    ViewerRole,
     allowed,
     load_access,
     providers,
@@ -55,7 +55,7 @@ class ServerAccess(Struct, frozen=True):
     address: str
     hosts: tuple[str, ...]
     roles: Path | None = None
-    everybody: Role = Role.EDITOR
+    everybody: ViewerRole = ViewerRole.EDITOR
     url: str | None = None
 
     @property
@@ -71,7 +71,7 @@ def server_access(
     address: str = LOOPBACK,
     hosts: Sequence[str] = (),
     roles: Path | None = None,
-    everybody: Role | None = None,
+    everybody: ViewerRole | None = None,
 ) -> ServerAccess:
     """The access that is asked for, where it is safe.
 
@@ -101,7 +101,7 @@ def server_access(
             f"{address} can be reached from other machines: set up a sign-in ([auth] in .streamlit/secrets.toml) and "
             "give --roles, or say '--without-sign-in viewer' to show the pages to whoever reaches them"
         )
-    return ServerAccess(address, own, everybody=everybody or Role.EDITOR)
+    return ServerAccess(address, own, everybody=everybody or ViewerRole.EDITOR)
 
 
 def sign_in_secrets() -> Mapping[str, Any] | None:
@@ -176,11 +176,11 @@ def _let_in() -> bool:
         return False
     own_role = role()
     with st.container(horizontal=True, vertical_alignment="center", key="account"):
-        text.quiet(person.shown if own_role is Role.NONE else f"{person.shown}, {own_role}")
+        text.quiet(person.shown if own_role is ViewerRole.NONE else f"{person.shown}, {own_role}")
         st.button("Sign out", key="sign-out", type="tertiary", on_click=sign_out)
-    if own_role is Role.NONE:
+    if own_role is ViewerRole.NONE:
         st.info("You have signed in, and have no role here yet. Ask whoever runs these pages for one.")
-    return own_role is not Role.NONE
+    return own_role is not ViewerRole.NONE
 
 
 def _show_way_in() -> None:

@@ -59,11 +59,11 @@ def plain(text: str, *, empty: str = "") -> None:
         st.caption(empty)
 
 
-Kind: TypeAlias = Literal["good", "bad", ""]
+Tone: TypeAlias = Literal["good", "bad", ""]
 """Colours a sign."""
 
 
-class Line(Struct, frozen=True):
+class TextLine(Struct, frozen=True):
     """A line of words from outside.
 
     Attributes:
@@ -74,11 +74,11 @@ class Line(Struct, frozen=True):
 
     style: Literal["lead", "strong", "quiet", "body"]
     words: str
-    signs: Sequence[tuple[str, Kind]] = ()
+    signs: Sequence[tuple[str, Tone]] = ()
     link: str = ""
 
 
-def lines(*own: Line, width: Literal["stretch", "content"] = "stretch") -> None:
+def lines(*own: TextLine, width: Literal["stretch", "content"] = "stretch") -> None:
     """Lines below each other, but empty ones: one element of the page, as a browser takes long over many."""
     if drawn := "".join(_line(line) for line in own if line.words):
         st.html(drawn, width=width)
@@ -86,17 +86,17 @@ def lines(*own: Line, width: Literal["stretch", "content"] = "stretch") -> None:
 
 def strong(words: str, *, width: Literal["stretch", "content"] = "stretch") -> None:
     """A name or headline from outside."""
-    lines(Line("strong", words), width=width)
+    lines(TextLine("strong", words), width=width)
 
 
 def quiet(words: str) -> None:
     """A remark that holds text from outside."""
-    lines(Line("quiet", words))
+    lines(TextLine("quiet", words))
 
 
 def lead(words: str) -> None:
     """The sentence a page is about."""
-    lines(Line("lead", words))
+    lines(TextLine("lead", words))
 
 
 def passage(
@@ -255,7 +255,7 @@ def _marked(leaves: Sequence[str], others: Sequence[str]) -> Iterator[str]:
         yield re.sub(r"</mark>(\s+)<mark>", r"\1", "".join(drawn))
 
 
-def _line(own: Line) -> str:
+def _line(own: TextLine) -> str:
     signs = "".join(f'<span class="sign {kind}">{_inert(sign)}</span>' for sign, kind in own.signs)
     return linked(f'<p class="said {own.style}">{signs}{_inert(own.words)}</p>', own.link)
 

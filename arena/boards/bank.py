@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from arena.data.safe_files import Saved
 from arena.present.blocks import Block, Board, Figure, Figures, Section
-from arena.present.numbers import COUNT, FIGURE, WORDS, Form, counted, listed
+from arena.present.numbers import COUNT, FIGURE, WORDS, NumberForm, counted, listed
 from arena.present.table import Column, Table, flat, plain, records
 from arena.results.exam_evaluation import Study
 from arena.results.nuggets import NuggetResults
@@ -170,7 +170,7 @@ _NAMED: Final = 4
 """Agents that a cell names."""
 
 
-class Effect(Struct, frozen=True):
+class ItemEffect(Struct, frozen=True):
     """What one item does to the scores.
 
     Attributes:
@@ -184,7 +184,7 @@ class Effect(Struct, frozen=True):
     influence: Influence | None
 
 
-class Line(Struct, frozen=True):
+class ItemLine(Struct, frozen=True):
     """An item as it is shown.
 
     Attributes:
@@ -200,12 +200,12 @@ class Line(Struct, frozen=True):
     marks: tuple[str, ...] = ()
 
 
-def exam_effects(study: Study, level: int, k: int) -> dict[str, Effect]:
+def exam_effects(study: Study, level: int, k: int) -> dict[str, ItemEffect]:
     """By id, the effect of every item on the mean cover."""
     return _effects(*exam_covers(study.grids, study.rankings, level=level, k=k)) if study.rankings else {}
 
 
-def nugget_effects(results: NuggetResults) -> dict[str, Effect]:
+def nugget_effects(results: NuggetResults) -> dict[str, ItemEffect]:
     """By id, the effect of every nugget on V strict; one that is not vital has none."""
     agents = tuple(sorted({own.run for own in results.assignments}))
     covers = {}
@@ -219,10 +219,10 @@ def nugget_effects(results: NuggetResults) -> dict[str, Effect]:
     return _effects(agents, covers)
 
 
-def _effects(agents: tuple[str, ...], covers: Mapping[str, Covers]) -> dict[str, Effect]:
+def _effects(agents: tuple[str, ...], covers: Mapping[str, Covers]) -> dict[str, ItemEffect]:
     influence = {one.item_id: one for one in left_out(agents, covers)} if agents else {}
     return {
-        item_id: Effect(
+        item_id: ItemEffect(
             int((column == 1).sum()),
             tuple(agent for agent, covered in zip(agents, column, strict=True) if covered == 0),
             influence.get(item_id),
@@ -232,25 +232,25 @@ def _effects(agents: tuple[str, ...], covers: Mapping[str, Covers]) -> dict[str,
     }
 
 
-def item_line(item: Item, marks: Mapping[str, str]) -> Line:
+def item_line(item: Item, marks: Mapping[str, str]) -> ItemLine:
     """A line of the test bank; of a secret item its text is not shown."""
     said = {"gold": bool(item.answers), "secret": item.secret, "retired": item.retired}
     own = (*(mark for mark, holds in said.items() if holds), *filter(None, [marks.get(item.item_id)]))
     query = item.query_id if item.facet_id is None else f"{item.query_id}, {item.facet_id}"
-    return Line(item.item_id, query, item.open_text, item.weight, own)
+    return ItemLine(item.item_id, query, item.open_text, item.weight, own)
 
 
-def nugget_line(nugget: Nugget) -> Line:
+def nugget_line(nugget: Nugget) -> ItemLine:
     """A line of a list of nuggets."""
-    return Line(nugget.nugget_id, nugget.query_id, nugget.text, nugget.importance or "not known")
+    return ItemLine(nugget.nugget_id, nugget.query_id, nugget.text, nugget.importance or "not known")
 
 
 def items_table(
-    lines: Sequence[Line], effects: Mapping[str, Effect], notes: Iterable[str] = (), links: Iterable[str] = ()
+    lines: Sequence[ItemLine], effects: Mapping[str, ItemEffect], notes: Iterable[str] = (), links: Iterable[str] = ()
 ) -> Table:
     """A row for each item, in their order; ``links`` are where the first of them lead."""
     words = any(isinstance(line.weight, str) for line in lines)
-    weight: Form = WORDS if words else FIGURE
+    weight: NumberForm = WORDS if words else FIGURE
     columns = [
         Column("query", "Query"),
         Column("item", "Nugget" if words else "Item", link="to"),
@@ -265,7 +265,7 @@ def items_table(
     return Table("items", "", columns, rows, list(notes))
 
 
-def _row(line: Line, effect: Effect | None) -> dict[str, Any]:
+def _row(line: ItemLine, effect: ItemEffect | None) -> dict[str, Any]:
     row: dict[str, Any] = {"query": line.query, "item": line.text, "weight": line.weight}
     if effect is None:
         return row | {"marks": line.marks}

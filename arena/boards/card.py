@@ -24,7 +24,7 @@ from arena.present.blocks import (
     Figures,
     Section,
     Status,
-    Verdict,
+    VerdictCard,
     estimated,
     passed,
 )
@@ -114,7 +114,7 @@ class JudgeCard(Struct, frozen=True):
         facts += [f"bound to {self.bound_to}"] if self.bound_to else []
         order: Sequence[Status] = ("failed", "unknown", "passed")
         blocks: list[Block] = [
-            Verdict(standing, label, self.headline, self._why(), facts),
+            VerdictCard(standing, label, self.headline, self._why(), facts),
             Checks(sorted(self.checks, key=lambda check: order.index(check.status))),
             Figures([own for own in self.figures.values() if own.value is not None]),
         ]

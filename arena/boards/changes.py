@@ -36,7 +36,7 @@ _BOTH = (
 )
 
 
-class State(Struct, frozen=True):
+class BoardState(Struct, frozen=True):
     """What a leaderboard was at one time.
 
     Attributes:
@@ -79,7 +79,7 @@ class SettingChange(Struct, frozen=True):
     after: Any
 
 
-class Difference(Struct, frozen=True):
+class NamesChanged(Struct, frozen=True):
     """Names that only the second state has, that only the first has, and that both have with something else."""
 
     added: tuple[str, ...]
@@ -102,9 +102,9 @@ class Changes(Board, frozen=True):
     """
 
     moves: tuple[Move, ...]
-    agents: Difference
-    judges: Difference
-    queries: Difference
+    agents: NamesChanged
+    judges: NamesChanged
+    queries: NamesChanged
     settings: tuple[SettingChange, ...]
 
     @property
@@ -157,7 +157,7 @@ class Changes(Board, frozen=True):
             yield Table("settings", "Settings that differ", columns, rows)
 
 
-def compare(before: State, after: State) -> Changes:
+def compare(before: BoardState, after: BoardState) -> Changes:
     """What changed from one state to the other."""
     one, other = before.subject, after.subject
     old, new = (_settings(subject) for subject in (one, other))
@@ -201,8 +201,8 @@ def _apart(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool | None:
     return bool(one["bt_high"] < other["bt_low"] or other["bt_high"] < one["bt_low"])
 
 
-def _difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> Difference:
-    return Difference(
+def _difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> NamesChanged:
+    return NamesChanged(
         tuple(name for name in after if name not in before),
         tuple(name for name in before if name not in after),
         tuple(name for name in after if name in before and before[name] != after[name]),
@@ -217,7 +217,7 @@ def _differences(path: str, before: Any, after: Any) -> Iterator[SettingChange]:
         yield SettingChange(path, before, after)
 
 
-def _names(found: Difference) -> dict[str, str]:
+def _names(found: NamesChanged) -> dict[str, str]:
     return {"added": _few(found.added), "removed": _few(found.removed), "changed": _few(found.changed)}
 
 

@@ -18,7 +18,7 @@ from arena.calibration.methods import Means, Method, MethodComparison, compare_d
 from arena.calibration.reversals import Departure, Departures, departures
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import Number, counted, deserved, listed
-from arena.present.picture import FLAG, Aligned, Chart, Grid, Line, Look, Mark, Matrix, Strip, Whiskers, nowhere
+from arena.present.picture import FLAG, Aligned, CellPanel, Chart, Line, Look, Mark, Matrix, Strip, Whiskers, nowhere
 from arena.present.table import Column, Table, flat
 from arena.ratings.pairs import pair_results
 from arena.ratings.results import UNITS
@@ -31,7 +31,7 @@ from arena.store.annotations import Annotations
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, estimates, units_of, units_with
 from retrieval_eval.stats.estimate import Drawn, Estimate
 from retrieval_eval.stats.means import mean_estimates
-from retrieval_eval.stats.missing import Share
+from retrieval_eval.stats.missing import MissingShare
 
 Link: TypeAlias = Callable[..., str]
 """The address of the queries' page with these fields."""
@@ -90,7 +90,7 @@ class Way(Struct, frozen=True):
         return _form(way_of(self.name)[1], self.scores.values())
 
 
-class Finding(NamedTuple):
+class Placement(NamedTuple):
     """An agent that a way of scoring places otherwise than the games do.
 
     Attributes:
@@ -133,7 +133,7 @@ class CompareBoard(Board, frozen=True, eq=False):
     samples: int
     seed: int
     clusters: Clusters = field(default_factory=dict)
-    uneven: tuple[Share, ...] = ()
+    uneven: tuple[MissingShare, ...] = ()
 
     @property
     def noun(self) -> tuple[str, str]:
@@ -170,7 +170,7 @@ class CompareBoard(Board, frozen=True, eq=False):
             "uneven": [flat(one) for one in self.uneven],
         }
 
-    def findings(self, way: str) -> list[Finding]:
+    def findings(self, way: str) -> list[Placement]:
         """The fewest agents that all of a way's departures are about: always the one that is in most of the rest."""
         left, found = [one for one in (self.departures.found if self.departures else ()) if one.way == way], []
         while left:
@@ -180,7 +180,7 @@ class CompareBoard(Board, frozen=True, eq=False):
             raised = {one.raised == agent for one in own}
             others = {one.lowered if one.raised == agent else one.raised for one in own}
             above = raised.pop() if len(raised) == 1 else None
-            found.append(Finding(agent, tuple(name for name in self.order if name in others), above))
+            found.append(Placement(agent, tuple(name for name in self.order if name in others), above))
             left = [one for one in left if one not in own]
         return found
 
@@ -199,7 +199,7 @@ class CompareBoard(Board, frozen=True, eq=False):
         others = [way for way in self.ways if way.name != self.departures.first]
         if not others:
             return [_ALONE]
-        by_finding: dict[Finding, list[Way]] = {}
+        by_finding: dict[Placement, list[Way]] = {}
         for way in others:
             for one in self.findings(way.name):
                 by_finding.setdefault(one, []).append(way)
@@ -214,11 +214,11 @@ class CompareBoard(Board, frozen=True, eq=False):
     def figure(self, link: Link = nowhere) -> Aligned:
         """The one figure; ``link`` gives the address of an agent's queries and of two agents' games."""
         flags = self._flags()
-        panels: list[Strip | Grid] = []
+        panels: list[Strip | CellPanel] = []
         for way in self.ways:
             panels.append(self._strip(way, flags, link))
             if way is self.ways[0] and self.wins is not None:
-                panels.append(Grid("Row against column, % won", self._cells(link)))
+                panels.append(CellPanel("Row against column, % won", self._cells(link)))
         caption = "Lines are 95% intervals."
         if self.wins is not None:
             caption += (
@@ -339,7 +339,7 @@ class CompareBoard(Board, frozen=True, eq=False):
         return self.wins.picture(lambda agent, opponent: link(view="games", agent=agent, opponent=opponent)).cells
 
 
-def _sentence(found: Finding, ways: Sequence[Way]) -> str:
+def _sentence(found: Placement, ways: Sequence[Way]) -> str:
     who = listed([way.said for way in ways])
     verb = "disagree" if len(ways) > 1 or ways[0].name in _SAID else "disagrees"
     sentence = f"{who[:1].upper()}{who[1:]} {verb} with the games about {found.agent}"

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from arena.results.ratings import Leaderboard
     from arena.stages.adaptive import AdaptiveState
 
-Kind: TypeAlias = Literal["leader", "tie", "unclear", "empty"]
+ConclusionKind: TypeAlias = Literal["leader", "tie", "unclear", "empty"]
 
 Standing: TypeAlias = Literal["decided", "care", "none"]
 """How firmly a conclusion stands: shown in green, amber and grey."""
@@ -67,7 +67,7 @@ class Conclusion(Struct, frozen=True):
         standing: ``decided``; ``care`` where a trust check failed; ``none`` where nothing may be concluded.
     """
 
-    kind: Kind
+    kind: ConclusionKind
     headline: str
     sentence: str
     top: tuple[str, ...] = ()

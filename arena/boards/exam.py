@@ -13,12 +13,12 @@ from arena.present.table import Column, Table, for_programs, plain
 from retrieval_eval.exam.scores import Correlation, correlate
 
 if TYPE_CHECKING:
-    from arena.results.exam_evaluation import ExamScores, Measure, Unit
+    from arena.results.exam_evaluation import ExamMeasure, ExamScores, GradedUnit
     from retrieval_eval.stats.estimate import Estimate
 
-UNITS: Final[dict[Unit, str]] = {"answers": "passages of an answer", "documents": "documents of an agent"}
+UNITS: Final[dict[GradedUnit, str]] = {"answers": "passages of an answer", "documents": "documents of an agent"}
 """What an exam grades, in words."""
-_COMPARED: Final[Sequence[Measure]] = ("cover", "normalised")
+_COMPARED: Final[Sequence[ExamMeasure]] = ("cover", "normalised")
 """What is held against an official leaderboard."""
 _NAMED: Final = 3
 """Queries that a note names."""

@@ -17,9 +17,8 @@ from arena.config.settings import StoredSettings
 from arena.data.dataset import SHARED, Dataset
 from arena.present.numbers import COUNT, PERCENT, clipped
 from arena.present.table import Column, Table
-from arena.ratings.games import Floats
 from arena.results.annotations import texts_now
-from arena.results.games import Bools, GameKey, GameTable
+from arena.results.games import GameKey, GameTable
 from arena.results.samples import outcomes
 from arena.store import IDENTICAL, Result, Store
 from arena.store.annotations import Annotation, Annotations, Kind
@@ -27,10 +26,11 @@ from arena.store.outcomes import LabelResults
 from judges.errors import CAUSES
 from judges.prompts.tasks import references
 from judges.types import AnnotatedDocument, Document, JudgeFailure, Judgment, Query, Task, Verdict, label_of
+from retrieval_eval.stats.arrays import Bools, Floats
 
-Ending: TypeAlias = Literal["a winner", "a tie", "no verdict yet", "the agent wins", "the agent loses"]
+GameEnding: TypeAlias = Literal["a winner", "a tie", "no verdict yet", "the agent wins", "the agent loses"]
 Apart: TypeAlias = Literal["the two orders", "the judges"]
-Link: TypeAlias = Callable[[GameKey], str]
+GameLink: TypeAlias = Callable[[GameKey], str]
 """The address of a game."""
 Flags: TypeAlias = Mapping[GameKey, Sequence[Annotation]]
 """By game, what people flagged it for, the oldest first."""
@@ -84,7 +84,7 @@ class GameFilter(Struct, frozen=True):
     agent: str | None = None
     opponent: str | None = None
     queries: Collection[str] | None = None
-    ending: Ending | None = None
+    ending: GameEnding | None = None
     judge: str | None = None
     apart: Apart | None = None
     among: Collection[GameKey] | None = None
@@ -109,13 +109,13 @@ class GameFilter(Struct, frozen=True):
             )
         return np.flatnonzero(passing)
 
-    def _ended(self, ending: Ending, games: GameTable, scores: Floats) -> Bools:
+    def _ended(self, ending: GameEnding, games: GameTable, scores: Floats) -> Bools:
         won = np.zeros(len(games), np.bool_)
         if self.agent in games.agents:
             is_a = games.a == games.agents.index(self.agent)
             won = np.where(is_a, scores == 1, scores == 0)
         decided = (scores == 1) | (scores == 0)
-        found: dict[Ending, Bools] = {
+        found: dict[GameEnding, Bools] = {
             "a winner": decided,
             "a tie": scores == 0.5,
             "no verdict yet": np.isnan(scores),
@@ -177,7 +177,7 @@ def _orders(games: GameTable, row: int) -> str:
     return "disagree" if games.orders_disagree[row] else "agree"
 
 
-class Shown(Struct, frozen=True):
+class ShownOrder(Struct, frozen=True):
     """One order of a game: ``first`` is the judge's answer A, ``second`` its B; ``result`` is ``None`` if not asked."""
 
     first: str
@@ -211,7 +211,7 @@ class GameRecord(Struct, frozen=True):
     agent_a: str
     agent_b: str
     judge: str
-    orders: tuple[Shown, ...]
+    orders: tuple[ShownOrder, ...]
     score: float | None
 
     @property
@@ -269,10 +269,10 @@ def games_on(
         chosen &= np.isin(games.a, numbers) & np.isin(games.b, numbers)
     rows = np.flatnonzero(chosen).tolist()
     keys = [games.key(row) for row in rows]
-    orders: defaultdict[tuple[str, frozenset[str]], list[Shown]] = defaultdict(list)
+    orders: defaultdict[tuple[str, frozenset[str]], list[ShownOrder]] = defaultdict(list)
     for want, result in outcomes(store, tournament, Task.PAIRWISE, query_id, among):
         names = (want.item, want.other) if want.order == "ab" else (want.other, want.item)
-        orders[want.judge, frozenset(names)].append(Shown(*names, result))
+        orders[want.judge, frozenset(names)].append(ShownOrder(*names, result))
     found = []
     for row, key in zip(rows, keys, strict=True):
         score = float(scores[row])
@@ -281,7 +281,7 @@ def games_on(
     return found
 
 
-def verdicts_table(records: Sequence[GameRecord], link: Link) -> Table:
+def verdicts_table(records: Sequence[GameRecord], link: GameLink) -> Table:
     """A row per game: both verdicts with their reasons."""
     several = len({record.judge for record in records}) > 1
     rows = []
@@ -299,7 +299,7 @@ def verdicts_table(records: Sequence[GameRecord], link: Link) -> Table:
     return Table("verdicts", "", _VERDICTS, rows)
 
 
-def lost_table(records: Iterable[GameRecord], agent: str, queries: Mapping[str, Query], link: Link) -> Table:
+def lost_table(records: Iterable[GameRecord], agent: str, queries: Mapping[str, Query], link: GameLink) -> Table:
     """A row per game that an agent lost, with the reason of a verdict against it."""
     lost = [record for record in records if record.winner not in {None, agent}]
     several = len({record.judge for record in lost}) > 1

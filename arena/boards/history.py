@@ -15,17 +15,17 @@ from typing import Any, Final
 import numpy as np
 from msgspec import Struct
 
-from arena.boards.changes import State, compare
+from arena.boards.changes import BoardState, compare
 from arena.boards.runs import run_names
 from arena.data.dataset import Dataset
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, POINTS, SIGNED, counted, listed
 from arena.present.picture import Line, Mark, Whiskers
 from arena.present.table import Column, Table
-from arena.ratings.games import Floats
 from arena.results.ratings import Leaderboard
 from arena.run.recorder import answer_digests, standings_of, subject_of
-from arena.store.runs import Run
+from arena.store.runs import StoredRun
+from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import estimates, units_of
 from retrieval_eval.stats.estimate import Drawn, Estimate
 
@@ -39,7 +39,7 @@ _NAMED: Final = 6
 """Agents that a remark names."""
 
 
-class Moment(State, frozen=True):
+class Moment(BoardState, frozen=True):
     """A state with what is needed to hold it beside now.
 
     Attributes:
@@ -89,7 +89,7 @@ class Moment(State, frozen=True):
         return same and 0 < len(self.draws) == len(other.draws)
 
 
-def moment(state: State, name: str, unchanged: frozenset[str], differs: tuple[str, ...]) -> Moment:
+def moment(state: BoardState, name: str, unchanged: frozenset[str], differs: tuple[str, ...]) -> Moment:
     """A state with the variances of all differences, as far as they were kept with it."""
     count = len(state.standings)
     variances = np.full((count, count), math.nan)
@@ -258,22 +258,22 @@ class HistoryBoard(Board, frozen=True):
         )
 
 
-def history(runs: Sequence[Run], board: Leaderboard, data: Dataset, drawn: Drawn | None = None) -> HistoryBoard:
+def history(runs: Sequence[StoredRun], board: Leaderboard, data: Dataset, drawn: Drawn | None = None) -> HistoryBoard:
     """The history of a tournament.
 
     ``runs`` begin with the latest, whose place ``board`` takes; for ``drawn`` see ``arena.results.cache.rating_draws``.
     """
-    names, now = run_names(runs), State(subject_of(board.settings, data), standings_of(board, drawn))
+    names, now = run_names(runs), BoardState(subject_of(board.settings, data), standings_of(board, drawn))
     same: dict[tuple[str, ...], dict[str, str]] = {}
     moments = []
     for run in reversed(runs[1:]):
         if run.standings:
-            moments.append(_moment(names[run.run_id], State(run.subject, run.standings), now, data, same))
+            moments.append(_moment(names[run.run_id], BoardState(run.subject, run.standings), now, data, same))
     return HistoryBoard([*moments, moment(now, NOW, frozenset(data.agents), ())])
 
 
 def _moment(
-    name: str, state: State, now: State, data: Dataset, digests: dict[tuple[str, ...], dict[str, str]]
+    name: str, state: BoardState, now: BoardState, data: Dataset, digests: dict[tuple[str, ...], dict[str, str]]
 ) -> Moment:
     queries: Mapping[str, str] = state.subject.get("queries", {})
     unchanged: frozenset[str] = frozenset()

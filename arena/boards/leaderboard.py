@@ -21,7 +21,7 @@ from arena.boards.ratings import (
 )
 from arena.boards.trust import in_short, judge_section, no_people, trust_checks
 from arena.config.stages import FURTHER
-from arena.present.blocks import Block, Board, Check, Checks, Remarks, Section, Verdict
+from arena.present.blocks import Block, Board, Check, Checks, Remarks, Section, VerdictCard
 from arena.present.numbers import ALIGNED, COUNT, FIGURE, MONEY, PERCENT, POINTS, SECONDS, counted, listed, told_apart
 from arena.present.table import Column, Table, first, flat, plain, records
 from arena.present.terminal import fitted
@@ -204,7 +204,7 @@ class TournamentBoard(Board, frozen=True):
         columns[:1] = [replace(own, link="address") for own in columns[:1]]
         table = Table("agents", "", columns, rows)
         return [
-            Verdict(said.standing, STANDINGS[said.standing], headline, sentence, self._facts(queries, judged)),
+            VerdictCard(said.standing, STANDINGS[said.standing], headline, sentence, self._facts(queries, judged)),
             *([table] if rows else []),
             Checks([one for one in found if one.name != headline], folded=True, link=checks),
             *(front_chart(front, link) for front in board.costs.fronts.values()),

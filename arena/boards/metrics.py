@@ -6,27 +6,26 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import field
 from msgspec.structs import asdict, replace
 
 from arena.boards.agreement import MOST_NAMED, WIDE, as_read, remark_on_scale, remarks_on
 from arena.present.blocks import Block, Board, Remarks, Section
-from arena.present.numbers import ALIGNED, COUNT, FIGURE, P_VALUE, PERCENT, Form, Number, counted, listed
-from arena.present.table import ORDERS, Column, Table, flat, plain
+from arena.present.numbers import ALIGNED, COUNT, FIGURE, P_VALUE, PERCENT, Number, NumberForm, counted, listed
+from arena.present.table import ORDERS, Column, Table, TableRow, flat, plain
 from arena.ratings.results import UNITS
 from retrieval_eval.stats.bootstrap import FEW_QUERIES, Clusters, units_of
 
 if TYPE_CHECKING:
-    from arena.results.documents import CitationBoard, Source
+    from arena.results.documents import CitationBoard, LabelSource
     from retrieval_eval.citations import CitationScores
     from retrieval_eval.data.runs import Run
     from retrieval_eval.data.trec import Note, Qrels
     from retrieval_eval.metrics import Metrics
     from retrieval_eval.runs import Pool, QrelsScores, RankingAgreement
 
-Row: TypeAlias = dict[str, Any]
 
 _LEVEL: Final = 0.05
 _DECIMALS: Final = 12
@@ -199,7 +198,7 @@ class RunMetrics(Board, frozen=True):
         metrics, baseline = self._reference.metrics, self.settings["baseline"]
         form, rows = Number(digits), []
         for run in self._best_first():
-            row: Row = {"run": run}
+            row: TableRow = {"run": run}
             for measure in metrics.measures:
                 pairs = self._reference.comparisons[measure]
                 other = next((pair for pair in pairs if {pair.first, pair.second} == {run, baseline}), None)
@@ -229,7 +228,7 @@ def rankings(
     return Table("rankings", title, _RANKINGS if several else _RANKINGS[1:], rows, [*notes, *of_orders])
 
 
-def measures(names: Iterable[str], form: Form = FIGURE, intervals: int = 1) -> Iterator[Column]:
+def measures(names: Iterable[str], form: NumberForm = FIGURE, intervals: int = 1) -> Iterator[Column]:
     """Columns of measures, the first ones with their intervals."""
     for place, name in enumerate(names):
         yield Column(name, name, form, _meaning(name), interval=WIDE if place < intervals else "")
@@ -273,7 +272,7 @@ def _with_ties_told(note: Note) -> Note:
     return replace(note, text=text + "the higher doc_id first, reciprocal rank at k and Judged@k the lower")
 
 
-def _per_query(metrics: Metrics) -> dict[str, dict[str, Row]]:
+def _per_query(metrics: Metrics) -> dict[str, dict[str, TableRow]]:
     return {
         run: {
             query_id: dict(zip(metrics.measures, values, strict=True))
@@ -283,9 +282,9 @@ def _per_query(metrics: Metrics) -> dict[str, dict[str, Row]]:
     }
 
 
-def _qrels_json(found: QrelsScores, per_query: bool) -> Row:
+def _qrels_json(found: QrelsScores, per_query: bool) -> TableRow:
     metrics, coverage = found.metrics, found.metrics.coverage
-    shape: Row = {
+    shape: TableRow = {
         "topics": len(metrics.topics) - metrics.unlabelled,
         "without_relevant": metrics.without_relevant,
         "runs": {run: {name: one.value for name, one in own.items()} for run, own in found.intervals.items()},
@@ -385,8 +384,8 @@ _CITATIONS: Final = (
     Column("unresolved", ""),
     Column("coverage", "Labelled", PERCENT, "Share of the documents cited that have a label."),
 )
-WHOSE: Final[Mapping[Source, str]] = {"judge": "the judge", "people": "people"}
-_KEYS: Final[Mapping[Source, str]] = {"judge": "citation_precision", "people": "citation_precision_people"}
+WHOSE: Final[Mapping[LabelSource, str]] = {"judge": "the judge", "people": "people"}
+_KEYS: Final[Mapping[LabelSource, str]] = {"judge": "citation_precision", "people": "citation_precision_people"}
 
 
 class Citations(Board, frozen=True):
@@ -404,16 +403,16 @@ class Citations(Board, frozen=True):
         ]
         return [Section("citations", "Citations", lead, tables)]
 
-    def json(self) -> Row:  # noqa: D102
+    def json(self) -> TableRow:  # noqa: D102
         return {"relevant": self.cited.relevant, **{whose: citations(own) for whose, own in self.cited.scores.items()}}
 
-    def columns(self, agent: str) -> Row:
+    def columns(self, agent: str) -> TableRow:
         """One agent's precision beside its ratings."""
         scores = self.cited.scores.items()
         return {_KEYS[source]: own[agent].precision if agent in own else None for source, own in scores}
 
 
-def citations(scores: Mapping[str, CitationScores]) -> dict[str, Row]:
+def citations(scores: Mapping[str, CitationScores]) -> dict[str, TableRow]:
     """All figures by agent, flat."""
     return {agent: flat(own) | {"coverage": own.coverage} for agent, own in scores.items()}
 

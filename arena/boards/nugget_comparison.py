@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from msgspec.structs import asdict
 
@@ -12,13 +12,11 @@ from arena.boards.nuggets import MOST_NAMED, exact
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, P_VALUE, listed, with_interval
 from arena.present.picture import Chart, Dot, Look
-from arena.present.table import ORDERS, Column, Table, flat
+from arena.present.table import ORDERS, Column, Table, TableRow, flat
 from arena.ratings.results import UNITS
-from arena.results.nugget_comparison import SCALES, Comparison, NuggetAgreement, Point
+from arena.results.nugget_comparison import SCALES, ConditionsCompared, NuggetAgreement, Point
 from retrieval_eval.stats.agreement import LabelAgreement
 from retrieval_eval.stats.estimate import Coefficient
-
-Row: TypeAlias = dict[str, Any]
 
 _ORDERS: Final = (
     Column("measure", "Correlation"),
@@ -32,7 +30,7 @@ _LABELS: Final = (Column("labels", "Labels"), Column("n", "Labels in both", COUN
 class NuggetComparison(Board, frozen=True):
     """Two conditions by their names, and the score of them that is compared."""
 
-    comparison: Comparison
+    comparison: ConditionsCompared
     column: str
     names: tuple[str, str]
 
@@ -85,7 +83,7 @@ class NuggetComparison(Board, frozen=True):
 
     def json(self) -> Any:  # noqa: D102
         said, of = self.comparison, self.comparison.correlation
-        shape: Row = {
+        shape: TableRow = {
             "column": self.column,
             "a": self.names[0],
             "b": self.names[1],
@@ -105,13 +103,13 @@ class NuggetComparison(Board, frozen=True):
         return exact(shape)
 
 
-def _kendall(n: int, tau: Coefficient) -> Row:
+def _kendall(n: int, tau: Coefficient) -> TableRow:
     figures = flat({"kendall": tau})
     return {"n": n, "kendall_tau": figures.pop("kendall"), **figures}
 
 
-def _nuggets_json(found: NuggetAgreement) -> Row:
-    shape: Row = {name: getattr(found, name) for name in ("shared", "only_a", "only_b")}
+def _nuggets_json(found: NuggetAgreement) -> TableRow:
+    shape: TableRow = {name: getattr(found, name) for name in ("shared", "only_a", "only_b")}
     for name, labels in SCALES.items():
         own: LabelAgreement = getattr(found, name)
         kappa = {"kappa": own.kappa.value, "low": own.kappa.low, "high": own.kappa.high}
@@ -129,7 +127,7 @@ def _label_tables(found: NuggetAgreement) -> Iterator[Table]:
         yield confusion(found.assignment, "Assignments", "First", "second", SCALES["assignment"])
 
 
-def _without(point: Point, name: str) -> Row:
+def _without(point: Point, name: str) -> TableRow:
     return {key: value for key, value in asdict(point).items() if key != name}
 
 

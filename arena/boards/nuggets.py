@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import field
 from msgspec.structs import replace
@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from arena.boards.metrics import citations, citations_table
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, MISSING, PERCENT, POINTS, WORDS, counted, listed
-from arena.present.table import Column, Exact, Table
-from retrieval_eval.nuggets.editing import Change, Kind, changes, is_reordered
+from arena.present.table import Column, Exact, Table, TableRow
+from retrieval_eval.nuggets.editing import Change, EditKind, changes, is_reordered
 from retrieval_eval.nuggets.scores import NUGGETIZER, RunScores, ScoreTable
 from retrieval_eval.nuggets.types import NuggetBank, Support
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from arena.results.nuggets import NuggetBoard, Scored
     from retrieval_eval.citations import CitationScores
 
-Row: TypeAlias = dict[str, Any]
 
 SCORES: Final[Mapping[str, tuple[str, str]]] = {
     "v_strict": ("V strict", "Share of the vital nuggets that an answer states in full: the primary score."),
@@ -70,7 +69,7 @@ class Nuggets(Board, frozen=True):
         if own.documents.runs:
             yield "nuggets_documents", f"Nuggets of the first {own.depth} documents", own.documents
 
-    def json(self) -> Row:  # noqa: D102
+    def json(self) -> TableRow:  # noqa: D102
         answers, documents = self.scores.answers, self.scores.documents
         shape = _scores_json(answers, "agents") | {"queries": answers.queries, "without": dict(self.scores.without)}
         if documents.runs:
@@ -81,9 +80,9 @@ class Nuggets(Board, frozen=True):
         """Those with a score."""
         return list(dict.fromkeys(own.run for _, _, scored in self._scored() for own in scored.runs))
 
-    def columns(self, agent: str) -> Row:
+    def columns(self, agent: str) -> TableRow:
         """The scores that stand beside an agent's ratings; ``None`` where it has none."""
-        row: Row = {}
+        row: TableRow = {}
         for name, _, scored in self._scored():
             means = {own.run: own.means for own in scored.runs}.get(agent)
             row[f"{name}_v_strict"] = means and means["v_strict"]
@@ -115,7 +114,7 @@ class NuggetScores(Board, frozen=True):
             shape["runs"] = {run: {**row, "citations": cited.get(run)} for run, row in shape["runs"].items()}
         return exact(shape)
 
-    def metrics(self) -> Iterator[Row]:
+    def metrics(self) -> Iterator[TableRow]:
         """Lines of nuggetizer's metrics file: each run's queries, then its means as query ``all``."""
         table = self.table
         for own in self.scores.runs:
@@ -135,7 +134,7 @@ def scores_table(
     *,
     name: str = "nuggets_scores",
     who: str = "Agent",
-    more: Mapping[str, Row] = MappingProxyType({}),
+    more: Mapping[str, TableRow] = MappingProxyType({}),
 ) -> Table:
     """The six scores of each run.
 
@@ -186,8 +185,8 @@ def _ordered(runs: Sequence[RunScores], order: Sequence[str]) -> list[RunScores]
     return sorted(runs, key=lambda own: place.get(own.run, len(place)))
 
 
-def _score_row(own: RunScores) -> Row:
-    row: Row = {"run": own.run, **{column: mean.value for column, mean in own.means.items()}}
+def _score_row(own: RunScores) -> TableRow:
+    row: TableRow = {"run": own.run, **{column: mean.value for column, mean in own.means.items()}}
     row |= {name: getattr(own, name) for name in _COUNTS}
     for column, mean in own.means.items():
         row |= {f"{column}_topics": mean.n, f"{column}_low": mean.low, f"{column}_high": mean.high}
@@ -195,7 +194,7 @@ def _score_row(own: RunScores) -> Row:
     return row | {"queries": own.means["v_strict"].n, "unanswered": own.missing or None}
 
 
-def _scores_json(scored: Scored, what: str) -> Row:
+def _scores_json(scored: Scored, what: str) -> TableRow:
     people = {"run", "queries", "unanswered"}
     rows = {own.run: {k: v for k, v in _score_row(own).items() if k not in people} for own in scored.runs}
     return {what: rows, "notes": score_notes(scored)}
@@ -278,7 +277,7 @@ class NuggetEdits(Board, frozen=True):
     def sections(self) -> list[Section]:  # noqa: D102
         rows = [{"query": query_id, **row} for query_id, own in self.changes.items() for row in _edits(own)]
         counts = Counter(change.kind for own in self.changes.values() for change in own)
-        told = ", ".join(f"{number} {kind.value}" for kind in Kind if (number := counts[kind]))
+        told = ", ".join(f"{number} {kind.value}" for kind in EditKind if (number := counts[kind]))
         said = [f"wrote {self.file}: {told or 'no nuggets'}"]
         if self.not_in_edited_file:
             said.append(f"- not in the edited file, kept as they were: {', '.join(self.not_in_edited_file)}")
@@ -318,9 +317,9 @@ def preview_table(before_and_after: Sequence[tuple[RunScores, RunScores]]) -> Ta
     return Table("scores-before-and-after", "Scores before and after", columns, rows, [note])
 
 
-def _edits(done: Sequence[Change]) -> Iterator[Row]:
+def _edits(done: Sequence[Change]) -> Iterator[TableRow]:
     for change in done:
-        if change.kind is not Kind.KEPT:
+        if change.kind is not EditKind.KEPT:
             old, new = change.importance_before, change.importance
             same = old is None or new is None or old == new
             yield {

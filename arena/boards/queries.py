@@ -17,11 +17,10 @@ from arena.boards.nuggets import support_words
 from arena.data.dataset import groupings
 from arena.present.blocks import Board, Figure, Figures, Remarks, Section
 from arena.present.numbers import ALIGNED, COUNT, FIGURE, PERCENT, POINTS, Number, clipped, counted, listed
-from arena.present.picture import Cell, Matrix, nowhere
+from arena.present.picture import Matrix, MatrixCell, nowhere
 from arena.present.table import Column, Table, plain
-from arena.ratings.games import Floats
 from arena.ratings.results import Ratings
-from arena.ratings.separation import QueryFigures, Record, Standings, Unlike, divided, separations, standings
+from arena.ratings.separation import GamesOfAgent, QueryFigures, Standings, Unlike, divided, separations, standings
 from arena.results import samples
 from arena.results.cache import Cache, cached_games
 from arena.results.documents import QueryLabels, query_labels
@@ -33,6 +32,7 @@ from arena.store import Store
 from judges.types import Judgment, Query, Task
 from retrieval_eval.nuggets.scores import query_scores
 from retrieval_eval.nuggets.types import Assignment, Support
+from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.estimate import Estimate
 
 _LONGEST = 80
@@ -62,11 +62,11 @@ _NAMES: Final[Mapping[str, tuple[str, str]]] = {
     NUGGETS: ("Vital nuggets", "Share of the vital nuggets that the answer states whole."),
     GRADE: ("Mean grade", "Mean over the criteria."),
 }
-_STATED: Final[Mapping[Support | None, Cell]] = {
-    Support.FULL: Cell("●", 1),
-    Support.PARTIAL: Cell("◐", 0.4),
-    Support.NONE: Cell("○"),
-    None: Cell("?", -0.4),
+_STATED: Final[Mapping[Support | None, MatrixCell]] = {
+    Support.FULL: MatrixCell("●", 1),
+    Support.PARTIAL: MatrixCell("◐", 0.4),
+    Support.NONE: MatrixCell("○"),
+    None: MatrixCell("?", -0.4),
 }
 Link = Callable[[str, str], str]
 """The address of a query, of an agent, or of an agent on a query; the other name is empty."""
@@ -165,7 +165,7 @@ class QueryBoard(Board, frozen=True, eq=False):
                     if kind == GAMES:
                         counts = played[row[query_id]] if query_id else played.sum(axis=0)
                         told += f"% of the points of {counted(counts[column[agent]], 'game')}"
-                    cells[name, agent] = Cell(
+                    cells[name, agent] = MatrixCell(
                         form.write(value), strength, told=told, bold=not query_id, link=link(query_id, agent)
                     )
         heading, meaning = _NAMES[kind]
@@ -216,7 +216,7 @@ class QueryBoard(Board, frozen=True, eq=False):
             | {
                 "query_id": query_id,
                 "answered": (query_id, agent) not in self.silent,
-                "elsewhere": Record(won - record.won, tied - record.tied, lost - record.lost).share,
+                "elsewhere": GamesOfAgent(won - record.won, tied - record.tied, lost - record.lost).share,
                 "scores": {
                     name: each[query_id, agent] for name, each in self.scores.items() if (query_id, agent) in each
                 },
@@ -508,7 +508,7 @@ def _nuggets(store: Store, tournament: str) -> dict[tuple[str, str], float]:
     return found
 
 
-def _row(record: Record) -> dict[str, Any]:
+def _row(record: GamesOfAgent) -> dict[str, Any]:
     return record.counts() | {"share": Estimate(record.share, record.low, record.high)}
 
 
@@ -557,6 +557,6 @@ def exam_matrix(study: Study, query_id: str, agents: Sequence[str], depth: int) 
         best = grid.grades[grid.rows(passages[:depth])].max(axis=0, initial=-1).tolist()
         for name, grade in zip(names, best, strict=True):
             if grade >= 0:
-                cells[name, agent] = Cell(str(grade), grade / max(study.levels), told=f"{agent}: grade {grade}")
+                cells[name, agent] = MatrixCell(str(grade), grade / max(study.levels), told=f"{agent}: grade {grade}")
     caption = f"An item counts as covered from grade {study.usual_level} on."
     return Matrix("exam", "", "Best grades, items by agents", caption, names, list(ranked), cells, "Item")

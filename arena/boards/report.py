@@ -35,7 +35,7 @@ from judges.errors import InputError
 from judges.types import JudgeFailure, Judgment, Message, Query, Task, Usage
 from retrieval_eval.data.files import open_binary, open_replacing
 
-Outcomes: TypeAlias = Sequence[tuple[Wanted, Result | None]]
+JudgedWants: TypeAlias = Sequence[tuple[Wanted, Result | None]]
 
 _PACKAGES: Final = ("ragleague", "numpy", "scipy", "ir-measures")
 """Whose versions may change a figure."""
@@ -219,7 +219,7 @@ def _refuse_to_replace(out: Path) -> None:
             raise InputError(f"{out}: a file that is no report stands there; choose another name, or --force")
 
 
-def _effort(outcomes: Outcomes) -> list[Table]:
+def _effort(outcomes: JudgedWants) -> list[Table]:
     """What each judge was asked for each stage, and what it took, as far as servers said; nothing before that."""
     asked: defaultdict[tuple[Task, str], dict[str, Result]] = defaultdict(dict)
     for want, result in outcomes:
@@ -246,7 +246,7 @@ def _effort(outcomes: Outcomes) -> list[Table]:
     return [Table("effort", "What was asked", _EFFORT, rows, notes)] if rows else []
 
 
-def _digest(outcomes: Outcomes) -> str:
+def _digest(outcomes: JudgedWants) -> str:
     said = {
         f"{own.judgment_id} "
         + (json.dumps(own.outcome, sort_keys=True) if isinstance(own, Judgment) else f"failed {own.cause}")

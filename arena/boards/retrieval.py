@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from arena.boards.agreement import COEFFICIENTS, agreement_json, coefficients, confusion, share_labelled
 from arena.boards.metrics import WHOSE, measures, rankings
 from arena.present.blocks import Block, Board, Remarks, Section
 from arena.present.numbers import COUNT, FIGURE, PERCENT, counted
-from arena.present.table import Column, Table, flat, plain
-from arena.results.documents import LabelScores, RetrievalBoard, Source
+from arena.present.table import Column, Table, TableRow, flat, plain
+from arena.results.documents import LabelScores, LabelSource, RetrievalBoard
 
 if TYPE_CHECKING:
     from retrieval_eval.stats.agreement import LabelAgreement
 
-Row: TypeAlias = dict[str, Any]
 
-_KEYS: Final[Mapping[Source, str]] = {"judge": "retrieval", "people": "retrieval_people"}
+_KEYS: Final[Mapping[LabelSource, str]] = {"judge": "retrieval", "people": "retrieval_people"}
 _JUDGES: Final = (
     Column("judge", "Judge"),
     Column("n", "Documents", COUNT, "Those that people labelled as well."),
@@ -64,9 +63,9 @@ class Retrieval(Board, frozen=True):
                 found |= dict.fromkeys(scores.measures)
         return list(found)
 
-    def columns(self, agent: str) -> Row:
+    def columns(self, agent: str) -> TableRow:
         """One agent's scores beside its ratings, the same columns for every agent."""
-        row: Row = {}
+        row: TableRow = {}
         for source, scores in self.board.scores.items():
             own, key, metrics = scores.measures.get(agent), _KEYS[source], scores.metrics
             if own is not None:
@@ -145,15 +144,15 @@ class Retrieval(Board, frozen=True):
         notes.append(f"{unlabelled} counts as not relevant; Judged is the share that has one.")
         return Table("retrieval", "Documents retrieved, by measure", columns, self._rows(), notes)
 
-    def _rows(self) -> list[Row]:
+    def _rows(self) -> list[TableRow]:
         return [
             {"agent": agent, "labels": WHOSE[source], **self._row(agent, source, scores)}
             for agent in self.agents()
             for source, scores in self.board.scores.items()
         ]
 
-    def _row(self, agent: str, source: Source, scores: LabelScores) -> Row:
-        mean, row = self.board.mean_labels.get(agent), Row()
+    def _row(self, agent: str, source: LabelSource, scores: LabelScores) -> TableRow:
+        mean, row = self.board.mean_labels.get(agent), TableRow()
         if agent in scores.measures:
             own = scores.metrics.coverage[agent]
             row |= {**scores.measures[agent], "missing": len(own.missing), "unanswered": len(own.unasked)}

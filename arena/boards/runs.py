@@ -13,7 +13,7 @@ from arena.present.blocks import Block, Board, Figure, Figures, Remarks, Section
 from arena.present.numbers import COUNT, DURATION, MONEY, counted, listed
 from arena.present.table import Column, Table, plain
 from arena.results.coverage import AGENTS_ASKED, STAGES
-from arena.store.runs import AGENTS, Run, Spent
+from arena.store.runs import AGENTS, Spent, StoredRun
 
 if TYPE_CHECKING:
     from arena.run.plan import Plan
@@ -98,7 +98,7 @@ def _rows(plan: Plan) -> list[dict[str, Any]]:
     return rows
 
 
-def runs_table(runs: Sequence[Run], link: Callable[[Run], str] = lambda _: "") -> Table:
+def runs_table(runs: Sequence[StoredRun], link: Callable[[StoredRun], str] = lambda _: "") -> Table:
     """A line for each run, the latest first; counts are sums over its stages, empty where it was not there to tell.
 
     ``link`` says where a run leads.
@@ -107,13 +107,13 @@ def runs_table(runs: Sequence[Run], link: Callable[[Run], str] = lambda _: "") -
     return Table("runs-so-far", "", _RUNS, [_run(run, asks=asks) | {"to": link(run)} for run in runs])
 
 
-def stages_table(run: Run) -> Table:
+def stages_table(run: StoredRun) -> Table:
     """A line for each stage of a run, agents first; a figure that nobody knows is empty, not 0."""
     stages = [stage for stage in _WORDS if stage in run.stages or stage in run.spent]
     return Table("run-by-stage", "", _STAGES, [_stage(run, stage) for stage in stages])
 
 
-def run_names(found: Sequence[Run]) -> dict[str, str]:
+def run_names(found: Sequence[StoredRun]) -> dict[str, str]:
     """What runs are called, by id: the second in which each began, with a number if it is not the first of that second.
 
     Args:
@@ -129,13 +129,13 @@ def run_names(found: Sequence[Run]) -> dict[str, str]:
     return called
 
 
-def agents_so_far(run: Run) -> tuple[int, int, int]:
+def agents_so_far(run: StoredRun) -> tuple[int, int, int]:
     """Of the queries that the run asks agents: how many came to an end, how many failed, and how many there are."""
     _, failed, done = _ended(run, AGENTS)
     return done, failed, run.stages.get(AGENTS, {}).get("wanted", 0)
 
 
-def in_words(run: Run) -> str:
+def in_words(run: StoredRun) -> str:
     """What was asked for and what it took, with how many results the figures leave out."""
     spent, answers = _total(run), run.spent.get(AGENTS, Spent()).judged
     if not spent.results:
@@ -150,7 +150,7 @@ def in_words(run: Run) -> str:
     return "; ".join(said)
 
 
-def _run(run: Run, *, asks: bool) -> dict[str, Any]:
+def _run(run: StoredRun, *, asks: bool) -> dict[str, Any]:
     spent, stages = _total(run), run.stages.keys() | run.spent.keys()
     answered = run.spent[AGENTS].judged if AGENTS in run.spent else 0
     return {
@@ -165,7 +165,7 @@ def _run(run: Run, *, asks: bool) -> dict[str, Any]:
     }
 
 
-def _stage(run: Run, stage: str) -> dict[str, Any]:
+def _stage(run: StoredRun, stage: str) -> dict[str, Any]:
     told = run.stages.get(stage, {})
     made, failed, _ = _ended(run, stage)
     counts = {"wanted": told.get("wanted"), "made": made, "known": told.get("known"), "failed": failed}
@@ -177,11 +177,11 @@ def _spent(spent: Spent) -> dict[str, Any]:
     return asdict(spent) if spent.cost_known else {**asdict(spent), "cost_usd": None}
 
 
-def _total(run: Run) -> Spent:
+def _total(run: StoredRun) -> Spent:
     return sum(run.spent.values(), Spent())
 
 
-def _ended(run: Run, stage: str) -> tuple[int, int, int]:
+def _ended(run: StoredRun, stage: str) -> tuple[int, int, int]:
     """Made, failed, and all that came to an end, known ones included; what was told may be of the beginning."""
     told, spent = run.stages.get(stage, {}), run.spent.get(stage, Spent())
     made, failed = max(told.get("judged", 0), spent.judged), max(told.get("failed", 0), spent.failed)

@@ -23,13 +23,13 @@ from arena.present.numbers import COUNT
 from arena.present.picture import Matrix, nowhere
 from arena.present.report import MARK, Report, render, style_sheet
 from arena.present.table import Column, Table, first
-from arena.ratings.games import Floats
 from arena.results.cache import cached_games
 from arena.results.games import GameTable
 from arena.results.samples import labels_of
 from arena.store import Store
 from judges.errors import InputError
 from retrieval_eval.data.files import open_binary, open_replacing
+from retrieval_eval.stats.arrays import Floats
 
 _STYLE: Final = "style.css"
 _INDEX: Final = "index.html"

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from arena.results.ratings import Leaderboard
     from arena.store.outcomes import Consistency
     from judges.types import Task
-    from retrieval_eval.stats.missing import Share
+    from retrieval_eval.stats.missing import MissingShare
 
 
 PEOPLE: Final = "Agreement of people with the judge"
@@ -214,11 +214,11 @@ def _even(board: Leaderboard) -> Iterator[Check]:
     )
 
 
-def _is_uneven(own: Share) -> bool:
+def _is_uneven(own: MissingShare) -> bool:
     return own.uneven
 
 
-def _is_doubtful(own: Share) -> bool:
+def _is_doubtful(own: MissingShare) -> bool:
     return own.doubtful
 
 

@@ -9,14 +9,14 @@ import numpy as np
 
 from arena.present.blocks import Board, Section
 from arena.present.numbers import COUNT, P_VALUE, PERCENT, POINTS, Number
-from arena.present.picture import Cell, Matrix, nowhere
+from arena.present.picture import Matrix, MatrixCell, nowhere
 from arena.present.table import Column, Table, plain
 from arena.ratings.pairs import PairResults, WinMatrix, pair_results
 from arena.results.cache import cached_games
 from arena.results.ratings import Leaderboard, rating_settings
 from arena.store import Store
 
-Counted: TypeAlias = Literal["wins and half the ties", "wins only"]
+WinsCounted: TypeAlias = Literal["wins and half the ties", "wins only"]
 
 ALPHA: Final = 0.05
 """Below so small a p-value a pair is called told apart."""
@@ -45,7 +45,7 @@ class Wins(Board, frozen=True, eq=False):
 
     pairs: PairResults
     order: Sequence[str]
-    counted: Counted = "wins and half the ties"
+    counted: WinsCounted = "wins and half the ties"
 
     def sections(self) -> Sequence[Section]:  # noqa: D102
         return [Section("matrix", "Who beats whom", _LEAD, [self.percentages()])]
@@ -82,7 +82,7 @@ class Wins(Board, frozen=True, eq=False):
             row, column, apart = one["row"], one["column"], bool(one["p"] < ALPHA)
             told += apart
             counts = ", ".join(f"{key} {COUNT.write(one[key])}" for key in ("won", "tied", "lost"))
-            cells[row, column] = Cell(
+            cells[row, column] = MatrixCell(
                 _WHOLE.write(one["share"]),
                 2 * one["share"] - 1,
                 COUNT.write(one["games"]),

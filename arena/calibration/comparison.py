@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from arena.calibration import EPSILON
 from arena.calibration.consensus import (
     Consensus,
-    Method,
+    ConsensusMethod,
     OrderHealth,
     as_shown,
     consensus,
@@ -28,7 +28,7 @@ from arena.calibration.correlation import BlandAltman, Correlations, bland_altma
 from arena.calibration.methods import MethodPair, leaderboard_agreement
 from arena.calibration.votes import (
     Annotator,
-    Item,
+    ItemKey,
     Level,
     Opinion,
     Values,
@@ -43,9 +43,10 @@ from arena.calibration.votes import (
     paired,
     whole_numbers,
 )
-from arena.ratings.games import Floats, Unit
+from arena.ratings.games import Unit
 from retrieval_eval.stats.agreement import LabelAgreement, RaterAgreement, label_agreement, rater_agreement
 from retrieval_eval.stats.alternative import AlternativeTest, Score, alternative_test
+from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, jackknife_estimate, numbered
 from retrieval_eval.stats.estimate import Estimate
 
@@ -65,7 +66,7 @@ class Settings(Struct, frozen=True):
             order is a thing of its own, whose sides are the places shown.
     """
 
-    consensus: Method = "majority"
+    consensus: ConsensusMethod = "majority"
     samples: int = 1000
     seed: int = 0
     against: Against = "consensus"
@@ -108,7 +109,7 @@ class Disagreement(Struct, frozen=True):
     """A thing that judge and people see differently; ``votes`` are the people's, by name."""
 
     query_id: str
-    item: Item
+    item: ItemKey
     judge: float
     people: float
     votes: Mapping[str, float]
@@ -182,7 +183,7 @@ def people(level: Level, opinions: Sequence[Opinion], settings: Settings = USUAL
     ``opinions`` hold one vote of each person on each thing.
     """
     mirrored = settings.mirrored(level)
-    counts: dict[tuple[str, Item], int] = {}
+    counts: dict[tuple[str, ItemKey], int] = {}
     for one in opinions:
         counts[one.query_id, one.item] = counts.get((one.query_id, one.item), 0) + 1
     raters = [whole_numbers(values) for values in by_rater(opinions).values()]
@@ -262,7 +263,7 @@ def _is_other_scale(judged: Sequence[float], given: Sequence[float]) -> bool:
 
 def _alternative(values: Values, against: People, settings: Settings) -> AlternativeTest:
     """The judge in place of each person; verdicts are labels without an order, all else are numbers."""
-    votes: dict[str, dict[tuple[str, Item], float]] = {
+    votes: dict[str, dict[tuple[str, ItemKey], float]] = {
         name: {} for name in sorted({one.rater for one in against.opinions})
     }
     for one in against.opinions:
@@ -274,7 +275,7 @@ def _alternative(values: Values, against: People, settings: Settings) -> Alterna
 
 def disagreements(values: Values, against: People, most: int) -> list[Disagreement]:
     """What judge and people see differently: the furthest apart first, then where most people share the consensus."""
-    votes: dict[tuple[str, Item], dict[str, float]] = {}
+    votes: dict[tuple[str, ItemKey], dict[str, float]] = {}
     for one in against.opinions:
         votes.setdefault((one.query_id, one.item), {})[one.rater] = one.value
     found = [
@@ -285,7 +286,7 @@ def disagreements(values: Values, against: People, most: int) -> list[Disagreeme
     return sorted(found, key=_clarity)[:most]
 
 
-def _clarity(one: Disagreement) -> tuple[float, int, str, Item]:
+def _clarity(one: Disagreement) -> tuple[float, int, str, ItemKey]:
     sharing = sum(vote == one.people for vote in one.votes.values()) - sum(v != one.people for v in one.votes.values())
     return -abs(one.judge - one.people), -sharing, one.query_id, one.item
 
@@ -455,7 +456,7 @@ def compare(
 
 def _as_listed(values: Values, said: Sequence[Opinion]) -> Values:
     """Values in the order in which their things were first named."""
-    found: dict[str, dict[Item, float]] = {}
+    found: dict[str, dict[ItemKey, float]] = {}
     for one in said:
         found.setdefault(one.query_id, {})[one.item] = values[one.query_id][one.item]
     return found
@@ -474,7 +475,7 @@ def _by_query(values: Values, clusters: Clusters) -> Values:
     """Values of things that were regrouped, by query again."""
     if not clusters:
         return values
-    found: dict[str, dict[Item, float]] = {}
+    found: dict[str, dict[ItemKey, float]] = {}
     for things in values.values():
         for (query_id, *item), value in things.items():
             found.setdefault(query_id, {})[tuple(item)] = value

@@ -18,14 +18,15 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from arena.calibration.votes import Item, Opinion, Values, by_item, by_rater
-from arena.ratings.games import Floats, Games, Ints, VerdictTable, codes_of
+from arena.calibration.votes import ItemKey, Opinion, Values, by_item, by_rater
+from arena.ratings.games import Games, VerdictTable, codes_of
 from arena.ratings.health import both_orders
 from arena.ratings.judges import JudgedGames, judged_games
+from retrieval_eval.stats.arrays import Floats, Int32s
 from retrieval_eval.stats.bootstrap import share_estimate
 from retrieval_eval.stats.estimate import Estimate
 
-Method: TypeAlias = Literal["majority", "dawid-skene"]
+ConsensusMethod: TypeAlias = Literal["majority", "dawid-skene"]
 
 _MAX_ITERATIONS = 1000
 _TOLERANCE = 1e-6
@@ -53,16 +54,16 @@ class Consensus(Struct, frozen=True):
         iterations, converged: how the fit ended, ``None`` for the majority.
     """
 
-    method: Method
-    values: Mapping[str, Mapping[Item, float]]
-    numbers: Mapping[str, Mapping[Item, float]]
+    method: ConsensusMethod
+    values: Mapping[str, Mapping[ItemKey, float]]
+    numbers: Mapping[str, Mapping[ItemKey, float]]
     contested: int = 0
     raters: tuple[Reliability, ...] = ()
     iterations: int | None = None
     converged: bool | None = None
 
 
-def consensus(opinions: Iterable[Opinion], method: Method, *, mirrored: bool = False) -> Consensus:
+def consensus(opinions: Iterable[Opinion], method: ConsensusMethod, *, mirrored: bool = False) -> Consensus:
     """One value of many.
 
     Where it is ``mirrored``, values are verdicts, 1 and -1 for the two sides.
@@ -73,7 +74,7 @@ def consensus(opinions: Iterable[Opinion], method: Method, *, mirrored: bool = F
 
 def majority(opinions: Iterable[Opinion], *, mirrored: bool = False) -> Consensus:
     """The value that most raters gave, a tie being a verdict too; where several lead, a tie or the lowest label."""
-    leading: dict[tuple[str, Item], Sequence[float]] = {}
+    leading: dict[tuple[str, ItemKey], Sequence[float]] = {}
     for query_id, things in by_item(opinions).items():
         for item, own in things.items():
             counts = Counter(one.value for one in own)
@@ -81,10 +82,10 @@ def majority(opinions: Iterable[Opinion], *, mirrored: bool = False) -> Consensu
     return Consensus("majority", *_settled(leading, mirrored=mirrored))
 
 
-def _settled(leading: Mapping[tuple[str, Item], Sequence[float]], *, mirrored: bool) -> tuple[Values, Values, int]:
+def _settled(leading: Mapping[tuple[str, ItemKey], Sequence[float]], *, mirrored: bool) -> tuple[Values, Values, int]:
     """``values``, ``numbers`` and ``contested``, from the values that lead on each thing."""
-    values: dict[str, dict[Item, float]] = {}
-    numbers: dict[str, dict[Item, float]] = {}
+    values: dict[str, dict[ItemKey, float]] = {}
+    numbers: dict[str, dict[ItemKey, float]] = {}
     for (query_id, item), own in leading.items():
         values.setdefault(query_id, {})[item] = own[0] if len(own) == 1 else 0.0 if mirrored else min(own)
         numbers.setdefault(query_id, {})[item] = values[query_id][item] if mirrored else sum(own) / len(own)
@@ -121,7 +122,7 @@ Votes: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]
 
 
 def _numbered(
-    opinions: Sequence[Opinion], things: Sequence[tuple[str, Item]], raters: Sequence[str], labels: Sequence[float]
+    opinions: Sequence[Opinion], things: Sequence[tuple[str, ItemKey]], raters: Sequence[str], labels: Sequence[float]
 ) -> Votes:
     thing, rater, label = ({name: at for at, name in enumerate(names)} for names in (things, raters, labels))
     rows = [(thing[one.query_id, one.item], rater[one.rater], label[one.value]) for one in opinions]
@@ -260,7 +261,7 @@ def order_health(said: Sequence[Opinion]) -> OrderHealth | None:
     return table_health(table, unit.astype(np.int32))
 
 
-def table_health(table: VerdictTable, unit: Ints | None = None) -> OrderHealth:
+def table_health(table: VerdictTable, unit: Int32s | None = None) -> OrderHealth:
     """Places in the verdicts of one judge.
 
     Args:

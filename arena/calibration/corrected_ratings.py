@@ -31,16 +31,16 @@ from arena.calibration.prediction_powered import (
     tuned,
 )
 from arena.calibration.randomness import LEVEL, not_random, queries_not_random
-from arena.calibration.votes import Item, Level, Values
+from arena.calibration.votes import ItemKey, Level, Values
 from arena.ratings.counts import reachable
-from arena.ratings.games import Floats
 from judges.errors import InputError
+from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import numbered
 from retrieval_eval.stats.estimate import Estimate
 
 Places: TypeAlias = NDArray[np.int64]
 """Numbers of agents."""
-Chances: TypeAlias = Mapping[tuple[str, Item], float]
+Chances: TypeAlias = Mapping[tuple[str, ItemKey], float]
 """With which things were drawn to be labelled, by query and thing."""
 
 _CENTRE, _POINTS = 1000.0, 400.0 / math.log(10)
@@ -281,7 +281,7 @@ class Estimates(Struct, frozen=True):
     figures: Mapping[str, Corrected]
     ratings: CorrectedRatings | None
     no_ratings: str
-    next: tuple[tuple[str, Item], ...]
+    next: tuple[tuple[str, ItemKey], ...]
     refused: Mapping[str, str]
 
 
@@ -369,7 +369,7 @@ def _not_random(
     return not_random(labelled, queries, {"the judge's value": np.array(judge), "the opponent": kinds}, level)
 
 
-def _counts_for(level: Level, item: Item) -> list[tuple[str, bool, str]]:
+def _counts_for(level: Level, item: ItemKey) -> list[tuple[str, bool, str]]:
     """What a thing counts for, whether its value is to be turned round, and the opponent in a game."""
     if level == "verdicts":
         return [(item[-2], False, item[-1]), (item[-1], True, item[-2])]

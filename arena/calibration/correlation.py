@@ -19,7 +19,7 @@ import scipy
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from arena.ratings.games import Floats
+from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import jackknife_estimate, numbered, student
 from retrieval_eval.stats.estimate import Coefficient, Estimate
 from retrieval_eval.stats.rank import pair_sums, weighted_taus
@@ -120,7 +120,7 @@ _NO_WIDTH = 1e-9
 """Where no query differs from another, nothing shows how the figure varies: no interval is no claim of exactness."""
 
 
-class Difference(Struct, frozen=True):
+class PlotPoint(Struct, frozen=True):
     """One thing of the plot, or as many as ``times`` says: the mean of both values, and judge less people."""
 
     mean: float
@@ -144,7 +144,7 @@ class BlandAltman(Struct, frozen=True):
     lower: Estimate
     upper: Estimate
     sd: float | None
-    points: tuple[Difference, ...]
+    points: tuple[PlotPoint, ...]
 
 
 def bland_altman(people: Sequence[float], judge: Sequence[float], queries: Sequence[Hashable]) -> BlandAltman:
@@ -155,7 +155,7 @@ def bland_altman(people: Sequence[float], judge: Sequence[float], queries: Seque
     np.add.at(totals, numbered(queries), np.stack([np.ones(x.size), difference, difference**2], axis=1))
     sd = float(difference.std(ddof=1)) if x.size > 1 else None
     places, times = np.unique(np.stack([(x + y) / 2, difference], axis=1), axis=0, return_counts=True)
-    points = [Difference(mean, gap, count) for (mean, gap), count in zip(places.tolist(), times.tolist(), strict=True)]
+    points = [PlotPoint(mean, gap, count) for (mean, gap), count in zip(places.tolist(), times.tolist(), strict=True)]
     bias, lower, upper = (_estimate(totals, factor) for factor in (0.0, -_LIMIT, _LIMIT))
     return BlandAltman(x.size, bias, lower, upper, sd, tuple(points))
 

@@ -21,15 +21,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from arena.calibration.votes import Item, Level, Opinion, Values, paired
+from arena.calibration.votes import ItemKey, Level, Opinion, Values, paired
 from arena.ratings.bootstrap import bootstrap, refitted
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
 from arena.ratings.elo import EloSettings, elo, resampled_elo
-from arena.ratings.games import Floats, Games
+from arena.ratings.games import Games
 from arena.ratings.ranks import competition_ranks
+from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, unit_weights, units_of, weighted_means
 from retrieval_eval.stats.estimate import Coefficient, Drawn
-from retrieval_eval.stats.missing import Gaps, Share, shares
+from retrieval_eval.stats.missing import Gaps, MissingShare, shares
 from retrieval_eval.stats.rank import rank_correlations
 
 _DECIMALS = 9
@@ -207,7 +208,7 @@ class MethodComparison(Struct, frozen=True):
     pairs: tuple[MethodPair, ...]
     places: tuple[PlaceGap, ...]
     queries: int
-    uneven: tuple[Share, ...] = ()
+    uneven: tuple[MissingShare, ...] = ()
 
 
 def draw(method: Method, queries: Sequence[str], samples: int, seed: int, clusters: Clusters = ALONE) -> Drawn:
@@ -235,13 +236,13 @@ def compare_methods(
     return compare_drawn(found, len({*units_of(names, clusters).tolist()}), uneven_shares(methods, clusters))
 
 
-def uneven_shares(methods: Sequence[Method], clusters: Clusters = ALONE) -> tuple[Share, ...]:
+def uneven_shares(methods: Sequence[Method], clusters: Clusters = ALONE) -> tuple[MissingShare, ...]:
     """Agents that lack more judgments of a method than others do by more than chance."""
     gaps = {own.name: own.gaps for own in methods if isinstance(own, Means) and own.gaps is not None}
     return tuple(own for own in shares(gaps, clusters) if own.uneven)
 
 
-def compare_drawn(drawn: Sequence[Drawn], queries: int, uneven: Sequence[Share] = ()) -> MethodComparison:
+def compare_drawn(drawn: Sequence[Drawn], queries: int, uneven: Sequence[MissingShare] = ()) -> MethodComparison:
     """Compare methods by their scores on the same draws of so many queries; ``uneven`` as in the result."""
     scored = tuple(map(_scored, drawn))
     lacking = {(own.score, own.agent) for own in uneven}
@@ -341,7 +342,7 @@ def _rated(said: tuple[Opinion, ...], draws: tuple[int, int]) -> tuple[Floats, F
 
 
 def _averaged(
-    values: Sequence[tuple[str, Item, float]], agents: Sequence[str], draws: tuple[int, int], clusters: Clusters
+    values: Sequence[tuple[str, ItemKey, float]], agents: Sequence[str], draws: tuple[int, int], clusters: Clusters
 ) -> tuple[Floats, Floats]:
     """Means over queries, shapes as above."""
     row = {agent: at for at, agent in enumerate(agents)}

@@ -32,7 +32,7 @@ import scipy
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from arena.ratings.games import Floats
+from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import numbered, student
 from retrieval_eval.stats.estimate import Estimate
 

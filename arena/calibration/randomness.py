@@ -24,7 +24,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from arena.ratings.games import Floats
+from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import numbered
 
 Mask: TypeAlias = NDArray[np.bool_]

@@ -14,9 +14,9 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from arena.ratings.games import Floats
 from arena.ratings.ranks import joint_differences
 from arena.ratings.results import fewest_queries
+from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import whole
 from retrieval_eval.stats.estimate import Drawn
 

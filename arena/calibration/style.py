@@ -21,7 +21,8 @@ from arena.calibration.votes import Opinion
 from arena.present.numbers import counted
 from arena.ratings import covariates
 from arena.ratings.covariates import controlled_ratings, standardised_difference
-from arena.ratings.games import Floats, Games, VerdictTable
+from arena.ratings.games import Games, VerdictTable
+from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import FEW_QUERIES, student
 from retrieval_eval.stats.estimate import Estimate
 

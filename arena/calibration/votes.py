@@ -18,19 +18,20 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from retrieval_eval.stats.agreement import cohen_kappas
-from retrieval_eval.stats.bootstrap import Floats, jackknife_estimate, jackknife_estimates, share_estimate
+from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats.bootstrap import jackknife_estimate, jackknife_estimates, share_estimate
 from retrieval_eval.stats.estimate import Estimate
 
 Level: TypeAlias = Literal["verdicts", "labels", "criteria", "nuggets", "support"]
 """What was judged: two answers to a query, a document, an answer by one criterion, a nugget in an answer, a sentence by
 what it cites."""
 
-Item: TypeAlias = tuple[str, ...]
+ItemKey: TypeAlias = tuple[str, ...]
 """Names one thing among those of its query: two agents in the order of their names, a document, an agent and a
 criterion, an agent and a nugget, an agent, a sentence's place and a document, and further columns where those do not
 tell things apart."""
 
-Values: TypeAlias = Mapping[str, Mapping[Item, float]]
+Values: TypeAlias = Mapping[str, Mapping[ItemKey, float]]
 """A value for each thing, by query."""
 
 
@@ -47,7 +48,7 @@ class Opinion(NamedTuple):
     """
 
     query_id: str
-    item: Item
+    item: ItemKey
     rater: str
     value: float
     swapped: bool = False
@@ -59,23 +60,23 @@ Opinions: TypeAlias = Mapping[tuple[Level, str], Sequence[Opinion]]
 """What was said, by what was judged and group."""
 
 
-def by_rater(opinions: Iterable[Opinion]) -> dict[str, dict[str, dict[Item, float]]]:
+def by_rater(opinions: Iterable[Opinion]) -> dict[str, dict[str, dict[ItemKey, float]]]:
     """Each rater's values, by query and thing; where a rater repeats itself the last one stands."""
-    found: defaultdict[str, defaultdict[str, dict[Item, float]]] = defaultdict(lambda: defaultdict(dict))
+    found: defaultdict[str, defaultdict[str, dict[ItemKey, float]]] = defaultdict(lambda: defaultdict(dict))
     for one in opinions:
         found[one.rater][one.query_id][one.item] = one.value
     return {rater: dict(values) for rater, values in sorted(found.items())}
 
 
-def by_item(opinions: Iterable[Opinion]) -> dict[str, dict[Item, list[Opinion]]]:
+def by_item(opinions: Iterable[Opinion]) -> dict[str, dict[ItemKey, list[Opinion]]]:
     """All that was said of each thing, by query."""
-    found: defaultdict[str, defaultdict[Item, list[Opinion]]] = defaultdict(lambda: defaultdict(list))
+    found: defaultdict[str, defaultdict[ItemKey, list[Opinion]]] = defaultdict(lambda: defaultdict(list))
     for one in opinions:
         found[one.query_id][one.item].append(one)
     return {query_id: dict(things) for query_id, things in found.items()}
 
 
-def paired(first: Values, second: Values) -> list[tuple[str, Item, float, float]]:
+def paired(first: Values, second: Values) -> list[tuple[str, ItemKey, float, float]]:
     """Query, thing and both values of what is in both, in the order of the first."""
     return [
         (query_id, item, value, second[query_id][item])
@@ -86,7 +87,7 @@ def paired(first: Values, second: Values) -> list[tuple[str, Item, float, float]
     ]
 
 
-def whole_numbers(values: Values) -> dict[str, dict[Item, int]] | None:
+def whole_numbers(values: Values) -> dict[str, dict[ItemKey, int]] | None:
     """The same as labels, ``None`` where a value is none, such as the mean of several."""
     if any(value != int(value) for things in values.values() for value in things.values()):
         return None
@@ -172,8 +173,8 @@ def _shares_of_two(votes: Sequence[Opinion]) -> float | None:
 
 def each_vote(judge: Values, people: Iterable[Opinion]) -> tuple[Values, Values]:
     """Every vote of people on what the judge judged, and the judge's value beside each: a thing for each vote."""
-    votes: dict[str, dict[Item, float]] = {}
-    values: dict[str, dict[Item, float]] = {}
+    votes: dict[str, dict[ItemKey, float]] = {}
+    values: dict[str, dict[ItemKey, float]] = {}
     for query_id, things in by_item(people).items():
         of_judge = judge.get(query_id, {})
         for item, own in things.items():

@@ -20,7 +20,7 @@ from arena.cli.console import errors, printable
 from arena.present.numbers import MISSING, MONEY
 
 if TYPE_CHECKING:
-    from arena.run.ledger import Kind
+    from arena.run.ledger import SettledKind
 
 _DRAWN_S = 0.05
 """How often bars move: a hundred thousand wants that are known are counted in less than a second."""
@@ -79,7 +79,7 @@ class Bars:
         bar = self._bars[task]
         self._progress.update(bar.id, total=(bar.total or 0) + wanted)
 
-    def count(self, task: str, kind: Kind, cost_usd: float | None) -> None:
+    def count(self, task: str, kind: SettledKind, cost_usd: float | None) -> None:
         """One more want is settled."""
         bar = self._bars[task]
         bar.fields["failed"] += kind == "failed"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 _READING = "How tables are read"
-Method: TypeAlias = Literal["elo", "bt"]
+RatingMethod: TypeAlias = Literal["elo", "bt"]
 """Which rating orders the table."""
 
 
@@ -94,7 +94,9 @@ class _Fine(Section):
 
 def rate(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="a table of verdicts, or a matrix of win percentages")],
-    method: Annotated[Method, typer.Option(help="which rating orders the agents; ranks stay Bradley-Terry's")] = "bt",
+    method: Annotated[
+        RatingMethod, typer.Option(help="which rating orders the agents; ranks stay Bradley-Terry's")
+    ] = "bt",
     covariate: Annotated[
         list[str] | None, typer.Option(help="a numeric column that ratings are controlled for; may be repeated")
     ] = None,
@@ -197,7 +199,7 @@ def rate(
     show(RatedBoard(rated), form)
 
 
-def _in_order(ratings: Ratings, method: Method) -> Ratings:
+def _in_order(ratings: Ratings, method: RatingMethod) -> Ratings:
     if method == "bt":
         return ratings
     elos = {row.agent: row.elo for row in ratings.agents if row.elo is not None}

@@ -158,8 +158,8 @@ def calibrate(
     from arena.calibration.comparison import Settings
     from arena.cli.show import show
     from arena.data.verdict_words import meanings
-    from arena.results.opinion_tables import Reading
-    from arena.results.table_agreement import Tables, calibrate_tables, data_of
+    from arena.results.opinion_tables import TableReading
+    from arena.results.table_agreement import OpinionFiles, calibrate_tables, data_of
     from retrieval_eval.data.rows import known_format
     from retrieval_eval.data.trec import is_qrels
 
@@ -196,9 +196,9 @@ def calibrate(
     ours = [entry for entry in column or () if not entry.startswith(_OF_PEOPLE)]
     alike = meanings(entry for entry in value or () if not entry.startswith(_OF_PEOPLE))
     of_people = meanings(entry.removeprefix(_OF_PEOPLE) for entry in value or () if entry.startswith(_OF_PEOPLE))
-    reading = Reading(tuple(item or ()), by, column_names(ours), alike, skip_faulty)
+    reading = TableReading(tuple(item or ()), by, column_names(ours), alike, skip_faulty)
     human = replace(reading, columns=column_names(theirs), values={**alike, **of_people})
-    said = Tables(people or [], human)
+    said = OpinionFiles(people or [], human)
     wanted = label_next if estimates or width is not None or label_next else None
 
     def settings(own: Settings) -> Settings:
@@ -210,7 +210,7 @@ def calibrate(
         if not people:
             raise InputError("--people: name the tables of what people said")
         found = calibrate_tables(
-            Tables([Path(source) for source in sources], reading),
+            OpinionFiles([Path(source) for source in sources], reading),
             said,
             settings(Settings()),
             data=data_of(queries, documents or (), answers or ()),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from arena.people.votes import TableKind
     from arena.results.nuggets import NuggetResults
-    from arena.results.opinion_tables import Reading
+    from arena.results.opinion_tables import TableReading
     from arena.store import Store
     from arena.store.annotations import Annotation
 
@@ -100,7 +100,7 @@ def import_file(
     """
     from arena.boards.rated_tables import column_names
     from arena.data.verdict_words import meanings
-    from arena.results.opinion_tables import Reading
+    from arena.results.opinion_tables import TableReading
 
     given = given_options(ctx)
     if kind is None:
@@ -113,7 +113,7 @@ def import_file(
     elif strange := given & {"--queries", "--documents", "--answers", "--item"}:
         raise InputError(f"{', '.join(sorted(strange))}: goes with verdicts of a judge, without --kind")
     else:
-        reading = Reading(columns=column_names(column or ()), values=meanings(value or ()))
+        reading = TableReading(columns=column_names(column or ()), values=meanings(value or ()))
         _import_votes(store, file, kind, annotator, tournament, reading, form)
 
 
@@ -138,7 +138,7 @@ def _import_votes(
     kind: VoteKind,
     annotator: str | None,
     tournament: str | None,
-    reading: Reading,
+    reading: TableReading,
     form: str,
 ) -> None:
     from arena.cli.console import tell

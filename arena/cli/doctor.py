@@ -32,7 +32,7 @@ from retrieval_eval.data.runs import read_runs
 from retrieval_eval.documents.read import read_documents
 from retrieval_eval.documents.types import FileNote, Limits
 
-Finding: TypeAlias = tuple[str, bool, str]
+DoctorLine: TypeAlias = tuple[str, bool, str]
 """What was looked at, whether it is fine, and what was found."""
 
 _EXTRAS = {
@@ -77,12 +77,12 @@ def doctor(
         raise typer.Exit(2)
 
 
-def examine(config_path: str | None = None, *, reach: bool = False) -> list[Finding]:
+def examine(config_path: str | None = None, *, reach: bool = False) -> list[DoctorLine]:
     """Look at the installation and, where one is given, at a configuration with its data, prompts and judges.
 
     ``reach`` also looks at the addresses that it names.
     """
-    findings: list[Finding] = [
+    findings: list[DoctorLine] = [
         ("python", True, platform.python_version()),
         (DISTRIBUTION, True, metadata.version(DISTRIBUTION)),
         _packages(),
@@ -95,7 +95,7 @@ def examine(config_path: str | None = None, *, reach: bool = False) -> list[Find
     return findings
 
 
-def _extra(extra: str) -> Finding:
+def _extra(extra: str) -> DoctorLine:
     absent = [name for name in _EXTRAS[extra] if util.find_spec(name) is None]
     detail = f"not installed: {', '.join(absent)}; {how_to_install(extra)}" if absent else "installed"
     return f"extra {extra}", not absent, detail
@@ -133,7 +133,7 @@ def _folders(config: Config) -> dict[Path, Limits]:
     return own | made
 
 
-def _packages() -> Finding:
+def _packages() -> DoctorLine:
     """Whether another distribution has put files where ours are: one of both would hide the other's."""
     makers: dict[str, set[str]] = {name: set() for name in _PACKAGES}
     for each in metadata.distributions():
@@ -148,7 +148,7 @@ def _packages() -> Finding:
     return "packages", True, f"{listed(_PACKAGES)} are ours alone"
 
 
-def _examine_config(path: Path, *, reach: bool) -> list[Finding]:
+def _examine_config(path: Path, *, reach: bool) -> list[DoctorLine]:
     try:
         config = load_either(path)
     except InputError as error:
@@ -171,7 +171,7 @@ def _examine_config(path: Path, *, reach: bool) -> list[Finding]:
     return findings
 
 
-def _examine_synth(config: SynthConfig, *, reach: bool) -> list[Finding]:
+def _examine_synth(config: SynthConfig, *, reach: bool) -> list[DoctorLine]:
     """Of a file that only makes queries."""
     asked = config.synth.judges()
     findings = [_extra("documents"), *_unread(dict.fromkeys(config.synth.documents, config.synth.limits))]
@@ -185,13 +185,13 @@ def _examine_synth(config: SynthConfig, *, reach: bool) -> list[Finding]:
     return findings + _reached(config, asked) if reach else findings
 
 
-def _reached(config: Config | SynthConfig, asked: Iterable[str]) -> list[Finding]:
+def _reached(config: Config | SynthConfig, asked: Iterable[str]) -> list[DoctorLine]:
     agents = config.agents if isinstance(config, Config) else {}
     found = reached({name: config.judges[name] for name in asked}, agents)
     return [(f"config {what}", fine, said) for what, fine, said in found]
 
 
-def _unread(folders: Mapping[Path, Limits]) -> Iterator[Finding]:
+def _unread(folders: Mapping[Path, Limits]) -> Iterator[DoctorLine]:
     """What cannot be read of documents, a line each."""
     for folder, limits in folders.items():
         read = 0
@@ -208,7 +208,7 @@ def _unread(folders: Mapping[Path, Limits]) -> Iterator[Finding]:
             yield f"config {_DOCUMENTS}", read > 0, f"{folder}: {counted(read, 'document')} can be read"
 
 
-def _of_data(config: Config, path: Path, checked: Preflight) -> list[Finding]:
+def _of_data(config: Config, path: Path, checked: Preflight) -> list[DoctorLine]:
     """What there is to judge, where it can be read and used."""
     data, stages = checked.data, checked.stages
     if data is None or stages is None or "data" in checked.faults:
@@ -222,7 +222,7 @@ def _of_data(config: Config, path: Path, checked: Preflight) -> list[Finding]:
         counted(len(data.answers), "answer"),
         counted(len(data.documents), "document"),
     )
-    findings: list[Finding] = [
+    findings: list[DoctorLine] = [
         ("config", True, f"{path}: {wanted} judgments wanted, prompts {prompts}"),
         ("config data", True, ", ".join(shape)),
     ]
@@ -232,7 +232,7 @@ def _of_data(config: Config, path: Path, checked: Preflight) -> list[Finding]:
     return findings
 
 
-def _of_judge(config: Config | SynthConfig, name: str, fault: RagleagueError | None) -> Finding:
+def _of_judge(config: Config | SynthConfig, name: str, fault: RagleagueError | None) -> DoctorLine:
     spec = config.judges[name]
     where = f" at {shown(spec.address)}" if fault is None and spec.address else ""
     return (f"config judge {name}", fault is None, str(fault) if fault is not None else spec.provider + where)

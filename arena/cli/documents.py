@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 from arena.cli.options import Set, Told, read_set
 
 if TYPE_CHECKING:
-    from arena.data.corpus import Reading
+    from arena.data.corpus import CorpusReading
     from arena.run.queries import SynthReport
     from judges.types import Document
     from retrieval_eval.data.rows import Cell
@@ -54,7 +54,7 @@ def documents(
     the output says why.
     """
     from arena.cli.console import INCOMPLETE, tell
-    from arena.data.corpus import Reading, read_passages
+    from arena.data.corpus import CorpusReading, read_passages
     from retrieval_eval.data.tables import write_rows
     from retrieval_eval.documents.passages import PassagesSection
     from retrieval_eval.documents.types import Limits
@@ -62,7 +62,7 @@ def documents(
     asked = {"size": size, "overlap": overlap, "near_duplicates": near_duplicates or None}
     how = _section(PassagesSection, {"by": by} | asked)
     limits = read_set(Limits, fine)
-    reading = Reading()
+    reading = CorpusReading()
     rows = _rows(read_passages(paths, how, limits, reading))
     if out is not None:
         write_rows(out, _COLUMNS, rows)
@@ -93,7 +93,7 @@ def _rows(passages: Iterator[Document]) -> Iterator[dict[str, Cell]]:
         yield {"did": passage.doc_id, "document": passage.text, **passage.metadata}
 
 
-def _told(reading: Reading) -> dict[str, Any]:
+def _told(reading: CorpusReading) -> dict[str, Any]:
     return {
         "documents": reading.documents,
         "passages": reading.passages,
@@ -104,7 +104,7 @@ def _told(reading: Reading) -> dict[str, Any]:
     }
 
 
-def _lines(reading: Reading, out: Path | None) -> Iterator[str]:
+def _lines(reading: CorpusReading, out: Path | None) -> Iterator[str]:
     from arena.present.numbers import counted
 
     where = f" written to {out}" if out is not None else ""
@@ -116,7 +116,7 @@ def _lines(reading: Reading, out: Path | None) -> Iterator[str]:
         yield "  ... (--format json lists all)"
 
 
-def print_unread(read: Reading | SynthReport) -> None:
+def print_unread(read: CorpusReading | SynthReport) -> None:
     """A line on standard error for each file not read or read in part, and one for all of which the same is to know."""
     from arena.cli.console import errors, say
     from arena.present.numbers import listed

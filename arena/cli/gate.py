@@ -12,7 +12,7 @@ from arena.cli.options import Form, LogJson, RetryFailed, Source, Tournament
 from judges.errors import InputError
 
 if TYPE_CHECKING:
-    from arena.boards.gate.board import Comparison
+    from arena.boards.gate.board import GateBoard
 
 On = Annotated[
     list[str] | None,
@@ -92,7 +92,7 @@ def gate(
 
 def _decided(
     config: Path, new: str, old: str, on: list[str], margin: float, retry_failed: bool, log_json: Path | None
-) -> Comparison:
+) -> GateBoard:
     from arena.boards.gate.judged import decide
     from arena.cli.run_lines import print_part
     from arena.cli.trace import traced_to, watching
@@ -113,7 +113,7 @@ def _decided(
         )
 
 
-def _compared(source: str, tournament: str | None, new: str, old: str, on: list[str], margin: float) -> Comparison:
+def _compared(source: str, tournament: str | None, new: str, old: str, on: list[str], margin: float) -> GateBoard:
     from arena.boards.gate.compare import compare
     from arena.cli.sources import open_tournament
 
@@ -121,7 +121,7 @@ def _compared(source: str, tournament: str | None, new: str, old: str, on: list[
         return compare(store, name, new, old, on=on, margin=margin)
 
 
-def _show(found: Comparison, form: str) -> None:
+def _show(found: GateBoard, form: str) -> None:
     from arena.cli.show import show
 
     if form == "md":

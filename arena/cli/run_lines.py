@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from arena.cli.console import errors, say
 from arena.present.numbers import MONEY, counted
 from arena.run.ledger import RunSummary
-from arena.run.pipeline import Part
+from arena.run.pipeline import RunPart
 from judges.types import Task
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ _NAMED: Final = 3
 """Files that could not be read that are named."""
 
 
-def print_part(part: Part) -> None:
+def print_part(part: RunPart) -> None:
     """Say what queries, agents or judges came to."""
     if isinstance(part, RunSummary):
         print_summary(part)

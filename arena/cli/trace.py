@@ -17,7 +17,7 @@ from judges.errors import PROGRESS, DataError, reason
 from judges.types import CallTrace
 
 if TYPE_CHECKING:
-    from arena.run.ledger import Kind, Progress
+    from arena.run.ledger import Progress, SettledKind
 
 Trace = Callable[[CallTrace], None]
 
@@ -38,7 +38,7 @@ class _Unseen:
     def more(self, task: str, wanted: int) -> None:
         """More wants than were known when it began."""
 
-    def count(self, task: str, kind: Kind, cost_usd: float | None) -> None:
+    def count(self, task: str, kind: SettledKind, cost_usd: float | None) -> None:
         """One more want is settled."""
 
 

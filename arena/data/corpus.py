@@ -17,7 +17,7 @@ from retrieval_eval.documents.read import KINDS, files_of, read_documents
 from retrieval_eval.documents.types import FileNote, Limits
 
 
-class Reading(Struct):
+class CorpusReading(Struct):
     """What documents came to, counted while their passages are taken.
 
     Attributes:
@@ -37,7 +37,9 @@ class Reading(Struct):
     twins: list[Twin] = field(default_factory=list)
 
 
-def read_passages(paths: Sequence[Path], how: PassagesSection, limits: Limits, reading: Reading) -> Iterator[Document]:
+def read_passages(
+    paths: Sequence[Path], how: PassagesSection, limits: Limits, reading: CorpusReading
+) -> Iterator[Document]:
     """The passages of documents one after another, as each is read.
 
     Raises:
@@ -83,7 +85,7 @@ def corpus_of(section: DataSection) -> ReadCorpus:
     """
     tables = tables_of(section.corpus)
     documents = list(read_corpus(tables))
-    reading = Reading()
+    reading = CorpusReading()
     if folders := [source for source in section.corpus if source not in tables]:
         documents += read_passages(folders, section.passages, section.limits, reading)
     if not documents:

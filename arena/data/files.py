@@ -17,9 +17,9 @@ from arena.config.schema import Config
 from arena.data.dataset import COST, LATENCY, SHARED, TOKENS_IN, TOKENS_OUT, TRIED, Dataset
 from arena.data.records import (
     COLUMNS,
-    Record,
+    AnswerRecord,
     Rows,
-    Source,
+    RowSource,
     Sources,
     columns_of,
     named_rows,
@@ -170,7 +170,7 @@ def _unread_gold(asked: Iterable[Row]) -> list[str]:
 
 
 def _say_read(
-    data: Dataset, asked: Iterable[Row], of_documents: ColumnsRead, records: Sequence[Record], *, to_come: bool
+    data: Dataset, asked: Iterable[Row], of_documents: ColumnsRead, records: Sequence[AnswerRecord], *, to_come: bool
 ) -> None:
     """Say which columns were read as what, and how much there is; runs may still bring documents ``to_come``."""
     of_queries, of_answers = ColumnsRead(_OF_QUERY, kept=KEPT), ColumnsRead(_OF_ANSWER, kept=KEPT)
@@ -357,7 +357,7 @@ class _Asked:
         return known
 
 
-def _with_one_form(records: Sequence[Record]) -> list[Record]:
+def _with_one_form(records: Sequence[AnswerRecord]) -> list[AnswerRecord]:
     """The records, their ids without ``.0`` where a file holds floats only and another has none of them."""
     ids: defaultdict[Path, set[str]] = defaultdict(set)
     for record in records:
@@ -397,7 +397,7 @@ def _value(name: str) -> float | str:
         return re.sub(r"(?<!\d)0+(?=\d)", "", alike(name).casefold())
 
 
-def _require_columns(columns: Columns, sources: Sequence[Source]) -> None:
+def _require_columns(columns: Columns, sources: Sequence[RowSource]) -> None:
     known = {*NAMES, "rank", "score"}
     if unknown := [name for name in columns if name not in known]:
         raise InputError(f"columns: unknown name {unknown[0]!r}{nearest(unknown[0], known)}")
@@ -411,7 +411,7 @@ def _require_columns(columns: Columns, sources: Sequence[Source]) -> None:
             raise InputError(f"columns: {ours}: no table has a column {theirs!r}{hint}")
 
 
-def _read_queries(sources: Sequence[Source], columns: Columns | None, *, ids: bool) -> _Queries:
+def _read_queries(sources: Sequence[RowSource], columns: Columns | None, *, ids: bool) -> _Queries:
     queries: dict[str, Query] = {}
     rows: dict[str, Row] = {}
     for row in (row for source in sources for row in _topics(source, columns, ids=ids)):
@@ -427,13 +427,13 @@ def _read_queries(sources: Sequence[Source], columns: Columns | None, *, ids: bo
     return queries, rows
 
 
-def _topics(source: Source, columns: Columns | None, *, ids: bool) -> Iterator[Row]:
+def _topics(source: RowSource, columns: Columns | None, *, ids: bool) -> Iterator[Row]:
     if isinstance(source, Rows):
         return map(with_messages, named_rows(source, TOPIC_NAMES, ("qid", "query") if ids else ("query",), columns))
     return topic_rows(source, columns, ids=ids)
 
 
-def _as_turn(record: Record) -> Record:
+def _as_turn(record: AnswerRecord) -> AnswerRecord:
     """A record that brings its query along: the question apart from the messages before it, and with an id."""
     row, query = with_messages(record.row), record.query
     if row is not record.row:
@@ -447,7 +447,7 @@ _OF_TURN: Final = ("messages", "conversation", "turn")
 """Columns of answers that are their query's, where it has no table of its own."""
 
 
-def _queries_of(records: Sequence[Record]) -> _Queries:
+def _queries_of(records: Sequence[AnswerRecord]) -> _Queries:
     """The queries that answers bring along, by their ids, else by those of their texts."""
     queries: dict[str, Query] = {}
     rows: dict[str, Row] = {}
@@ -476,10 +476,10 @@ def _queries_of(records: Sequence[Record]) -> _Queries:
     return queries, rows
 
 
-def _require_shared_ids(records: Sequence[Record]) -> None:
+def _require_shared_ids(records: Sequence[AnswerRecord]) -> None:
     """Where every agent has ids of its own for the same texts, nothing could be compared."""
     agents: dict[str, set[str]] = {}
-    texts: dict[str, Record] = {}
+    texts: dict[str, AnswerRecord] = {}
     for record in records:
         agents.setdefault(record.query_id, set()).add(record.agent)
     if any(len(named) > 1 for named in agents.values()):
@@ -494,9 +494,9 @@ def _require_shared_ids(records: Sequence[Record]) -> None:
             )
 
 
-def _answers_of(records: Sequence[Record], asked: _Asked) -> dict[tuple[str, str], Answer]:
+def _answers_of(records: Sequence[AnswerRecord], asked: _Asked) -> dict[tuple[str, str], Answer]:
     answers: dict[tuple[str, str], Answer] = {}
-    places: dict[tuple[str, str], Record] = {}
+    places: dict[tuple[str, str], AnswerRecord] = {}
     spelt: dict[str, str] = {}
     known: set[str] = set()
     for record in records:
@@ -516,7 +516,7 @@ def _answers_of(records: Sequence[Record], asked: _Asked) -> dict[tuple[str, str
 
 
 def _notes_of_failures(
-    failed: Sequence[Record], answered: Mapping[tuple[str, str], Answer], asked: _Asked
+    failed: Sequence[AnswerRecord], answered: Mapping[tuple[str, str], Answer], asked: _Asked
 ) -> Iterator[str]:
     asking = {(asked.id_of(record.row, record.query_id, record.query), record.agent): record for record in failed}
     missing = {key: record for key, record in asking.items() if key not in answered}
@@ -533,7 +533,7 @@ _FAILURE: Final = 60
 """Characters of an error that a note shows."""
 
 
-def _whose(record: Record, first: Row, records: Sequence[Record]) -> str:
+def _whose(record: AnswerRecord, first: Row, records: Sequence[AnswerRecord]) -> str:
     """What may be meant where an agent seems to have answered twice."""
     if not record.named:
         theirs = _telling_agents_apart([one for one in records if one.row.path == record.row.path])
@@ -549,7 +549,7 @@ _REPEATS: Final = re.compile(
 """Names of columns that tell rows apart by something else than whose answer it is."""
 
 
-def _telling_agents_apart(records: Sequence[Record]) -> str:
+def _telling_agents_apart(records: Sequence[AnswerRecord]) -> str:
     """The first column of few values by which no query is answered twice, if there is one."""
     for name in records[0].metadata:
         if _REPEATS.search(name.casefold()):
@@ -561,7 +561,7 @@ def _telling_agents_apart(records: Sequence[Record]) -> str:
     return ""
 
 
-def _add_passages(reader: _DocumentReader, records: Sequence[Record], asked: _Asked) -> None:
+def _add_passages(reader: _DocumentReader, records: Sequence[AnswerRecord], asked: _Asked) -> None:
     for record in records:
         query_id = asked.id_of(record.row, record.query_id, record.query)
         for one in record.passages:
@@ -569,9 +569,9 @@ def _add_passages(reader: _DocumentReader, records: Sequence[Record], asked: _As
             reader.add(replace(record.row, values={**cells, "agent": record.agent}))
 
 
-def _with_references(asked: _Asked, records: Sequence[Record]) -> dict[str, Query]:
+def _with_references(asked: _Asked, records: Sequence[AnswerRecord]) -> dict[str, Query]:
     """The queries with the reference answers that answers bring along; one that a query has already counts."""
-    given: dict[str, Record] = {}
+    given: dict[str, AnswerRecord] = {}
     for record in records:
         if record.reference.strip():
             query_id = asked.id_of(record.row, record.query_id, record.query)

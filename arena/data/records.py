@@ -60,12 +60,12 @@ class Rows(Struct, frozen=True):
     records: Sequence[Mapping[str, Any]]
 
 
-Source: TypeAlias = "Path | str | Rows"
-Sources: TypeAlias = "Source | Sequence[Source]"
+RowSource: TypeAlias = "Path | str | Rows"
+Sources: TypeAlias = "RowSource | Sequence[RowSource]"
 """One table, or several that are read as one; a path may be a pattern such as ``answers/*.jsonl``."""
 
 
-class Record(Struct, frozen=True):
+class AnswerRecord(Struct, frozen=True):
     """One answer.
 
     Attributes:
@@ -95,7 +95,7 @@ class Record(Struct, frozen=True):
     failure: str = ""
 
 
-def sources_of(given: Sources) -> list[Source]:
+def sources_of(given: Sources) -> list[RowSource]:
     """Every table that is meant; patterns become the files that they match, in the order of their names.
 
     Raises:
@@ -112,7 +112,7 @@ def sources_of(given: Sources) -> list[Source]:
     return found
 
 
-def _matching(source: Source) -> Iterable[Source]:
+def _matching(source: RowSource) -> Iterable[RowSource]:
     if isinstance(source, Rows):
         return [source]
     try:
@@ -128,7 +128,7 @@ def _matching(source: Source) -> Iterable[Source]:
     return [Path(name) for name in found]
 
 
-def read_records(sources: Sequence[Source], columns: Columns | None = None) -> Iterator[Record]:
+def read_records(sources: Sequence[RowSource], columns: Columns | None = None) -> Iterator[AnswerRecord]:
     """The records of tables.
 
     Raises:
@@ -147,9 +147,9 @@ _PASSAGE: Final = ("document", "passage", "passage_text", "chunk", "segment", "c
 """Columns of the passage of a row, in tables with a row for each passage of an answer."""
 
 
-def _by_answer(records: Sequence[Record]) -> Iterable[Record]:
+def _by_answer(records: Sequence[AnswerRecord]) -> Iterable[AnswerRecord]:
     """The records, those with a passage each of one answer as one: its text stands in the first, or in all of them."""
-    whole: dict[tuple[str, str], Record] = {}
+    whole: dict[tuple[str, str], AnswerRecord] = {}
     for record in records:
         whole.setdefault((record.query_id or record.query, record.agent), record)
     column = next((name for name in _PASSAGE if all(name in record.row.values for record in records)), None)
@@ -167,13 +167,13 @@ def _by_answer(records: Sequence[Record]) -> Iterable[Record]:
     ]
 
 
-def _with_passages(record: Record, column: str, passages: Sequence[Document]) -> Record:
+def _with_passages(record: AnswerRecord, column: str, passages: Sequence[Document]) -> AnswerRecord:
     called = {theirs: "passages" if ours == column else ours for theirs, ours in record.row.called.items()}
     metadata = {name: text for name, text in record.metadata.items() if name != column}
     return replace(record, row=replace(record.row, called=called), passages=passages, metadata=metadata)
 
 
-def named_rows(source: Source, names: Spellings, required: Sequence[str], columns: Columns | None) -> Iterator[Row]:
+def named_rows(source: RowSource, names: Spellings, required: Sequence[str], columns: Columns | None) -> Iterator[Row]:
     """The rows of a table, its columns by our names.
 
     Raises:
@@ -199,7 +199,7 @@ def _in_memory(source: Rows) -> Iterator[Row]:
         yield row
 
 
-def columns_of(source: Source) -> Iterator[str]:
+def columns_of(source: RowSource) -> Iterator[str]:
     """The columns of a table's first rows, as it spells them; of promptfoo's results the variables too."""
     rows: Iterable[Mapping[str, Any]]
     rows = source.records if isinstance(source, Rows) else (row.values for row in read_rows(source))
@@ -254,7 +254,7 @@ class _Renaming:
         return called
 
 
-def _named(source: Source, columns: Columns | None) -> Iterator[tuple[Row, str]]:
+def _named(source: RowSource, columns: Columns | None) -> Iterator[tuple[Row, str]]:
     """Rows by our names, and whose form the file has, where it is no plain table."""
     names = {**names_of(*COLUMNS, "messages"), "error": _OF_FAILURE}
     renaming = _Renaming(names, ("answer",), columns)
@@ -274,7 +274,7 @@ def _named(source: Source, columns: Columns | None) -> Iterator[tuple[Row, str]]
             yield renaming.of(replace(row, values=flat)), "promptfoo"
 
 
-def _is_deepeval(source: Source, columns: Columns | None) -> bool:
+def _is_deepeval(source: RowSource, columns: Columns | None) -> bool:
     """Whether DeepEval saved a table, by columns that nobody else has together."""
     if "passages" in (columns or {}):
         return False
@@ -338,7 +338,7 @@ def _failure(row: Row) -> str:
     return said if no_answer and said.casefold() not in _NO_FAILURE else ""
 
 
-def _record(row: Row, name: str, form: str) -> Record:
+def _record(row: Row, name: str, form: str) -> AnswerRecord:
     failure = _failure(row)
     if not failure and "answer" not in row.values:
         raise missing_column(row.path, "answer", row.values, row.line, also=NAMES["answer"], mapped=True)
@@ -351,7 +351,7 @@ def _record(row: Row, name: str, form: str) -> Record:
         row = replace(row, values={**row.values, "citations": cited})
     query = "" if isinstance(row.values.get("query"), list | dict) else row.text("query").strip()
     named = "agent" in row.values
-    return Record(
+    return AnswerRecord(
         row,
         row.identifier("qid") if "qid" in row.values else "",
         query,
@@ -366,15 +366,15 @@ def _record(row: Row, name: str, form: str) -> Record:
     )
 
 
-def _of_trec(row: Row, answer: Answer) -> Record:
+def _of_trec(row: Row, answer: Answer) -> AnswerRecord:
     metadata = dict(answer.metadata)
     query, form = metadata["query"], "answers of the TREC RAG track"
     row = replace(row, called={})  # the track's form says it
     row = replace(row, called={})  # the track's form says it
-    return Record(row, answer.query_id, query, answer.agent, True, answer.text, [], "", metadata, form)
+    return AnswerRecord(row, answer.query_id, query, answer.agent, True, answer.text, [], "", metadata, form)
 
 
-def _names(sources: Sequence[Source]) -> dict[str, str]:
+def _names(sources: Sequence[RowSource]) -> dict[str, str]:
     """What the agent of a table is called that names none: the file, or its folder where several files share a name."""
     paths = [_path(source) for source in sources]
     stems = Counter(map(file_stem, paths))
@@ -388,7 +388,7 @@ def _names(sources: Sequence[Source]) -> dict[str, str]:
     return {str(path): name(path) for path in paths}
 
 
-def _path(source: Source) -> Path:
+def _path(source: RowSource) -> Path:
     return Path(source.name if isinstance(source, Rows) else source)
 
 

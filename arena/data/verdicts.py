@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from arena.data.verdict_words import BOTH_ORDERS, Coding, are_numbers, both, number_in, problem_of, side_of
 from arena.present.numbers import counted
-from arena.ratings.games import OUTCOME, Floats, GameVerdict, Ints, VerdictTable
+from arena.ratings.games import OUTCOME, GameVerdict, VerdictTable
 from judges.errors import DataError
 from judges.types import Verdict
 from retrieval_eval.data.columns import Texts, TextTable, in_order, joined, read_text_columns, row_at
@@ -22,8 +22,7 @@ from retrieval_eval.data.reading import say_read
 from retrieval_eval.data.rows import EMPTY, Cell, name_problem, spelling_problem, table_format
 from retrieval_eval.data.tables import write_rows
 from retrieval_eval.data.vocabulary import VERDICT_NAMES, canonical_names, clash, missing_column
-
-Bools: TypeAlias = NDArray[np.bool_]
+from retrieval_eval.stats.arrays import Bools, Floats, Int32s
 
 CONVERSATION: Final = "conversation"
 """The further column that names the conversation that a query is a turn of."""
@@ -220,7 +219,7 @@ def read_verdicts(
 
 
 def _require_one_spelling(
-    path: Path, agents: Sequence[str], first: Ints, second: Ints, places: NDArray[np.int64]
+    path: Path, agents: Sequence[str], first: Int32s, second: Int32s, places: NDArray[np.int64]
 ) -> None:
     """See that no agent is taken for two: the row where the second spelling begins is named."""
     begins = np.full(len(agents), places.size)
@@ -483,8 +482,8 @@ class _Cells(Struct, frozen=True, eq=False):
     layout: _Layout
     faults: _Faults
     agents: Sequence[str]
-    a: Ints
-    b: Ints
+    a: Int32s
+    b: Int32s
 
     def said(self, column: str, swapped: Bools) -> _Said:
         """The verdicts of a column, ``_NONE`` where it has none."""

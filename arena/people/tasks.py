@@ -33,14 +33,14 @@ from judges.types import Answer, Query, Task
 from retrieval_eval.nuggets.types import Nugget, NuggetBank
 
 Banks: TypeAlias = Mapping[str, NuggetBank]
-Game: TypeAlias = tuple[str, str, str]
+GameNames: TypeAlias = tuple[str, str, str]
 """A query and two agents, in the order of their names."""
 _Key: TypeAlias = tuple[Kind, str, str, str]
 _Numbers: TypeAlias = NDArray[np.uint64]
 _Rows: TypeAlias = NDArray[np.int32]
 
 
-class State(Enum):
+class TaskState(Enum):
     """How far somebody is with a task; one that was skipped can be taken up again."""
 
     OPEN = "open"
@@ -74,11 +74,11 @@ class AnnotationTask(Struct, frozen=True, dict=True):
     seen: bool = False
 
     @property
-    def state(self) -> State:
+    def state(self) -> TaskState:
         """How far the annotator is; with some of its values a task is open."""
         if None not in self.values:
-            return State.DONE
-        return State.SKIPPED if self.seen and all(value is None for value in self.values) else State.OPEN
+            return TaskState.DONE
+        return TaskState.SKIPPED if self.seen and all(value is None for value in self.values) else TaskState.OPEN
 
     @property
     def value(self) -> Any:
@@ -117,7 +117,7 @@ class AnnotationTask(Struct, frozen=True, dict=True):
         ]
 
 
-class Pool(Struct, frozen=True, eq=False, dict=True):
+class TaskPool(Struct, frozen=True, eq=False, dict=True):
     """All tasks of one kind that people can be given.
 
     Rows are put in order by random numbers. A row's number depends only on the person's name and on the names in the
@@ -139,7 +139,7 @@ class Pool(Struct, frozen=True, eq=False, dict=True):
     make: Callable[[int, str], AnnotationTask]
     with_said: Callable[[Iterable[AnnotationTask], Iterable[Annotation]], list[AnnotationTask]]
 
-    def queue(self, annotator: str) -> Queue:
+    def queue(self, annotator: str) -> TaskQueue:
         """The tasks of one person, in their order."""
         whose = np.where(self.shared, _EVERYBODY, np.uint64(_number(annotator)))
         drawn = _mixed(self.numbers ^ whose)
@@ -147,7 +147,7 @@ class Pool(Struct, frozen=True, eq=False, dict=True):
         if self.one_a_query:
             _, first = np.unique(self._query[order], return_index=True)
             order = order[np.sort(first)]
-        return Queue(self, annotator, order.astype(np.int32))
+        return TaskQueue(self, annotator, order.astype(np.int32))
 
     @cached_property
     def _query(self) -> NDArray[np.int32]:
@@ -165,10 +165,10 @@ class Pool(Struct, frozen=True, eq=False, dict=True):
         return [int(place) for place in np.flatnonzero(np.isin(self._query[rows], known))]
 
 
-class Queue(Sequence[AnnotationTask]):
+class TaskQueue(Sequence[AnnotationTask]):
     """The tasks of one person, each made when it is looked at, without what the person says of it."""
 
-    def __init__(self, pool: Pool, annotator: str, rows: _Rows) -> None:
+    def __init__(self, pool: TaskPool, annotator: str, rows: _Rows) -> None:
         self.pool, self._annotator, self._rows = pool, annotator, rows
 
     def __len__(self) -> int:
@@ -188,10 +188,10 @@ class Queue(Sequence[AnnotationTask]):
         return {place: self[place] for place in self.pool.of_queries(self._rows, query_ids)}
 
 
-class Progress:
+class TaskProgress:
     """How far one person is with their queue, as far as it was told what they said."""
 
-    def __init__(self, queue: Queue) -> None:
+    def __init__(self, queue: TaskQueue) -> None:
         self.queue = queue
         self._said: dict[tuple[str, ...], Annotation] = {}
         self._begun: dict[int, AnnotationTask] = {}
@@ -214,7 +214,7 @@ class Progress:
         """What the person says now, oldest first."""
         return [*self._said.values()]
 
-    def of(self, state: State) -> list[AnnotationTask]:
+    def of(self, state: TaskState) -> list[AnnotationTask]:
         """What is done, or skipped, in the order of the queue."""
         return [task for task in self._begun.values() if task.state is state]
 
@@ -225,7 +225,7 @@ class Progress:
     def next(self) -> AnnotationTask | None:
         """The first open task."""
         places = range(len(self.queue))
-        return next((one for at in places if (one := self._at(at)).state is State.OPEN), None)
+        return next((one for at in places if (one := self._at(at)).state is TaskState.OPEN), None)
 
     def before(self, aside: Collection[str]) -> AnnotationTask | None:
         """The task that the person did last, those with these ids aside."""
@@ -239,7 +239,7 @@ class Progress:
         return self._begun.get(place) or self.queue[place]
 
 
-def games(played: Iterable[Game], data: Dataset) -> Pool:
+def games(played: Iterable[GameNames], data: Dataset) -> TaskPool:
     """Pairs of answers to vote on: of every query the first game that is drawn for a person.
 
     One game of each query, so that no earlier pair tells them what there is to say. Games come in random order,
@@ -254,7 +254,7 @@ def games(played: Iterable[Game], data: Dataset) -> Pool:
         is_first = _number(annotator, "side", query_id, a, b) % 2
         return _game_task(data, query_id, *((a, b) if is_first else (b, a)))
 
-    return Pool([game[0] for game in rows], *_drawn(rows, shared_by=1), True, make, partial(with_votes, data=data))
+    return TaskPool([game[0] for game in rows], *_drawn(rows, shared_by=1), True, make, partial(with_votes, data=data))
 
 
 def _game_task(data: Dataset, query_id: str, first: str, second: str) -> AnnotationTask:
@@ -262,7 +262,7 @@ def _game_task(data: Dataset, query_id: str, first: str, second: str) -> Annotat
     return AnnotationTask(Kind.VERDICT, query_id, data.queries[query_id], (first,), texts, (second,))
 
 
-def documents(labelled: Iterable[tuple[str, str]], data: Dataset) -> Pool:
+def documents(labelled: Iterable[tuple[str, str]], data: Dataset) -> TaskPool:
     """Documents to label; ``labelled`` are query and document of judges' labels."""
     rows = list(labelled)
 
@@ -271,10 +271,10 @@ def documents(labelled: Iterable[tuple[str, str]], data: Dataset) -> Pool:
         texts = (data.documents[doc_id].text,)
         return AnnotationTask(Kind.RELEVANCE, query_id, data.queries[query_id], (doc_id,), texts)
 
-    return Pool([query_id for query_id, _ in rows], *_drawn(rows), False, make, with_values)
+    return TaskPool([query_id for query_id, _ in rows], *_drawn(rows), False, make, with_values)
 
 
-def answers(graded: Iterable[tuple[str, str]], data: Dataset) -> Pool:
+def answers(graded: Iterable[tuple[str, str]], data: Dataset) -> TaskPool:
     """Answers to grade; ``graded`` are query and agent of judges' grades."""
     by_text = _by_text(data.answers[key] for key in graded)
     rows = list(by_text)
@@ -283,10 +283,10 @@ def answers(graded: Iterable[tuple[str, str]], data: Dataset) -> Pool:
         query_id, text = rows[row]
         return AnnotationTask(Kind.CRITERIA, query_id, data.queries[query_id], by_text[query_id, text], (text,))
 
-    return Pool([query_id for query_id, _ in rows], *_drawn(rows), False, make, with_values)
+    return TaskPool([query_id for query_id, _ in rows], *_drawn(rows), False, make, with_values)
 
 
-def nuggets(banks: Banks, answers: Iterable[Answer]) -> Pool:
+def nuggets(banks: Banks, answers: Iterable[Answer]) -> TaskPool:
     """Answers to hold against the nuggets of their queries, query by query.
 
     An empty answer states nothing, and nobody need read it.
@@ -304,7 +304,7 @@ def nuggets(banks: Banks, answers: Iterable[Answer]) -> Pool:
 
     queries = [query_id for query_id, _ in rows]
     numbers = np.stack([_numbers([(query_id,) for query_id in queries]), _numbers(rows)])
-    return Pool(queries, numbers, np.zeros(len(rows), np.bool_), False, make, with_values)
+    return TaskPool(queries, numbers, np.zeros(len(rows), np.bool_), False, make, with_values)
 
 
 def nugget_task(
@@ -317,7 +317,7 @@ def nugget_task(
     return AnnotationTask(Kind.NUGGET, bank.query_id, query, agents, (answer,), ids, texts, unknown)
 
 
-def citations(checked: Iterable[SupportSubject], data: Dataset) -> Pool:
+def citations(checked: Iterable[SupportSubject], data: Dataset) -> TaskPool:
     """Sentences to hold against what they cite; judges ``checked`` them."""
     sentences = data.sentences
     rows = [one for one in checked if one.place < len(sentences.get((one.query_id, one.agent)) or ())]
@@ -329,7 +329,7 @@ def citations(checked: Iterable[SupportSubject], data: Dataset) -> Pool:
         texts = said[place].text, data.documents[doc_id].text
         return AnnotationTask(Kind.SUPPORT, query_id, data.queries[query_id], (agent,), texts, (subject.other,))
 
-    return Pool(
+    return TaskPool(
         [one.query_id for one in rows], *_drawn([tuple(map(str, one)) for one in rows]), False, make, with_values
     )
 

@@ -19,7 +19,7 @@ from arena.present.numbers import COUNT
 from arena.present.table import Column, Table, records
 from arena.ratings.games import GameVerdict
 from arena.results.annotations import texts_now
-from arena.results.opinion_tables import OUTCOME, Reading, read_opinions
+from arena.results.opinion_tables import OUTCOME, TableReading, read_opinions
 from arena.stages.support import SupportSubject
 from arena.store import Store
 from arena.store.annotations import Annotation, Annotations, Kind, annotator_name
@@ -43,7 +43,7 @@ _VERDICT = {value: verdict for verdict, value in OUTCOME.items()}
 _LEVEL = {Kind.VERDICT: "verdicts", Kind.RELEVANCE: "labels", Kind.CRITERIA: "criteria", Kind.SUPPORT: "support"}
 
 
-class Imported(Struct, frozen=True):
+class ImportedVotes(Struct, frozen=True):
     """What of a file is about a tournament's texts as they are now.
 
     Attributes:
@@ -96,8 +96,8 @@ def write_table(out: Path, kind: TableKind, said: Sequence[Annotation]) -> None:
 
 
 def read_table(
-    file: Path, kind: TableKind, data: Dataset, annotator: str | None = None, reading: Reading | None = None
-) -> Imported:
+    file: Path, kind: TableKind, data: Dataset, annotator: str | None = None, reading: TableReading | None = None
+) -> ImportedVotes:
     """A table, or qrels, as annotations of a tournament's texts as they are now.
 
     Args:
@@ -124,7 +124,7 @@ def read_table(
     else:
         given = [_annotation(one, kind, names[one.rater]) for one in opinions]
     known = [replace(one, texts=texts) for one in given if (texts := texts_now(one, data, {})) is not None]
-    return Imported(known, _counted({UNKNOWN_TEXTS: len(given) - len(known)}))
+    return ImportedVotes(known, _counted({UNKNOWN_TEXTS: len(given) - len(known)}))
 
 
 def _grades(opinions: Sequence[Opinion], names: Mapping[str, str]) -> Iterator[Annotation]:
@@ -179,7 +179,7 @@ def assignments_of(banks: Banks, answers: Iterable[Answer], said: Sequence[Annot
 
 def imported_assignments(
     assignments: Iterable[Assignment], banks: Banks, answers: Mapping[tuple[str, str], Answer], annotator: str
-) -> Imported:
+) -> ImportedVotes:
     """Somebody's assignments as annotations of a tournament's answers, by run, query and the text of nuggets."""
     annotations: list[Annotation] = []
     left_out = dict.fromkeys((UNKNOWN_ANSWERS, CHANGED_ANSWERS, UNKNOWN_NUGGETS, FAILED_LABELS), 0)
@@ -196,7 +196,7 @@ def imported_assignments(
             known = [nugget for nugget in bank.nuggets if labels.get(nugget.nugget_id) is not None]
             task = nugget_task(bank, answer.text, (given.run,), known)
             annotations += task.annotations(annotator, [labels[nugget_id] for nugget_id in task.parts])
-    return Imported(annotations, _counted(left_out))
+    return ImportedVotes(annotations, _counted(left_out))
 
 
 def _counted(left_out: Mapping[str, int]) -> dict[str, int]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from arena.present.numbers import MISSING, Form, deserved
+from arena.present.numbers import MISSING, NumberForm, deserved
 from arena.present.table import Table, plain
 from judges.types import Message
 from retrieval_eval.stats.estimate import Estimate
@@ -34,7 +34,7 @@ class Figure(Struct, frozen=True):
 
     name: str
     value: Any
-    form: Form
+    form: NumberForm
     meaning: str
     low: float | None = None
     high: float | None = None
@@ -51,11 +51,11 @@ class Figure(Struct, frozen=True):
         return "" if found == MISSING else found
 
     @property
-    def _form(self) -> Form:
+    def _form(self) -> NumberForm:
         return deserved(self.form, [(self.low, self.high)])
 
 
-def estimated(name: str, estimate: Estimate, form: Form, meaning: str) -> Figure:
+def estimated(name: str, estimate: Estimate, form: NumberForm, meaning: str) -> Figure:
     """A figure that is an estimate."""
     return Figure(name, estimate.value, form, meaning, estimate.low, estimate.high)
 
@@ -113,7 +113,7 @@ class Checks(Struct, frozen=True):
     link: str = ""
 
 
-class Verdict(Struct, frozen=True):
+class VerdictCard(Struct, frozen=True):
     """What may be concluded, on a card.
 
     Attributes:
@@ -149,7 +149,7 @@ class Thread(Struct, frozen=True):
     title: str = "Said before it"
 
 
-Block: TypeAlias = "Table | Figures | Checks | Verdict | Remarks | Commands | Thread | Picture"
+Block: TypeAlias = "Table | Figures | Checks | VerdictCard | Remarks | Commands | Thread | Picture"
 
 
 class Section(Struct, frozen=True):

@@ -10,7 +10,7 @@ import altair as alt
 from altair.utils import schemapi
 
 from arena.present.numbers import printable
-from arena.present.picture import FLAG, Aligned, Chart, Dot, Grid, Matrix, Picture, Strip, Whiskers, safe
+from arena.present.picture import FLAG, Aligned, CellPanel, Chart, Dot, Matrix, Picture, Strip, Whiskers, safe
 
 _BLUE, _ORANGE, _GREY = "#1f86c6", "#e07a1f", "#8a8f98"
 _COLOURS: Final = {"blue": _BLUE, "orange": _ORANGE, "grey": _GREY, "quiet": _GREY}
@@ -259,7 +259,7 @@ def _aligned(picture: Aligned) -> alt.HConcatChart:
     for place, panel in enumerate(picture.panels):
         labels = alt.Axis(title=None, labels=place == 0, ticks=False, domain=False, grid=False, labelLimit=260)
         y = alt.Y("row:N", scale=alt.Scale(domain=list(named.values())), axis=labels)
-        layers = _cells(panel, named, y) if isinstance(panel, Grid) else _strip(panel, named, y)
+        layers = _cells(panel, named, y) if isinstance(panel, CellPanel) else _strip(panel, named, y)
         title = alt.Title(
             panel.title,
             subtitle=panel.note if isinstance(panel, Strip) else "",
@@ -268,12 +268,12 @@ def _aligned(picture: Aligned) -> alt.HConcatChart:
             subtitleFontSize=9,
             subtitleColor=_INK,
         )
-        width: Any = alt.Step(step) if isinstance(panel, Grid) else _STRIP
+        width: Any = alt.Step(step) if isinstance(panel, CellPanel) else _STRIP
         drawn.append(alt.layer(*layers).properties(width=width, height=alt.Step(step), title=title))
     return alt.hconcat(*drawn, spacing=16, bounds="flush").resolve_scale(color="independent", x="independent")
 
 
-def _cells(panel: Grid, named: Mapping[str, str], y: alt.Y) -> list[alt.Chart]:
+def _cells(panel: CellPanel, named: Mapping[str, str], y: alt.Y) -> list[alt.Chart]:
     rows = [
         {
             "row": named[row],

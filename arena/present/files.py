@@ -25,11 +25,11 @@ from arena.present.blocks import (
     Section,
     Status,
     Thread,
-    Verdict,
+    VerdictCard,
 )
 from arena.present.numbers import counted, encodable, printable
 from arena.present.picture import Picture, Whiskers
-from arena.present.table import Shown, Table, keys, records, shown
+from arena.present.table import ShownColumn, Table, keys, records, shown
 from judges.errors import DataError
 from retrieval_eval.data.files import open_replacing
 
@@ -119,7 +119,7 @@ def _checks(block: Checks) -> str:
     return _strip(block) if block.folded else f'<ul class="checks">{"".join(map(_check, block.items))}</ul>'
 
 
-def _verdict(block: Verdict) -> str:
+def _verdict(block: VerdictCard) -> str:
     facts = "".join(f"<li>{_escaped(fact)}</li>" for fact in block.facts)
     return (
         f'<div class="verdict {block.standing}"><p class="standing">{_escaped(block.label)}</p>'
@@ -216,7 +216,7 @@ _DRAWN: Final[Sequence[tuple[type, Callable[[Any], str]]]] = (
     (Table, html_table),
     (Figures, _figures),
     (Checks, _checks),
-    (Verdict, _verdict),
+    (VerdictCard, _verdict),
     (Remarks, _remarks),
     (Commands, _commands),
     (Thread, _thread),
@@ -224,7 +224,7 @@ _DRAWN: Final[Sequence[tuple[type, Callable[[Any], str]]]] = (
 """What draws each kind of block but pictures."""
 
 
-def _meanings(columns: Sequence[Shown]) -> str:
+def _meanings(columns: Sequence[ShownColumn]) -> str:
     """What the columns mean, for those who have no pointer to rest on a heading; not where only the first has one."""
     if not any(one.meaning for one in columns[1:]):
         return ""
@@ -340,19 +340,19 @@ def _cut(name: str, cell: str) -> str:
     return f'<span class="clamped" title="{_escaped(name)}">{cell}</span>' if len(name) > markup.LONG else cell
 
 
-def _name(column: Shown, row: int) -> str:
+def _name(column: ShownColumn, row: int) -> str:
     cell = _cell(column, row, None)
     return cell if column.links else _cut(column.cells[row], cell)
 
 
-def _cell(column: Shown, row: int, scale: markup.Scale | None) -> str:
+def _cell(column: ShownColumn, row: int, scale: markup.Scale | None) -> str:
     cell = "<br>".join(map(_escaped, column.cells[row].replace("\r\n", "\n").split("\n")))
     if column.links:
         cell = markup.linked(_cut(column.cells[row], cell), column.links[row])
     return f"{markup.in_cell(column.drawn[row], scale)}{cell}" if column.drawn else cell
 
 
-def _value(column: Shown, row: int) -> str:
+def _value(column: ShownColumn, row: int) -> str:
     value = column.values[row] if column.values else None
     return "" if value is None else f' data-value="{value:g}"'
 
@@ -361,7 +361,7 @@ def _titled(meaning: str) -> str:
     return f' title="{_escaped(meaning)}"' if meaning else ""
 
 
-Kind: TypeAlias = Literal["", "failure", "error"]
+CaseKind: TypeAlias = Literal["", "failure", "error"]
 
 
 class Case(Struct, frozen=True):
@@ -375,7 +375,7 @@ class Case(Struct, frozen=True):
     name: str
     message: str
     text: str
-    kind: Kind = ""
+    kind: CaseKind = ""
 
 
 def junit(suite: str, cases: Sequence[Case]) -> str:

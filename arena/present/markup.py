@@ -17,7 +17,20 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from arena.present.numbers import printable
-from arena.present.picture import FLAG, Aligned, Cell, Chart, Grid, Line, Mark, Matrix, Picture, Whiskers, ends_of, safe
+from arena.present.picture import (
+    FLAG,
+    Aligned,
+    CellPanel,
+    Chart,
+    Line,
+    Mark,
+    Matrix,
+    MatrixCell,
+    Picture,
+    Whiskers,
+    ends_of,
+    safe,
+)
 
 if TYPE_CHECKING:
     from arena.present.numbers import Number
@@ -162,7 +175,7 @@ def _matrix(picture: Matrix) -> str:
     )
 
 
-def _in_row(cells: Sequence[Cell | None], *, dense: bool) -> tuple[str, str]:
+def _in_row(cells: Sequence[MatrixCell | None], *, dense: bool) -> tuple[str, str]:
     """The cells of a row, and an attribute for the row.
 
     A browser takes long over thousands of attributes and links. So where dense cells lead on, the row says where to and
@@ -179,7 +192,7 @@ def _in_row(cells: Sequence[Cell | None], *, dense: bool) -> tuple[str, str]:
     return f' data-cells="{attribute}"', "".join(_cell(cell, dense=True) for cell in alone)
 
 
-def _cell(cell: Cell | None, *, dense: bool) -> str:
+def _cell(cell: MatrixCell | None, *, dense: bool) -> str:
     if cell is None:
         return "<td></td>"
     shade = round(_SHADES * (cell.strength or 0))
@@ -200,7 +213,7 @@ def _aligned(picture: Aligned) -> str:
     )
     titles, below, feet, scales = "", "", "", list[Scale | None]()
     for panel in picture.panels:
-        if isinstance(panel, Grid):
+        if isinstance(panel, CellPanel):
             titles += f'<th scope="colgroup" colspan="{len(picture.rows)}" class="grid">{_text(panel.title)}</th>'
             below += numbers
             feet += f'<td colspan="{len(picture.rows)}"></td>'
@@ -216,7 +229,7 @@ def _aligned(picture: Aligned) -> str:
         name = linked(_clamped(row), picture.links.get(row, ""))
         told, drawn = "", ""
         for panel, own in zip(picture.panels, scales, strict=True):
-            if isinstance(panel, Grid):
+            if isinstance(panel, CellPanel):
                 told, cells = _in_row([panel.cells.get((row, column)) for column in picture.rows], dense=dense)
                 drawn += cells
             elif own is not None:

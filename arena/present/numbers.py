@@ -19,7 +19,7 @@ MISSING: Final = "-"
 """In place of a figure that does not exist. In JSON it is ``null``, in CSV nothing."""
 
 
-class Words(Struct, frozen=True):
+class TextForm(Struct, frozen=True):
     """Texts; several are joined, a truth is yes or no."""
 
     separator: str = ", "
@@ -134,11 +134,11 @@ class PValue(Number, frozen=True):
         return f"{value:.3f}" if value >= 0.001 else "below 0.001"
 
 
-Form: TypeAlias = Words | Number
+NumberForm: TypeAlias = TextForm | Number
 """How the values of a column are written. What is ``numeric`` stands to the right."""
 
-WORDS: Final = Words()
-ALIGNED: Final = Words(numeric=True)
+WORDS: Final = TextForm()
+ALIGNED: Final = TextForm(numeric=True)
 """Of texts that hold numbers, such as "3 of 4"."""
 COUNT: Final = Count(1)
 POINTS: Final = Number(0)
@@ -152,7 +152,7 @@ DURATION: Final = Duration(0)
 P_VALUE: Final = PValue(3)
 
 
-def deserved(form: Form, ends: Iterable[tuple[float | None, float | None]]) -> Form:
+def deserved(form: NumberForm, ends: Iterable[tuple[float | None, float | None]]) -> NumberForm:
     """The form with as many decimals as intervals of these ends deserve.
 
     They show one digit of half the usual width, or two where it begins with 1; of numbers below 1 two decimals, so that
@@ -169,12 +169,12 @@ def deserved(form: Form, ends: Iterable[tuple[float | None, float | None]]) -> F
     return Percent(decimals) if isinstance(form, Percent) else replace(form, decimals=decimals)
 
 
-def with_interval(estimate: Estimate, form: Form = FIGURE) -> str:
+def with_interval(estimate: Estimate, form: NumberForm = FIGURE) -> str:
     """A figure that stands for itself, its interval in brackets where it has one."""
     return bracketed(estimate, deserved(form, [(estimate.low, estimate.high)]))
 
 
-def bracketed(estimate: Estimate, form: Form) -> str:
+def bracketed(estimate: Estimate, form: NumberForm) -> str:
     """The same in a form that it shares with others of its column."""
     if estimate.low is None or estimate.high is None:
         return form.write(estimate.value)

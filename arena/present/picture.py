@@ -87,7 +87,7 @@ class Whiskers(Struct, frozen=True):
     zero: bool = False
 
 
-class Cell(Struct, frozen=True):
+class MatrixCell(Struct, frozen=True):
     """A cell of a matrix.
 
     Attributes:
@@ -124,7 +124,7 @@ class Matrix(Struct, frozen=True):
     caption: str
     rows: Sequence[str]
     columns: Sequence[str]
-    cells: Mapping[tuple[str, str], Cell]
+    cells: Mapping[tuple[str, str], MatrixCell]
     corner: str = ""
     links: Mapping[str, str] = field(default_factory=dict)
 
@@ -152,7 +152,7 @@ class Dot(Struct, frozen=True):
     link: str = ""
 
 
-class Level(Struct, frozen=True):
+class LevelLine(Struct, frozen=True):
     """A line across a chart."""
 
     at: float
@@ -182,7 +182,7 @@ class Chart(Struct, frozen=True):
     dots: Sequence[Dot]
     path: Sequence[tuple[float, float]] = ()
     stepped: bool = False
-    levels: Sequence[Level] = ()
+    levels: Sequence[LevelLine] = ()
     zero: bool = False
 
 
@@ -202,7 +202,7 @@ class Strip(Struct, frozen=True):
     note: str = ""
 
 
-class Grid(Struct, frozen=True):
+class CellPanel(Struct, frozen=True):
     """A panel of cells, a column for each row of the picture, headed by its number.
 
     Attributes:
@@ -211,7 +211,7 @@ class Grid(Struct, frozen=True):
     """
 
     title: str
-    cells: Mapping[tuple[str, str], Cell]
+    cells: Mapping[tuple[str, str], MatrixCell]
 
 
 class Aligned(Struct, frozen=True):
@@ -230,7 +230,7 @@ class Aligned(Struct, frozen=True):
     words: str
     caption: str
     rows: Sequence[str]
-    panels: Sequence[Strip | Grid]
+    panels: Sequence[Strip | CellPanel]
     corner: str = ""
     links: Mapping[str, str] = field(default_factory=dict)
 

@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from msgspec import Struct
 
-from arena.present.blocks import Block, Section, Verdict
+from arena.present.blocks import Block, Section, VerdictCard
 from arena.present.files import html_block
 from arena.present.markup import STYLE
 from arena.present.numbers import printable
@@ -44,7 +44,7 @@ class Report(Struct, frozen=True):
     @property
     def title(self) -> str:
         """Of the window."""
-        return ": ".join([self.name, *(block.headline for block in self.opening if isinstance(block, Verdict))])
+        return ": ".join([self.name, *(block.headline for block in self.opening if isinstance(block, VerdictCard))])
 
 
 def style_sheet() -> str:

@@ -6,13 +6,16 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
-from arena.present.numbers import COUNT, MISSING, WORDS, Form, Number, bracketed, deserved
+from arena.present.numbers import COUNT, MISSING, WORDS, Number, NumberForm, bracketed, deserved
 from retrieval_eval.stats.estimate import PROVENANCE, Coefficient, Estimate
+
+TableRow: TypeAlias = dict[str, Any]
+"""Cells by the names of columns."""
 
 
 class Column(Struct, frozen=True):
@@ -32,7 +35,7 @@ class Column(Struct, frozen=True):
 
     key: str
     heading: str
-    form: Form = WORDS
+    form: NumberForm = WORDS
     meaning: str = ""
     interval: str = ""
     programs: bool = True
@@ -103,7 +106,7 @@ def crossed(
     return Table(name, title, [Column("", corner), *(Column(own, own, COUNT) for own in columns)], cells, notes)
 
 
-class Shown(NamedTuple):
+class ShownColumn(NamedTuple):
     """A column as people see it.
 
     Attributes:
@@ -127,7 +130,7 @@ class Shown(NamedTuple):
     drawn: Sequence[Estimate] = ()
 
 
-def shown(table: Table) -> list[Shown]:
+def shown(table: Table) -> list[ShownColumn]:
     """The columns of a table for people; those without any value, and intervals without any, are left out."""
     found = []
     for place, column in enumerate(table.columns):
@@ -145,12 +148,14 @@ def shown(table: Table) -> list[Shown]:
             )
             if column.drawn and form is not None:
                 cells = [bracketed(own, form) for own in drawn]
-            found.append(Shown(column.heading, written.numeric, column.explained, cells, numbers, form, links, drawn))
+            found.append(
+                ShownColumn(column.heading, written.numeric, column.explained, cells, numbers, form, links, drawn)
+            )
         if column.interval and not column.drawn:
             cells = [written.between(low, high) for low, high in ends]
             if any(cell != MISSING for cell in cells):
                 lows = [_number(low) for low, _ in ends]
-                found.append(Shown(column.interval, True, TERMS.get(column.interval, ""), cells, lows, None))
+                found.append(ShownColumn(column.interval, True, TERMS.get(column.interval, ""), cells, lows, None))
     return found
 
 

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from arena.present.blocks import Block, Checks, Commands, Figure, Figures, Remarks, Section
 from arena.present.numbers import clipped, printable
-from arena.present.table import Shown, Table, shown
+from arena.present.table import ShownColumn, Table, shown
 
 WIDE: Final = 10_000
 """Columns of an output that is no terminal: lines stay whole, so that they can be searched and compared."""
@@ -97,7 +97,7 @@ def _figure(figure: Figure) -> str:
     return f"{figure.name}: {figure.written}" + (f" ({figure.interval})" if figure.interval else "")
 
 
-def _grid(console: Console, columns: Sequence[Shown]) -> None:
+def _grid(console: Console, columns: Sequence[ShownColumn]) -> None:
     width, how = console.width, _How()
     needed = _needed(console, columns, how)
     if needed > width:
@@ -116,7 +116,7 @@ def _grid(console: Console, columns: Sequence[Shown]) -> None:
     console.width = width
 
 
-def _needed(console: Console, columns: Sequence[Shown], how: _How) -> int:
+def _needed(console: Console, columns: Sequence[ShownColumn], how: _How) -> int:
     """Characters that the table takes, which its widest cells say."""
     grid = _made(columns, how, widest=True)
     return Measurement.get(console, console.options.update(width=WIDE), grid).maximum
@@ -138,7 +138,7 @@ class _How(Struct, frozen=True):
     word: int = _WORD
 
 
-def _made(columns: Sequence[Shown], how: _How, *, widest: bool = False) -> Grid:
+def _made(columns: Sequence[ShownColumn], how: _How, *, widest: bool = False) -> Grid:
     """The table, of the widest cell of each column alone if that is wanted."""
     gap, stacked, most, word = how.gap, how.stacked, how.most, how.word
     grid = Grid(box=None, pad_edge=False, padding=(0, gap, 0, 0))

@@ -34,7 +34,8 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from arena.ratings.evidence import AdaptiveSettings, Decision, decision
-from arena.ratings.games import Floats, Games, Ints
+from arena.ratings.games import Games
+from retrieval_eval.stats.arrays import Floats, Int32s
 
 _PRIOR_VARIANCE = 1.0
 """Of a strength in log-odds: a standard deviation of 174 Elo."""
@@ -50,7 +51,7 @@ class Belief(Struct):
     mean: Floats
     covariance: Floats
 
-    def gap(self, a: Ints, b: Ints) -> tuple[Floats, Floats]:
+    def gap(self, a: Int32s, b: Int32s) -> tuple[Floats, Floats]:
         """Mean and variance of each pair's difference."""
         own = np.diag(self.covariance)
         return self.mean[a] - self.mean[b], own[a] + own[b] - 2 * self.covariance[a, b]
@@ -187,12 +188,12 @@ class Fixtures:
             self._present[row, [number[agent] for agent in answering[query_id]]] = True
         pairs = list(combinations(range(len(self.agents)), 2))
         pairs.sort(key=lambda pair: _drawn(seed, self.agents[pair[0]], self.agents[pair[1]]))
-        self.a: Ints
-        self.b: Ints
+        self.a: Int32s
+        self.b: Int32s
         self.a, self.b = np.array(pairs, np.int32).reshape(-1, 2).T
         common = self._present.T.astype(np.int32) @ self._present.astype(np.int32)
         self._orders: dict[int, list[list[str]]] = {}
-        self.available: Ints = common[self.a, self.b]
+        self.available: Int32s = common[self.a, self.b]
         self._meetings = int(self.available.sum())
         if clusters:
             self.available = np.array([len(self._order(pair)) for pair in range(len(pairs))], np.int32)
@@ -206,7 +207,7 @@ class Fixtures:
         """The ``nth`` query or conversation of a pair, from 0: a meeting for each turn."""
         return [Meeting(query_id, *self._names(pair)) for query_id in self._order(pair)[nth]]
 
-    def played(self, meetings: Sequence[Meeting]) -> Ints:
+    def played(self, meetings: Sequence[Meeting]) -> Int32s:
         """On how many of ``available`` each pair has met in these, shape (pairs,)."""
         met = {(self._number[own.agent_a, own.agent_b], self._cluster[own.query_id]) for own in meetings}
         return np.bincount([pair for pair, _ in met], minlength=self.a.size).astype(np.int32)

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from arena.ratings.bradley_terry import BradleyTerry
 from arena.ratings.counts import PairCounts, cluster_counts, weighted
 from arena.ratings.existence import unsettled
-from arena.ratings.games import Floats, Games, Unit
+from arena.ratings.games import Games, Unit
 from arena.ratings.likelihood import Sums, gradient_on, maximise, sums
+from retrieval_eval.stats.arrays import Floats
 
 _CELLS_IN_MEMORY = 2_000_000
 """Numbers in the largest array of a chunk of samples (weighted counts, or weights of queries)."""

@@ -18,8 +18,18 @@ from numpy.typing import NDArray
 
 from arena.ratings.counts import PairCounts, game_cells, game_clusters, pair_counts
 from arena.ratings.existence import Problem, problems, unsettled
-from arena.ratings.games import Floats, Games
-from arena.ratings.likelihood import Form, Outcomes, TieModel, incidence, information, maximise, slopes, tie_values
+from arena.ratings.games import Games
+from arena.ratings.likelihood import (
+    Outcomes,
+    ParameterForm,
+    TieModel,
+    incidence,
+    information,
+    maximise,
+    slopes,
+    tie_values,
+)
+from retrieval_eval.stats.arrays import Floats
 
 
 class BradleyTerrySettings(Struct, frozen=True):
@@ -74,7 +84,7 @@ class BradleyTerry(Struct, frozen=True, eq=False):
     gradient_norm: float
     converged: bool
     settings: BradleyTerrySettings
-    form: Form
+    form: ParameterForm
     counts: PairCounts
     x: Floats
 
@@ -136,7 +146,7 @@ def bradley_terry(
     if chosen.anchor is not None and chosen.anchor not in games.agents:
         raise ValueError(f"the anchor {chosen.anchor!r} is not among the agents")
     counts = pair_counts(games, ordered=chosen.position)
-    form = Form(counts.agents, chosen.position, chosen.ties)
+    form = ParameterForm(counts.agents, chosen.position, chosen.ties)
     prior = chosen.prior_games * unsettled(form, counts).astype(np.float64)
     best = maximise(
         form,
@@ -163,7 +173,7 @@ def bradley_terry(
     )
 
 
-def _tie_parameter(form: Form, counts: PairCounts, x: Floats) -> float | None:
+def _tie_parameter(form: ParameterForm, counts: PairCounts, x: Floats) -> float | None:
     """Nu or theta: of both the parameter fitted is the logarithm."""
     if not form.has_tie_parameter:
         return None

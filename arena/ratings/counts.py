@@ -7,7 +7,8 @@ import scipy
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from arena.ratings.games import Floats, Games, Ints, distinct
+from arena.ratings.games import Games, distinct
+from retrieval_eval.stats.arrays import Floats, Int32s
 
 _OUTCOMES = np.array([1, 2, 0, 0, 2, 1])
 """Which of the blocks (wins of the first, wins of the second, ties) twice the score of a belongs to, and from 3 on
@@ -29,8 +30,8 @@ class PairCounts(Struct, frozen=True, eq=False):
     """
 
     agents: int
-    a: Ints
-    b: Ints
+    a: Int32s
+    b: Int32s
     wins_a: Floats
     wins_b: Floats
     ties: Floats

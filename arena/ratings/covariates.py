@@ -20,18 +20,19 @@ from numpy.typing import NDArray
 from arena.ratings.bradley_terry import BradleyTerry, BradleyTerrySettings, bradley_terry
 from arena.ratings.counts import game_clusters
 from arena.ratings.existence import Problem
-from arena.ratings.games import NO_SPREAD, Floats, Games, counted
+from arena.ratings.games import NO_SPREAD, Games, counted
 from arena.ratings.likelihood import (
     NO_TIES,
     Curvatures,
-    Form,
     Outcomes,
+    ParameterForm,
     curvatures,
     prior_curvature,
     prior_pull,
     slopes,
 )
 from judges.writing import count_words
+from retrieval_eval.stats.arrays import Floats
 
 _LIST_ITEM = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+", re.MULTILINE)
 _CITATION = re.compile(r"\[\d+(?:\s*,\s*\d+)*\]")
@@ -180,12 +181,12 @@ def refuse_unusable(games: Games, covariates: Mapping[str, Floats], *, position:
         ValueError: as ``controlled_ratings``.
     """
     scales = _scales(games, covariates)
-    form = Form(len(games.agents), position, "half", len(covariates))
+    form = ParameterForm(len(games.agents), position, "half", len(covariates))
     data = game_data(games, form, [covariates[name] / scale for name, scale in scales.items()])
     _refuse_unidentified(data, tuple(scales))
 
 
-def _position_sd(form: Form, covariance: Floats | None, points: float) -> float | None:
+def _position_sd(form: ParameterForm, covariance: Floats | None, points: float) -> float | None:
     if covariance is None or not form.position:
         return None
     spread = float(points * np.sqrt(max(0.0, covariance[form.agents, form.agents])))
@@ -242,7 +243,7 @@ def _fit(data: GameData, raw: BradleyTerry, names: tuple[str, ...]) -> tuple[Fit
     return maximise_over_games(data, start, prior, raw.settings), problems
 
 
-def _left_for_covariates(form: Form, information: Floats) -> Floats:
+def _left_for_covariates(form: ParameterForm, information: Floats) -> Floats:
     """Information on the covariates that strengths and the order effect leave them (a Schur complement)."""
     known = form.agents + form.position
     end = known + form.covariates
@@ -252,7 +253,9 @@ def _left_for_covariates(form: Form, information: Floats) -> Floats:
     return left
 
 
-def _effects(form: Form, scales: Mapping[str, float], x: Floats, covariance: Floats | None) -> tuple[Effect, ...]:
+def _effects(
+    form: ParameterForm, scales: Mapping[str, float], x: Floats, covariance: Floats | None
+) -> tuple[Effect, ...]:
     """Effects per unit of each covariate, of parameters and their covariance in points."""
     found = []
     for at, (name, scale) in enumerate(scales.items(), start=form.agents + form.position):
@@ -269,7 +272,7 @@ _LARGEST_STEP = 4.0
 class GameData(NamedTuple):
     """Games as the sums read them: agents, twice the score of a, covariates with the order effect first, weights."""
 
-    form: Form
+    form: ParameterForm
     a: NDArray[np.int64]
     b: NDArray[np.int64]
     twice: NDArray[np.int8]
@@ -320,7 +323,7 @@ class Fit(NamedTuple):
     converged: bool
 
 
-def game_data(games: Games, form: Form, columns: list[Floats]) -> GameData:
+def game_data(games: Games, form: ParameterForm, columns: list[Floats]) -> GameData:
     """Games with a column per covariate, in the order of the form's parameters."""
     order = [np.ones(len(games))] if form.position else []
     twice = games.twice()

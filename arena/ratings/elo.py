@@ -28,7 +28,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from arena.ratings.games import Floats, Games, Ints
+from arena.ratings.games import Games
+from retrieval_eval.stats.arrays import Floats, Int32s
 
 
 class EloSettings(Struct, frozen=True):
@@ -160,7 +161,7 @@ class Packed(NamedTuple):
     """Bits of the lowest part."""
 
 
-def pack(a: Ints, b: Ints, score: Floats, agents: int) -> Packed:
+def pack(a: Int32s, b: Int32s, score: Floats, agents: int) -> Packed:
     """Games in the order given, each in as few bits as it needs: millions that are shuffled stay near the processor."""
     bits = max(1, (agents - 1).bit_length())
     scores, place = HALVES, (2 * score).astype(np.int64)

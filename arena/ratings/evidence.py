@@ -47,8 +47,9 @@ import scipy
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from arena.ratings.games import Floats, Games
+from arena.ratings.games import Games
 from retrieval_eval.stats import paired
+from retrieval_eval.stats.arrays import Floats
 
 STAKES: Floats = 2 * paired.STAKES
 """From a preference of 51 % to one of 99 %: the best stake on a win share p is about 2 (2p - 1)."""

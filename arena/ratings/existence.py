@@ -20,10 +20,10 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from arena.ratings.counts import PairCounts, reachable
-from arena.ratings.likelihood import Form, incidence
+from arena.ratings.likelihood import ParameterForm, incidence
 
 Cause: TypeAlias = Literal["disconnected", "undefeated", "winless", "separated", "ties", "position", "covariates"]
-Labels: TypeAlias = NDArray[np.intp]
+ComponentLabels: TypeAlias = NDArray[np.intp]
 
 _CELLS = 4_000_000
 """Numbers in the largest array of a chunk of samples."""
@@ -37,7 +37,7 @@ class Problem(Struct, frozen=True):
     message: str
 
 
-def problems(form: Form, counts: PairCounts, names: Sequence[str]) -> tuple[Problem, ...]:
+def problems(form: ParameterForm, counts: PairCounts, names: Sequence[str]) -> tuple[Problem, ...]:
     """Everything that keeps the maximum of one sample of counts from existing; empty if it exists."""
     found: list[Problem] = []
     if not _strongly_connected(counts)[0]:
@@ -55,7 +55,7 @@ def problems(form: Form, counts: PairCounts, names: Sequence[str]) -> tuple[Prob
     return tuple(found)
 
 
-def unsettled(form: Form, counts: PairCounts) -> NDArray[np.bool_]:
+def unsettled(form: ParameterForm, counts: PairCounts) -> NDArray[np.bool_]:
     """Parameters of each sample that need a prior, shape (samples, parameters); none where the maximum exists.
 
     Held by a prior, the agents outside the largest set that wins and ties settle among themselves, the order effect
@@ -75,7 +75,7 @@ def unsettled(form: Form, counts: PairCounts) -> NDArray[np.bool_]:
     return found
 
 
-def _unsettled(form: Form, sample: PairCounts) -> NDArray[np.bool_]:
+def _unsettled(form: ParameterForm, sample: PairCounts) -> NDArray[np.bool_]:
     """The same of one sample, shape (parameters,)."""
     found = np.zeros(form.size, np.bool_)
     found[: form.agents] = not _strongly_connected(sample)[0] and _unsettled_agents(sample)
@@ -130,7 +130,7 @@ def _unsettled_agents(counts: PairCounts) -> NDArray[np.bool_]:
     return found
 
 
-def _bounded(form: Form, counts: PairCounts) -> bool:
+def _bounded(form: ParameterForm, counts: PairCounts) -> bool:
     """Whether a strongly connected sample has a maximum in all its parameters."""
     tie_parameter = bool(form.tie_parameter(counts)[0])
     if not (tie_parameter or form.position):
@@ -140,7 +140,7 @@ def _bounded(form: Form, counts: PairCounts) -> bool:
     return bool(_plainly_bounded(form, counts)[0]) or not _has_recession(counts, form, tie_parameter)
 
 
-def _plainly_bounded(form: Form, counts: PairCounts) -> NDArray[np.bool_]:
+def _plainly_bounded(form: ParameterForm, counts: PairCounts) -> NDArray[np.bool_]:
     """A cheap sufficient condition that ordinary samples meet: some pair was won by both sides (in both orders).
 
     Where ties are half wins a tie is as good; shape (samples,).
@@ -160,7 +160,7 @@ def _in_both_orders(counts: PairCounts, chosen: NDArray[np.bool_]) -> bool:
     return bool((met & met.T).any())
 
 
-def _has_recession(counts: PairCounts, form: Form, tie_parameter: bool) -> bool:
+def _has_recession(counts: PairCounts, form: ParameterForm, tie_parameter: bool) -> bool:
     """Whether the likelihood never falls, and somewhere rises, along some direction of the parameters."""
     seen = (np.flatnonzero(outcome[0] > 0) for outcome in (counts.wins_a, counts.wins_b, counts.ties))
     sides = tuple(side[own].tobytes() for own in seen for side in (counts.a, counts.b))
@@ -217,14 +217,14 @@ def _beats(counts: PairCounts) -> NDArray[np.bool_]:
     return beats
 
 
-def _settled_sets(beats: NDArray[np.bool_]) -> Labels:
+def _settled_sets(beats: NDArray[np.bool_]) -> ComponentLabels:
     """Of each agent the first one that wins and ties lead to and back from."""
     reach = reachable(beats)
-    first: Labels = np.argmax((reach & reach.T) | np.eye(len(beats), dtype=np.bool_), axis=1)
+    first: ComponentLabels = np.argmax((reach & reach.T) | np.eye(len(beats), dtype=np.bool_), axis=1)
     return first
 
 
-def _linked_sets(beats: NDArray[np.bool_]) -> Labels:
+def _linked_sets(beats: NDArray[np.bool_]) -> ComponentLabels:
     """Of each agent the first one that games link it with."""
     return _settled_sets(beats | beats.T)
 
@@ -266,7 +266,7 @@ _SENTENCES: dict[Cause, str] = {
 }
 
 
-def _outside_largest(labels: Labels, inside: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
+def _outside_largest(labels: ComponentLabels, inside: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
     """Agents outside the one largest group (at least two agents) of those ``inside``; all if there is none."""
     counted = Counter(labels[inside].tolist() if inside is not None else labels.tolist()).most_common(2)
     label, size = counted[0]

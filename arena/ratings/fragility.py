@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from arena.ratings.bradley_terry import BradleyTerry, bradley_terry, single_game_slopes
 from arena.ratings.counts import game_cells
-from arena.ratings.games import Floats, Games, Unit
+from arena.ratings.games import Games, Unit
 from arena.ratings.results import AgentRating, Fragility, RatingSettings
+from retrieval_eval.stats.arrays import Floats
 
 _RESOLUTION = 1e-6
 """Ratings closer than this many points are equal."""

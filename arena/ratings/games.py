@@ -25,10 +25,9 @@ from numpy.typing import NDArray
 
 from judges.errors import InputError
 from judges.types import Verdict
+from retrieval_eval.stats.arrays import Floats, Int32s
 
 WinAndTie: TypeAlias = Literal["tie", "win"]
-Ints: TypeAlias = NDArray[np.int32]
-Floats: TypeAlias = NDArray[np.float64]
 Unit: TypeAlias = Literal["query", "conversation", "game"]
 """What is independent of the others, drawn, or left out."""
 
@@ -74,13 +73,13 @@ class VerdictTable(Struct, frozen=True, eq=False, dict=True):
     """
 
     agents: tuple[str, ...]
-    a: Ints
-    b: Ints
+    a: Int32s
+    b: Int32s
     outcome: NDArray[np.int8]
     queries: tuple[str, ...] | None
-    query: Ints | None
+    query: Int32s | None
     judges: tuple[str, ...]
-    judge: Ints
+    judge: Int32s
     preference: Floats | None = None
     clusters: tuple[str, ...] | None = None
     unit: Unit = "query"
@@ -96,13 +95,13 @@ class VerdictTable(Struct, frozen=True, eq=False, dict=True):
         return replace(self, clusters=names, unit=unit)
 
     @cached_property
-    def units(self) -> tuple[tuple[str, ...], Ints]:
+    def units(self) -> tuple[tuple[str, ...], Int32s]:
         """Names of the clusters, and the number of each query's, shape (queries,)."""
         queries = self.queries or ()
         return (queries, np.arange(len(queries), dtype=np.int32)) if self.clusters is None else codes_of(self.clusters)
 
     @cached_property
-    def cluster(self) -> Ints | None:
+    def cluster(self) -> Int32s | None:
         """What every interval and test of these verdicts takes as independent: the number of each one's cluster."""
         return self.query if self.query is None or self.clusters is None else self.units[1][self.query]
 
@@ -201,10 +200,10 @@ class Games(Struct, frozen=True, eq=False):
     """
 
     agents: tuple[str, ...]
-    a: Ints
-    b: Ints
+    a: Int32s
+    b: Int32s
     score: Floats
-    cluster: Ints | None = None
+    cluster: Int32s | None = None
     a_shown_first: bool = False
     weight: Floats | None = None
     tally: Tally | None = None
@@ -259,7 +258,7 @@ class Games(Struct, frozen=True, eq=False):
         return counted.astype(np.float64)
 
 
-def used(names: tuple[str, ...], codes: NDArray[np.integer]) -> tuple[tuple[str, ...], Ints]:
+def used(names: tuple[str, ...], codes: NDArray[np.integer]) -> tuple[tuple[str, ...], Int32s]:
     """The names that occur, and the codes counted anew."""
     seen = np.zeros(len(names), np.bool_)
     seen[codes] = True
@@ -332,8 +331,8 @@ class Pairs(NamedTuple):
 
     first: NDArray[np.intp]
     game: NDArray[np.intp]
-    low: Ints
-    high: Ints
+    low: Int32s
+    high: Int32s
 
 
 class ByOrder(NamedTuple):
@@ -387,7 +386,7 @@ def fold(
     return outcome, tally
 
 
-def _key(table: VerdictTable, query: Ints, left: Ints, right: Ints) -> NDArray[np.int64]:
+def _key(table: VerdictTable, query: Int32s, left: Int32s, right: Int32s) -> NDArray[np.int64]:
     """One number per query, judge and pair; ascending in that order."""
     size = len(table.agents)
     return ((query.astype(np.int64) * len(table.judges) + table.judge) * size + left) * size + right
@@ -458,7 +457,7 @@ def _check(row: GameVerdict, number: int) -> None:
         raise InputError(f"verdict {number}: {row.judge!r} is not a judge's name")
 
 
-def _query_column(rows: Sequence[GameVerdict]) -> tuple[tuple[str, ...] | None, Ints | None]:
+def _query_column(rows: Sequence[GameVerdict]) -> tuple[tuple[str, ...] | None, Int32s | None]:
     given = {name for name in {row.query_id for row in rows} if name is not None and _given(name)}
     names = [row.query_id for row in rows if row.query_id in given]
     if not names:
@@ -473,7 +472,7 @@ def _given(name: object) -> bool:
     return isinstance(name, str) and bool(name.strip())
 
 
-def codes_of(names: Sequence[str]) -> tuple[tuple[str, ...], Ints]:
+def codes_of(names: Sequence[str]) -> tuple[tuple[str, ...], Int32s]:
     """The names that occur, sorted, and each one's place among them."""
     distinct = tuple(sorted(set(names)))
     number = {name: code for code, name in enumerate(distinct)}

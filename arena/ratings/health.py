@@ -15,7 +15,6 @@ from arena.ratings.games import (
     NO_SPREAD,
     Games,
     GameVerdict,
-    Ints,
     VerdictTable,
     as_games,
     number_distinct,
@@ -25,6 +24,7 @@ from arena.ratings.games import (
 from arena.ratings.likelihood import TieModel
 from arena.ratings.pairs import win_matrix
 from arena.ratings.results import JudgeHealth
+from retrieval_eval.stats.arrays import Int32s
 from retrieval_eval.stats.bootstrap import share_estimate, student
 from retrieval_eval.stats.estimate import Estimate
 
@@ -103,18 +103,18 @@ def fitted_position(games: Games, fitted: BradleyTerry, *, by_query: bool = True
     return Estimate(fitted.position_effect, fitted.position_effect - half, fitted.position_effect + half)
 
 
-def _clustered_share(part: NDArray[np.bool_], whole: NDArray[np.bool_], cluster: Ints) -> Estimate:
+def _clustered_share(part: NDArray[np.bool_], whole: NDArray[np.bool_], cluster: Int32s) -> Estimate:
     """Share of ``whole`` that is ``part``, both marks of single verdicts or games."""
     return share_estimate(np.bincount(cluster, whole & part), np.bincount(cluster, whole))
 
 
-def both_orders(table: VerdictTable) -> tuple[NDArray[np.bool_], Ints]:
+def both_orders(table: VerdictTable) -> tuple[NDArray[np.bool_], Int32s]:
     """For every game judged in both orders, whether they agree, and its query."""
     one, other, query = outcomes_by_order(table)
     return one == other, query
 
 
-def outcomes_by_order(table: VerdictTable) -> tuple[NDArray[np.int8], NDArray[np.int8], Ints]:
+def outcomes_by_order(table: VerdictTable) -> tuple[NDArray[np.int8], NDArray[np.int8], Int32s]:
     """For every game judged in both orders, the outcome of each for the same agent (1, 0 or -1), and its query."""
     if table.query is None:
         return np.zeros(0, np.int8), np.zeros(0, np.int8), np.zeros(0, np.int32)

@@ -15,13 +15,14 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from arena.ratings.games import Floats, GameVerdict, Ints, VerdictTable, distinct, fold_pairs, tabulate
+from arena.ratings.games import GameVerdict, VerdictTable, distinct, fold_pairs, tabulate
 from arena.ratings.results import JudgeAgreement, JudgePair
+from retrieval_eval.stats.arrays import Floats, Int32s
 from retrieval_eval.stats.bootstrap import jackknife_estimate, jackknife_estimates
 from retrieval_eval.stats.estimate import Estimate
 
 if TYPE_CHECKING:
-    from retrieval_eval.stats.agreement import Level, Weights
+    from retrieval_eval.stats.agreement import MeasurementLevel, Weights
 
 _OUTCOMES = np.array([-1.0, 0.0, 1.0])
 """Loss, tie and win of the lower-numbered agent; the mirror image of a table runs backwards through them."""
@@ -39,10 +40,10 @@ class JudgedGames(Struct, frozen=True, eq=False):
         game: one number per query and pair, the same for all judges.
     """
 
-    query: Ints
-    judge: Ints
-    a: Ints
-    b: Ints
+    query: Int32s
+    judge: Int32s
+    a: Int32s
+    b: Int32s
     outcome: NDArray[np.int8]
     game: NDArray[np.int64]
 
@@ -99,7 +100,7 @@ def judge_agreement(verdicts: Iterable[GameVerdict] | VerdictTable) -> JudgeAgre
     )
 
 
-def _judge_pairs(judges: Sequence[str], ratings: Floats, query: Ints) -> Iterator[JudgePair]:
+def _judge_pairs(judges: Sequence[str], ratings: Floats, query: Int32s) -> Iterator[JudgePair]:
     """Every two judges that share a game; of hundreds of people most do not."""
     from retrieval_eval.stats.agreement import cohen_kappas
 
@@ -138,7 +139,7 @@ def _judge_pair(first: str, second: str, counts: list[list[int]], kappa: Estimat
     )
 
 
-def _alpha(totals: Floats, level: Level) -> Estimate:
+def _alpha(totals: Floats, level: MeasurementLevel) -> Estimate:
     from retrieval_eval.stats.agreement import krippendorff_alphas
 
     return jackknife_estimate(lambda stack: krippendorff_alphas(stack, _OUTCOMES, level), totals, _ENDS)
@@ -150,7 +151,7 @@ def _mirrored(tables: Floats) -> Floats:
     return mean
 
 
-def _per_query(tables: Floats, query: Ints) -> Floats:
+def _per_query(tables: Floats, query: Int32s) -> Floats:
     """Tables of games summed by query, shape (queries, 3, 3)."""
     totals = np.zeros((int(query.max(initial=-1)) + 1, *tables.shape[1:]))
     np.add.at(totals, query, tables)

@@ -27,7 +27,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from arena.ratings.counts import PairCounts
-from arena.ratings.games import Floats
+from retrieval_eval.stats.arrays import Floats
 
 TieModel: TypeAlias = Literal["davidson", "half", "rao-kupper"]
 
@@ -130,7 +130,7 @@ _LARGEST_STEP = 4.0
 """Neither a pair's d, nor g, nor the tie parameter moves farther in a step: the quadratic model ends there."""
 
 
-class Form(Struct, frozen=True):
+class ParameterForm(Struct, frozen=True):
     """Which parameters there are: one per agent, the order effect, one per covariate, the tie parameter.
 
     Counts carry no covariates; games do, see ``covariates``.
@@ -174,7 +174,7 @@ class Maximum(Struct, frozen=True, eq=False):
     converged: NDArray[np.bool_]
 
 
-def log_posterior(form: Form, counts: PairCounts, x: Floats, prior: Floats) -> Floats:
+def log_posterior(form: ParameterForm, counts: PairCounts, x: Floats, prior: Floats) -> Floats:
     """Log-likelihood plus log-prior of each sample, up to a constant, shape (samples,).
 
     The prior is a virtual draw: an agent has also won and lost half of ``prior`` games against an average agent, and
@@ -206,7 +206,7 @@ def sums(counts: PairCounts) -> Sums:
     return Sums(leans.T, abs(leans).T)
 
 
-def gradient(form: Form, counts: PairCounts, x: Floats, prior: Floats, adding: Sums | None = None) -> Floats:
+def gradient(form: ParameterForm, counts: PairCounts, x: Floats, prior: Floats, adding: Sums | None = None) -> Floats:
     """Gradient of ``log_posterior``, shape (samples, parameters); ``adding`` is ``sums``, where at hand."""
     slope = slopes(form.ties, _gaps(form, counts, x), tie_values(form, counts, x), _seen(counts))
     columns = [((adding or sums(counts)).signed @ slope.gap.T).T]
@@ -218,7 +218,7 @@ def gradient(form: Form, counts: PairCounts, x: Floats, prior: Floats, adding: S
     return result - prior_pull(form, x, prior) if prior.any() else result
 
 
-def gradient_on(form: Form, counts: PairCounts, prior: Floats, adding: Sums) -> Callable[[Floats], Floats]:
+def gradient_on(form: ParameterForm, counts: PairCounts, prior: Floats, adding: Sums) -> Callable[[Floats], Floats]:
     """``gradient`` of the parameters alone, for many steps on the same counts.
 
     Davidson's ties and half-win ties make an exponential family: what was seen is added up once, and each step takes
@@ -254,13 +254,15 @@ def gradient_on(form: Form, counts: PairCounts, prior: Floats, adding: Sums) -> 
     return at
 
 
-def _rows(form: Form, of_pairs: Floats, adding: Sums) -> Floats:
+def _rows(form: ParameterForm, of_pairs: Floats, adding: Sums) -> Floats:
     """Values of pairs, shape (pairs, samples), added up for each agent and for the order effect, if there is one."""
     of_agents: Floats = adding.signed @ of_pairs
     return np.vstack([of_agents, of_pairs.sum(axis=0)]) if form.position else of_agents
 
 
-def information(form: Form, counts: PairCounts, x: Floats, prior: Floats, adding: Sums | None = None) -> Floats:
+def information(
+    form: ParameterForm, counts: PairCounts, x: Floats, prior: Floats, adding: Sums | None = None
+) -> Floats:
     """Negative Hessian, shape (samples, parameters, parameters); ``adding`` is ``sums``, where at hand.
 
     The agents' common level is free; it is pinned by adding a constant to the agents' block, which leaves every step
@@ -289,7 +291,7 @@ def information(form: Form, counts: PairCounts, x: Floats, prior: Floats, adding
 
 
 def maximise(
-    form: Form, counts: PairCounts, start: Floats, prior: Floats, *, max_iterations: int, tolerance: float
+    form: ParameterForm, counts: PairCounts, start: Floats, prior: Floats, *, max_iterations: int, tolerance: float
 ) -> Maximum:
     """Newton's method from ``start`` on every sample, each until its step is below ``tolerance`` (log-odds)."""
     x, adding = feasible(form, counts, start), sums(counts)
@@ -311,7 +313,7 @@ def maximise(
     return Maximum(x, iterations, norm, converged)
 
 
-def feasible(form: Form, counts: PairCounts, x: Floats) -> Floats:
+def feasible(form: ParameterForm, counts: PairCounts, x: Floats) -> Floats:
     """Parameters with the tie parameter in its range, and at 0 in samples that do not estimate it."""
     x = x.copy()
     if form.has_tie_parameter:
@@ -331,7 +333,7 @@ def incidence(counts: PairCounts) -> scipy.sparse.csr_array:
 
 
 def _climb(
-    form: Form, counts: PairCounts, x: Floats, step: Floats, prior: Floats, *, height: Floats
+    form: ParameterForm, counts: PairCounts, x: Floats, step: Floats, prior: Floats, *, height: Floats
 ) -> tuple[Floats, Floats]:
     """Take the step, shortened where a pair's gap, g or the tie parameter would jump or the likelihood would fall.
 
@@ -350,12 +352,12 @@ def _climb(
     return moved, reached
 
 
-def prior_pull(form: Form, x: Floats, prior: Floats) -> Floats:
+def prior_pull(form: ParameterForm, x: Floats, prior: Floats) -> Floats:
     """Gradient of the prior, downwards."""
     return centred(form, prior * np.tanh(centred(form, x) / 2) / 2)
 
 
-def prior_curvature(form: Form, x: Floats, prior: Floats) -> Floats:
+def prior_curvature(form: ParameterForm, x: Floats, prior: Floats) -> Floats:
     """Negative Hessian of the prior, on the subspace where the agents' mean is 0.
 
     A tenth of the parabola that bounds the prior from below keeps the matrix regular in the far tails, where the
@@ -375,14 +377,14 @@ def prior_curvature(form: Form, x: Floats, prior: Floats) -> Floats:
     return result
 
 
-def centred(form: Form, x: Floats) -> Floats:
+def centred(form: ParameterForm, x: Floats) -> Floats:
     """Parameters, or a gradient in them, with the agents' mean taken off: the average agent is at 0."""
     middle = x.copy()
     middle[:, : form.agents] -= x[:, : form.agents].mean(axis=1, keepdims=True)
     return middle
 
 
-def tie_values(form: Form, counts: PairCounts, x: Floats) -> Floats:
+def tie_values(form: ParameterForm, counts: PairCounts, x: Floats) -> Floats:
     """The tie parameter of each sample, or the value that stands for no ties, shape (samples, 1)."""
     none = NO_TIES[form.ties]
     if not form.has_tie_parameter:
@@ -390,7 +392,7 @@ def tie_values(form: Form, counts: PairCounts, x: Floats) -> Floats:
     return np.where(form.tie_parameter(counts), x[:, -1], none)[:, np.newaxis]
 
 
-def _gaps(form: Form, counts: PairCounts, x: Floats) -> Floats:
+def _gaps(form: ParameterForm, counts: PairCounts, x: Floats) -> Floats:
     gaps: Floats = np.take(x, counts.a, axis=1) - np.take(x, counts.b, axis=1)  # in memory as counts are
     return gaps + x[:, counts.agents, np.newaxis] if form.position else gaps
 

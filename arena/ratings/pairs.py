@@ -17,7 +17,8 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from arena.ratings.counts import pair_counts, reachable
-from arena.ratings.games import Floats, Games, distinct
+from arena.ratings.games import Games, distinct
+from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import share_intervals, wilson
 from retrieval_eval.stats.significance import holm
 

@@ -23,8 +23,9 @@ from msgspec.structs import replace
 
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
 from arena.ratings.existence import Problem
-from arena.ratings.games import Floats, Games, GameVerdict, Ints, VerdictTable, as_games, tabulate
+from arena.ratings.games import Games, GameVerdict, VerdictTable, as_games, tabulate
 from arena.ratings.judges import judged_games
+from retrieval_eval.stats.arrays import Floats, Int32s
 from retrieval_eval.stats.bootstrap import student
 
 _CENTRE, _SCALE = 1000.0, 400.0
@@ -43,7 +44,7 @@ class DiscriminationModel:
     average, so that the prior depends on products of discrimination and strength alone.
     """
 
-    def __init__(self, games: Games, judge: Ints, judges: int, prior_games: float) -> None:
+    def __init__(self, games: Games, judge: Int32s, judges: int, prior_games: float) -> None:
         """Take the games with the number of each one's judge."""
         agents = len(games.agents)
         self.games, self.judge, self.agents, self.judges = games, judge, agents, judges
@@ -196,7 +197,7 @@ def panel_ratings(verdicts: Iterable[GameVerdict] | VerdictTable) -> PanelRating
     )
 
 
-def _judged(table: VerdictTable) -> tuple[Games, Ints]:
+def _judged(table: VerdictTable) -> tuple[Games, Int32s]:
     """Games as single judges saw them, and the number of each one's judge."""
     if table.query is None:
         return replace(as_games(table), cluster=np.arange(len(table), dtype=np.int32)), table.judge

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from arena.ratings.bootstrap import Bootstrap
 from arena.ratings.bradley_terry import BradleyTerry, sandwich
-from arena.ratings.games import NO_SPREAD, Floats, Games
+from arena.ratings.games import NO_SPREAD, Games
 from arena.ratings.results import PairDifference, fewest_queries
+from retrieval_eval.stats.arrays import Floats
 
 _RESOLUTION = 1e-6
 """Ratings closer than this many points are equal: agents with the same record differ by rounding alone."""
@@ -308,7 +309,7 @@ _FEWEST_SAMPLES = 100
 """Fewer bootstrap samples cannot show how far the largest of many differences strays."""
 
 
-class Comparison(Struct, frozen=True, eq=False):
+class PairTests(Struct, frozen=True, eq=False):
     """All pairs of agents: tests of each, as of ``paired_tests``, and intervals that hold for all.
 
     ``covariances`` are of the ratings: the sandwich, and the model's where the sandwich cannot show the uncertainty.
@@ -337,7 +338,7 @@ class Comparison(Struct, frozen=True, eq=False):
 
 def compare(
     games: Games, fitted: BradleyTerry, resampled: Bootstrap | None, *, by_query: bool, level: float, seed: int
-) -> Comparison | None:
+) -> PairTests | None:
     """Compare all pairs of agents.
 
     ``None`` where a single query (game) leaves nothing to estimate variation from.
@@ -359,7 +360,7 @@ def compare(
         rng = np.random.default_rng(seed)
         draws = [rng.multivariate_normal(fitted.ratings, c, size=_DRAWS, method="eigh") for c in covariances]
         sample_sets = tuple(np.asarray(draw, np.float64) for draw in draws)
-    return Comparison(
+    return PairTests(
         paired_tests(fitted.ratings, tuple(covariances), spread.per_agent),
         joint_differences(fitted.ratings, sample_sets, spread.per_agent, level),
         tuple(covariances),
@@ -374,7 +375,7 @@ def _or_none(number: float) -> float | None:
     return None if math.isnan(number) else number
 
 
-def pair_differences(agents: tuple[str, ...], compared: Comparison | None) -> tuple[PairDifference, ...]:
+def pair_differences(agents: tuple[str, ...], compared: PairTests | None) -> tuple[PairDifference, ...]:
     """A line for every pair of agents, none where there is no comparison."""
     if compared is None:
         return ()

@@ -31,7 +31,7 @@ from arena.ratings.games import (
 from arena.ratings.health import Lengths, both_orders, fitted_position, judge_health
 from arena.ratings.judges import judge_agreement, of_judge
 from arena.ratings.pairs import direct_games, win_matrix
-from arena.ratings.ranks import Comparison, compare, competition_ranks, groups, pair_differences, rank_intervals
+from arena.ratings.ranks import PairTests, compare, competition_ranks, groups, pair_differences, rank_intervals
 from arena.ratings.results import (
     UNITS,
     AgentRating,
@@ -214,7 +214,7 @@ def _rows(
     fitted: BradleyTerry,
     by_elo: EloRatings | None,
     resampled: Bootstrap | None,
-    compared: Comparison | None,
+    compared: PairTests | None,
     *,
     settings: RatingSettings,
 ) -> tuple[AgentRating, ...]:
@@ -270,7 +270,7 @@ def notes(
     games: Games,
     fitted: BradleyTerry,
     resampled: Bootstrap | None,
-    compared: Comparison | None,
+    compared: PairTests | None,
     *,
     asked_for_samples: bool,
     by_query: bool,

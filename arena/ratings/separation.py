@@ -22,9 +22,10 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from arena.ratings.bradley_terry import BradleyTerry, bradley_terry, sandwich
-from arena.ratings.games import Floats, Games, VerdictTable, WinAndTie, reconcile, used
+from arena.ratings.games import Games, VerdictTable, WinAndTie, reconcile, used
 from arena.ratings.health import both_orders
 from arena.ratings.likelihood import NO_TIES, probabilities
+from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import Interval, share_interval
 
 _FEWEST_AGENTS = 3
@@ -82,7 +83,7 @@ class QueryFigures(Struct, frozen=True):
         return self.spread * self.agreement
 
 
-class Record(Struct, frozen=True):
+class GamesOfAgent(Struct, frozen=True):
     """Games of one agent, on one query or on several.
 
     Attributes:
@@ -144,23 +145,23 @@ class Standings(Struct, frozen=True, eq=False):
         queries = tuple(self.queries[row] for row in rows)
         return Standings(queries, self.agents, won, tied, lost, figures, self.unit[chosen], games)
 
-    def each(self, agent: str) -> list[Record]:
+    def each(self, agent: str) -> list[GamesOfAgent]:
         """An agent's games on each query, in the order of ``queries``."""
         column = self.agents.index(agent)
         counts = np.stack([cells[:, column] for cells in (self.won, self.tied, self.lost)], axis=1)
-        return [Record(*own) for own in counts.astype(int).tolist()]
+        return [GamesOfAgent(*own) for own in counts.astype(int).tolist()]
 
-    def on(self, row: int, agent: str) -> Record:
+    def on(self, row: int, agent: str) -> GamesOfAgent:
         """An agent's games on one query."""
         column = self.agents.index(agent)
-        return Record(*(int(cells[row, column]) for cells in (self.won, self.tied, self.lost)))
+        return GamesOfAgent(*(int(cells[row, column]) for cells in (self.won, self.tied, self.lost)))
 
-    def together(self, agent: str, rows: Sequence[int]) -> Record:
+    def together(self, agent: str, rows: Sequence[int]) -> GamesOfAgent:
         """An agent's games on the queries of some rows."""
         column = self.agents.index(agent)
         won, tied, lost = (cells[np.asarray(rows, np.intp), column] for cells in (self.won, self.tied, self.lost))
         low, high = self.interval(won + tied / 2, won + tied + lost, rows) or (None, None)
-        return Record(int(won.sum()), int(tied.sum()), int(lost.sum()), low, high)
+        return GamesOfAgent(int(won.sum()), int(tied.sum()), int(lost.sum()), low, high)
 
     def interval(
         self, points: Floats, played: Floats, rows: Sequence[int] | slice = slice(None), *, means: bool = False

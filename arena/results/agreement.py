@@ -32,7 +32,7 @@ from arena.results.opinions import (
 )
 from arena.results.ratings import Group, of_group
 from arena.results.scores import PEOPLE, people_methods, stored_methods
-from arena.results.table_agreement import Tables, compare_opinions, dataset_texts, read_tables, tests_of
+from arena.results.table_agreement import OpinionFiles, compare_opinions, dataset_texts, read_tables, tests_of
 from arena.store import Store
 from arena.store.annotations import Annotations
 from retrieval_eval.stats.bootstrap import Clusters
@@ -42,7 +42,7 @@ _VERDICTS: Final = ("verdicts", "")
 """Level and group of a tournament's games."""
 
 
-Progress: TypeAlias = Callable[[float, str], None]
+TellDoing: TypeAlias = Callable[[float, str], None]
 """Told how far something is, from 0 to 1, and what is done next."""
 
 
@@ -94,7 +94,7 @@ def calibrate_tournament(
     store: Store,
     tournament: str,
     settings: Settings,
-    people: Tables | None = None,
+    people: OpinionFiles | None = None,
     *,
     method_samples: int = 200,
     most: int = 0,
@@ -115,7 +115,7 @@ def calibrate_tournament(
         InputError: no such tournament, a file cannot be read, or people speak of nothing that a judge judged.
     """
     kept, data = Cache(store, tournament), cache(partial(store.dataset, tournament))
-    in_files, notes, _ = read_tables(people or Tables())
+    in_files, notes, _ = read_tables(people or OpinionFiles())
     latest = Annotations(store, tournament).latest()
     made_of = repr((settings, method_samples, most, label_next, in_files, notes, latest)).encode()
 
@@ -164,7 +164,7 @@ def compare_with_people(
     most: int = 0,
     boards: bool = False,
     label_next: int | None = None,
-    tell: Progress = lambda _share, _doing: None,
+    tell: TellDoing = lambda _share, _doing: None,
 ) -> tuple[tuple[Comparison, ...], tuple[Level, ...]]:
     """A tournament's judges with people alone, as ``calibrate_tournament`` compares them.
 
@@ -193,7 +193,7 @@ def keep_judges_alone(store: Store, tournament: str) -> None:
     judges_alone(store, tournament, Cache(store, tournament), games, partial(store.dataset, tournament))
 
 
-def styles_of(store: Store, tournament: str, tell: Progress) -> tuple[StyleEffect, ...]:
+def styles_of(store: Store, tournament: str, tell: TellDoing) -> tuple[StyleEffect, ...]:
     """What answer judges make of qualities of style, and of agents of their own family; ``tell`` as above."""
     games, data = cached_games(store, tournament), cache(partial(store.dataset, tournament))
     alone = judges_alone(store, tournament, Cache(store, tournament), games, data, tell=tell)
@@ -254,7 +254,7 @@ def judges_alone(
     games: GameTable,
     data: Callable[[], Dataset],
     *,
-    tell: Progress = lambda _share, _doing: None,
+    tell: TellDoing = lambda _share, _doing: None,
 ) -> Calibration:
     """What answer judges show in all games without people: what they cost, what places sway, and what style does.
 

@@ -20,7 +20,7 @@ from msgspec.structs import asdict
 from arena.results.games import GameTable
 from arena.results.ratings import Group, Leaderboard, leaderboard, leaderboard_of, rating_settings, verified
 from arena.store import Store
-from arena.store.cache import Figures
+from arena.store.cache import FigureCache
 from judges.errors import StoreError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Cache:
     """
 
     def __init__(self, store: Store, tournament: str) -> None:
-        self._figures = Figures(store, tournament, f"figures {FIGURES}")
+        self._figures = FigureCache(store, tournament, f"figures {FIGURES}")
         self._seen, _ = store.judged(tournament)
         self._whole = store.only is None
 

@@ -55,7 +55,7 @@ _COLUMNS: Final = (
 )
 
 
-class Mean(Struct, frozen=True):
+class CostMean(Struct, frozen=True):
     """Over those of an agent's answers that have a figure, and how many they are."""
 
     mean: float | None = None
@@ -94,9 +94,9 @@ class AgentCosts(Struct, frozen=True):
     queries: int
     answered: int
     latency_s: Latency = Latency()
-    cost_usd: Mean = Mean()
-    input_tokens: Mean = Mean()
-    output_tokens: Mean = Mean()
+    cost_usd: CostMean = CostMean()
+    input_tokens: CostMean = CostMean()
+    output_tokens: CostMean = CostMean()
     missing: Causes = field(default_factory=dict)
     retried: int = 0
     tried_s: Median = Median()
@@ -146,9 +146,9 @@ def _costs(agent: str, answers: Iterable[Answer], queries: int, missing: Causes)
     )
 
 
-def _mean(answers: Iterable[Answer], name: str) -> Mean:
+def _mean(answers: Iterable[Answer], name: str) -> CostMean:
     values = _values(answers, name)
-    return Mean(math.fsum(values) / len(values) if values else None, len(values))
+    return CostMean(math.fsum(values) / len(values) if values else None, len(values))
 
 
 def _values(answers: Iterable[Answer], name: str) -> list[float]:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from retrieval_eval.stats.agreement import LabelAgreement, RaterAgreement
 
 
-Source: TypeAlias = Literal["judge", "people"]
+LabelSource: TypeAlias = Literal["judge", "people"]
 """Whose labels: of all relevance judges together, or people's."""
 
 Results: TypeAlias = Mapping[tuple[str, str], Result | None]
@@ -78,7 +78,7 @@ class RetrievalBoard(Struct, frozen=True):
 
     measures: tuple[str, ...]
     queries: int
-    scores: Mapping[Source, LabelScores]
+    scores: Mapping[LabelSource, LabelScores]
     mean_labels: Mapping[str, MeanLabel]
     distributions: Mapping[str, LabelDistribution]
     without_documents: tuple[str, ...]
@@ -124,7 +124,7 @@ def retrieval_board(
     for (query_id, doc_id), result in results.items():
         if not isinstance(result, Judgment):
             missing.setdefault(query_id, set()).add(doc_id)
-    labels: dict[Source, Labels] = {"judge": labels_in(data, results), "people": by_people}
+    labels: dict[LabelSource, Labels] = {"judge": labels_in(data, results), "people": by_people}
     labels = {source: own for source, own in labels.items() if own or (source == "judge" and missing)}
     entries = retrieved_by_agents(data, settings.depth)
     runs = {run.name: run.scores() for run in runs_of(entries)}
@@ -220,7 +220,7 @@ def _resampling(settings: StoredSettings, data: Dataset) -> dict[str, Any]:
     return {"samples": settings.ratings.bootstrap.samples, "seed": settings.ratings.seed, "clusters": clusters}
 
 
-def _rankings(metrics: Mapping[Source, Metrics], resampling: Mapping[str, Any]) -> dict[str, RankingAgreement]:
+def _rankings(metrics: Mapping[LabelSource, Metrics], resampling: Mapping[str, Any]) -> dict[str, RankingAgreement]:
     if len(metrics) < 2 or len(metrics["people"].runs) < 2:
         return {}
     from retrieval_eval.runs import ranking_agreement
@@ -245,7 +245,7 @@ class CitationBoard(Struct, frozen=True):
     """
 
     relevant: int
-    scores: Mapping[Source, Mapping[str, CitationScores]]
+    scores: Mapping[LabelSource, Mapping[str, CitationScores]]
 
 
 def citation_board(
@@ -255,7 +255,10 @@ def citation_board(
     from retrieval_eval.citations import citation_scores, cited_documents  # late, as above
 
     results = document_labels(wanted, settings.combinations, settings.across_judges)
-    labels: dict[Source, Mapping[str, Mapping[str, int]]] = {"judge": labels_in(data, results), "people": data.qrels}
+    labels: dict[LabelSource, Mapping[str, Mapping[str, int]]] = {
+        "judge": labels_in(data, results),
+        "people": data.qrels,
+    }
     clusters = conversations(data.queries.values())
     create = settings.nuggets and settings.nuggets.create
     relevant = create.from_label if create else RELEVANT

@@ -23,11 +23,11 @@ from retrieval_eval.exam.items import Bank, Item
 from retrieval_eval.exam.passages import by_document
 from retrieval_eval.exam.scores import RATED_LEVELS
 
-Outcomes: TypeAlias = Callable[[Task], Sequence[tuple[Wanted, Result | None]]]
+OutcomesOf: TypeAlias = Callable[[Task], Sequence[tuple[Wanted, Result | None]]]
 """Gives the wants of a task with their results, ``None`` where there is none yet."""
 
 
-def stored_scores(store: Store, tournament: str, outcomes: Outcomes | None = None) -> ExamScores | None:
+def stored_scores(store: Store, tournament: str, outcomes: OutcomesOf | None = None) -> ExamScores | None:
     """Score what has been graded so far; ``None`` where there is nothing to score.
 
     That is so without an exam, before an item is written, and where answers are extracted and not graded.
@@ -46,7 +46,7 @@ def stored_scores(store: Store, tournament: str, outcomes: Outcomes | None = Non
     return exam_scores(study, k=exam.section.depth, workbench=exam.section.compat == "workbench")
 
 
-def exam_study(store: Store, tournament: str, outcomes: Outcomes | None = None) -> Study:
+def exam_study(store: Store, tournament: str, outcomes: OutcomesOf | None = None) -> Study:
     """Everything that the exam of a tournament says, from its store; ``outcomes`` as for ``stored_scores``.
 
     Raises:
@@ -119,7 +119,7 @@ def open_items(store: Store, tournament: str) -> frozenset[str]:
 
 
 class _Reader:
-    def __init__(self, read: Outcomes, how: Mapping[str, Combine], section: ExamSection, bank: Bank) -> None:
+    def __init__(self, read: OutcomesOf, how: Mapping[str, Combine], section: ExamSection, bank: Bank) -> None:
         self._read, self._how, self._section = read, how, section
         self._active = {item.item_id: item for items in bank.active.values() for item in items}
 

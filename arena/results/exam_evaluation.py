@@ -16,7 +16,7 @@ from judges.errors import DataError, InputError
 from retrieval_eval.data.files import read_json
 from retrieval_eval.data.tables import read_rows
 from retrieval_eval.data.vocabulary import NAMES
-from retrieval_eval.exam.grades import Grade, Graded, Grader, Grids, Labels, Rankings, make_grids
+from retrieval_eval.exam.grades import Grade, Graded, Grader, Grids, Rankings, make_grids
 from retrieval_eval.exam.items import Bank
 from retrieval_eval.exam.passages import by_document, origin_of
 from retrieval_eval.exam.scores import (
@@ -24,19 +24,21 @@ from retrieval_eval.exam.scores import (
     DEFAULT_K,
     RATED_LEVELS,
     CoverScores,
-    Mean,
+    ExamMean,
     alpha_ndcg,
     cover_means,
     cover_scores,
     places,
 )
-from retrieval_eval.stats.bootstrap import Clusters, Floats
+from retrieval_eval.metrics import Labels
+from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats.bootstrap import Clusters
 
 USUAL_LEVEL = 4
 """The grade from which the authors of 001 count an item as covered."""
 
 
-Unit: TypeAlias = Literal["answers", "documents"]
+GradedUnit: TypeAlias = Literal["answers", "documents"]
 
 
 class Study(Struct, frozen=True, dict=True):
@@ -67,7 +69,7 @@ class Study(Struct, frozen=True, dict=True):
     grids: Grids
     labels: Labels
     levels: tuple[int, ...]
-    unit: Unit
+    unit: GradedUnit
     min_grade: int | None = None
     bank_version: str | None = None
     clusters: Clusters = field(default_factory=dict)
@@ -167,7 +169,7 @@ def load_study(
         raise InputError(f"{file}: no grade is for an item of the bank {bank}; are the ids those of the bank?")
     labels = read_qrels(qrels).labels if qrels is not None else graded.labels
     levels = RATED_LEVELS if grader in graded.rated else (1,)
-    unit: Unit = "answers" if of_answers else "documents"
+    unit: GradedUnit = "answers" if of_answers else "documents"
     return Study(source, graded, grader, grades, known, rankings, grids, labels, levels, unit)
 
 
@@ -239,7 +241,7 @@ def _official_json(path: Path) -> dict[str, float]:
     return {str(agent): float(rank) for agent, rank in content.items()}
 
 
-Measure: TypeAlias = Literal["cover", "least", "possible", "normalised", "alpha_ndcg"]
+ExamMeasure: TypeAlias = Literal["cover", "least", "possible", "normalised", "alpha_ndcg"]
 """EXAM-Cover@k; the same if no ungraded pair covered its item, and if every one did; normalised cover; alpha-nDCG@k."""
 
 
@@ -258,7 +260,7 @@ class ExamScores(Struct, frozen=True):
     study: Study
     grids: Grids
     cover: CoverScores
-    means: Mapping[int, Mapping[Measure, Mapping[str, Mean]]]
+    means: Mapping[int, Mapping[ExamMeasure, Mapping[str, ExamMean]]]
     workbench: bool = False
     official: Mapping[str, float] | None = None
 
@@ -268,12 +270,12 @@ class ExamScores(Struct, frozen=True):
         return self.study.usual_level
 
     @property
-    def covers(self) -> dict[str, Mean]:
+    def covers(self) -> dict[str, ExamMean]:
         """By agent with a score, the first one first, the mean cover at the usual level."""
         found = self.means[self.level]["cover"]
         return {agent: found[agent] for agent in self.places(self.level)}
 
-    def places(self, level: int, measure: Measure = "cover") -> dict[str, float]:
+    def places(self, level: int, measure: ExamMeasure = "cover") -> dict[str, float]:
         """The place of each agent with a score, the first one first, then by name; ties share the average."""
         scored = {agent: mean.value for agent, mean in self.means[level][measure].items()}
         found = places({agent: value for agent, value in scored.items() if value is not None})
@@ -321,7 +323,7 @@ def exam_scores(
     """
     grids = make_grids(study.grades, None, study.rankings) if workbench else study.grids
     cover = cover_scores(grids, study.rankings, levels=study.levels, k=k, clusters=study.clusters)
-    scores: dict[Measure, Floats] = {
+    scores: dict[ExamMeasure, Floats] = {
         "cover": cover.cover,
         "least": cover.least,
         "possible": cover.possible,

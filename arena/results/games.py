@@ -11,32 +11,21 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from arena.config.settings import StoredSettings
-from arena.ratings.games import (
-    Floats,
-    Games,
-    GameVerdict,
-    Ints,
-    Tally,
-    VerdictTable,
-    WinAndTie,
-    counted,
-    first_of_each,
-    fold,
-    used,
-)
+from arena.ratings.games import Games, GameVerdict, Tally, VerdictTable, WinAndTie, counted, first_of_each, fold, used
 from arena.ratings.results import RatingSettings
 from arena.results.coverage import Coverage
 from arena.store import Store
-from arena.store.bulk import Columns
+from arena.store.bulk import RowColumns
 from judges.types import Judgment, Verdict, conversations
 from retrieval_eval.data.columns import in_order
+from retrieval_eval.stats.arrays import Bools, Floats, Int32s
 from retrieval_eval.stats.missing import Gaps
 
 if TYPE_CHECKING:
@@ -45,7 +34,6 @@ if TYPE_CHECKING:
 
 
 Made = TypeVar("Made")
-Bools: TypeAlias = NDArray[np.bool_]
 
 FIRST, TIE, SECOND = 1, 0, -1
 """A verdict, seen from the game's first agent, whichever was shown first."""
@@ -79,10 +67,10 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
     agents: tuple[str, ...]
     queries: tuple[str, ...]
     judges: tuple[str, ...]
-    a: Ints
-    b: Ints
-    query: Ints
-    judge: Ints
+    a: Int32s
+    b: Int32s
+    query: Int32s
+    judge: Int32s
     said: NDArray[np.int8]
     identical: Bools
     preference: Floats = field(default_factory=lambda: np.empty((0, 2)))
@@ -247,7 +235,7 @@ def _place(names: Sequence[str], name: str) -> int:
     return names.index(name) if name in names else -1
 
 
-def _sums(names: Sequence[str], of: Sequence[Ints], *what: NDArray[np.integer]) -> dict[str, tuple[int, int]]:
+def _sums(names: Sequence[str], of: Sequence[Int32s], *what: NDArray[np.integer]) -> dict[str, tuple[int, int]]:
     judged, wanted = (np.bincount(np.concatenate(of), np.tile(some, len(of)), len(names)) for some in what)
     return {name: (int(judged[code]), int(wanted[code])) for code, name in enumerate(names)}
 
@@ -309,7 +297,7 @@ def read_games(store: Store, tournament: str, make: Callable[[WantedGames], Made
     settings = store.settings(tournament)
     queries = store.queries(tournament) if data is None else data.queries
 
-    def made(columns: Columns) -> Made:
+    def made(columns: RowColumns) -> Made:
         games = games_of(columns, settings, conversations(queries.values()))
         del columns  # nobody else holds them, and of millions each column counts
         return make(games)
@@ -319,7 +307,7 @@ def read_games(store: Store, tournament: str, make: Callable[[WantedGames], Made
     return store.of_games(tournament, made, data, also)
 
 
-def games_of(rows: Columns, settings: StoredSettings, clusters: Mapping[str, str] | None = None) -> WantedGames:
+def games_of(rows: RowColumns, settings: StoredSettings, clusters: Mapping[str, str] | None = None) -> WantedGames:
     """Wanted verdicts, a row for each sample of each order of a game, as games in the order of their plan.
 
     Args:
@@ -369,7 +357,7 @@ def games_of(rows: Columns, settings: StoredSettings, clusters: Mapping[str, str
     return WantedGames(table, _causes(rows, given, slot, said), consistency, _models(rows, settings))
 
 
-def _models(rows: Columns, settings: StoredSettings) -> dict[str, dict[str, int]]:
+def _models(rows: RowColumns, settings: StoredSettings) -> dict[str, dict[str, int]]:
     """By judge of a server, how many verdicts which model gave."""
     if "model" not in rows.texts:
         return {}
@@ -386,7 +374,7 @@ def _models(rows: Columns, settings: StoredSettings) -> dict[str, dict[str, int]
     return dict(found)
 
 
-def _said(rows: Columns) -> NDArray[np.int8]:
+def _said(rows: RowColumns) -> NDArray[np.int8]:
     """What each row says, seen from the answer shown first."""
     outcome, cause = rows.texts["outcome"], rows.texts["cause"]
     failed = np.array([WAITING if name is None else FAILED for name in cause.names], np.int8)[cause.codes]
@@ -395,13 +383,13 @@ def _said(rows: Columns) -> NDArray[np.int8]:
     return np.where(judged, verdict[outcome.codes], failed).astype(np.int8)
 
 
-def _ways(judges: Iterable[str], settings: StoredSettings) -> Ints:
+def _ways(judges: Iterable[str], settings: StoredSettings) -> Int32s:
     """By judge, the place among ``majority``, ``median`` and ``mean`` of how its samples become one."""
     how = settings.combinations
     return np.array([("majority", "median", "mean").index(how.get(judge, "majority")) for judge in judges], np.int32)
 
 
-def _combined(counts: Mapping[int, NDArray[np.integer]], ways: Ints | None) -> NDArray[np.int8]:
+def _combined(counts: Mapping[int, NDArray[np.integer]], ways: Int32s | None) -> NDArray[np.int8]:
     """One verdict for each slot from how often each was given, see ``samples.combine``; shape (slots,)."""
     wins, ties, losses = (counts[said] for said in (FIRST, TIE, SECOND))
     verdict = (wins > np.maximum(ties, losses)).astype(np.int8) - (losses > np.maximum(ties, wins))
@@ -416,7 +404,9 @@ def _combined(counts: Mapping[int, NDArray[np.integer]], ways: Ints | None) -> N
     return np.asarray(np.select(cases, [WAITING, FAILED, verdict], NOT_WANTED), np.int8)
 
 
-def _causes(rows: Columns, given: NDArray[np.int8], slot: NDArray[np.int64], said: NDArray[np.int8]) -> dict[str, int]:
+def _causes(
+    rows: RowColumns, given: NDArray[np.int8], slot: NDArray[np.int64], said: NDArray[np.int8]
+) -> dict[str, int]:
     """How many slots failed for which cause, that of the first sample that did."""
     failing = np.flatnonzero((given == FAILED) & (said[slot] == FAILED))
     _, firsts = np.unique(slot[failing], return_index=True)
@@ -426,7 +416,7 @@ def _causes(rows: Columns, given: NDArray[np.int8], slot: NDArray[np.int64], sai
 
 
 def _consistency(
-    counts: Mapping[int, NDArray[np.integer]], of_judge: Ints, judges: tuple[str, ...]
+    counts: Mapping[int, NDArray[np.integer]], of_judge: Int32s, judges: tuple[str, ...]
 ) -> dict[str, Consistency]:
     """By judge, how often two of its samples say the same."""
     from arena.store.outcomes import Consistency
@@ -448,7 +438,7 @@ def _pairs(number: NDArray[np.integer]) -> NDArray[np.integer]:
 
 
 def _preferences(
-    rows: Columns, settings: StoredSettings, slot: NDArray[np.int64], b_first: NDArray[np.bool_], games: int
+    rows: RowColumns, settings: StoredSettings, slot: NDArray[np.int64], b_first: NDArray[np.bool_], games: int
 ) -> Floats:
     """The mean preference of each slot's samples for ``a``, NaN where there is none; (0, 2) without any."""
     judge, outcome, reason = (rows.texts[name] for name in ("judge", "outcome", "reason"))

@@ -18,9 +18,10 @@ from retrieval_eval.data.rows import Row, table_format
 from retrieval_eval.data.tables import read_columns, read_rows
 from retrieval_eval.data.vocabulary import NAMES
 from retrieval_eval.nuggets.files import read_assignments
-from retrieval_eval.nuggets.scores import COLUMNS, NUGGETIZER, Floats, score_table
+from retrieval_eval.nuggets.scores import COLUMNS, NUGGETIZER, score_table
 from retrieval_eval.nuggets.types import Assignment, Importance, Support
 from retrieval_eval.stats.agreement import LabelAgreement, label_agreement
+from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import Clusters, units_of
 from retrieval_eval.stats.rank import RankCorrelation, correlate_runs, correlate_topics
 
@@ -73,7 +74,7 @@ class NuggetAgreement(Struct, frozen=True):
     importance: LabelAgreement
 
 
-class Comparison(Struct, frozen=True):
+class ConditionsCompared(Struct, frozen=True):
     """How far two conditions agree.
 
     Attributes:
@@ -97,7 +98,7 @@ class Comparison(Struct, frozen=True):
 
 def compare_conditions(
     first: Condition, second: Condition, samples: int = 1000, seed: int = 0, asked: Mapping[str, Query] | None = None
-) -> Comparison:
+) -> ConditionsCompared:
     """Compare what both conditions score, over the runs and topics they have in common.
 
     ``asked`` is the topic set; turns of one conversation are drawn together. Without it all topics count.
@@ -126,7 +127,7 @@ def compare_conditions(
         correlation = correlate_topics(
             a.scores, b.scores, a.answered & b.answered, samples, seed, unit=units_of(topics, clusters)
         )
-    return Comparison(
+    return ConditionsCompared(
         correlation,
         topics or (),
         _run_points(a, b),

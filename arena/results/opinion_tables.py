@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from msgspec import Struct, field
 
-from arena.calibration.votes import Item, Level, Opinion
+from arena.calibration.votes import ItemKey, Level, Opinion
 from arena.data.verdict_words import BOTH_ORDERS
 from arena.data.verdicts import CONVERSATION, ImportedVerdicts, read_verdicts
 from arena.present.numbers import counted
@@ -58,7 +58,7 @@ _VALUE: Final[Mapping[Level, str]] = {
 }
 
 
-class Reading(Struct, frozen=True):
+class TableReading(Struct, frozen=True):
     """How a table is read.
 
     Attributes:
@@ -99,7 +99,7 @@ class OpinionTable(Struct, frozen=True):
     apart: frozenset[str] = frozenset()
 
 
-def read_opinions(path: Path, reading: Reading | None = None) -> OpinionTable:
+def read_opinions(path: Path, reading: TableReading | None = None) -> OpinionTable:
     """Read a table; its columns say what was judged.
 
     - ``agent_a, agent_b, verdict`` with their aliases: verdicts, see ``read_verdicts``;
@@ -116,7 +116,7 @@ def read_opinions(path: Path, reading: Reading | None = None) -> OpinionTable:
     Raises:
         DataError: the file cannot be read, is none of these, lacks a column, or holds a value that is none.
     """
-    how = reading or Reading()
+    how = reading or TableReading()
     if is_qrels(path):
         return _qrels(path)
     columns = read_columns(path)
@@ -156,7 +156,7 @@ def _below_zero(said: Sequence[Opinion]) -> Iterator[str]:
         yield f"{counted(below.total(), 'label')} below 0: {labels}; each counts as a label of its own"
 
 
-def _verdicts(path: Path, how: Reading) -> OpinionTable:
+def _verdicts(path: Path, how: TableReading) -> OpinionTable:
     read = read_verdicts(path, columns=how.columns, values=how.values, skip_empty=how.skip_empty)
     read.say({PROBABILITY, *_further(how)})
     for column in _further(how):
@@ -167,7 +167,7 @@ def _verdicts(path: Path, how: Reading) -> OpinionTable:
         raise missing_column(path, "qid", read_columns(path))
     placed, swapped = _places_known(read), table.a > table.b
     sides = (map(table.agents.__getitem__, side(table.a, table.b).tolist()) for side in (np.minimum, np.maximum))
-    items: Iterator[Item] = zip(*sides, strict=True)
+    items: Iterator[ItemKey] = zip(*sides, strict=True)
     if how.item:
         further = zip(*(read.extras[column] for column in how.item), strict=True)
         items = (own + two for own, two in zip(further, items, strict=True))
@@ -265,14 +265,14 @@ def _places_known(read: ImportedVerdicts) -> bool:
     return bool(np.isin(other, shown).any())
 
 
-def _graded(path: Path, level: Level, how: Reading) -> OpinionTable:
+def _graded(path: Path, level: Level, how: TableReading) -> OpinionTable:
     needed = ["qid", *_THINGS[level], _VALUE[level]]
     names = how.names(*needed, "annotator")
     rows = read_rows(path, [*needed, *_further(how)], names, columns=how.columns)
     return _collected(path, rows, [_VALUE[level]], lambda row, _: _thing(row, level), level=level, how=how)
 
 
-def _wide(path: Path, how: Reading) -> OpinionTable:
+def _wide(path: Path, how: TableReading) -> OpinionTable:
     """Grades with a column for each criterion: every column that is none of ours."""
     names, columns = how.names("qid", "agent", "annotator"), read_columns(path)
     called = canonical_names(columns, names, how.columns)
@@ -297,7 +297,7 @@ def _is_text(rows: Iterable[Row], column: str) -> bool:
     return any(text and _number(text) is None for text in texts)
 
 
-def _further(how: Reading) -> list[str]:
+def _further(how: TableReading) -> list[str]:
     return [*how.item, *([how.by] if how.by else [])]
 
 
@@ -305,10 +305,10 @@ def _collected(
     path: Path,
     rows: Iterable[Row],
     columns: Sequence[str],
-    thing: Callable[[Row, str], Item],
+    thing: Callable[[Row, str], ItemKey],
     *,
     level: Level,
-    how: Reading,
+    how: TableReading,
 ) -> OpinionTable:
     found: dict[str, list[Opinion]] = {}
     clusters: dict[str, str] = {}
@@ -348,7 +348,7 @@ def _collected(
     return OpinionTable(level, found, tuple(told), clusters, frozenset(spare), telling_apart(rows_of_one, spare))
 
 
-def _thing(row: Row, level: Level) -> Item:
+def _thing(row: Row, level: Level) -> ItemKey:
     if level == "nuggets":
         (nugget,) = make_nuggets(row.identifier("qid"), [row.identifier("nugget")], [None])
         return row.identifier("agent"), nugget.nugget_id

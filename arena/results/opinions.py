@@ -11,7 +11,7 @@ from arena.calibration.votes import Level, Opinion, VoteAgreement, agreement_bet
 from arena.data.dataset import Dataset
 from arena.results.annotations import texts_now
 from arena.results.calibration import Spending
-from arena.results.games import Bools, GameTable
+from arena.results.games import GameTable
 from arena.results.nuggets import nugget_results
 from arena.results.opinion_tables import OUTCOME, SUPPORT
 from arena.results.ratings import grades
@@ -24,6 +24,7 @@ from arena.store.subjects import AnswerSubject
 from arena.store.wants import spent_by_judge
 from judges.types import Judgment, Task, Verdict, label_of
 from retrieval_eval.nuggets.types import Support
+from retrieval_eval.stats.arrays import Bools
 
 _QRELS = "qrels"
 """The one person whom the labels of a file are of."""

@@ -20,7 +20,7 @@ from judges.errors import InputError
 from judges.sections import shortened
 from judges.types import JudgeFailure, Judgment, Task, conversations
 from judges.writing import count_words
-from retrieval_eval.stats.missing import Share, gaps_of, shares
+from retrieval_eval.stats.missing import MissingShare, gaps_of, shares
 
 if TYPE_CHECKING:
     from arena.data.dataset import Causes, Dataset
@@ -40,7 +40,7 @@ from arena.results.further import further_results
 from arena.store import Result, Store, Wanted
 from arena.store.rows import IDENTICAL
 from arena.store.subjects import AnswerSubject, GradedSubject
-from arena.store.subset import Part
+from arena.store.subset import StoreSubset
 
 Made = TypeVar("Made")
 Group: TypeAlias = tuple[str, str]
@@ -108,7 +108,7 @@ class Leaderboard(Struct, frozen=True):
     judges: tuple[str, ...] = ()
     ungraded: Sequence[str] = ()
     missing: Mapping[str, Mapping[str, tuple[int, int]]] = field(default_factory=dict)
-    uneven: tuple[Share, ...] = ()
+    uneven: tuple[MissingShare, ...] = ()
     models: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
@@ -127,7 +127,7 @@ _LISTED: Final = 120
 _NO_COLUMN: Final = "the queries' table has no column that makes groups"
 
 
-def of_group(store: Store, tournament: str, group: Group) -> Part:
+def of_group(store: Store, tournament: str, group: Group) -> StoreSubset:
     """The store, of which only a group of queries is read.
 
     Raises:
@@ -147,7 +147,7 @@ def of_group(store: Store, tournament: str, group: Group) -> Part:
         else:
             there = f"the queries' columns are {shortened(columns, _LISTED)}" if columns else _NO_COLUMN
         raise InputError(f"no query has {column}={value}; {there}")
-    return Part(store, chosen)
+    return StoreSubset(store, chosen)
 
 
 def verified(store: Store, tournament: str, make: Callable[[Dataset, WantedGames], Made]) -> Made:

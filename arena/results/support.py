@@ -13,7 +13,7 @@ from arena.store import Store
 from judges.types import Judgment, conversations
 from retrieval_eval.citations import OtherMarks, other_marks
 from retrieval_eval.stats.missing import Gaps
-from retrieval_eval.support import AnswerSupport, Citations, SupportScores, answer_support, support_scores
+from retrieval_eval.support import AnswerSupport, CitationsChecked, SupportScores, answer_support, support_scores
 
 
 class SupportResults(Struct, frozen=True, eq=False):
@@ -27,7 +27,7 @@ class SupportResults(Struct, frozen=True, eq=False):
         marks: by agent, what looks like citations and is read as none.
     """
 
-    which: Citations
+    which: CitationsChecked
     answers: Mapping[tuple[str, str], AnswerSupport]
     scores: SupportScores
     unread: Mapping[str, int]
@@ -66,7 +66,7 @@ def _wanted(store: Store, tournament: str) -> dict[SupportSubject, tuple[str, in
 def results(store: Store, tournament: str) -> SupportResults:
     """The scores by what is judged so far."""
     data, settings = store.dataset(tournament), store.settings(tournament)
-    which: Citations = settings.raw[SupportStage.key]["citations"]
+    which: CitationsChecked = settings.raw[SupportStage.key]["citations"]
     wanted = _wanted(store, tournament)
     answers, unread = {}, dict.fromkeys(data.agents, 0)
     for (query_id, agent), sentences in data.sentences.items():

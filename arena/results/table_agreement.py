@@ -14,7 +14,7 @@ from arena.calibration.people_tests import GradeTest, grade_tests
 from arena.calibration.votes import Level, Opinion, Opinions
 from arena.present.numbers import counted, listed
 from arena.results.calibration import Calibration
-from arena.results.opinion_tables import OpinionTable, Reading, read_opinions
+from arena.results.opinion_tables import OpinionTable, TableReading, read_opinions
 from judges.errors import InputError
 from judges.types import conversations
 from retrieval_eval.data.conversations import require_one_spelling
@@ -28,16 +28,16 @@ _NAMED: Final = 4
 """Queries, agents or criteria of a side that a message names."""
 
 
-class Tables(Struct, frozen=True):
+class OpinionFiles(Struct, frozen=True):
     """Files, and how they are read."""
 
     paths: Sequence[Path] = ()
-    reading: Reading = field(default_factory=Reading)
+    reading: TableReading = field(default_factory=TableReading)
 
 
 def calibrate_tables(
-    judges: Tables,
-    people: Tables,
+    judges: OpinionFiles,
+    people: OpinionFiles,
     settings: Settings,
     *,
     data: Dataset | None = None,
@@ -165,7 +165,7 @@ def dataset_texts(data: Dataset) -> dict[tuple[str, str], str]:
     return texts
 
 
-def read_tables(tables: Tables) -> tuple[dict[tuple[Level, str], list[Opinion]], list[str], dict[str, str]]:
+def read_tables(tables: OpinionFiles) -> tuple[dict[tuple[Level, str], list[Opinion]], list[str], dict[str, str]]:
     """What files say, what is odd about them, and the conversations that they name.
 
     Raises:

@@ -25,7 +25,7 @@ _TOLD = {"kind", "version", "generator", "retriever", "depth", "passages", "rrf_
 """What of a declaration goes into the store; no path, address or variable name."""
 
 
-class Opened(Struct, frozen=True):
+class OpenedAgents(Struct, frozen=True):
     """A configuration's agents, ready to be asked; nothing was sent yet.
 
     Attributes:
@@ -47,7 +47,9 @@ class Opened(Struct, frozen=True):
             await judge.close()
 
 
-def open_agents(config: Config, stop: Stop | None = None, trace: Callable[[CallTrace], None] | None = None) -> Opened:
+def open_agents(
+    config: Config, stop: Stop | None = None, trace: Callable[[CallTrace], None] | None = None
+) -> OpenedAgents:
     """The agents that a configuration declares.
 
     Args:
@@ -72,7 +74,7 @@ def open_agents(config: Config, stop: Stop | None = None, trace: Callable[[CallT
     for agent in agents if stop is not None else ():
         if lacking := getattr(agent, "lacking", ""):
             PROGRESS.warning("agent %s: %s", agent.name, lacking)
-    return Opened(agents, judges, corpus, [_declared(agent, specs[agent.name]) for agent in agents])
+    return OpenedAgents(agents, judges, corpus, [_declared(agent, specs[agent.name]) for agent in agents])
 
 
 def told_settings(spec: AgentSpec) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from arena.data.corpus import ReadCorpus
 from arena.data.dataset import Dataset
 from arena.data.files import load_files
 from arena.results.replies import Declared, require_fit
-from arena.run.agents import Opened, open_agents
+from arena.run.agents import OpenedAgents, open_agents
 from arena.run.interrupts import run_to_end, stopping_early
 from arena.run.ledger import Progress, StageSummary, failed
 from arena.run.queue import Claimed, Found, Queue
@@ -35,7 +35,7 @@ from judges.judge import Judge, MayAsk, Stop
 from judges.types import CallTrace, Query, Task
 from retrieval_eval.agents.build import require_messages
 from retrieval_eval.agents.spec import AgentSpec
-from retrieval_eval.agents.types import Agent, AgentFailure, Reply
+from retrieval_eval.agents.types import Agent, AgentFailure, ReplyOrFailure
 
 ASKED_AGAIN = RETRIED_NEXT_RUN | {"empty", "contract", "exception"}
 """Causes under which the next run asks again; others say something about the query itself, and need a word."""
@@ -211,7 +211,7 @@ async def _ask(source: Answers, progress: Progress, stop: Stop) -> AgentsRun:
     for act in (stopped.set, *(agent.halt for agent in source.judges.values())):
         stop.tell(act)
 
-    def settled(want: Wanted, result: Reply | Outcome) -> None:
+    def settled(want: Wanted, result: ReplyOrFailure | AnswerOutcome) -> None:
         if failed(result):
             agent = AnswerSubject.of(want).agent
             causes[agent][result.cause or ""] += 1  # type: ignore[union-attr]
@@ -252,7 +252,7 @@ async def _ask(source: Answers, progress: Progress, stop: Stop) -> AgentsRun:
     )
 
 
-class Outcome(NamedTuple):
+class AnswerOutcome(NamedTuple):
     """What the store knows of a query to an agent; ``cause`` is ``None`` where it is answered."""
 
     cause: str | None
@@ -294,7 +294,7 @@ class AskedAgent:
         if judge is not None:
             judge.may_ask = self._may_generate
 
-    async def judge(self, request: _Request) -> Reply | None:
+    async def judge(self, request: _Request) -> ReplyOrFailure | None:
         """Its reply; ``None`` if it was not asked."""
         async with self._turns:
             _REPLY.set(request.judgment_id)
@@ -343,7 +343,7 @@ class Answers:
     def __init__(
         self,
         store: Store,
-        opened: Opened,
+        opened: OpenedAgents,
         specs: Mapping[str, AgentSpec],
         queries: Mapping[str, Query],
         runner: Runner,
@@ -389,7 +389,7 @@ class Answers:
             found.append(Found(want, asked.reply_id, _Request(asked.reply_id, asked, query)))
         return found
 
-    def known(self, wants: Sequence[Wanted]) -> list[tuple[Found, Outcome | None]]:
+    def known(self, wants: Sequence[Wanted]) -> list[tuple[Found, AnswerOutcome | None]]:
         """What the store knows of these wants."""
         found = self._found(wants)
         outcomes = self._replies.outcomes([each.request.asked for each in found])
@@ -408,19 +408,19 @@ class Answers:
             wants[most:],
         )
 
-    def to_be_asked(self, known: Outcome | None) -> bool:
+    def to_be_asked(self, known: AnswerOutcome | None) -> bool:
         """Whether an agent is to be asked."""
         outcome = None if known is None else known.cause or ANSWERED
         return needs_call(outcome, retry_failed=self.retry_failed)
 
-    def stands(self, known: Outcome) -> bool:
+    def stands(self, known: AnswerOutcome) -> bool:
         """Whether a failure stands where the agent could not be asked again."""
         return not needs_call(known.cause or ANSWERED, retry_failed=False)
 
-    def save(self, replies: Sequence[tuple[_Request, Reply]]) -> None:
+    def save(self, replies: Sequence[tuple[_Request, ReplyOrFailure]]) -> None:
         """Keep replies, on this runner's account."""
         self._replies.save([(request.asked, reply) for request, reply in replies], self.runner)
 
 
-def _outcome(known: str | None) -> Outcome | None:
-    return None if known is None else Outcome(None if known == ANSWERED else known)
+def _outcome(known: str | None) -> AnswerOutcome | None:
+    return None if known is None else AnswerOutcome(None if known == ANSWERED else known)

@@ -10,7 +10,7 @@ from msgspec import Struct
 from arena.config.schema import Config
 from arena.data.dataset import Dataset
 from arena.data.files import load_files
-from arena.run.agents import Opened, open_agents
+from arena.run.agents import OpenedAgents, open_agents
 from arena.run.answers import needs_call
 from arena.run.planner import SECONDS_PER_CALL
 from arena.store import Store, missing
@@ -46,8 +46,8 @@ class PlannedAgent(Struct, frozen=True):
 
 
 def plan_agents(
-    config: Config, opened: Opened | None = None, data: Dataset | None = None, *, longest: bool = False
-) -> tuple[list[PlannedAgent], Opened]:
+    config: Config, opened: OpenedAgents | None = None, data: Dataset | None = None, *, longest: bool = False
+) -> tuple[list[PlannedAgent], OpenedAgents]:
     """Count the calls of a run's agents; also gives the agents, opened.
 
     Args:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from judges.providers.endpoint import HostedProvider
 
 
-class Waiting(Struct, frozen=True):
+class BatchesWaiting(Struct, frozen=True):
     """What one judge's batches hold whose judgments are not in the store yet.
 
     Attributes:
@@ -116,18 +116,20 @@ def _refuse_twice(judges: Mapping[str, Judge], store: Store) -> None:
             raise InputError(f"judges.{each.judge}: {where}, or give them up with 'ragleague failures CONFIG --forget'")
 
 
-def waiting(batches: Iterable[OpenBatch]) -> list[Waiting]:
+def waiting(batches: Iterable[OpenBatch]) -> list[BatchesWaiting]:
     """The same batches by judge, those that the server has first."""
     by_judge: defaultdict[tuple[bool, str], list[OpenBatch]] = defaultdict(list)
     for each in batches:
         by_judge[each.batch.remote_id is None, each.judge].append(each)
     return [
-        Waiting(judge, not unknown, len(own), sum(each.open for each in own), min(each.batch.made_at for each in own))
+        BatchesWaiting(
+            judge, not unknown, len(own), sum(each.open for each in own), min(each.batch.made_at for each in own)
+        )
         for (unknown, judge), own in sorted(by_judge.items(), key=itemgetter(0))
     ]
 
 
-def waiting_lines(waits: Iterable[Waiting]) -> list[str]:
+def waiting_lines(waits: Iterable[BatchesWaiting]) -> list[str]:
     """For people, one line for each judge with batches under way."""
     return [
         f"judge {each.judge!r} waits for {each.requests} replies in {_batches(each.batches)} since {moment(each.since)}"

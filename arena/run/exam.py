@@ -117,7 +117,7 @@ _TEXTS: Final = {
 }
 
 
-class Written(Struct, frozen=True):
+class WrittenTable(Struct, frozen=True):
     """A table that was written; ``left_out`` rows of it would have been of secret items."""
 
     path: Path
@@ -125,7 +125,7 @@ class Written(Struct, frozen=True):
     left_out: int = 0
 
 
-def import_workbench(file: Path, folder: Path, bank: Path | None, *, secret: bool = False) -> Iterator[Written]:
+def import_workbench(file: Path, folder: Path, bank: Path | None, *, secret: bool = False) -> Iterator[WrittenTable]:
     """Write what a graded file says as tables of this project; yields each file once it is written.
 
     Args:
@@ -150,24 +150,24 @@ def import_workbench(file: Path, folder: Path, bank: Path | None, *, secret: boo
         raise DataError(folder, f"cannot be made a folder: {reason(error)}") from error
     if rows := list(_document_rows(graded)):
         write_rows(folder / "documents.csv", ("qid", "did", "document", "agent", "rank"), rows)
-        yield Written(folder / "documents.csv", len(rows))
+        yield WrittenTable(folder / "documents.csv", len(rows))
     if graded.grades:
-        yield Written(folder / "grades.csv", write_grades(folder / "grades.csv", graded), left_out)
+        yield WrittenTable(folder / "grades.csv", write_grades(folder / "grades.csv", graded), left_out)
     tables = {"human.qrels": graded.labels}
     tables |= {f"direct-{number}.qrels": labels for number, labels in enumerate(graded.direct.values(), start=1)}
     for name, labels in tables.items():
         if count := sum(map(len, labels.values())):
             write_qrels(folder / name, labels)
-            yield Written(folder / name, count)
+            yield WrittenTable(folder / name, count)
     if known is not None:
         queries: list[dict[str, Cell]] = [
             {"qid": query_id, "query": info.text} for (query_id, facet), info in known.queries.items() if facet is None
         ]
         if queries:
             write_rows(folder / "queries.csv", ("qid", "query"), queries)
-            yield Written(folder / "queries.csv", len(queries))
+            yield WrittenTable(folder / "queries.csv", len(queries))
         hidden = write_bank(folder / "bank.csv", known, secret=secret)
-        yield Written(folder / "bank.csv", len(known.items) - hidden, hidden)
+        yield WrittenTable(folder / "bank.csv", len(known.items) - hidden, hidden)
 
 
 def export_workbench(

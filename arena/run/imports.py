@@ -27,7 +27,7 @@ _PART = 10_000
 """Verdicts that are written at once."""
 
 
-class Imported(Struct, frozen=True):
+class ImportedTable(Struct, frozen=True):
     """How many verdicts came in.
 
     Attributes:
@@ -53,7 +53,7 @@ def import_table(
     columns: Mapping[str, str] | None = None,
     values: Mapping[str, str] | None = None,
     item: Sequence[str] = (),
-) -> Imported:
+) -> ImportedTable:
     """Put a table of verdicts into a store as a tournament. Texts are optional; without them ids stand in.
 
     ``columns`` and ``values`` are as for ``read_verdicts``. A column ``conversation`` names what queries are turns of,
@@ -100,7 +100,7 @@ def import_table(
         store.assign(tournament, [(want, judgment.judgment_id) for want, judgment in judgments.items()])
         before.difference_update(judgment.judgment_id for judgment in judgments.values())
     store.close()
-    return Imported(len(unique), len(table.verdicts) - len(unique), len(before))
+    return ImportedTable(len(unique), len(table.verdicts) - len(unique), len(before))
 
 
 def _of_items(file: Path, table: ImportedVerdicts, item: Sequence[str]) -> list[GameVerdict]:

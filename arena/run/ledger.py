@@ -21,7 +21,7 @@ _REMEMBERED = 1_000
 
 _LISTING = (Task.QUESTIONS, Task.NUGGETS)
 
-Kind: TypeAlias = Literal["judged", "known", "failed"]
+SettledKind: TypeAlias = Literal["judged", "known", "failed"]
 
 
 class Progress(Protocol):
@@ -33,7 +33,7 @@ class Progress(Protocol):
     def more(self, stage: str, wanted: int, /) -> None:
         """So many wants more than were known when it began."""
 
-    def count(self, stage: str, kind: Kind, cost_usd: float | None, /) -> None:
+    def count(self, stage: str, kind: SettledKind, cost_usd: float | None, /) -> None:
         """One more want is ``judged`` by a call, ``known`` without one, or ``failed``."""
 
 
@@ -181,7 +181,7 @@ class Ledger:
             self._expected[stage] += more
             self._progress.more(stage, more)
 
-    def count(self, want: Wanted, kind: Kind, result: Any, cost_usd: float | None = None) -> None:
+    def count(self, want: Wanted, kind: SettledKind, result: Any, cost_usd: float | None = None) -> None:
         """A want is settled."""
         stage = self.stages[self._stage_of(want)]
         setattr(stage, kind, getattr(stage, kind) + 1)

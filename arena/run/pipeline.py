@@ -28,11 +28,11 @@ STAGE_TASKS: Final[Mapping[str, Sequence[Task]]] = {
 }
 """The stages of a tournament in their order, and what a judge does in each."""
 
-Part: TypeAlias = "SynthReport | AgentsRun | RunSummary"
+RunPart: TypeAlias = "SynthReport | AgentsRun | RunSummary"
 """What one part of a run came to."""
 
 
-class Played(Struct, frozen=True):
+class PipelineResult(Struct, frozen=True):
     """What a run came to.
 
     Attributes:
@@ -47,14 +47,14 @@ class Played(Struct, frozen=True):
 def play(
     config: Config,
     progress: Callable[[], AbstractContextManager[Progress]],
-    say: Callable[[Part], None],
+    say: Callable[[RunPart], None],
     *,
     stages: Sequence[str] = (),
     retry_failed: bool = False,
     wait: bool = True,
     trace: Callable[[CallTrace], None] | None = None,
     data: Dataset | None = None,
-) -> Played:
+) -> PipelineResult:
     """Do what a configuration asks for and the store does not have yet, one part after the other.
 
     Ctrl-C finishes what is in flight, a second one stops at once; either way the store is whole.
@@ -92,14 +92,14 @@ def play(
             config, progress, say, recorder, stages=stages, retry_failed=retry_failed, wait=wait, trace=trace, data=data
         )
     if summary is None:
-        return Played(whole, None)
-    return Played(whole and summary.complete, _keep(config, summary.run_id))
+        return PipelineResult(whole, None)
+    return PipelineResult(whole and summary.complete, _keep(config, summary.run_id))
 
 
 def _ask(
     config: Config,
     progress: Callable[[], AbstractContextManager[Progress]],
-    say: Callable[[Part], None],
+    say: Callable[[RunPart], None],
     recorder: Recorder,
     *,
     stages: Sequence[str],

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from arena.config.schema import Config
 from arena.data.dataset import Dataset
 from arena.data.warnings import notes_of
-from arena.run.agents import Opened, open_agents
+from arena.run.agents import OpenedAgents, open_agents
 from arena.run.answers_plan import PlannedAgent, agent_notes, plan_agents
 from arena.run.assigned import Assigned, made_from
 from arena.run.executors import runs_on_workers, with_all_workers
@@ -69,7 +69,7 @@ class Plan(Struct, frozen=True):
         return None if None in costs else sum(cost for cost in costs if cost is not None)
 
 
-def plan(config: Config, opened: Opened | None = None) -> Plan:
+def plan(config: Config, opened: OpenedAgents | None = None) -> Plan:
     """Render every prompt that a run would send and count.
 
     Args:
@@ -108,7 +108,7 @@ def plan_queries(config: SynthConfig) -> Plan:
     return Plan(synth.rows, [*_ASSUMED, *synth.notes], most=most)
 
 
-def _at_most(config: Config, opened: Opened | None, queries: Mapping[str, Query] | None = None) -> Plan:
+def _at_most(config: Config, opened: OpenedAgents | None, queries: Mapping[str, Query] | None = None) -> Plan:
     """What a run asks once all agents have answered at length.
 
     Args:
@@ -139,7 +139,7 @@ def _at_most(config: Config, opened: Opened | None, queries: Mapping[str, Query]
     return Plan(planner.rows(), [*stages.assumptions(), *agent_notes(config, agents), *_addresses(config)], agents)
 
 
-def _plan_tournament(config: Config, opened: Opened | None) -> Plan:
+def _plan_tournament(config: Config, opened: OpenedAgents | None) -> Plan:
     agents, opened = plan_agents(config, opened) if config.agents else ([], None)
     data = load_data(config, None if opened is None else opened.declared)
     stages = TournamentStages(config, data, assume=True)

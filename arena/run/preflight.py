@@ -25,7 +25,7 @@ from retrieval_eval.agents.spec import judges_of_agents
 from retrieval_eval.data.recordings import read_recordings
 
 if TYPE_CHECKING:
-    from arena.run.agents import Opened
+    from arena.run.agents import OpenedAgents
 
 
 class Preflight(Struct):
@@ -41,7 +41,7 @@ class Preflight(Struct):
     faults: dict[str, RagleagueError] = field(default_factory=dict)
     data: Dataset | None = None
     stages: TournamentStages | None = None
-    opened: Opened | None = None
+    opened: OpenedAgents | None = None
 
     @property
     def only_judges(self) -> bool:

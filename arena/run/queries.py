@@ -15,14 +15,14 @@ from typing import Any
 from msgspec import Struct, field
 
 from arena.config.synth import SynthSection
-from arena.data.corpus import Reading
+from arena.data.corpus import CorpusReading
 from arena.data.dataset import Dataset
 from arena.run.interrupts import run_to_end, stopping_early
 from arena.run.ledger import Progress, RunSummary, judge_summary, stopped_lines
 from arena.run.queue import Lookup, Queue
 from arena.run.recorder import Recorder
 from arena.stages.queries.candidates import (
-    Written,
+    WrittenQuery,
     by_quota,
     drawn,
     read_examples,
@@ -152,7 +152,7 @@ def synthesise(
     section = config.synth
     if section.reviewed is not None:
         return _from_reviewed(config, section.reviewed)
-    seed, reading = section.sample.seed, Reading()
+    seed, reading = section.sample.seed, CorpusReading()
     stage = QueriesStage(config, reading)
     summary = _ask(stage, progress, retry_failed=retry_failed, trace=trace, part_of=part_of)
     candidates = stage.checked()
@@ -293,16 +293,16 @@ def _from_reviewed(config: SynthConfig, path: Path) -> SynthReport:
 
 
 def described(
-    queries: Sequence[Written],
+    queries: Sequence[WrittenQuery],
     examples: Sequence[str],
     section: SynthSection,
     *,
-    reading: Reading | None = None,
+    reading: CorpusReading | None = None,
     summary: RunSummary | None = None,
     **counted: Any,
 ) -> SynthReport:
     """The report on queries that were written; ``counted`` are further fields of it."""
-    read = reading or Reading()
+    read = reading or CorpusReading()
     texts = [query.text for query in queries]
     stems, example_stems = _stems(texts), _stems(examples)
     return SynthReport(

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from arena.data.corpus import Reading
+from arena.data.corpus import CorpusReading
 from arena.run.planner import PlannedCalls, Planner
 from arena.stages.queries.candidates import read_reviewed
 from arena.stages.queries.config import SynthConfig
@@ -43,7 +43,7 @@ def plan_synth(config: SynthConfig) -> PlannedQueries:
     if section.reviewed is not None:
         number = len(read_reviewed(section.reviewed).queries)
         return PlannedQueries([], [f"queries are drawn from {section.reviewed}: nobody is asked"], number)
-    reading = Reading()
+    reading = CorpusReading()
     stage = QueriesStage(config, reading)
     store = None if missing(config.store) else Store.open(config.store)
     try:
@@ -86,7 +86,7 @@ def _with_calls(row: PlannedCalls, calls: int) -> PlannedCalls:
     )
 
 
-def _notes(stage: QueriesStage, reading: Reading, rows: Sequence[PlannedCalls]) -> Iterator[str]:
+def _notes(stage: QueriesStage, reading: CorpusReading, rows: Sequence[PlannedCalls]) -> Iterator[str]:
     section = stage.config.synth
     wanted = ", ".join(f"{model} {quota}" for model, quota in section.quotas.items())
     quotas = f", for quotas of {wanted}" if wanted else ""

@@ -75,7 +75,7 @@ class Claimed(NamedTuple):
     later: Sequence[Wanted] = ()
 
 
-class Source(Protocol):
+class QueueSource(Protocol):
     """What a queue has to know of what it asks, whether judges for judgments or agents for answers.
 
     Results are anything with ``calls`` and ``cost_usd``, and a ``cause`` if they are failures; requests anything with a
@@ -247,7 +247,7 @@ class _JudgeQueue:
 
     def __init__(
         self,
-        lookup: Source,
+        lookup: QueueSource,
         ledger: Ledger,
         claims: Claims,
         concurrency: int,
@@ -417,7 +417,7 @@ class Queue:
 
     def __init__(
         self,
-        lookup: Source,
+        lookup: QueueSource,
         progress: Progress,
         settled: Callable[[Wanted, Any], None],
         ended: Callable[[str], None],

@@ -18,10 +18,10 @@ from retrieval_eval.data.recordings import read_recordings
 _GATHERED_S = 0.005
 """How long replies are gathered: a message costs Ray about a millisecond, however much it holds."""
 
-Reply: TypeAlias = Completion | Exception
+WorkerReply: TypeAlias = Completion | Exception
 
 
-class Opened(Struct, frozen=True):
+class OpenedProvider(Struct, frozen=True):
     """What a worker says of its provider; ``problem`` is why it cannot be used, ``lacking`` see ``UserFunction``."""
 
     judges_names: bool = False
@@ -43,21 +43,21 @@ class Worker:
     def __init__(self, spec: JudgeSpec) -> None:
         self._timeout_s = spec.reply_s
         self.provider: Provider | None = None
-        self._opened = Opened()
-        self._replies: list[tuple[int, Reply]] = []
+        self._opened = OpenedProvider()
+        self._replies: list[tuple[int, WorkerReply]] = []
         self._arrived = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
         self._turn = 0
         try:
             self.provider = open_provider(spec, read_recordings)
         except InputError as error:
-            self._opened = Opened(problem=str(error))
+            self._opened = OpenedProvider(problem=str(error))
         else:
-            self._opened = Opened(
+            self._opened = OpenedProvider(
                 self.provider.judges_names, self.provider.identity, lacking=getattr(self.provider, "lacking", "")
             )
 
-    async def opened(self) -> Opened:
+    async def opened(self) -> OpenedProvider:
         """Whether it can be used, and as what its judgments are known."""
         return self._opened
 
@@ -74,7 +74,7 @@ class Worker:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def replies(self, turn: int) -> list[tuple[int, Reply]]:
+    async def replies(self, turn: int) -> list[tuple[int, WorkerReply]]:
         """What has come since the last time, as soon as that is something.
 
         Args:
@@ -92,7 +92,7 @@ class Worker:
         return replies
 
     async def _ask(self, number: int, prompt: Prompt) -> None:
-        reply: Reply
+        reply: WorkerReply
         try:
             if self.provider is None:
                 raise JudgeStoppedError("stopped", self._opened.problem or "the provider cannot be opened")

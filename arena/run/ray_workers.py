@@ -26,7 +26,7 @@ from ray.exceptions import GetTimeoutError, RayError, RayTaskError
 
 from arena.config.schema import ExecutorSection
 from arena.run.interrupts import signals_wait
-from arena.run.ray_worker import Opened, Reply, Worker
+from arena.run.ray_worker import OpenedProvider, Worker, WorkerReply
 from judges.errors import InputError, TransientError
 from judges.function_identity import PROCESS
 from judges.masking import one_line
@@ -173,7 +173,7 @@ class _Mailbox:
                 self._lost(error)
                 await asyncio.sleep(_AGAIN_S)
 
-    def _hand_out(self, number: int, reply: Reply) -> None:
+    def _hand_out(self, number: int, reply: WorkerReply) -> None:
         future = self._awaited.get(number)
         if future is None or future.done():  # whoever asked has given up meanwhile
             return
@@ -227,7 +227,7 @@ def _wait_for_gpus(name: str, needed: float, wait_s: float) -> None:
         time.sleep(_AGAIN_S)
 
 
-def _opened(name: str, workers: list[_Mailbox], wait_s: float) -> Opened:
+def _opened(name: str, workers: list[_Mailbox], wait_s: float) -> OpenedProvider:
     """What all workers say of their provider, which must be the same."""
     asked = [each.worker.opened.remote() for each in workers]
     try:
@@ -240,7 +240,7 @@ def _opened(name: str, workers: list[_Mailbox], wait_s: float) -> Opened:
                 name,
                 wait_s,
             )
-        told: list[Opened] = ray.get(asked, timeout=max(wait_s, _SOON_S))
+        told: list[OpenedProvider] = ray.get(asked, timeout=max(wait_s, _SOON_S))
         nodes = ray.get([each.worker.node.remote() for each in workers], timeout=_SOON_S)
     except GetTimeoutError as error:
         raise InputError(
@@ -260,7 +260,7 @@ def _opened(name: str, workers: list[_Mailbox], wait_s: float) -> Opened:
     return told[0]
 
 
-def _of_this_process(opened: Opened) -> Mapping[str, str | int | float | None]:
+def _of_this_process(opened: OpenedProvider) -> Mapping[str, str | int | float | None]:
     """An identity in which the objects of a worker's process are this run's."""
     identity = opened.identity or {}
     return {**identity, "objects": PROCESS} if "objects" in identity else identity

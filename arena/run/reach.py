@@ -19,7 +19,7 @@ from retrieval_eval.data.recordings import read_recordings
 
 _NO_ACCESS: Final = frozenset({401, 403})
 _NAMED: Final = 5
-Found: TypeAlias = tuple[str, bool, str]
+Reached: TypeAlias = tuple[str, bool, str]
 """What was looked at, whether it can be asked, and what it said."""
 
 
@@ -43,16 +43,16 @@ class _Place(Struct, frozen=True):
     model: str = ""
 
 
-def reached(judges: Mapping[str, JudgeSpec], agents: Mapping[str, AgentSpec]) -> list[Found]:
+def reached(judges: Mapping[str, JudgeSpec], agents: Mapping[str, AgentSpec]) -> list[Reached]:
     """Look at the addresses of judges, agents and embeddings, by their names."""
     return asyncio.run(_looked_at(list(_places(judges, agents))))
 
 
-async def _looked_at(places: list[_Place]) -> list[Found]:
+async def _looked_at(places: list[_Place]) -> list[Reached]:
     return list(await asyncio.gather(*map(_look, places)))
 
 
-async def _look(place: _Place) -> Found:
+async def _look(place: _Place) -> Reached:
     try:
         received = await place.endpoint.look(place.path)
     except ProviderError as error:

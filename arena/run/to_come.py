@@ -16,7 +16,7 @@ from retrieval_eval.agents.spec import EXTRACTIVE, AgentSpec
 from retrieval_eval.citations import CITATIONS
 
 if TYPE_CHECKING:
-    from arena.run.agents import Opened
+    from arena.run.agents import OpenedAgents
 
 ANSWER: Final = 4_000
 """Characters of an answer whose length nobody bounds."""
@@ -31,7 +31,7 @@ def queries_to_come(number: int) -> dict[str, Query]:
     return {f"to come {at}": Query(f"to come {at}", f"{at}: {_QUERY}") for at in range(number)}
 
 
-def with_all_answers(config: Config, data: Dataset, opened: Opened | None) -> Dataset:
+def with_all_answers(config: Config, data: Dataset, opened: OpenedAgents | None) -> Dataset:
     """The data with an answer of every agent to every query, as long as it may be, and documents of its own."""
     corpus = () if opened is None or opened.corpus is None else opened.corpus.documents
     longest = sorted((document.text for document in corpus), key=len, reverse=True)[: _most_documents(config)]

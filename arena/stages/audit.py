@@ -14,7 +14,7 @@ from arena.calibration.cheats import CANARIES
 from arena.config.schema import Config
 from arena.data.dataset import Dataset
 from arena.stages.base import Release, TournamentStage
-from arena.stages.labels import Labels
+from arena.stages.labels import RelevanceLabels
 from arena.store import IDENTICAL, Wanted
 from judges.errors import ConfigError
 from judges.prompts import load_prompt
@@ -49,7 +49,7 @@ class AuditStage(TournamentStage):
 
     key = "audit"
 
-    def __init__(self, section: AuditSection, config: Config, data: Dataset, labels: Labels) -> None:
+    def __init__(self, section: AuditSection, config: Config, data: Dataset, labels: RelevanceLabels) -> None:
         super().__init__(config, data, labels)
         if config.pairwise is None:
             raise ConfigError("audit: cheats play under the rules of 'pairwise', which the configuration lacks")

@@ -15,7 +15,7 @@ from judges.prompts import PromptTemplate
 from judges.types import Judgment, Prompt, Task
 
 if TYPE_CHECKING:
-    from arena.stages.labels import Labels
+    from arena.stages.labels import RelevanceLabels
 
 
 class Release(Struct, frozen=True):
@@ -150,7 +150,7 @@ class TournamentStage(Stage):
 
     key: str
 
-    def __init__(self, config: Config, data: Dataset, labels: Labels) -> None:
+    def __init__(self, config: Config, data: Dataset, labels: RelevanceLabels) -> None:
         self.config, self.data, self.labels = config, data, labels
 
     def check(self) -> None:

@@ -9,7 +9,7 @@ from arena.config.judging import CriteriaSection
 from arena.config.schema import Config
 from arena.data.dataset import Dataset
 from arena.stages.base import Release, TournamentStage
-from arena.stages.labels import Labels
+from arena.stages.labels import RelevanceLabels
 from arena.stages.schedule import answering
 from arena.store import Wanted
 from arena.store.subjects import AnswerSubject, GradedSubject
@@ -35,7 +35,7 @@ class CriteriaStage(TournamentStage):
 
     key = "criteria"
 
-    def __init__(self, section: CriteriaSection, config: Config, data: Dataset, labels: Labels) -> None:
+    def __init__(self, section: CriteriaSection, config: Config, data: Dataset, labels: RelevanceLabels) -> None:
         super().__init__(config, data, labels)
         self._section = section
         self._criteria = {each.name: each for each in section.listed()}

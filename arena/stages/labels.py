@@ -18,7 +18,7 @@ from judges.prompts import load_prompt
 from judges.types import AnnotatedDocument, Judgment, Retrieved, Task, label_of
 
 
-class Labels:
+class RelevanceLabels:
     """Relevance labels as they come in, and the documents that judges are shown by them.
 
     Args:

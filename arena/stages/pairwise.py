@@ -11,7 +11,7 @@ from arena.config.judging import PairwiseSection
 from arena.config.schema import Config
 from arena.data.dataset import Dataset
 from arena.stages.base import Release, TournamentStage
-from arena.stages.labels import Labels
+from arena.stages.labels import RelevanceLabels
 from arena.stages.ratable import check_ratings
 from arena.stages.schedule import Game, Schedule, answering, games
 from arena.store import IDENTICAL, Result, Wanted
@@ -31,7 +31,7 @@ class PairwiseStage(TournamentStage):
 
     key = "pairwise"
 
-    def __init__(self, section: PairwiseSection, config: Config, data: Dataset, labels: Labels) -> None:
+    def __init__(self, section: PairwiseSection, config: Config, data: Dataset, labels: RelevanceLabels) -> None:
         super().__init__(config, data, labels)
         self._section = section
         self.templates = {Task.PAIRWISE: load_prompt(section.prompt, Task.PAIRWISE)}
@@ -108,7 +108,7 @@ class AdaptiveStage(PairwiseStage):
     where it left off. A batch of which a verdict is missing, because a judge or the run stopped, is the last one.
     """
 
-    def __init__(self, section: PairwiseSection, config: Config, data: Dataset, labels: Labels) -> None:
+    def __init__(self, section: PairwiseSection, config: Config, data: Dataset, labels: RelevanceLabels) -> None:
         from arena.stages.adaptive import AdaptiveGames  # late, as few schedules are
 
         super().__init__(section, config, data, labels)
@@ -165,7 +165,7 @@ class AdaptiveStage(PairwiseStage):
         yield "an adaptive schedule stops as soon as its question is decided: an upper bound"
 
 
-def pairwise_stage(section: PairwiseSection, config: Config, data: Dataset, labels: Labels) -> PairwiseStage:
+def pairwise_stage(section: PairwiseSection, config: Config, data: Dataset, labels: RelevanceLabels) -> PairwiseStage:
     """The stage that the section's schedule asks for."""
     stage = AdaptiveStage if section.schedule.kind == "adaptive" else PairwiseStage
     return stage(section, config, data, labels)

@@ -8,10 +8,11 @@ import numpy as np
 
 from arena.config.schema import Config
 from arena.data.dataset import Dataset
-from arena.ratings.games import Floats, Games, Ints
+from arena.ratings.games import Games
 from arena.store import Wanted
 from judges.errors import ConfigError
 from judges.sections import nearest
+from retrieval_eval.stats.arrays import Floats, Int32s
 
 _SECTION = "ratings.bradley_terry"
 
@@ -69,7 +70,7 @@ def answer_differences(names: Sequence[str], games: Games, queries: Sequence[str
     from arena.ratings.covariates import QUALITIES, standardised_difference
 
     assert games.cluster is not None
-    query: Ints = games.cluster
+    query: Int32s = games.cluster
     found = {}
     for name in names:
         measure = QUALITIES[name]

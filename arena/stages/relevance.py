@@ -9,7 +9,7 @@ from arena.config.judging import RetrievalSection
 from arena.config.schema import Config
 from arena.data.dataset import Dataset
 from arena.stages.base import Release, TournamentStage
-from arena.stages.labels import Labels
+from arena.stages.labels import RelevanceLabels
 from arena.store import Result, Wanted
 from arena.store.subjects import DocumentSubject
 from judges.prompts.tasks import relevance_prompt
@@ -23,7 +23,7 @@ class RelevanceStage(TournamentStage):
     key = "retrieval"
     leading = (Task.RELEVANCE,)
 
-    def __init__(self, section: RetrievalSection, config: Config, data: Dataset, labels: Labels) -> None:
+    def __init__(self, section: RetrievalSection, config: Config, data: Dataset, labels: RelevanceLabels) -> None:
         super().__init__(config, data, labels)
         self._section = section
         assert labels.template is not None

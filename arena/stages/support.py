@@ -9,13 +9,13 @@ from typing import Final, NamedTuple, Self
 from arena.config.schema import Config
 from arena.data.dataset import Dataset
 from arena.stages.base import Release, TournamentStage
-from arena.stages.labels import Labels
+from arena.stages.labels import RelevanceLabels
 from arena.store import Wanted
 from judges import sections
 from judges.errors import ConfigError
 from judges.prompts import load_prompt
 from judges.types import AnnotatedDocument, Inputs, Prompt, Task
-from retrieval_eval.support import WEIGHTS, Citations, counted_citations
+from retrieval_eval.support import WEIGHTS, CitationsChecked, counted_citations
 
 SUPPORT: Final = Task("support")
 _LEVELS: Final = {*range(len(WEIGHTS))}
@@ -28,7 +28,7 @@ class SupportSection(sections.Section):
     """The judge."""
     prompt: sections.PromptName = "support"
     """Its [prompt](prompts.md); its choice has the values 2, 1 and 0."""
-    citations: Citations = "first"
+    citations: CitationsChecked = "first"
     """Which citations of a sentence are checked: the ``first``, as TREC did, or ``all``."""
 
 
@@ -75,7 +75,7 @@ class SupportStage(TournamentStage):
 
     key = "support"
 
-    def __init__(self, section: SupportSection, config: Config, data: Dataset, labels: Labels) -> None:
+    def __init__(self, section: SupportSection, config: Config, data: Dataset, labels: RelevanceLabels) -> None:
         super().__init__(config, data, labels)
         self._section = section
         self.templates = {SUPPORT: load_prompt(section.prompt, SUPPORT)}

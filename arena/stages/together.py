@@ -14,7 +14,7 @@ from arena.data.dataset import Dataset
 from arena.data.warnings import ONE_AGENT, queries_by_agent
 from arena.present.numbers import listed
 from arena.stages.base import Release, TournamentStage
-from arena.stages.labels import Labels
+from arena.stages.labels import RelevanceLabels
 from arena.stages.ratable import check_ratings
 from arena.store import Result, Store, Wanted
 from judges.errors import InputError
@@ -35,7 +35,7 @@ class TournamentStages:
 
     def __init__(self, config: Config, data: Dataset, *, assume: bool = False) -> None:
         self.config, self.data = config, data
-        self.labels = Labels(config, data, assume=assume)
+        self.labels = RelevanceLabels(config, data, assume=assume)
         self.stages: list[TournamentStage] = [
             listed.load(listed.make)(section, config, data, self.labels)
             for listed in STAGES

@@ -23,7 +23,7 @@ from arena.data.dataset import Dataset
 from arena.store import check
 from arena.store import data as datasets
 from arena.store import wants as wishes
-from arena.store.bulk import Columns, chunks
+from arena.store.bulk import RowColumns, chunks
 from arena.store.engine import (
     DAMAGED,
     judged_for,
@@ -316,10 +316,10 @@ class Store:
 
         A store that is locked just then keeps nothing, and the next run makes the ids anew.
         """
-        from arena.store.cache import Figures
+        from arena.store.cache import FigureCache
 
         with suppress(StoreError):
-            Figures(self, name, made_from).keep({_ASSIGNED: b""}, seen=seen)
+            FigureCache(self, name, made_from).keep({_ASSIGNED: b""}, seen=seen)
 
     @patient
     def results(self, judgment_ids: Sequence[str]) -> dict[str, Result]:
@@ -348,7 +348,7 @@ class Store:
     def of_games(
         self,
         name: str,
-        make: Callable[[Columns], Value],
+        make: Callable[[RowColumns], Value],
         data: Dataset | None = None,
         also: Sequence[str] = (),
     ) -> Value:
@@ -375,7 +375,7 @@ class Store:
                 looking.result()
 
     @patient
-    def _verified(self, name: str, data: Dataset | None, also: Sequence[str]) -> Columns:
+    def _verified(self, name: str, data: Dataset | None, also: Sequence[str]) -> RowColumns:
         with self._read() as connection:
             return check.verify(connection, name, data, also)
 

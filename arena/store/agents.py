@@ -20,7 +20,7 @@ from arena.store.rows import METADATA, REPLY_ROWS, has_table
 from arena.store.runners import Runner
 from judges.masking import storable
 from judges.types import Query, Usage
-from retrieval_eval.agents.types import AgentFailure, AgentReply, Reply, Retrieved
+from retrieval_eval.agents.types import AgentFailure, AgentReply, ReplyOrFailure, RetrievedText
 
 if TYPE_CHECKING:
     from arena.store import Store
@@ -77,7 +77,7 @@ class AgentReplies:
         self.location = store.location
 
     @patient
-    def replies(self, asked: Sequence[AgentQuery]) -> dict[AgentQuery, Reply]:
+    def replies(self, asked: Sequence[AgentQuery]) -> dict[AgentQuery, ReplyOrFailure]:
         """The replies and failures that the store holds."""
         with self._store._read() as connection:
             idents = [each.reply_id for each in asked]
@@ -112,7 +112,7 @@ class AgentReplies:
             look_up = partial(_outcomes, connection)
             return runners.claim(connection, runner, idents, look_up, to_be_asked=to_be_asked, tried=tried)
 
-    def save(self, replies: Sequence[tuple[AgentQuery, Reply]], runner: Runner | None = None) -> None:
+    def save(self, replies: Sequence[tuple[AgentQuery, ReplyOrFailure]], runner: Runner | None = None) -> None:
         """Keep replies; an answer stays, a failure gives way. Nobody is about to ask for them any more.
 
         Args:
@@ -161,7 +161,7 @@ def _tried(connection: Connection, idents: Sequence[str]) -> dict[str, float | N
     return {row.reply_id: row.tried_s for each in chosen for row in connection.execute(each)}
 
 
-def _values(asked: AgentQuery, reply: Reply) -> dict[str, Any]:
+def _values(asked: AgentQuery, reply: ReplyOrFailure) -> dict[str, Any]:
     """A reply as a row; its texts may hold what a server could spell and no database can keep."""
     answered = reply if isinstance(reply, AgentReply) else None
     failed = reply if isinstance(reply, AgentFailure) else None
@@ -183,12 +183,12 @@ def _values(asked: AgentQuery, reply: Reply) -> dict[str, Any]:
     }
 
 
-def _reply(row: Any, tried_s: float | None) -> Reply:
+def _reply(row: Any, tried_s: float | None) -> ReplyOrFailure:
     usage = Usage(row.input_tokens, row.cached_input_tokens, row.output_tokens)
     took = (row.latency_s, usage, row.calls, row.cost_usd, tried_s)
     if row.answer is None:
         return AgentFailure(row.cause, row.message, *took)
-    documents = tuple(Retrieved(**_storable(each)) for each in json.loads(row.documents))
+    documents = tuple(RetrievedText(**_storable(each)) for each in json.loads(row.documents))
     return AgentReply(row.answer, documents, tuple(map(storable, json.loads(row.citations))), *took)
 
 

@@ -133,25 +133,25 @@ def stream(connection: Connection, chosen: Select[Any], size: int) -> Iterator[l
             yield from chunks(copy.rows(), size)
 
 
-class Columns(NamedTuple):
+class RowColumns(NamedTuple):
     """Rows as columns: texts, and whole numbers, by name."""
 
     texts: Mapping[str, Texts]
     numbers: Mapping[str, NDArray[np.int32]]
 
-    def in_order_of(self, name: str) -> Columns:
+    def in_order_of(self, name: str) -> RowColumns:
         """The same rows, ordered by one of the numbers."""
         numbers = self.numbers[name]
         return self if (numbers[1:] >= numbers[:-1]).all() else self.of(np.argsort(numbers, kind="stable"))
 
-    def of(self, rows: NDArray[Any]) -> Columns:
+    def of(self, rows: NDArray[Any]) -> RowColumns:
         """Some of the rows."""
-        return Columns(
+        return RowColumns(
             {key: column.of(rows) for key, column in self.texts.items()},
             {key: column[rows] for key, column in self.numbers.items()},
         )
 
-    def among(self, name: str, values: Collection[str]) -> Columns:
+    def among(self, name: str, values: Collection[str]) -> RowColumns:
         """The rows whose text in one of the columns is one of these."""
         column = self.texts[name]
         return self.of(np.array([each in values for each in column.names], np.bool_)[column.codes])

@@ -29,7 +29,7 @@ FIGURES_ROWS: Final = Table(
 """Figures of one kind of a tournament; whatever is judged or begun anew takes all rows away."""
 
 
-class Figures:
+class FigureCache:
     """The kept figures of one tournament, as bytes that their makers read and write.
 
     Args:

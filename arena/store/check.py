@@ -16,11 +16,11 @@ from msgspec import Struct
 from sqlalchemy import ColumnElement, Connection, String, Table, cast, delete, func, select, true, tuple_, update
 
 from arena.data.dataset import Dataset
-from arena.store.bulk import CHUNK, Columns, among, chunks, delete_rows, insert_rows
+from arena.store.bulk import CHUNK, RowColumns, among, chunks, delete_rows, insert_rows
 from arena.store.checksums import (
     ADDED,
-    Block,
     Idents,
+    ToArray,
     damaged_rows,
     fingerprints,
     in_arrow,
@@ -100,7 +100,7 @@ def cover(connection: Connection, number: int, *, data: bool) -> None:
         keep_checksums(connection, "dataset", {str(number): _data(dataset(connection, number))})
 
 
-def verify(connection: Connection, name: str, data: Dataset | None = None, also: Sequence[str] = ()) -> Columns:
+def verify(connection: Connection, name: str, data: Dataset | None = None, also: Sequence[str] = ()) -> RowColumns:
     """See that all that a tournament is made of is what was written, and read its games in the same pass.
 
     Whoever calls this asks ``found_by_database`` too.
@@ -133,12 +133,12 @@ def verify(connection: Connection, name: str, data: Dataset | None = None, also:
     return _joined(wants, sought, judgments, known)
 
 
-def _as_said(names: Sequence[str], block: Block) -> Mapping[str, pa.Array]:
+def _as_said(names: Sequence[str], block: ToArray) -> Mapping[str, pa.Array]:
     """What judges said of games."""
     return _of_games(block, {name: or_none(block(name)) if name != "reason" else block(name) for name in names})
 
 
-def _as_shown(block: Block) -> Mapping[str, pa.Array]:
+def _as_shown(block: ToArray) -> Mapping[str, pa.Array]:
     """Who was to judge which games."""
     from pyarrow import compute
 
@@ -147,7 +147,7 @@ def _as_shown(block: Block) -> Mapping[str, pa.Array]:
     return _of_games(block, {"judge": block("judge"), "query": block("query_id"), **shown})
 
 
-def _of_games(block: Block, columns: Mapping[str, pa.Array]) -> Mapping[str, pa.Array]:
+def _of_games(block: ToArray, columns: Mapping[str, pa.Array]) -> Mapping[str, pa.Array]:
     """The same, and null where a row is of no game."""
     import pyarrow as pa
     from pyarrow import compute
@@ -156,7 +156,7 @@ def _of_games(block: Block, columns: Mapping[str, pa.Array]) -> Mapping[str, pa.
     return {name: compute.if_else(games, column, pa.NA) for name, column in columns.items()}
 
 
-def _joined(wants: Columns, sought: Idents, judgments: Columns, known: Idents) -> Columns:
+def _joined(wants: RowColumns, sought: Idents, judgments: RowColumns, known: Idents) -> RowColumns:
     """The wants of games with what became of them, by the ids of their judgments.
 
     Not by the database: it would look for each judgment by itself, which takes longer than to read all.
@@ -168,7 +168,7 @@ def _joined(wants: Columns, sought: Idents, judgments: Columns, known: Idents) -
     }
     failed = np.array([outcome is None for outcome in said["outcome"].names], np.bool_)[said["outcome"].codes]
     identical = (sought == fingerprints(in_arrow([IDENTICAL.encode()]))) & ~failed
-    rows = Columns({**wants.texts, **said}, {**wants.numbers, "identical": identical.astype(np.int32)})
+    rows = RowColumns({**wants.texts, **said}, {**wants.numbers, "identical": identical.astype(np.int32)})
     if None not in rows.texts["judge"].names:
         return rows
     games = np.array([judge is not None for judge in rows.texts["judge"].names])[rows.texts["judge"].codes]

@@ -34,7 +34,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import DBAPIError
 
-from arena.store.bulk import Columns
+from arena.store.bulk import RowColumns
 from arena.store.rows import JUDGMENT_ROWS, WANTED_ROWS, checksum
 from retrieval_eval.data.columns import Texts
 
@@ -59,7 +59,7 @@ NONE: Final = "None"
 Item = TypeVar("Item")
 Number = TypeVar("Number", bound=np.integer[Any])
 Idents: TypeAlias = NDArray[np.void]
-Block: TypeAlias = "Callable[[str], pa.Array]"
+ToArray: TypeAlias = "Callable[[str], pa.Array]"
 """Rows, by the names of their columns: each value as the bytes of its text."""
 
 _IDENT: Final = np.dtype([("first", np.uint64), ("second", np.uint64)])
@@ -102,11 +102,11 @@ class _Column:
 def scan(
     connection: Connection,
     kind: Table,
-    texts: Callable[[Block], Mapping[str, pa.Array]],
+    texts: Callable[[ToArray], Mapping[str, pa.Array]],
     numbers: Sequence[str],
     damaged: list[Sequence[Any]],
     *where: ColumnElement[bool],
-) -> tuple[Columns, Idents]:
+) -> tuple[RowColumns, Idents]:
     """Read all rows of a table.
 
     Args:
@@ -131,7 +131,7 @@ def scan(
             parts.setdefault(name, _Column(codes.dtype)).add(codes[_in_numpy(coded.indices, np.int32)])
         for name in numbers:
             parts.setdefault(name, _Column(np.dtype(np.int32))).add(_whole_numbers(block(name)))
-    return Columns(
+    return RowColumns(
         {name: Texts([*map(_decoded, own)], parts[name].whole()) for name, own in numbered.items()},
         {name: parts[name].whole() for name in numbers},
     ), idents.whole()
@@ -179,7 +179,7 @@ def _summed(kind: Table) -> ColumnElement[int]:
 
 def _blocks(
     connection: Connection, kind: Table, damaged: list[Sequence[Any]], where: Sequence[ColumnElement[bool]]
-) -> Iterator[Block]:
+) -> Iterator[ToArray]:
     reading = (_File if connection.dialect.name == "sqlite" else _Server)(connection, kind, where)
     unsure = []
     for packed in _ahead(_packed(reading)):
@@ -204,13 +204,13 @@ def _names(kind: Table) -> list[str]:
     return [*(column.name for column in COVERED[kind.name]), "summed", *(column.name for column in _added(kind))]
 
 
-def _looked_through(kind: Table, rows: Sequence[Any], damaged: list[Sequence[Any]]) -> Block:
+def _looked_through(kind: Table, rows: Sequence[Any], damaged: list[Sequence[Any]]) -> ToArray:
     size = len(COVERED[kind.name])
     damaged += [row for row in rows if row[size] is not None and row[size] != checksum(tuple(row[:size]))]
     return _block_of(dict(zip(_names(kind), zip(*rows, strict=True), strict=True)))
 
 
-def _block_of(columns: Mapping[str, Sequence[Any]]) -> Block:
+def _block_of(columns: Mapping[str, Sequence[Any]]) -> ToArray:
     """Rows that were read one by one."""
 
     def column(name: str) -> pa.Array:
@@ -228,7 +228,7 @@ def _ahead(items: Iterator[Item]) -> Iterator[Item]:
             yield item
 
 
-Limits: TypeAlias = tuple[Any, Any]
+KeyRange: TypeAlias = tuple[Any, Any]
 """Places in a table: behind the first one, up to the last."""
 
 
@@ -245,7 +245,7 @@ class _Reading(ABC):
         self._connection, self.kind, self._where = connection, kind, where
 
     @abstractmethod
-    def ranges(self) -> Generator[Limits, int, None]:
+    def ranges(self) -> Generator[KeyRange, int, None]:
         """The limits of one range after the other, each of the size that is sent; nothing is sent for the first."""
 
     @abstractmethod
@@ -274,7 +274,7 @@ class _File(_Reading):
 
     size = _BLOCK
 
-    def ranges(self) -> Generator[Limits, int, None]:
+    def ranges(self) -> Generator[KeyRange, int, None]:
         rowid, after, end = self._rowid(), -(2**63), 2**63 - 1
         place: ColumnElement[int] = literal_column("?")
         last = self._within(select(rowid).order_by(rowid).offset(place).limit(1), rowid > place)
@@ -309,7 +309,7 @@ class _Server(_Reading):
 
     size = 4
 
-    def ranges(self) -> Generator[Limits, int, None]:
+    def ranges(self) -> Generator[KeyRange, int, None]:
         counted = "SELECT pg_relation_size(%s) / current_setting('block_size')::int"
         pages = int(self._connection.exec_driver_sql(counted, (self.kind.name,)).scalar_one())
         after, size = 0, self.size
@@ -340,7 +340,7 @@ class _Packed(NamedTuple):
         shared: what all rows have in common, which the database has only compared.
     """
 
-    limits: Limits
+    limits: KeyRange
     rows: int
     texts: Mapping[str, str | None]
     shared: Mapping[str, Any]
@@ -359,7 +359,7 @@ def _packed(reading: _Reading) -> Iterator[_Packed]:
         numbers: list[Any] = [func.count(), func.count().filter(and_(true(), *same))]
         return reading.written(select(*numbers, *map(reading.together, long)))
 
-    def between(limits: Limits, names: Collection[str]) -> _Packed | None:
+    def between(limits: KeyRange, names: Collection[str]) -> _Packed | None:
         """What is there; nothing if these columns are not the same in all rows."""
         row = reading.first(first, limits) if names else None
         values = zip((each.name for each in covered), row or (), strict=False)
@@ -394,7 +394,7 @@ def _is_shared(text: str | None) -> bool:
     return values.count(values[0]) == len(values)
 
 
-def _sound(kind: Table, packed: _Packed) -> Block | None:
+def _sound(kind: Table, packed: _Packed) -> ToArray | None:
     """The rows of a block; ``None`` if they are not surely what was written."""
     texts = {name: text for name, text in packed.texts.items() if text is not None}
     if not texts or len(texts) < len(packed.texts):

@@ -389,7 +389,7 @@ _awaited: dict[str, bool] = {}
 """By the name of each store that this process judges for, whether its server is waited for still."""
 
 
-class Waiting(Protocol):
+class WaitingStore(Protocol):
     """A store, or a part of one, that waits for its server."""
 
     @property
@@ -398,7 +398,7 @@ class Waiting(Protocol):
         ...
 
 
-Part = TypeVar("Part", bound=Waiting)
+Part = TypeVar("Part", bound=WaitingStore)
 
 
 def judged_for(location: str) -> None:

@@ -32,7 +32,7 @@ from arena.store.engine import patient
 from arena.store.rows import METADATA, TOURNAMENT_ROWS, Result, encoded, has_table, tournament_number
 from arena.store.runners import Runner, alive, now
 from judges.types import Judgment
-from retrieval_eval.agents.types import AgentReply, Reply
+from retrieval_eval.agents.types import AgentReply, ReplyOrFailure
 
 if TYPE_CHECKING:
     from arena.store import Store
@@ -64,7 +64,7 @@ RUN_ROWS: Final = Table(
     """
 
 
-class Run(Struct, frozen=True):
+class StoredRun(Struct, frozen=True):
     """One run as the store knows it.
 
     Attributes:
@@ -150,11 +150,11 @@ class Runs:
         with self._store._write(judged=False) as connection:
             self._change(connection, run_id, standings=json.dumps(standings, allow_nan=False))
 
-    def all(self, most: int | None = None) -> list[Run]:
+    def all(self, most: int | None = None) -> list[StoredRun]:
         """Every run, or the ``most`` last ones, the latest first; none where the store does not know the tournament."""
         return self._found(most=most)
 
-    def at_work(self) -> list[Run]:
+    def at_work(self) -> list[StoredRun]:
         """The runs that go on now, the latest first."""
         return [run for run in self._found(RUN_ROWS.c.ended.is_(None)) if run.state == "running"]
 
@@ -192,7 +192,7 @@ class Runs:
             return connection.execute(others.where((runs.beat >= begun) | (runs.ended >= begun))).first() is None
 
     @patient
-    def _found(self, *which: ColumnElement[bool], most: int | None = None) -> list[Run]:
+    def _found(self, *which: ColumnElement[bool], most: int | None = None) -> list[StoredRun]:
         runs, tournaments = RUN_ROWS, TOURNAMENT_ROWS
         with self._store._read() as connection:
             if not has_table(connection, RUN_ROWS):
@@ -216,13 +216,13 @@ def beat(connection: Connection, runner: Runner) -> None:
     connection.execute(update(runs).where(*mine).values(beat=now(connection)))
 
 
-def _run(row: Any, time: float, spent: ByStage | None) -> Run:
+def _run(row: Any, time: float, spent: ByStage | None) -> StoredRun:
     here = Runner()
     state = row.ending
     if state is None:
         state = "running" if alive(row.host, row.pid, time - row.beat, here) else "killed"
     stages = json.loads(row.stages)
-    return Run(
+    return StoredRun(
         row.run_id,
         state,
         row.host == here.host,
@@ -305,7 +305,9 @@ _FIGURES: Final = Spent.__struct_fields__
 _ADDED: Final = ", ".join(f"{name} = spending.{name} + excluded.{name}" for name in _FIGURES)
 
 
-def add_spending(connection: Connection, runner: Runner, results: Iterable[tuple[str, Result | Reply]]) -> None:
+def add_spending(
+    connection: Connection, runner: Runner, results: Iterable[tuple[str, Result | ReplyOrFailure]]
+) -> None:
     """Put results, each with its stage, on a runner's account."""
     stages: dict[str, list[Sequence[float]]] = {}
     for stage, result in results:
@@ -346,7 +348,7 @@ def spent_as_told(stages: Mapping[str, Mapping[str, Any]]) -> dict[str, Spent]:
     }
 
 
-def _spent_on(result: Result | Reply) -> Sequence[float]:
+def _spent_on(result: Result | ReplyOrFailure) -> Sequence[float]:
     """The figures of ``Spent``."""
     good = isinstance(result, Judgment | AgentReply)
     sent, received, cost = result.usage.input_tokens, result.usage.output_tokens, result.cost_usd

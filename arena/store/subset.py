@@ -7,13 +7,13 @@ from typing import TypeVar
 
 from arena.data.dataset import Dataset
 from arena.store import Result, Store, Wanted
-from arena.store.bulk import Columns
+from arena.store.bulk import RowColumns
 from judges.types import Query, Task
 
 Value = TypeVar("Value")
 
 
-class Part(Store):
+class StoreSubset(Store):
     """Reads of another store, whose connections it shares."""
 
     only: frozenset[str]
@@ -36,11 +36,11 @@ class Part(Store):
     def of_games(  # noqa: D102
         self,
         name: str,
-        make: Callable[[Columns], Value],
+        make: Callable[[RowColumns], Value],
         data: Dataset | None = None,  # noqa: ARG002 - a part of them
         also: Sequence[str] = (),
     ) -> Value:
-        def made(columns: Columns) -> Value:
+        def made(columns: RowColumns) -> Value:
             columns = columns.among("query", self.only)
             return make(columns)
 

@@ -318,7 +318,7 @@ class StageProgress(Struct, frozen=True):
         return self.wanted - self.judged - self.failed
 
 
-class Progress(Struct, frozen=True):
+class TournamentProgress(Struct, frozen=True):
     """How far all stages are.
 
     Attributes:
@@ -332,7 +332,7 @@ class Progress(Struct, frozen=True):
     cost_unknown: int
 
 
-def progress(store: Store, tournament: str) -> Progress:
+def progress(store: Store, tournament: str) -> TournamentProgress:
     """Count a tournament's wants and what they cost so far.
 
     Raises:
@@ -348,7 +348,7 @@ def progress(store: Store, tournament: str) -> Progress:
         wanted = select(wants.c.task).where(mine, wants.c.judgment_id == judged.c.judgment_id).exists()
         costs = select(func.coalesce(func.sum(judged.c.cost_usd), 0.0), func.count() - func.count(judged.c.cost_usd))
         cost, unknown = connection.execute(costs.select_from(judged).where(wanted)).one()
-    return Progress(_stages(rows), float(cost), int(unknown))
+    return TournamentProgress(_stages(rows), float(cost), int(unknown))
 
 
 def _stages(rows: Any) -> dict[Task, StageProgress]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from statistics import fmean
 from typing import Any
 
-from arena.present.blocks import Checks, Remarks, Section, Verdict
+from arena.present.blocks import Checks, Remarks, Section, VerdictCard
 from arena.present.picture import Matrix, Whiskers
 from arena.present.report import Report
 from arena.present.table import Table
@@ -44,7 +44,7 @@ READ = ("leaderboard", "trust", "matrix", "judges", "coverage")
 def lines(report: Report) -> Iterator[str]:
     """All that a report says of verdicts, a line each."""
     for block in report.opening:
-        if isinstance(block, Verdict):
+        if isinstance(block, VerdictCard):
             yield f"headline: {block.headline}"
             yield block.sentence
     for section in report.sections:

@@ -31,7 +31,7 @@ from arena.ratings.results import RatingSettings
 from arena.results.agreement import calibrate_tournament, resampling_of
 from arena.results.coverage import Coverage
 from arena.results.ratings import Leaderboard, leaderboard
-from arena.results.table_agreement import Tables, calibrate_tables
+from arena.results.table_agreement import OpinionFiles, calibrate_tables
 from arena.store import Store
 from benchmarks.false_sentences import calibrated, judged, page, tournaments, voters
 from benchmarks.false_sentences.claims import Seen, read
@@ -75,7 +75,7 @@ def search_votes(found: Result, numbers: Iterable[int], seed: int) -> None:
             tables = []
             for name, own in zip(("judges", "people"), votes, strict=True):
                 voters.write(Path(folder) / f"{name}.csv", own, verdicts=verdicts)
-                tables.append(Tables([Path(folder) / f"{name}.csv"]))
+                tables.append(OpinionFiles([Path(folder) / f"{name}.csv"]))
             seen = calibrated.Seen(world, voters.Recount(*votes, verdicts=verdicts))
             board = CalibrationBoard(calibrate_tables(tables[0], tables[1], Settings(samples=50)))
             lines = [line for section in board.sections() for line in page.section_lines(section)]

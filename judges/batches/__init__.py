@@ -59,8 +59,8 @@ class Book(Protocol):
         ...
 
 
-Outcome: TypeAlias = tuple[str, Completion | ProviderError]
+BatchOutcome: TypeAlias = tuple[str, Completion | ProviderError]
 """What became of one request, by its id."""
 
-Ending: TypeAlias = Literal["completed", "cancelled", "expired"]
+BatchEnding: TypeAlias = Literal["completed", "cancelled", "expired"]
 """How a batch ended: cancelled or expired if a request was not answered for that reason."""

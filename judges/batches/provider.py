@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from msgspec import Struct, field
 
-from judges.batches import Batch, Book, Ending
+from judges.batches import Batch, BatchEnding, Book
 from judges.batches.servers import BatchServer, NotTakenError, UndecidedError, refused_as_a_whole
 from judges.errors import (
     PROGRESS,
@@ -39,7 +39,7 @@ _LEAST_S, _MOST_S, _SHARE = 1.0, 60.0, 0.1
 """A batch is looked at again after a tenth of the time that it has taken so far, within these bounds."""
 
 
-class Line(Struct, frozen=True):
+class BatchLine(Struct, frozen=True):
     """A request that somebody waits for."""
 
     custom_id: str
@@ -70,7 +70,7 @@ class Followed(Struct):
     search_until: float
     searched: bool = False
     looked: float = 0.0
-    lines: dict[str, Line] = field(default_factory=dict)
+    lines: dict[str, BatchLine] = field(default_factory=dict)
     since: float = field(default_factory=time.monotonic)
     due: float = 0.0
 
@@ -80,9 +80,9 @@ class Followed(Struct):
         return self.batch.remote_id is None and self.looked < self.search_until
 
 
-def portions(lines: Iterable[Line], server: BatchServer) -> Iterator[list[Line]]:
+def portions(lines: Iterable[BatchLine], server: BatchServer) -> Iterator[list[BatchLine]]:
     """The requests in lists that one batch may hold."""
-    portion: list[Line] = []
+    portion: list[BatchLine] = []
     size = 0
     for line in lines:
         longer = size + len(line.content) + 1
@@ -133,7 +133,7 @@ class BatchProvider:
         self.identity = provider.identity
         self._provider, self._server, self._book, self._halt = provider, server, book, halt
         self._patience_s, self._wait = patience_s, wait
-        self._asked: dict[str, Line] = {}
+        self._asked: dict[str, BatchLine] = {}
         self._followed: dict[str, Followed] = {}
         self._read: list[Batch] = []
         self._worker: asyncio.Task[None] | None = None
@@ -156,7 +156,7 @@ class BatchProvider:
         ident = judgment_id(prompt, self.identity)
         custom_id = request_id(ident, prompt)
         content = self._server.line(custom_id, self._provider.request(prompt))
-        line = Line(custom_id, ident, content, asyncio.get_running_loop().create_future())
+        line = BatchLine(custom_id, ident, content, asyncio.get_running_loop().create_future())
         self._asked[custom_id] = line
         self._changed.set()
         if self._worker is None or self._worker.done():
@@ -199,7 +199,7 @@ class BatchProvider:
         for line in self._all_lines():
             line.fail(error)
 
-    def _all_lines(self) -> Iterator[Line]:
+    def _all_lines(self) -> Iterator[BatchLine]:
         yield from self._asked.values()
         for followed in self._followed.values():
             yield from followed.lines.values()
@@ -320,9 +320,9 @@ class BatchProvider:
         if followed.batch.remote_id is not None:
             self._read.append(followed.batch)
 
-    async def _deliver(self, followed: Followed, remote_id: str, ended: Ending) -> None:
+    async def _deliver(self, followed: Followed, remote_id: str, ended: BatchEnding) -> None:
         """Hand out what came back. Requests without a reply leave the book before anybody can ask them again."""
-        failed: list[tuple[Line, ProviderError]] = []
+        failed: list[tuple[BatchLine, ProviderError]] = []
         lost: ProviderError = TransientError("server_error", "the batch ended without a reply to this request")
         async for custom_id, outcome in self._server.outcomes(remote_id):
             line = followed.lines.get(custom_id)
@@ -343,7 +343,7 @@ class BatchProvider:
         for line, error in failed:
             line.fail(stop if stop is not None and isinstance(error, TransientError) else error)
 
-    def _stop_for(self, followed: Followed, remote_id: str, ended: Ending, open_: int) -> JudgeStoppedError | None:
+    def _stop_for(self, followed: Followed, remote_id: str, ended: BatchEnding, open_: int) -> JudgeStoppedError | None:
         """Why nothing more is asked after a batch that somebody cancelled, or that the server did not get through."""
         if ended == "completed" or not open_:
             return None

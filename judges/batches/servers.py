@@ -11,7 +11,7 @@ from functools import wraps
 from types import ModuleType
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
-from judges.batches import Batch, Ending, Outcome
+from judges.batches import Batch, BatchEnding, BatchOutcome
 from judges.errors import JudgeStoppedError, ProviderError, RejectedError, TransientError
 from judges.masking import one_line
 from judges.providers.endpoint import (
@@ -37,7 +37,7 @@ _MARK = "ragleague"
 """The key of an OpenAI batch's metadata that holds its marker."""
 _TOO_MUCH_WAITS = "token_limit_exceeded"
 """OpenAI bounds the tokens that wait in batches: what is beyond goes once others have ended."""
-_ENDINGS: Mapping[str, Ending] = {"completed": "completed", "expired": "expired", "cancelled": "cancelled"}
+_ENDINGS: Mapping[str, BatchEnding] = {"completed": "completed", "expired": "expired", "cancelled": "cancelled"}
 Server = TypeVar("Server", bound="BatchServer")
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
@@ -136,7 +136,7 @@ class BatchServer(ABC):
         """
 
     @abstractmethod
-    async def look(self, remote_id: str) -> Ending | ProviderError | None:
+    async def look(self, remote_id: str) -> BatchEnding | ProviderError | None:
         """How a batch has ended; ``None`` while it has not, an error if it was refused as a whole."""
 
     @abstractmethod
@@ -148,7 +148,7 @@ class BatchServer(ABC):
         """Delete what was uploaded for a batch that has ended, and what came of it; nobody will read it again."""
 
     @abstractmethod
-    def outcomes(self, remote_id: str) -> AsyncIterator[Outcome]:
+    def outcomes(self, remote_id: str) -> AsyncIterator[BatchOutcome]:
         """What became of its requests, in any order, once it has ended."""
 
     async def close(self) -> None:
@@ -285,7 +285,7 @@ class OpenAIBatches(BatchServer):
         return None
 
     @_asks
-    async def look(self, remote_id: str) -> Ending | ProviderError | None:
+    async def look(self, remote_id: str) -> BatchEnding | ProviderError | None:
         """How a batch has ended; validation may have refused it."""
         batch = await self._client.batches.retrieve(remote_id)
         if batch.status != "failed":  # by validation
@@ -307,7 +307,7 @@ class OpenAIBatches(BatchServer):
             with suppress(self._sdk.NotFoundError):  # a run before this one was ended in the middle of it
                 await self._client.files.delete(file_id)
 
-    async def outcomes(self, remote_id: str) -> AsyncIterator[Outcome]:
+    async def outcomes(self, remote_id: str) -> AsyncIterator[BatchOutcome]:
         """What both files say."""
         for file_id in await self._result_files(remote_id):
             async for ident, entry in self._lines(self._client.files.with_streaming_response.content(file_id)):
@@ -381,7 +381,7 @@ class AnthropicBatches(BatchServer):
         return None
 
     @_asks
-    async def look(self, remote_id: str) -> Ending | ProviderError | None:
+    async def look(self, remote_id: str) -> BatchEnding | ProviderError | None:
         """How a batch has ended, by what became of its requests."""
         batch = await self._client.messages.batches.retrieve(remote_id)
         if batch.processing_status != "ended":
@@ -398,7 +398,7 @@ class AnthropicBatches(BatchServer):
     async def delete_files(self, remote_id: str) -> None:
         """There are none: requests go up with the batch itself, which the server keeps for 29 days."""
 
-    async def outcomes(self, remote_id: str) -> AsyncIterator[Outcome]:
+    async def outcomes(self, remote_id: str) -> AsyncIterator[BatchOutcome]:
         """What became of each request."""
         async for ident, entry in self._results(remote_id):
             yield ident, self._too_long() if entry is None else self._outcome(entry.get("result"))

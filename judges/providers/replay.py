@@ -36,7 +36,7 @@ class ReplayProvider:
         if spec.path is None:
             raise InputError("provider 'replay' needs a 'path' to recorded replies or verdicts")
         self._path = spec.path
-        self._rows: dict[Key, Record] = {}
+        self._rows: dict[Key, Recorded] = {}
         for row in read_records(spec.path):
             key = _key(row)
             earlier = self._rows.setdefault(key, row)
@@ -94,7 +94,7 @@ _EXPLANATIONS = frozenset({"reason", "raw_answer"})
 Key: TypeAlias = tuple[str, ...]
 
 
-class Record(Protocol):
+class Recorded(Protocol):
     """One recorded row; the cells are by column, ``agent_a`` is the answer that was shown first."""
 
     @property
@@ -124,7 +124,7 @@ class Record(Protocol):
         ...
 
 
-ReadRecords: TypeAlias = Callable[[Path], Iterable[Record]]
+ReadRecords: TypeAlias = Callable[[Path], Iterable[Recorded]]
 """Reads a file of recordings; raises an ``InputError`` where it is malformed."""
 
 
@@ -134,7 +134,7 @@ def prompt_sha256(prompt: Prompt) -> str:
     return hashlib.sha256(json.dumps(shown, separators=(",", ":")).encode()).hexdigest()
 
 
-def recorded_reply(row: Record, contract: ReplyContract) -> str | None:
+def recorded_reply(row: Recorded, contract: ReplyContract) -> str | None:
     """The recorded reply, or one that says what was recorded in the contract's form; ``None`` where that is neither.
 
     A ``reply`` is returned whole. So is a ``raw_answer``, RAGElo's column, to a contract of its form, ``brackets``; to
@@ -151,7 +151,7 @@ def recorded_reply(row: Record, contract: ReplyContract) -> str | None:
     return written_reply(contract, chosen, reason, {name: row.text(name) for name in contract.texts})
 
 
-def _key(row: Record) -> Key:
+def _key(row: Recorded) -> Key:
     if row.text("prompt_sha256"):
         return ("prompt", row.text("prompt_sha256"))
     for names in (("agent_a", "agent_b"), ("did",), ("agent",)):
@@ -170,13 +170,13 @@ def _key_of_inputs(prompt: Prompt) -> Key:
     return ("did", inputs.query.query_id, *(entry.document.doc_id for entry in inputs.documents))
 
 
-def _outcome(row: Record) -> Mapping[str, object]:
+def _outcome(row: Recorded) -> Mapping[str, object]:
     """What two rows on the same must agree on: the outcome columns, else all but explanations."""
     known = {name: row.values[name] for name in _OUTCOMES if name in row.values}
     return known or {name: cell for name, cell in row.values.items() if name not in _EXPLANATIONS}
 
 
-def _cell(row: Record, name: str, contract: ReplyContract) -> str:
+def _cell(row: Recorded, name: str, contract: ReplyContract) -> str:
     usual = _SINGLE if len(contract.choices) == 1 or name == contract.label else ()
     return next((row.text(column) for column in (name, *usual) if column in row.values), "")
 

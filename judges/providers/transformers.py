@@ -71,7 +71,7 @@ class TransformersProvider(LocalProvider[LocalModel, Prompt, Completion]):
             yield to_write[place], reply
 
     def _likeliest(
-        self, contract: ReplyContract, replies: Sequence[str], scores: Scores | ProviderError
+        self, contract: ReplyContract, replies: Sequence[str], scores: ReplyScores | ProviderError
     ) -> Completion | Exception:
         if isinstance(scores, Exception):
             return scores
@@ -80,7 +80,7 @@ class TransformersProvider(LocalProvider[LocalModel, Prompt, Completion]):
         return Completion(text, self._local.name, usage=usage, probability=scores.probabilities[scores.best])
 
 
-def explained(contract: ReplyContract, reply: str, scores: Scores) -> str:
+def explained(contract: ReplyContract, reply: str, scores: ReplyScores) -> str:
     """The likeliest reply with the probability of every label in place of the explanation, where there is one."""
     if contract.form != "brackets" and not (contract.form == "json" and contract.reason):
         return reply
@@ -111,7 +111,7 @@ _TAIL = 16
 """Characters of a prompt's end that decide how the beginning of its reply is divided into tokens."""
 
 
-class Scores(Struct, frozen=True):
+class ReplyScores(Struct, frozen=True):
     """How likely each reply is among those allowed, and lengths in tokens."""
 
     probabilities: tuple[float, ...]
@@ -126,7 +126,7 @@ class Scores(Struct, frozen=True):
 
 def scored(
     model: LocalModel, conversations: Sequence[Conversation], replies: Sequence[Sequence[str]], size: int
-) -> Iterator[Placed[Scores]]:
+) -> Iterator[Placed[ReplyScores]]:
     """Score the replies to each conversation, at most ``size`` of these in one batch; each as soon as that is done.
 
     A reply's probability is the product of its tokens', up to the token that ends it (as in Brown et al. 2020, section
@@ -174,14 +174,14 @@ class _Scorer:
         self._model, self._replies = model, replies
         self._common = 0 if model.is_encoder_decoder else shared_prefix(replies)
 
-    def batch(self, prompts: list[list[int]]) -> list[Scores]:
+    def batch(self, prompts: list[list[int]]) -> list[ReplyScores]:
         import torch
 
         with torch.inference_mode():
             score = self._of_text_to_text if self._model.is_encoder_decoder else self._of_causal
             shares = torch.softmax(score(prompts), dim=1).tolist()
         return [
-            Scores(tuple(row), len(prompt), len(self._replies[row.index(max(row))]))
+            ReplyScores(tuple(row), len(prompt), len(self._replies[row.index(max(row))]))
             for row, prompt in zip(shares, prompts, strict=True)
         ]
 

@@ -34,7 +34,7 @@ from retrieval_eval.agents.reading import read_reply, read_usage
 from retrieval_eval.agents.remote import RemoteAgent
 from retrieval_eval.agents.retrieval import Library
 from retrieval_eval.agents.spec import EXTRACTIVE, AgentSpec, MappingSpec
-from retrieval_eval.agents.types import Agent, AgentFailure, AgentReply, Meter, Reply, Retrieved
+from retrieval_eval.agents.types import Agent, AgentFailure, AgentReply, Meter, ReplyOrFailure, RetrievedText
 from retrieval_eval.data.collections import document_of
 from retrieval_eval.data.reading import ColumnsRead
 from retrieval_eval.data.rows import Row
@@ -244,7 +244,7 @@ class CallableAgent:
         self._function, self._corpus, self._timeout_s = function, corpus, spec.timeout_s
         self._free = asyncio.Semaphore(spec.concurrency)
 
-    async def reply(self, query: Query) -> Reply:
+    async def reply(self, query: Query) -> ReplyOrFailure:
         """Call the function."""
         meter = Meter()
         async with self._free:
@@ -260,7 +260,7 @@ class CallableAgent:
             except ProviderError as error:
                 return meter.failure(error)
 
-    def _read(self, given: Any, meter: Meter) -> Reply:
+    def _read(self, given: Any, meter: Meter) -> ReplyOrFailure:
         if isinstance(given, str):
             given = {"answer": given}
         if given is None:
@@ -284,10 +284,10 @@ class RecordedAgent(Struct, frozen=True):
     name: str
     identity: str
     answers: Mapping[str, str]
-    documents: Mapping[str, tuple[Retrieved, ...]] = field(default_factory=dict)
+    documents: Mapping[str, tuple[RetrievedText, ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
-    async def reply(self, query: Query) -> Reply:
+    async def reply(self, query: Query) -> ReplyOrFailure:
         """Look the query up by its id."""
         answer = self.answers.get(query.query_id)
         if answer is None:
@@ -317,7 +317,7 @@ def read_recorded(name: str, spec: AgentSpec, corpus: Mapping[str, Document], id
         if query_id in answers:
             raise row.error(f"agent {called!r} has answered query {query_id!r} further up")
         answers[query_id] = row.text("answer")
-    documents: Mapping[str, tuple[Retrieved, ...]] = {}
+    documents: Mapping[str, tuple[RetrievedText, ...]] = {}
     if spec.documents is not None:
         rows = read_rows(spec.documents, ("qid", "did", "document"), names_of("did", "document", "qid"))
         documents = _from_rows(reading.through(_own(spec.documents, called, rows)))
@@ -343,7 +343,7 @@ def _own(path: Path, agent: str, rows: Iterable[Row]) -> Iterator[Row]:
         raise DataError(path, f"has no row of agent {agent!r}; there are {known} (name one with 'agent')")
 
 
-def _from_rows(rows: Iterable[Row]) -> dict[str, tuple[Retrieved, ...]]:
+def _from_rows(rows: Iterable[Row]) -> dict[str, tuple[RetrievedText, ...]]:
     """In the order of the ranks; in the file's own where it has none."""
     found: dict[str, list[tuple[float, Row]]] = {}
     for row in rows:
@@ -355,7 +355,7 @@ def _from_rows(rows: Iterable[Row]) -> dict[str, tuple[Retrieved, ...]]:
     return {query_id: tuple(_ranked(entries)) for query_id, entries in found.items()}
 
 
-def _ranked(entries: list[tuple[float, Row]]) -> Iterator[Retrieved]:
+def _ranked(entries: list[tuple[float, Row]]) -> Iterator[RetrievedText]:
     seen: set[str] = set()
     for rank, (_, row) in enumerate(sorted(entries, key=lambda entry: entry[0]), start=1):
         document = document_of(row)
@@ -369,10 +369,10 @@ def _ranked(entries: list[tuple[float, Row]]) -> Iterator[Retrieved]:
             raise row.error("'score' is not a number", score) from None
         columns = {"qid", "agent", "rank", "score"}
         metadata = {key: value for key, value in document.metadata.items() if key not in columns}
-        yield Retrieved(document.doc_id, document.text, rank, given, metadata)
+        yield RetrievedText(document.doc_id, document.text, rank, given, metadata)
 
 
-def _from_run(path: Path, corpus: Mapping[str, Document]) -> dict[str, tuple[Retrieved, ...]]:
+def _from_run(path: Path, corpus: Mapping[str, Document]) -> dict[str, tuple[RetrievedText, ...]]:
     from retrieval_eval.data.runs import read_run
 
     found = {}
@@ -381,7 +381,7 @@ def _from_run(path: Path, corpus: Mapping[str, Document]) -> dict[str, tuple[Ret
             raise InputError(f"{path}: query {query_id!r}: the corpus has no document {missing[0]!r}")
         entries = zip(ranking.doc_ids, ranking.scores, strict=True)
         found[query_id] = tuple(
-            Retrieved(doc_id, corpus[doc_id].text, rank, score, corpus[doc_id].metadata)
+            RetrievedText(doc_id, corpus[doc_id].text, rank, score, corpus[doc_id].metadata)
             for rank, (doc_id, score) in enumerate(entries, start=1)
         )
     return found

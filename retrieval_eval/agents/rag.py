@@ -24,18 +24,18 @@ from retrieval_eval.agents.ranking import (
 )
 from retrieval_eval.agents.reading import cited_numbers
 from retrieval_eval.agents.retrieval import Retriever, searched
-from retrieval_eval.agents.types import Meter, Reply, Retrieved
+from retrieval_eval.agents.types import Meter, ReplyOrFailure, RetrievedText
 from retrieval_eval.documents.passages import sentences
 
 
-class Written(Struct, frozen=True):
+class WrittenAnswer(Struct, frozen=True):
     """An answer, and which of the passages it cites, from 1; numbers that no passage has are left out."""
 
     text: str
     cited: tuple[int, ...] = ()
 
 
-Generator: TypeAlias = Callable[[Query, Sequence[Document], Meter], Awaitable[Written]]
+Generator: TypeAlias = Callable[[Query, Sequence[Document], Meter], Awaitable[WrittenAnswer]]
 """Writes an answer from passages, best first; what it took goes on the meter. Raises ``ProviderError``."""
 Rewriter: TypeAlias = Callable[[Query, Meter], Awaitable[list[str]]]
 """Writes further search queries for a question, without the question itself. Raises ``ProviderError``."""
@@ -63,7 +63,7 @@ class RagAgent(Struct, frozen=True):
     identity: str = ""
     notes: tuple[str, ...] = ()
 
-    async def reply(self, query: Query) -> Reply:
+    async def reply(self, query: Query) -> ReplyOrFailure:
         """Answer one query."""
         meter = Meter()
         try:
@@ -73,7 +73,7 @@ class RagAgent(Struct, frozen=True):
         except ProviderError as error:
             return meter.failure(error)
         documents = [
-            Retrieved(hit.document.doc_id, hit.document.text, rank, hit.score, hit.document.metadata)
+            RetrievedText(hit.document.doc_id, hit.document.text, rank, hit.score, hit.document.metadata)
             for rank, hit in enumerate(hits, start=1)
         ]
         return meter.reply(written.text, documents, [shown[number - 1].doc_id for number in written.cited])
@@ -96,18 +96,18 @@ class RagAgent(Struct, frozen=True):
 def by_model(judge: Judge, template: PromptTemplate) -> Generator:
     """A judge's model with an answering prompt; it keeps the judge's limits, attempts and budget."""
 
-    async def generate(query: Query, passages: Sequence[Document], meter: Meter) -> Written:
+    async def generate(query: Query, passages: Sequence[Document], meter: Meter) -> WrittenAnswer:
         shown = tuple(AnnotatedDocument(passage) for passage in passages)
         text = str(await _ask(judge, template.render(Inputs(query, shown)), meter))
-        return Written(text, cited_numbers(text, len(passages)))
+        return WrittenAnswer(text, cited_numbers(text, len(passages)))
 
     return generate
 
 
-def offline(pick: Callable[[str, Sequence[Document]], Written]) -> Generator:
+def offline(pick: Callable[[str, Sequence[Document]], WrittenAnswer]) -> Generator:
     """A generator that asks nobody, by a function of question and passages."""
 
-    async def generate(query: Query, passages: Sequence[Document], meter: Meter) -> Written:
+    async def generate(query: Query, passages: Sequence[Document], meter: Meter) -> WrittenAnswer:
         with meter.timed():
             return pick(searched(query), passages)
 
@@ -191,7 +191,7 @@ class ExtractiveGenerator(Struct, frozen=True):
     context_share: float = 0.4
     cutoff: float = 0.35
 
-    def generate(self, question: str, passages: Sequence[Document]) -> Written:
+    def generate(self, question: str, passages: Sequence[Document]) -> WrittenAnswer:
         """The picked sentences, separated by spaces, and the passages that they stand in; empty without passages."""
         remaining = self._candidates(frozenset(terms(question)), passages)
         least = self.cutoff * max((candidate.relevance for candidate in remaining), default=0.0)
@@ -203,7 +203,7 @@ class ExtractiveGenerator(Struct, frozen=True):
             picked.append(best)
         picked.sort(key=lambda candidate: candidate.place)
         cited = dict.fromkeys(candidate.place[0] + 1 for candidate in picked)
-        return Written(" ".join(candidate.text for candidate in picked), tuple(cited))
+        return WrittenAnswer(" ".join(candidate.text for candidate in picked), tuple(cited))
 
     def _candidates(self, wanted: frozenset[str], passages: Sequence[Document]) -> list[_Candidate]:
         found: list[_Candidate] = []

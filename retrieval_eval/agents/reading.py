@@ -15,7 +15,7 @@ from judges.masking import storable
 from judges.providers.endpoint import token_count
 from judges.types import Document, Usage
 from retrieval_eval.agents.spec import MappingSpec
-from retrieval_eval.agents.types import Retrieved
+from retrieval_eval.agents.types import RetrievedText
 
 _MOST_DOCUMENTS = 1000
 _CITED = re.compile(r"\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\]")
@@ -26,7 +26,7 @@ class Mapped(Struct, frozen=True):
     """What was found."""
 
     answer: str
-    documents: tuple[Retrieved, ...]
+    documents: tuple[RetrievedText, ...]
     citations: tuple[str, ...]
 
 
@@ -104,7 +104,7 @@ def _document(entry: Any, number: int, spec: MappingSpec, corpus: Mapping[str, D
     return Document(doc_id, text, metadata if score is None else {**metadata, _SCORE: repr(score)})
 
 
-def _ranked(entries: Sequence[Document]) -> tuple[Retrieved, ...]:
+def _ranked(entries: Sequence[Document]) -> tuple[RetrievedText, ...]:
     pieces: dict[str, list[Document]] = {}
     for entry in entries:
         pieces.setdefault(entry.doc_id, []).append(entry)
@@ -113,7 +113,7 @@ def _ranked(entries: Sequence[Document]) -> tuple[Retrieved, ...]:
         text = "\n\n".join(dict.fromkeys(piece.text for piece in own if piece.text))
         metadata = dict(own[0].metadata)
         score = metadata.pop(_SCORE, None)
-        ranked.append(Retrieved(doc_id, text, rank, None if score is None else float(score), metadata))
+        ranked.append(RetrievedText(doc_id, text, rank, None if score is None else float(score), metadata))
     return tuple(ranked)
 
 

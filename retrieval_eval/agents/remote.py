@@ -32,7 +32,7 @@ from judges.spec import cost_usd
 from judges.types import Document, Finish, Message, Query, Usage
 from retrieval_eval.agents.reading import Mapped, read_reply, read_usage
 from retrieval_eval.agents.spec import AgentSpec, MappingSpec
-from retrieval_eval.agents.types import Meter, Reply
+from retrieval_eval.agents.types import Meter, ReplyOrFailure
 
 Result = TypeVar("Result")
 
@@ -91,7 +91,7 @@ class RemoteAgent:
         """Where it is asked."""
         return self._requests.endpoint
 
-    async def reply(self, query: Query) -> Reply:
+    async def reply(self, query: Query) -> ReplyOrFailure:
         """Ask the agent; what may succeed later is tried again."""
         meter = Meter()
         try:

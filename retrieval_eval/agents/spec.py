@@ -79,7 +79,7 @@ def refuse_foreign(section: Section, what: str, table: Mapping[str, frozenset[st
         raise ValueError(f"{what} has no use for {name!r}, which goes with {users}")
 
 
-Kind: TypeAlias = Literal["rag", "fusion", "baseline", "endpoint", "http", "python", "file"]
+AgentKind: TypeAlias = Literal["rag", "fusion", "baseline", "endpoint", "http", "python", "file"]
 EXTRACTIVE = "extractive"
 """The generator that needs no model: it picks sentences of the passages."""
 
@@ -127,7 +127,7 @@ class MappingSpec(Section):
 class AgentSpec(Section):
     """One entry under ``agents:``, a system to compare."""
 
-    kind: Kind
+    kind: AgentKind
     """``rag``, ``fusion``, ``baseline``, ``endpoint``, ``http``, ``python`` or ``file``: see [agents](agents.md)."""
     version: str = ""
     """Change it when the system changes behind its address: it is then asked again. ``python``: it also stands for

@@ -42,7 +42,7 @@ AGENT_CAUSES: Mapping[str, str] = {
 """Every cause that an agent's failure can have, with its meaning."""
 
 
-class Retrieved(Struct, frozen=True):
+class RetrievedText(Struct, frozen=True):
     """A document that an agent retrieved; ``rank`` counts from 1, ``title`` and the like are in ``metadata``."""
 
     doc_id: str
@@ -69,7 +69,7 @@ class AgentReply(Struct, frozen=True):
     """
 
     answer: str
-    documents: tuple[Retrieved, ...] = ()
+    documents: tuple[RetrievedText, ...] = ()
     citations: tuple[str, ...] = ()
     latency_s: float | None = 0.0
     usage: Usage = field(default_factory=Usage)
@@ -95,7 +95,7 @@ class AgentFailure(Struct, frozen=True):
     tried_s: float | None = None
 
 
-Reply: TypeAlias = AgentReply | AgentFailure
+ReplyOrFailure: TypeAlias = AgentReply | AgentFailure
 
 
 class Agent(Protocol):
@@ -119,7 +119,7 @@ class Agent(Protocol):
         """What a reader of its results must know, a sentence each; a stand-in for embeddings says so here."""
         ...
 
-    async def reply(self, query: Query) -> Reply:
+    async def reply(self, query: Query) -> ReplyOrFailure:
         """Answer one query. Whatever goes wrong is an ``AgentFailure``, except an error in this program."""
         ...
 
@@ -164,7 +164,7 @@ class Meter(Struct):
         self.tried_s += seconds
 
     def reply(
-        self, answer: str, documents: Sequence[Retrieved] = (), citations: Sequence[str] = ()
+        self, answer: str, documents: Sequence[RetrievedText] = (), citations: Sequence[str] = ()
     ) -> AgentReply | AgentFailure:
         """The reply with what it took; without an answer there is none."""
         if not answer.strip():

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from retrieval_eval.documents.types import Block, Extract, Limits, UnreadableError, amounts, titled_parts
+from retrieval_eval.documents.types import Extract, Limits, TextBlock, UnreadableError, amounts, titled_parts
 
 _SYMBOL_FONT = {
     0x20: " !∀#∃%&∋()∗+,−./0123456789:;<=>?≅ΑΒΧΔΕΦΓΗΙϑΚΛΜΝΟΠΘΡΣΤΥςΩΞΨΖ[∴]⊥_",  # noqa: RUF001
@@ -110,7 +110,7 @@ _NOT_READ = {
 _HEADING = re.compile(r"heading ([1-9])", re.IGNORECASE)
 
 
-class Place(Enum):
+class BlockPlace(Enum):
     """Where a block stands: in the running text, in a list, or beside the text as notes and text boxes do."""
 
     TEXT = 0
@@ -134,11 +134,11 @@ class WordText:
         self.not_read: Counter[str] = Counter()
         self.comments = 0
 
-    def blocks(self, container: Element) -> Iterator[tuple[Block, Place]]:
+    def blocks(self, container: Element) -> Iterator[tuple[TextBlock, BlockPlace]]:
         """The blocks of a body, a header, a note or a text box."""
         for child in self._children(container):
-            beside: list[Element | Block] = []
-            level, place = 0, Place.TEXT
+            beside: list[Element | TextBlock] = []
+            level, place = 0, BlockPlace.TEXT
             if child.tag == _TABLE:
                 rows = (" | ".join(cells) for cells in self._rows(child, beside))
                 text = "\n".join(row for row in rows if row.strip(" |"))
@@ -147,12 +147,12 @@ class WordText:
                 style = self._style(_value(child, "pPr/pStyle"))
                 heading = _HEADING.match(style)
                 level = 1 if style == "Title" else min(6, int(heading[1])) if heading else 0
-                place = Place.ITEM if not level and style.startswith("List") else Place.TEXT
+                place = BlockPlace.ITEM if not level and style.startswith("List") else BlockPlace.TEXT
             if text:
-                yield Block(level, text), place
+                yield TextBlock(level, text), place
             for each in beside:
-                aside = (each,) if isinstance(each, Block) else (block for block, _ in self.blocks(each))
-                yield from ((block, Place.ASIDE) for block in aside)
+                aside = (each,) if isinstance(each, TextBlock) else (block for block, _ in self.blocks(each))
+                yield from ((block, BlockPlace.ASIDE) for block in aside)
 
     def _children(self, container: Element) -> Iterator[Element]:
         """Paragraphs, tables, rows or cells, whatever is wrapped around them."""
@@ -167,7 +167,7 @@ class WordText:
             else:
                 yield from self._children(_branch(child) if tag == _ALTERNATIVES else child)
 
-    def _rows(self, table: Element, beside: list[Element | Block]) -> Iterator[list[str]]:
+    def _rows(self, table: Element, beside: list[Element | TextBlock]) -> Iterator[list[str]]:
         """The texts of each row's cells: once where a cell spans columns, in each row where it spans rows."""
         above: dict[int, tuple[Element, str]] = {}
         for row in self._children(table):
@@ -182,7 +182,7 @@ class WordText:
             cells = list(here.values())
             yield [text for number, (cell, text) in enumerate(cells) if not number or cells[number - 1][0] is not cell]
 
-    def _flat(self, cell: Element, beside: list[Element | Block]) -> str:
+    def _flat(self, cell: Element, beside: list[Element | TextBlock]) -> str:
         """A cell's text on one line; of a table in it, commas divide the cells and semicolons the rows."""
         texts = []
         for child in self._children(cell):
@@ -193,15 +193,15 @@ class WordText:
                 texts.append(self._line(child, beside))
         return " ".join(filter(None, texts))
 
-    def _line(self, element: Element, beside: list[Element | Block]) -> str:
+    def _line(self, element: Element, beside: list[Element | TextBlock]) -> str:
         return self._joined(element if element.tag == _PARAGRAPH else [element], beside)
 
-    def _joined(self, elements: Iterable[Element], beside: list[Element | Block]) -> str:
+    def _joined(self, elements: Iterable[Element], beside: list[Element | TextBlock]) -> str:
         pieces: list[str] = []
         self._gather(elements, pieces, beside)
         return " ".join("".join(pieces).split())
 
-    def _gather(self, elements: Iterable[Element], pieces: list[str], beside: list[Element | Block]) -> None:
+    def _gather(self, elements: Iterable[Element], pieces: list[str], beside: list[Element | TextBlock]) -> None:
         """Take the pieces of running text, and what stands beside it."""
         for child in elements:
             tag = child.tag
@@ -214,7 +214,7 @@ class WordText:
             else:
                 self._gather(_branch(child) if tag == _ALTERNATIVES else child, pieces, beside)
 
-    def _inline(self, element: Element, beside: list[Element | Block]) -> str | None:
+    def _inline(self, element: Element, beside: list[Element | TextBlock]) -> str | None:
         """The text of an element that is a piece of its line; ``None`` of any other."""
         tag = element.tag
         if tag == _TEXT:  # a comment or an entity in it does not end it
@@ -229,7 +229,7 @@ class WordText:
             return f" ({self._joined(element, beside)}) "
         return _SIGNS.get(tag)
 
-    def _aside(self, element: Element) -> list[Element | Block] | None:
+    def _aside(self, element: Element) -> list[Element | TextBlock] | None:
         """What stands beside the line: nothing of what is only counted; ``None`` of elements that are of the line."""
         tag = element.tag
         if tag in _NOTES:
@@ -269,14 +269,14 @@ def _branch(alternatives: Element) -> Element:
     return next(with_text, forms[0] if forms else [])
 
 
-def _block(text: str) -> list[Element | Block]:
+def _block(text: str) -> list[Element | TextBlock]:
     text = " ".join(text.split())
-    return [Block(0, text)] if text else []
+    return [TextBlock(0, text)] if text else []
 
 
 _UNPACKED = 4
 """How many times the limit on the file's size its content may have."""
-_MARGINS = Block(2, "Headers and footers")
+_MARGINS = TextBlock(2, "Headers and footers")
 
 
 def read_docx(path: Path, limits: Limits) -> Extract:
@@ -344,11 +344,11 @@ def _related(part: Any, kind: str) -> Iterator[Any]:
     )
 
 
-def _once(word: WordText, margins: Iterable[Any]) -> Iterator[Block]:
+def _once(word: WordText, margins: Iterable[Any]) -> Iterator[TextBlock]:
     texts = dict.fromkeys(block.text for margin in margins for block, _ in word.blocks(margin))
     lettered = [text for text in texts if any(map(str.isalpha, text))]
     yield from ([_MARGINS] if lettered else [])
-    yield from (Block(0, text) for text in lettered)
+    yield from (TextBlock(0, text) for text in lettered)
 
 
 def _entities(root: Any) -> int:
@@ -357,17 +357,17 @@ def _entities(root: Any) -> int:
     return sum(1 for _ in root.iter(etree.Entity))
 
 
-def _grouped_items(blocks: Iterable[tuple[Block, Place]]) -> Iterator[Block]:
+def _grouped_items(blocks: Iterable[tuple[TextBlock, BlockPlace]]) -> Iterator[TextBlock]:
     """Items of a list that follow each other are one block; what stands beside them comes behind it."""
     items: list[str] = []
-    beside: list[Block] = []
-    for block, place in (*blocks, (None, Place.TEXT)):
-        if block is not None and place is Place.ITEM:
+    beside: list[TextBlock] = []
+    for block, place in (*blocks, (None, BlockPlace.TEXT)):
+        if block is not None and place is BlockPlace.ITEM:
             items.append(block.text)
-        elif block is not None and place is Place.ASIDE and items:
+        elif block is not None and place is BlockPlace.ASIDE and items:
             beside.append(block)
         else:
-            yield from ([Block(0, "\n".join(items))] if items else [])
+            yield from ([TextBlock(0, "\n".join(items))] if items else [])
             yield from beside
             items, beside = [], []
             yield from ([block] if block is not None else [])

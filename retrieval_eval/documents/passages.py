@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 from judges.sections import Section
 from judges.types import Document
 from judges.writing import SENTENCE_STOPS, Span, token_spans, word_spans, words_of
-from retrieval_eval.documents.types import Part, SourceDocument, Whole
+from retrieval_eval.documents.types import DocumentPart, SourceDocument, Whole
 
 _SENTENCE_BREAK = re.compile(
     rf"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]*[A-Z0-9])|(?<=[{SENTENCE_STOPS}])[\"'\u201d\u2019\u300d\u300f\uff09)\]]*\s*(?![{SENTENCE_STOPS}])"
@@ -80,10 +80,10 @@ def _last_unit(text: str, units: Sequence[Span], first: int, most: int, overlap:
     return next(chain(between, behind, apart), full)
 
 
-By: TypeAlias = Literal["paragraph", "tokens", "sentences", "pages"]
-SIZES: dict[By, int] = {"paragraph": 400, "tokens": 256, "sentences": 10, "pages": 2000}
+CutBy: TypeAlias = Literal["paragraph", "tokens", "sentences", "pages"]
+SIZES: dict[CutBy, int] = {"paragraph": 400, "tokens": 256, "sentences": 10, "pages": 2000}
 """Words, tokens, sentences (002, section 2.2) and tokens (004, section 4) of a passage at most."""
-OVERLAPS: dict[By, int] = {"sentences": 5}
+OVERLAPS: dict[CutBy, int] = {"sentences": 5}
 """Windows of 10 sentences with a stride of 5."""
 
 _BETWEEN = "\n\n"
@@ -92,7 +92,7 @@ _BETWEEN = "\n\n"
 class PassagesSection(Section):
     """How documents are cut."""
 
-    by: By
+    by: CutBy
     """[``paragraph``, ``tokens``, ``sentences`` or ``pages``](from-documents.md#documents-as-a-corpus)."""
     size: Whole | None = None
     """Most words of a paragraph (400), tokens (256), sentences (10), or tokens by pages (2000)."""
@@ -170,7 +170,7 @@ def _slug(heading: str) -> str:
     return re.sub(r"\W+", "-", heading.lower()).strip("-")
 
 
-def _document(document: SourceDocument, place: str, text: str, parts: Sequence[Part]) -> Document:
+def _document(document: SourceDocument, place: str, text: str, parts: Sequence[DocumentPart]) -> Document:
     heading = parts[0].heading if len(parts) == 1 else ""
     metadata = {"title": ": ".join(filter(None, (document.title, heading))), "source": document.source}
     first, last = parts[0].page, parts[-1].page
@@ -185,7 +185,7 @@ class _Whole:
     def __init__(self, document: SourceDocument, *, with_headings: bool) -> None:
         self._document = document
         self._starts: list[int] = []
-        self.paragraphs: list[tuple[Part, Span]] = []
+        self.paragraphs: list[tuple[DocumentPart, Span]] = []
         pieces: list[str] = []
         at = 0
         for part in document.parts:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from retrieval_eval.documents.types import Extract, Limits, Part, UnreadableError, amounts
+from retrieval_eval.documents.types import DocumentPart, Extract, Limits, UnreadableError, amounts
 
 if TYPE_CHECKING:
     from pypdf import PageObject, PdfReader
@@ -68,8 +68,8 @@ def read_pdf(path: Path, limits: Limits) -> Extract:
     )
 
 
-def _pages(reader: PdfReader, number: int, limits: Limits) -> tuple[list[Part], list[str]]:
-    parts: list[Part] = []
+def _pages(reader: PdfReader, number: int, limits: Limits) -> tuple[list[DocumentPart], list[str]]:
+    parts: list[DocumentPart] = []
     problems: list[str] = []
     pictures: list[int] = []
     left = limits.characters
@@ -86,7 +86,7 @@ def _pages(reader: PdfReader, number: int, limits: Limits) -> tuple[list[Part], 
         if left < 0:
             raise UnreadableError(f"has more than {limits.characters} characters of text")
         if paragraphs := page_paragraphs(text):
-            parts.append(Part("", place + 1, paragraphs))
+            parts.append(DocumentPart("", place + 1, paragraphs))
     if pictures and parts:
         which = f"page {pictures[0]} shows" if len(pictures) == 1 else f"pages {_ranges(pictures)} show"
         problems.append(f"{which} pictures and no text; scanned?")

@@ -22,7 +22,15 @@ from msgspec import Struct
 
 from judges.errors import DataError, InputError, MissingExtraError
 from judges.masking import one_line, storable
-from retrieval_eval.documents.types import Extract, FileNote, Limits, Part, SourceDocument, UnreadableError, amounts
+from retrieval_eval.documents.types import (
+    DocumentPart,
+    Extract,
+    FileNote,
+    Limits,
+    SourceDocument,
+    UnreadableError,
+    amounts,
+)
 
 KINDS = {
     ".pdf": "pdf",
@@ -177,7 +185,7 @@ class _Reader:
         """The document, and what is to be said of it."""
         problem = self._refused(file)
         said: dict[str, Any] = {"problems": [problem]} if problem is not None else self._asked(file)
-        if parts := tuple(Part(heading, page, tuple(texts)) for heading, page, texts in said.get("parts", ())):
+        if parts := tuple(DocumentPart(heading, page, tuple(texts)) for heading, page, texts in said.get("parts", ())):
             yield SourceDocument(file.source, said["title"] or file.path.stem, parts)
         for problem in said["problems"]:
             yield FileNote(storable(file.source), problem, "partly read" if parts else "skipped")

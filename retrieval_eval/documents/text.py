@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from retrieval_eval.documents.types import Block, Extract, Part, UnreadableError, amounts, titled_parts
+from retrieval_eval.documents.types import DocumentPart, Extract, TextBlock, UnreadableError, amounts, titled_parts
 
 if TYPE_CHECKING:
     from markdown_it.tree import SyntaxTreeNode
@@ -47,7 +47,7 @@ def read_plain(text: str) -> Extract:
     """No title, and one part with a paragraph for each run of lines without a blank one."""
     found = ("\n".join(line.strip() for line in block.split("\n")) for block in _BLANK_LINE.split(text))
     paragraphs = tuple(filter(None, (paragraph.strip() for paragraph in found)))
-    return Extract("", (Part("", None, paragraphs),) if paragraphs else ())
+    return Extract("", (DocumentPart("", None, paragraphs),) if paragraphs else ())
 
 
 _DECLARED = re.compile(rb"""charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
@@ -89,7 +89,7 @@ def read_html(content: bytes) -> Extract:
     return Extract(title, parts, *unseen_text(unseen))
 
 
-def html_blocks(text: str, unseen: Counter[str]) -> list[Block]:
+def html_blocks(text: str, unseen: Counter[str]) -> list[TextBlock]:
     """The blocks of a piece of HTML; ``unseen`` counts what is not among them, for ``unseen_text``.
 
     Raises:
@@ -133,7 +133,7 @@ def _decoded_html(content: bytes) -> str:
         raise UnreadableError(f"is not {name}, the encoding that it declares (byte {error.start})") from error
 
 
-def _html_blocks(root: Any, unseen: Counter[str]) -> Iterator[Block]:
+def _html_blocks(root: Any, unseen: Counter[str]) -> Iterator[TextBlock]:
     """Go through the elements without recursion: a page may be nested as deeply as it likes.
 
     What follows the end of the page is read too; libxml2 puts it beside the root.
@@ -173,7 +173,7 @@ class _Gathered:
         """Text of an element; its line breaks count in ``pre`` only."""
         self._pieces.append(text if self._verbatim else _SPACE.sub(" ", text))
 
-    def boundary(self, tag: str, *, begins: bool) -> Iterator[Block]:
+    def boundary(self, tag: str, *, begins: bool) -> Iterator[TextBlock]:
         """An element that is no part of running text begins or ends; outside of groups that ends a block."""
         if tag == "br":
             self._pieces.append("\n" if self._groups else " ")
@@ -194,13 +194,13 @@ class _Gathered:
             yield from self.taken()
             self._level = _HEADINGS.get(tag, 0) if begins else 0
 
-    def taken(self) -> Iterator[Block]:
+    def taken(self) -> Iterator[TextBlock]:
         """What has been gathered, a line at a time without needless white space; nothing is left behind."""
         lines = (" ".join(line.split()).removesuffix(" |") for line in "".join(self._pieces).split("\n"))
         block = "\n".join(line for line in lines if line)
         self._pieces.clear()
         if block:
-            yield Block(self._level, block)
+            yield TextBlock(self._level, block)
 
 
 _DEEPEST = 200
@@ -234,7 +234,7 @@ class _InnerHtml:
         self._unread = 0
         self._unseen = Counter[str]()
 
-    def blocks(self, content: str) -> list[Block]:
+    def blocks(self, content: str) -> list[TextBlock]:
         if self._readable:
             return html_blocks(content, self._unseen)
         self._unread += not _COMMENT.fullmatch(content)
@@ -250,14 +250,14 @@ class _InnerHtml:
         ), ()
 
 
-def _markdown_blocks(root: SyntaxTreeNode, html: _InnerHtml) -> Iterator[Block]:
+def _markdown_blocks(root: SyntaxTreeNode, html: _InnerHtml) -> Iterator[TextBlock]:
     for node in root.children:
         if node.type == "html_block":
             yield from html.blocks(node.content)
             continue
         plain = "\n".join(line for line in _markdown_lines(node, html) if line)
         if plain:
-            yield Block(int(node.tag[1]) if node.type == "heading" else 0, plain)
+            yield TextBlock(int(node.tag[1]) if node.type == "heading" else 0, plain)
 
 
 def _markdown_lines(node: SyntaxTreeNode, html: _InnerHtml) -> Iterator[str]:

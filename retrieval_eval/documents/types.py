@@ -13,7 +13,7 @@ from judges.sections import Section
 Whole = Annotated[int, Field(ge=1)]
 
 
-class Part(Struct, frozen=True):
+class DocumentPart(Struct, frozen=True):
     """Paragraphs that belong together: a section by its heading, or a page of a PDF.
 
     Attributes:
@@ -39,7 +39,7 @@ class SourceDocument(Struct, frozen=True):
 
     source: str
     title: str
-    parts: tuple[Part, ...]
+    parts: tuple[DocumentPart, ...]
 
 
 class Extract(Struct, frozen=True):
@@ -53,12 +53,12 @@ class Extract(Struct, frozen=True):
     """
 
     title: str
-    parts: tuple[Part, ...]
+    parts: tuple[DocumentPart, ...]
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 
-Outcome: TypeAlias = Literal["skipped", "partly read", "note"]
+ReadOutcome: TypeAlias = Literal["skipped", "partly read", "note"]
 
 
 class FileNote(Struct, frozen=True):
@@ -73,7 +73,7 @@ class FileNote(Struct, frozen=True):
 
     source: str
     reason: str
-    outcome: Outcome = "skipped"
+    outcome: ReadOutcome = "skipped"
 
 
 class Limits(Section):
@@ -103,49 +103,49 @@ def amounts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{number} {noun}{'s' * (number > 1)}" for noun, number in counts.items() if number)
 
 
-class Block(Struct, frozen=True):
+class TextBlock(Struct, frozen=True):
     """A heading (``level`` 1 to 6) or a piece of running text (``level`` 0)."""
 
     level: int
     text: str
 
 
-def titled_parts(blocks: Iterable[Block]) -> tuple[str, tuple[Part, ...]]:
+def titled_parts(blocks: Iterable[TextBlock]) -> tuple[str, tuple[DocumentPart, ...]]:
     """The document's title, which is its first heading of level 1, and a part for each heading that has text below it.
 
     A paragraph that ends in a colon stays together with the list, table or code that it introduces.
     """
     title, heading = "", ""
-    parts: list[Part] = []
+    parts: list[DocumentPart] = []
     paragraphs: list[str] = []
     for block in _with_introductions(blocks):
         if block.level == 0:
             paragraphs.append(block.text)
             continue
         if paragraphs:
-            parts.append(Part(heading, None, tuple(paragraphs)))
+            parts.append(DocumentPart(heading, None, tuple(paragraphs)))
             paragraphs = []
         if block.level == 1 and not title:
             title = block.text
         else:
             heading = block.text
     if paragraphs:
-        parts.append(Part(heading, None, tuple(paragraphs)))
+        parts.append(DocumentPart(heading, None, tuple(paragraphs)))
     return title, tuple(parts)
 
 
-def _with_introductions(blocks: Iterable[Block]) -> Iterator[Block]:
+def _with_introductions(blocks: Iterable[TextBlock]) -> Iterator[TextBlock]:
     """Join a paragraph ending in a colon to the text behind it."""
     introduction = ""
     for block in blocks:
         if introduction and block.level:
-            yield Block(0, introduction)
+            yield TextBlock(0, introduction)
             introduction = ""
         text = f"{introduction}\n{block.text}" if introduction else block.text
         introduction = ""
         if not block.level and text.endswith(":"):
             introduction = text
         else:
-            yield Block(block.level, text)
+            yield TextBlock(block.level, text)
     if introduction:
-        yield Block(0, introduction)
+        yield TextBlock(0, introduction)

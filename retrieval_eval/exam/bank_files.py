@@ -32,8 +32,8 @@ from retrieval_eval.exam.items import (
     TRUE_WORDS,
     Bank,
     Item,
+    ItemKind,
     ItemType,
-    Kind,
     QueryInfo,
     stale_id,
 )
@@ -250,14 +250,14 @@ def _type_and_text(row: Row) -> tuple[ItemType, str]:
     return given, text
 
 
-def _kind(row: Row, item_type: ItemType, choices: Mapping[str, str], answers: tuple[str, ...]) -> Kind:
+def _kind(row: Row, item_type: ItemType, choices: Mapping[str, str], answers: tuple[str, ...]) -> ItemKind:
     given = _text(row, "kind")
     if given and given not in KINDS:
         raise row.error(f"the kind of an item is one of {', '.join(KINDS)}", given)
     return given or _inferred_kind(item_type, choices, answers)
 
 
-def _inferred_kind(item_type: ItemType, choices: Mapping[str, str], answers: tuple[str, ...]) -> Kind:
+def _inferred_kind(item_type: ItemType, choices: Mapping[str, str], answers: tuple[str, ...]) -> ItemKind:
     """The kind of an item whose file does not say it."""
     if choices:
         return "multiple_choice"
@@ -271,7 +271,7 @@ def _metadata(row: Row, used: frozenset[str]) -> dict[str, Any]:
     return {key: value for key, value in row.values.items() if key not in used and (key, value) not in silent}
 
 
-def _fitting(kind: Kind, answer: str, choices: Mapping[str, str]) -> str:
+def _fitting(kind: ItemKind, answer: str, choices: Mapping[str, str]) -> str:
     """A gold answer in the form that its kind keeps: true or false; the letter of a choice."""
     word = answer.casefold()
     if kind == "true_false":

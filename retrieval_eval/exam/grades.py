@@ -19,14 +19,13 @@ from numpy.typing import NDArray
 from judges.errors import InputError
 from judges.self_rating import Compat, is_answer, similar
 from retrieval_eval.exam.items import FALSE_WORDS, TRUE_WORDS, Bank, Item
+from retrieval_eval.metrics import Labels
 
 UNGRADED = -1
 """In a grid: nobody graded this passage against this item."""
 
 HIGHEST_GRADE = 100
 
-Labels: TypeAlias = Mapping[str, Mapping[str, int]]
-"""Relevance labels by query_id and passage_id."""
 
 Rankings: TypeAlias = Mapping[tuple[str, str], tuple[str, ...]]
 """For (query_id, agent) the passages of the response in their order, as ids."""

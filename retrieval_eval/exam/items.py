@@ -13,9 +13,9 @@ from msgspec import Struct, field
 from msgspec.structs import force_setattr, replace
 
 ItemType: TypeAlias = Literal["question", "nugget"]
-Kind: TypeAlias = Literal["free", "multiple_choice", "true_false"]
+ItemKind: TypeAlias = Literal["free", "multiple_choice", "true_false"]
 ITEM_TYPES: tuple[ItemType, ...] = get_args(ItemType)
-KINDS: tuple[Kind, ...] = get_args(Kind)
+KINDS: tuple[ItemKind, ...] = get_args(ItemKind)
 
 TRUE_WORDS = frozenset({"true", "yes", "correct"})
 FALSE_WORDS = frozenset({"false", "no", "incorrect", "wrong"})
@@ -54,7 +54,7 @@ class Item(Struct, frozen=True):
     item_id: str = ""
     facet_id: str | None = None
     answers: tuple[str, ...] = ()
-    kind: Kind = "free"
+    kind: ItemKind = "free"
     choices: Mapping[str, str] = field(default_factory=dict)
     weight: float = 1.0
     secret: bool = False

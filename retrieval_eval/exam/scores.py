@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from judges.errors import InputError
 from retrieval_eval.exam.grades import UNGRADED, Grid, Grids, Rankings
-from retrieval_eval.stats.bootstrap import ALONE, Clusters, Floats, units_of
+from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats.bootstrap import ALONE, Clusters, units_of
 from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.stats.means import mean_estimates
 from retrieval_eval.stats.missing import Gaps, over_the_known
@@ -114,7 +115,7 @@ class CoverScores(Struct, frozen=True):
         return Gaps(self.agents, self.queries, self.graded + self.missing, self.missing)
 
 
-class Mean(Estimate, frozen=True):
+class ExamMean(Estimate, frozen=True):
     """A mean over queries of shares, with the 95 % interval of ``ratio_estimate``.
 
     Attributes:
@@ -209,7 +210,7 @@ def _response_scores(
     return over_the_known(share, least, most), least, possible, normalised
 
 
-def cover_means(scores: CoverScores, of: Floats, level: int, *, own_queries: bool = False) -> dict[str, Mean]:
+def cover_means(scores: CoverScores, of: Floats, level: int, *, own_queries: bool = False) -> dict[str, ExamMean]:
     """Mean over queries of one of the scores at a level, by agent; over those where it is known.
 
     Args:
@@ -226,20 +227,20 @@ def cover_means(scores: CoverScores, of: Floats, level: int, *, own_queries: boo
     }
 
 
-def _mean(values: Floats, unit: NDArray[np.int64]) -> Mean:
+def _mean(values: Floats, unit: NDArray[np.int64]) -> ExamMean:
     """No value of nothing."""
     n, units = int(values.size), int(np.unique(unit).size)
     if not n:
-        return Mean(None, n=0)
+        return ExamMean(None, n=0)
     value = float(values.mean())
     if units < 2:
-        return Mean(value, n=n)
+        return ExamMean(value, n=n)
     error = float(values.std(ddof=1) / np.sqrt(n))
     if units < n:
         apart = np.bincount(unit, values - value)
         error = float(np.sqrt((apart**2).sum() * units / (units - 1))) / n
     (own,) = mean_estimates(values[np.newaxis], np.unique(unit, return_inverse=True)[1])
-    return Mean(value, own.low, own.high, n, own.method, error)
+    return ExamMean(value, own.low, own.high, n, own.method, error)
 
 
 def _covered(grades: NDArray[np.int8], levels: Sequence[int]) -> NDArray[np.bool_]:
@@ -247,7 +248,7 @@ def _covered(grades: NDArray[np.int8], levels: Sequence[int]) -> NDArray[np.bool
     return np.asarray(grades.max(axis=0, initial=UNGRADED) >= np.array(levels)[:, np.newaxis], np.bool_)
 
 
-By: TypeAlias = Literal["highest", "count"]
+GraderChoice: TypeAlias = Literal["highest", "count"]
 
 _STEP = re.compile(r"(\d{1,3})(?:-(\d{1,3}))?:(\d{1,3})")
 
@@ -272,7 +273,7 @@ class ExamLabels(Struct, frozen=True):
 def exam_labels(
     grids: Grids,
     *,
-    by: By = "highest",
+    by: GraderChoice = "highest",
     level: int = 1,
     grade_to_label: Mapping[int, int] | None = None,
     highest: int = max(RATED_LEVELS),

@@ -23,7 +23,7 @@ HISTORY = "history"
 """The field of a bank that lists its edits, oldest first."""
 
 
-class Kind(StrEnum):
+class EditKind(StrEnum):
     """What became of a nugget."""
 
     KEPT = "kept"
@@ -46,7 +46,7 @@ class Change(Struct, frozen=True):
         importance: of the new one.
     """
 
-    kind: Kind
+    kind: EditKind
     before: tuple[str, ...]
     after: str | None
     importance_before: Importance | None
@@ -69,7 +69,7 @@ def changes(before: NuggetBank, after: NuggetBank) -> list[Change]:
     ]
     used = {text for origin in origins for text in origin}
     removed = [nugget for text, nugget in old.items() if text not in used]
-    return [*done, *(Change(Kind.REMOVED, (nugget.text,), None, nugget.importance, None) for nugget in removed)]
+    return [*done, *(Change(EditKind.REMOVED, (nugget.text,), None, nugget.importance, None) for nugget in removed)]
 
 
 def edited(before: NuggetBank, after: NuggetBank, *, by: str, at: str) -> NuggetBank:
@@ -84,7 +84,7 @@ def edited(before: NuggetBank, after: NuggetBank, *, by: str, at: str) -> Nugget
     Raises:
         ValueError: see ``changes``; or the old list's history is none.
     """
-    done = [change for change in changes(before, after) if change.kind is not Kind.KEPT]
+    done = [change for change in changes(before, after) if change.kind is not EditKind.KEPT]
     moved = is_reordered(before, after)
     nuggets = tuple(replace(nugget, details=_without_origin(nugget.details)) for nugget in after.nuggets)
     told = before.details.get(HISTORY, [])
@@ -132,16 +132,16 @@ def _change(nugget: Nugget, made_of: Sequence[Nugget], parts: Mapping[str, int])
     )
 
 
-def _kind(nugget: Nugget, made_of: Sequence[Nugget], parts: Mapping[str, int]) -> Kind:
+def _kind(nugget: Nugget, made_of: Sequence[Nugget], parts: Mapping[str, int]) -> EditKind:
     if not made_of:
-        return Kind.ADDED
+        return EditKind.ADDED
     if len(made_of) > 1:
-        return Kind.MERGED
+        return EditKind.MERGED
     if parts[made_of[0].text.strip()] > 0:
-        return Kind.SPLIT
+        return EditKind.SPLIT
     if made_of[0].text.strip() != nugget.text.strip():
-        return Kind.REWORDED
-    return Kind.KEPT if made_of[0].importance is nugget.importance else Kind.IMPORTANCE
+        return EditKind.REWORDED
+    return EditKind.KEPT if made_of[0].importance is nugget.importance else EditKind.IMPORTANCE
 
 
 def _without_origin(details: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from retrieval_eval.data.tables import read_rows
 from retrieval_eval.data.vocabulary import names_of
 from retrieval_eval.nuggets.types import Assignment, Importance, Nugget, NuggetBank, Support, make_nuggets
 
-Record: TypeAlias = Mapping[str, Any]
+JsonObject: TypeAlias = Mapping[str, Any]
 
 FAILED = "failed"
 """How nuggetizer writes a label that it did not get."""
@@ -167,7 +167,7 @@ def _nugget_records(row: Row) -> list[dict[str, Any]]:
     return given
 
 
-def _texts(row: Row, given: Sequence[Record]) -> list[str]:
+def _texts(row: Row, given: Sequence[JsonObject]) -> list[str]:
     texts: list[str] = []
     for own in given:
         text = own.get("text")
@@ -177,7 +177,7 @@ def _texts(row: Row, given: Sequence[Record]) -> list[str]:
     return texts
 
 
-def _importances(row: Row, given: Sequence[Record]) -> list[Importance | None]:
+def _importances(row: Row, given: Sequence[JsonObject]) -> list[Importance | None]:
     found: list[Importance | None] = []
     for own in given:
         importance = own.get("importance")
@@ -188,7 +188,7 @@ def _importances(row: Row, given: Sequence[Record]) -> list[Importance | None]:
     return found
 
 
-def _labels(row: Row, given: Sequence[Record]) -> tuple[Support | None, ...]:
+def _labels(row: Row, given: Sequence[JsonObject]) -> tuple[Support | None, ...]:
     labels: list[Support | None] = []
     for own in given:
         if "assignment" not in own:
@@ -221,7 +221,7 @@ def _words(row: Row, answer: str | None) -> int:
     return stated
 
 
-def _rest(given: Record, known: frozenset[str]) -> dict[str, Any]:
+def _rest(given: JsonObject, known: frozenset[str]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if name not in known}
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 from msgspec import Struct
@@ -25,13 +25,11 @@ from msgspec.structs import replace
 from numpy.typing import ArrayLike, NDArray
 
 from retrieval_eval.nuggets.types import Assignment, Importance, Support
+from retrieval_eval.stats.arrays import Floats, Ints
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, units_of, weighted_means
 from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.stats.means import mean_estimates
 from retrieval_eval.stats.missing import Gaps
-
-Floats: TypeAlias = NDArray[np.float64]
-Ints: TypeAlias = NDArray[np.int64]
 
 COLUMNS: Final = ("v_strict", "v", "w_strict", "w", "a_strict", "a")
 """The scores, the primary one first, in the order of the report's tables."""
@@ -198,7 +196,7 @@ def _counts(importances: Sequence[Importance | None], labels: Sequence[Support |
     return np.bincount(np.array(cells, np.int64), minlength=12)
 
 
-class Mean(Estimate, frozen=True):
+class NuggetMean(Estimate, frozen=True):
     """One score of a run, a mean over ``n`` of the topics in the topic set; ``None`` where there is none.
 
     Attributes:
@@ -226,7 +224,7 @@ class RunScores(Struct, frozen=True):
     """
 
     run: str
-    means: Mapping[str, Mean]
+    means: Mapping[str, NuggetMean]
     length: float | None
     topics: int
     missing: int
@@ -286,8 +284,8 @@ def _means(values: Floats) -> Floats:
     return np.array([weighted_means(own.T, np.ones((1, own.shape[0])))[0] for own in values])
 
 
-def _mean(own: Estimate, lowest: float, highest: float) -> Mean:
-    return Mean(own.value, own.low, own.high, own.n, own.method, _or_none(lowest), _or_none(highest))
+def _mean(own: Estimate, lowest: float, highest: float) -> NuggetMean:
+    return NuggetMean(own.value, own.low, own.high, own.n, own.method, _or_none(lowest), _or_none(highest))
 
 
 def _or_none(value: float) -> float | None:

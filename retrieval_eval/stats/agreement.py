@@ -23,18 +23,12 @@ from msgspec import Struct
 from numpy.typing import ArrayLike, NDArray
 
 from judges.errors import InputError
-from retrieval_eval.stats.bootstrap import (
-    ALONE,
-    COEFFICIENT,
-    Clusters,
-    Floats,
-    jackknife_estimate,
-    share_estimate,
-)
+from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats.bootstrap import ALONE, COEFFICIENT, Clusters, jackknife_estimate, share_estimate
 from retrieval_eval.stats.estimate import Estimate
 
 Weights: TypeAlias = Literal["none", "linear", "quadratic"]
-Level: TypeAlias = Literal["nominal", "ordinal", "interval"]
+MeasurementLevel: TypeAlias = Literal["nominal", "ordinal", "interval"]
 
 
 def cohen_kappa(table: ArrayLike, weights: Weights = "none") -> float | None:
@@ -78,7 +72,7 @@ def coincidences(ratings: Floats, labels: Floats) -> Floats:
     return result
 
 
-def krippendorff_alphas(tables: Floats, labels: Floats, level: Level = "nominal") -> Floats:
+def krippendorff_alphas(tables: Floats, labels: Floats, level: MeasurementLevel = "nominal") -> Floats:
     """Krippendorff's alpha of each matrix of coincidences, shape (..., labels, labels) to (...); NaN if not defined."""
     margins = tables.sum(axis=-1)
     size = margins.sum(axis=-1)
@@ -88,7 +82,7 @@ def krippendorff_alphas(tables: Floats, labels: Floats, level: Level = "nominal"
     return _one_minus_ratio(observed, expected)
 
 
-def _difference(margins: Floats, labels: Floats, level: Level) -> Floats:
+def _difference(margins: Floats, labels: Floats, level: MeasurementLevel) -> Floats:
     """Squared difference of each two labels, shape (labels, labels) or, where it depends on margins, (..., same)."""
     if level == "nominal":
         return 1.0 - np.eye(labels.size)
@@ -243,7 +237,7 @@ def _coefficient(statistic: Callable[[Floats], Floats], tables: Floats) -> Estim
     return jackknife_estimate(statistic, tables, COEFFICIENT, narrowest=_NO_WIDTH)
 
 
-def _alphas(tables: Floats, scale: range, level: Level) -> Floats:
+def _alphas(tables: Floats, scale: range, level: MeasurementLevel) -> Floats:
     """Of two raters that both labelled a pair, each pair's two labels coincide once either way round."""
     return krippendorff_alphas(tables + tables.swapaxes(1, 2), np.array(scale, np.float64), level)
 

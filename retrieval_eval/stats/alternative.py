@@ -23,7 +23,8 @@ import numpy as np
 import scipy
 from msgspec import Struct
 
-from retrieval_eval.stats.bootstrap import Floats, student
+from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats.bootstrap import student
 from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.stats.significance import benjamini_yekutieli
 

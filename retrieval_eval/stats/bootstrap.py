@@ -22,9 +22,8 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
+from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.estimate import Estimate
-
-Floats: TypeAlias = NDArray[np.float64]
 
 FEW_QUERIES: Final = 10
 """With fewer queries a bootstrap over them has too little to draw from."""

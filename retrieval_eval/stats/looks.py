@@ -20,7 +20,7 @@ from typing import Final
 import numpy as np
 import scipy
 
-from retrieval_eval.stats.bootstrap import Floats
+from retrieval_eval.stats.arrays import Floats
 
 _POINTS: Final = 401
 """Of the grid on which the density of what has not been decided is kept."""

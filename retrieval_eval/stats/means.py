@@ -23,7 +23,8 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from retrieval_eval.stats.bootstrap import Floats, Interval, student
+from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats.bootstrap import Interval, student
 from retrieval_eval.stats.estimate import Estimate
 
 METHOD: Final = "empirical likelihood"

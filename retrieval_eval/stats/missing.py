@@ -14,18 +14,16 @@ one. p-values are corrected for the number of agents and scores (Holm).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 import scipy
 from msgspec import Struct
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
-from retrieval_eval.stats.bootstrap import ALONE, Clusters, Floats, units_of
+from retrieval_eval.stats.arrays import Floats, Ints
+from retrieval_eval.stats.bootstrap import ALONE, Clusters, units_of
 from retrieval_eval.stats.significance import holm
-
-Ints: TypeAlias = NDArray[np.int64]
 
 LEVEL: Final = 0.05
 """Below this p-value, after Holm's correction, a share differs by more than chance."""
@@ -73,7 +71,7 @@ def gaps_of(judged: Iterable[tuple[str, str, bool]]) -> Gaps:
     return Gaps(agents, queries, wanted, missing)
 
 
-class Share(Struct, frozen=True):
+class MissingShare(Struct, frozen=True):
     """What one agent lacks of one score beside all others.
 
     Attributes:
@@ -109,9 +107,9 @@ class Share(Struct, frozen=True):
         return self.more and self.p_alone < LEVEL <= self.p
 
 
-def shares(gaps: Mapping[str, Gaps], clusters: Clusters = ALONE) -> tuple[Share, ...]:
+def shares(gaps: Mapping[str, Gaps], clusters: Clusters = ALONE) -> tuple[MissingShare, ...]:
     """Every agent's share of every score of which anything is missing, by the score's name."""
-    found: list[Share] = []
+    found: list[MissingShare] = []
     for name, own in gaps.items():
         if not own.missing.any() or len(own.agents) < 2:
             continue
@@ -125,7 +123,7 @@ def shares(gaps: Mapping[str, Gaps], clusters: Clusters = ALONE) -> tuple[Share,
             if of_ours.any() and of_theirs.any():
                 effect = max(1.0, _design_effect(ours, of_ours), _design_effect(theirs, of_theirs))
                 clustered = _fisher(*(round(count / effect) for count in counts))
-                found.append(Share(name, agent, *counts, clustered, _fisher(*counts)))  # type: ignore[call-arg]
+                found.append(MissingShare(name, agent, *counts, clustered, _fisher(*counts)))  # type: ignore[call-arg]
     corrected = (holm(np.array([getattr(own, name) for own in found])).tolist() for name in ("p", "p_alone"))
     return tuple(replace(own, p=p, p_alone=alone) for own, p, alone in zip(found, *corrected, strict=True))
 

@@ -30,15 +30,15 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 import scipy
 from msgspec import Struct
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from judges.errors import InputError
+from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.stats.looks import level_of_look
 from retrieval_eval.stats.means import METHOD, mean_interval
 
-Floats: TypeAlias = NDArray[np.float64]
-Verdict: TypeAlias = Literal["better", "not worse", "worse", "undecided"]
+GateVerdict: TypeAlias = Literal["better", "not worse", "worse", "undecided"]
 
 STAKES: Final[Floats] = np.geomspace(0.05, 1.8, 8) / 2
 """Shares of what may be staked. The best on a win share p against one half is about 2p - 1."""
@@ -69,7 +69,7 @@ class Paired(Struct, frozen=True):
     """
 
     difference: Estimate
-    verdict: Verdict
+    verdict: GateVerdict
     margin: float
     wins: int
     ties: int
@@ -148,7 +148,7 @@ def interval(x: Floats, level: float, *, any_look: bool, times: float = 1.0) -> 
     return _low_of_any_look(x, level, times), 1 - _low_of_any_look(1 - x, level, times)
 
 
-def _verdict(low: float, high: float, null: float) -> Verdict:
+def _verdict(low: float, high: float, null: float) -> GateVerdict:
     if low > 0.5:
         return "better"
     if low > null:

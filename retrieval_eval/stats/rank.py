@@ -26,15 +26,8 @@ import scipy
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from retrieval_eval.stats.bootstrap import (
-    Floats,
-    estimates,
-    sums_by_unit,
-    unit_weights,
-    units_with,
-    weighted_means,
-    whole,
-)
+from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats.bootstrap import estimates, sums_by_unit, unit_weights, units_with, weighted_means, whole
 from retrieval_eval.stats.estimate import NO_COEFFICIENT, Coefficient, Estimate
 
 _DECIMALS = 12

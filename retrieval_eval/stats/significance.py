@@ -16,7 +16,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from retrieval_eval.stats.bootstrap import Floats, student, sums_by_unit
+from retrieval_eval.stats.arrays import Floats
+from retrieval_eval.stats.bootstrap import student, sums_by_unit
 from retrieval_eval.stats.estimate import Estimate
 
 _MOST_EXACT = 14
@@ -35,7 +36,7 @@ _METHOD = "Student's t"
 _CELLS_IN_MEMORY = 4_000_000
 
 
-class Comparison(Struct, frozen=True):
+class RunComparison(Struct, frozen=True):
     """One run against another on the queries of a topic set, by one measure.
 
     Attributes:
@@ -58,7 +59,7 @@ class Comparison(Struct, frozen=True):
     p_t_holm: float | None
     p_permutation_holm: float
 
-    def turned(self) -> Comparison:
+    def turned(self) -> RunComparison:
         """The same with the two runs exchanged."""
         return replace(
             self,
@@ -77,7 +78,7 @@ def compare(
     baseline: str | None = None,
     seed: int = 0,
     unit: NDArray[np.int64] | None = None,
-) -> tuple[Comparison, ...]:
+) -> tuple[RunComparison, ...]:
     """Compare every two runs, or every run with a baseline.
 
     Args:
@@ -110,7 +111,7 @@ def compare(
         strict=True,
     )
     return tuple(
-        Comparison(
+        RunComparison(
             first=names[one],
             second=names[other],
             difference=estimate,

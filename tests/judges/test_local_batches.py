@@ -20,7 +20,7 @@ from judges.parse import parse_reply
 from judges.providers import open_provider
 from judges.providers.local import Batcher, Divider, arranged, cost, local_source, shared_prefix
 from judges.providers.local_model import LocalModel
-from judges.providers.transformers import Scores, label_probabilities, scored
+from judges.providers.transformers import ReplyScores, label_probabilities, scored
 from judges.spec import JudgeSpec
 from judges.types import Form, Inputs, Prompt, Query, ReplyContract, Task
 from tests.support.tiny_models import CHAT_TEMPLATE, Family, asked, save_tiny_model
@@ -235,7 +235,7 @@ def test_scores_are_those_of_each_reply_read_alone_in_full(model: LocalModel, fo
     together = dict(scored(model, [conversation(user) for user in USERS], [allowed] * len(USERS), 3))
     for place, user in enumerate(USERS):
         scores = together[place]
-        assert isinstance(scores, Scores)
+        assert isinstance(scores, ReplyScores)
         logs = naive(model, user, allowed)
         weights = [math.exp(log - max(logs)) for log in logs]
         assert scores.probabilities == pytest.approx([weight / sum(weights) for weight in weights], abs=1e-5)

@@ -19,7 +19,7 @@ from retrieval_eval.exam.scores import exam_labels, read_grade_map
 from retrieval_eval.metrics import evaluate
 from retrieval_eval.runs import ranking_agreement
 from retrieval_eval.stats.agreement import (
-    Level,
+    MeasurementLevel,
     Weights,
     binarised_table,
     cohen_kappa,
@@ -32,12 +32,12 @@ from retrieval_eval.stats.agreement import (
 )
 from retrieval_eval.stats.estimate import Estimate
 
-LEVELS: list[Level] = ["nominal", "ordinal", "interval"]
+LEVELS: list[MeasurementLevel] = ["nominal", "ordinal", "interval"]
 WEIGHTS: list[Weights] = ["none", "linear", "quadratic"]
 TABLES = arrays.arrays(np.float64, (4, 4), elements=st.integers(0, 30).map(float))
 
 
-def krippendorff_alpha(ratings: np.ndarray | list[list[float]], level: Level = "nominal") -> float | None:
+def krippendorff_alpha(ratings: np.ndarray | list[list[float]], level: MeasurementLevel = "nominal") -> float | None:
     values = np.asarray(ratings, np.float64)
     labels = np.unique(values[~np.isnan(values)])
     value = float(krippendorff_alphas(coincidences(values, labels).sum(axis=0), labels, level))

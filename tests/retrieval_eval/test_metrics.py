@@ -17,7 +17,7 @@ from judges.types import Retrieved
 from retrieval_eval.data.runs import Ranking, Run, read_run, runs_of
 from retrieval_eval.data.trec import Qrels, read_qrels
 from retrieval_eval.metrics import DEFAULT_MEASURES, evaluate, parse_measures
-from retrieval_eval.runs import Pool, Share, pool_runs
+from retrieval_eval.runs import Pool, PoolShare, pool_runs
 
 MEASURES = (
     *DEFAULT_MEASURES,
@@ -186,7 +186,7 @@ def test_shares_add_up(runs: list[Run], depth: int, labelled: set[str]) -> None:
     given_by = contributions(pool)
     for one in runs:
         own = [pair for pair, ranks in given_by.items() if one.name in ranks]
-        assert shares[one.name] == Share(
+        assert shares[one.name] == PoolShare(
             queries=sum(bool(ranking.doc_ids) for ranking in one.rankings.values()),
             documents=len(own),
             alone=sum(len(given_by[pair]) == 1 for pair in own),

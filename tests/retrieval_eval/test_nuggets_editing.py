@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from retrieval_eval.nuggets.editing import (
     FROM,
     HISTORY,
-    Kind,
+    EditKind,
     added,
     changes,
     draft_of,
@@ -40,22 +40,22 @@ OLD = bank(("a", V), ("b", V), ("c", O), ("d", O), ("e", None))
 @pytest.mark.parametrize(
     ("after", "kinds"),
     [
-        (OLD, [Kind.KEPT] * 5),
-        (bank(("a", V)), [Kind.KEPT, *[Kind.REMOVED] * 4]),
-        (bank(("a", O), ("b", V), ("c", O), ("d", O), ("e", None)), [Kind.IMPORTANCE, *[Kind.KEPT] * 4]),
-        (bank(("a and b", V, ["a", "b"]), ("c", O), ("d", O), ("e", None)), [Kind.MERGED, *[Kind.KEPT] * 3]),
+        (OLD, [EditKind.KEPT] * 5),
+        (bank(("a", V)), [EditKind.KEPT, *[EditKind.REMOVED] * 4]),
+        (bank(("a", O), ("b", V), ("c", O), ("d", O), ("e", None)), [EditKind.IMPORTANCE, *[EditKind.KEPT] * 4]),
+        (bank(("a and b", V, ["a", "b"]), ("c", O), ("d", O), ("e", None)), [EditKind.MERGED, *[EditKind.KEPT] * 3]),
         (
             bank(("a1", V, "a"), ("a2", V, ["a"]), ("b", V), ("c", O), ("d", O), ("e", V)),
-            [Kind.SPLIT, Kind.SPLIT, Kind.KEPT, Kind.KEPT, Kind.KEPT, Kind.IMPORTANCE],
+            [EditKind.SPLIT, EditKind.SPLIT, EditKind.KEPT, EditKind.KEPT, EditKind.KEPT, EditKind.IMPORTANCE],
         ),
         (
             bank(("A.", V, "a"), ("new", O), ("b", V), ("c", O), ("d", O), ("e", None)),
-            [Kind.REWORDED, Kind.ADDED, *[Kind.KEPT] * 4],
+            [EditKind.REWORDED, EditKind.ADDED, *[EditKind.KEPT] * 4],
         ),
-        (bank(), [Kind.REMOVED] * 5),
+        (bank(), [EditKind.REMOVED] * 5),
     ],
 )
-def test_every_edit_is_told_by_what_the_new_list_has(after: NuggetBank, kinds: list[Kind]) -> None:
+def test_every_edit_is_told_by_what_the_new_list_has(after: NuggetBank, kinds: list[EditKind]) -> None:
     assert [change.kind for change in changes(OLD, after)] == kinds
 
 
@@ -89,7 +89,7 @@ BANK = NuggetBank("q", "Why?", make_nuggets("q", ["a", "b", "c"], [V, O, None], 
 
 
 def steps_told(draft: NuggetBank) -> list[tuple[str, tuple[str, ...], str | None]]:
-    return [(own.kind.value, own.before, own.after) for own in changes(BANK, draft) if own.kind is not Kind.KEPT]
+    return [(own.kind.value, own.before, own.after) for own in changes(BANK, draft) if own.kind is not EditKind.KEPT]
 
 
 @pytest.mark.parametrize(
@@ -161,8 +161,11 @@ def test_another_order_is_told_in_the_history() -> None:
 
 def test_a_list_that_repeats_a_text_is_kept_as_it_is() -> None:
     twice = NuggetBank("q", "Why?", make_nuggets("q", ["a", "a", "b"], [V, V, O]))
-    assert [own.kind for own in changes(twice, draft_of(twice))] == [Kind.KEPT] * 3
-    assert [own.kind for own in changes(twice, worded(draft_of(twice), 0, ["x", "y"]))][:2] == [Kind.SPLIT, Kind.SPLIT]
+    assert [own.kind for own in changes(twice, draft_of(twice))] == [EditKind.KEPT] * 3
+    assert [own.kind for own in changes(twice, worded(draft_of(twice), 0, ["x", "y"]))][:2] == [
+        EditKind.SPLIT,
+        EditKind.SPLIT,
+    ]
 
 
 def any_step(data: st.DataObject, draft: NuggetBank, names: Iterator[str]) -> NuggetBank:

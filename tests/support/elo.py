@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from arena.ratings.elo import EloSettings, pack, replay, starts
-from arena.ratings.games import Floats, Games
+from arena.ratings.games import Games
+from retrieval_eval.stats.arrays import Floats
 
 
 def elo_online(games: Games, *, k: float = 32.0, initial: float = 1000.0, scale: float = 400.0) -> Floats:

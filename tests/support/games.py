@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from arena.boards.games import GameRecord, Shown
+from arena.boards.games import GameRecord, ShownOrder
 from arena.ratings.games import WinAndTie, reconcile, tabulate
 from arena.results.games import GameTable, games_of
 from arena.store import IDENTICAL, Result, Wanted
-from arena.store.bulk import Columns, Texts
+from arena.store.bulk import RowColumns, Texts
 from arena.store.outcomes import game_verdicts
 from judges.types import JudgeFailure, Judgment
 
@@ -31,7 +31,7 @@ def game_table(outcomes: Sequence[tuple[Wanted, Result | None]]) -> GameTable:
         "sample": [want.sample for want, _ in outcomes],
         "identical": [result is not None and result.judgment_id == IDENTICAL for _, result in outcomes],
     }
-    columns = Columns(
+    columns = RowColumns(
         {name: Texts(values, np.arange(len(values), dtype=np.int32)) for name, values in texts.items()},
         {name: np.array(values, np.int32) for name, values in numbers.items()},
     )
@@ -40,11 +40,11 @@ def game_table(outcomes: Sequence[tuple[Wanted, Result | None]]) -> GameTable:
 
 def game_records(outcomes: Sequence[tuple[Wanted, Result | None]], win_and_tie: WinAndTie) -> tuple[GameRecord, ...]:
     """Both orders of each query, judge and pair as one game, in the order of the plan; counted without the table."""
-    orders: dict[tuple[str, str, str, str], list[Shown]] = {}
+    orders: dict[tuple[str, str, str, str], list[ShownOrder]] = {}
     for want, result in outcomes:
         first, second = (want.item, want.other) if want.order == "ab" else (want.other, want.item)
         key = (want.judge, want.query_id, want.item, want.other)
-        orders.setdefault(key, []).append(Shown(first, second, result))
+        orders.setdefault(key, []).append(ShownOrder(first, second, result))
     scores = _scores(outcomes, win_and_tie)
     return tuple(
         GameRecord(query_id, a, b, judge, tuple(shown), scores.get((judge, query_id, a, b)))

@@ -17,7 +17,7 @@ from arena.config.schema import Config
 from arena.store import Store
 from arena.store.runners import Runner
 from arena.store.runs import Runs
-from arena.store.wants import Progress, progress
+from arena.store.wants import TournamentProgress, progress
 from judges.errors import InputError
 from tests.support.llm_server import LLMServer, steady_judge
 from tests.support.pages import page, press, shown, start_on, table
@@ -128,7 +128,7 @@ def test_how_far_a_run_is_is_counted_once_however_many_look(tmp_path: Path, monk
     location = str(write_store(tmp_path / "s.db"))
     counts = []
 
-    def slow_count(store: Store, tournament: str) -> Progress:
+    def slow_count(store: Store, tournament: str) -> TournamentProgress:
         counts.append(tournament)
         time.sleep(0.2)
         return progress(store, tournament)

@@ -12,7 +12,7 @@ import pytest
 
 from arena.store.annotations import annotator_name
 from judges.errors import ConfigError, InputError
-from ui.access import Access, Person, Role, SignIns, load_access, person_of, providers
+from ui.access import Access, Person, SignIns, ViewerRole, load_access, person_of, providers
 from ui.sign_in import server_access, sign_in_secrets
 
 ACCESS = Access.model_validate(
@@ -30,7 +30,11 @@ def claims(**changed: Any) -> dict[str, Any]:
     [("none", 0, 0, 0), ("viewer", 1, 0, 0), ("voter", 1, 1, 0), ("editor", 1, 1, 1)],
 )
 def test_each_role_includes_the_one_before(role: str, view: int, vote: int, edit: int) -> None:
-    assert [Role(role).may("view"), Role(role).may("vote"), Role(role).may("edit")] == [view, vote, edit]
+    assert [ViewerRole(role).may("view"), ViewerRole(role).may("vote"), ViewerRole(role).may("edit")] == [
+        view,
+        vote,
+        edit,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -275,7 +279,7 @@ def test_the_files_of_the_page_open_the_address_that_browsers_call(auth: dict[st
     assert "arena.example.com" in access.hosts
     assert "evil.example" not in access.hosts
     assert access.variables == {"RAGLEAGUE_UI_ROLES": str(roles), "RAGLEAGUE_UI_EVERYBODY": None}
-    assert load_access(roles).default is Role.NONE
+    assert load_access(roles).default is ViewerRole.NONE
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1", "localhost", "127.8.8.8"])
@@ -287,7 +291,7 @@ def test_on_this_machine_everybody_edits(address: str) -> None:
 def test_another_address_is_refused_until_a_role_for_everybody_is_said(address: str) -> None:
     with pytest.raises(InputError, match="can be reached from other machines"):
         server_access(None, address=address)
-    access = server_access(None, address=address, everybody=Role.VIEWER)
+    access = server_access(None, address=address, everybody=ViewerRole.VIEWER)
     assert access.variables["RAGLEAGUE_UI_EVERYBODY"] == "viewer"
 
 
@@ -297,7 +301,7 @@ def test_what_does_not_fit_is_refused(auth: dict[str, Any], roles: Path) -> None
     with pytest.raises(InputError, match="--roles needs people to sign in"):
         server_access(None, roles=roles)
     with pytest.raises(InputError, match="--without-sign-in"):
-        server_access(auth, roles=roles, everybody=Role.VIEWER)
+        server_access(auth, roles=roles, everybody=ViewerRole.VIEWER)
     with pytest.raises(InputError, match=r"none\.yaml"):
         server_access(auth, roles=roles.with_name("none.yaml"))
 

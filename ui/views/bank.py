@@ -11,7 +11,7 @@ import streamlit as st
 from msgspec import field
 from msgspec.structs import replace
 
-from arena.boards.bank import BankEditBoard, Effect, exam_effects, item_line, items_table
+from arena.boards.bank import BankEditBoard, ItemEffect, exam_effects, item_line, items_table
 from arena.boards.exam import ExamBoard
 from arena.boards.exam_oversight import answers_table, spurious_table, uncovered_table
 from arena.boards.metrics import WHOSE
@@ -76,7 +76,7 @@ def show_bank(source: data.Source) -> None:
 
 
 @data.derived("Leaving out each item in turn …")
-def _exam_effects(source: data.Source) -> Mapping[str, Effect]:
+def _exam_effects(source: data.Source) -> Mapping[str, ItemEffect]:
     study = data.study(source)
     return {} if study is None else exam_effects(study, study.usual_level, data.exam_depth(source))
 

@@ -11,7 +11,7 @@ import streamlit as st
 from arena.boards.games import (
     GameRecord,
     RetrievedDocument,
-    Shown,
+    ShownOrder,
     address_of,
     documents_of,
     flag,
@@ -29,7 +29,7 @@ from ui.access import allowed, viewer
 from ui.address import link, unfold
 from ui.editing import attempt, say_refused
 from ui.show import draw
-from ui.text import Line, nothing, problem
+from ui.text import TextLine, nothing, problem
 
 _DOCUMENTS: Final = 10
 """Documents drawn at first."""
@@ -55,9 +55,9 @@ def show_game(source: data.Source, key: GameKey) -> None:
     dataset = data.dataset_of(source, key.query_id)
     game = next(one for one in games_on_query(source, key.query_id) if one.key == key)
     text.lines(
-        Line("strong", game.outcome),
-        Line("lead", dataset.queries[key.query_id].text),
-        Line("quiet", f"{key.query_id} · judge: {key.judge}", link=link("queries", source, query=key.query_id)),
+        TextLine("strong", game.outcome),
+        TextLine("lead", dataset.queries[key.query_id].text),
+        TextLine("quiet", f"{key.query_id} · judge: {key.judge}", link=link("queries", source, query=key.query_id)),
     )
     text.thread(dataset.queries[key.query_id])
     _show_flags(source, key)
@@ -73,7 +73,9 @@ def show_game(source: data.Source, key: GameKey) -> None:
     ):
         with column:
             words = f"{len(own.text.split()):,} words" if own.has_text else ""
-            text.lines(Line("strong", own.agent, link=link("queries", source, agent=own.agent)), Line("quiet", words))
+            text.lines(
+                TextLine("strong", own.agent, link=link("queries", source, agent=own.agent)), TextLine("quiet", words)
+            )
             text.answer(own, f"answer-{side}-{game.mark}", raw=raw, against=other)
     st.subheader("What the judge said", anchor=False)
     if not game.same_answers:
@@ -85,14 +87,14 @@ def show_game(source: data.Source, key: GameKey) -> None:
     show_documents(source, documents_of(game, dataset, labels, data.settings(source)), key.query_id)
 
 
-def _show_order(order: Shown, game: GameRecord) -> None:
+def _show_order(order: ShownOrder, game: GameRecord) -> None:
     """One order's verdict and reason. The judge knew the answers as A and B only, so the names are spelled out."""
     key, result = f"{'ab' if order.first == game.agent_a else 'ba'}-{game.mark}", order.result
     with st.container(border=True, key=f"order-{key}"):
-        sides = Line("quiet", f"A: {order.first}\nB: {order.second}")
+        sides = TextLine("quiet", f"A: {order.first}\nB: {order.second}")
         if isinstance(result, Judgment):
             preferred = f"prefers {result.outcome}: {order.preferred}" if order.preferred else "calls it a tie"
-            text.lines(Line("strong", f"The judge {preferred}"), sides)
+            text.lines(TextLine("strong", f"The judge {preferred}"), sides)
             text.passage(result.reason, f"reason-{key}", label="Reason", empty="No reason given.", height=220)
         else:
             text.lines(sides)
@@ -147,8 +149,8 @@ def show_documents(source: data.Source, found: Sequence[RetrievedDocument], quer
         _show_document(one, said, f"{number}-{query_id.encode('utf-8', 'replace').hex()}")
 
 
-def _show_document(one: RetrievedDocument, said: Sequence[Line], key: str) -> None:
-    signs: list[tuple[str, text.Kind]] = [("no label" if one.label is None else f"label {one.label}", "")]
+def _show_document(one: RetrievedDocument, said: Sequence[TextLine], key: str) -> None:
+    signs: list[tuple[str, text.Tone]] = [("no label" if one.label is None else f"label {one.label}", "")]
     if one.human is not None:
         signs.append((f"people say {one.human}", "good" if one.human == one.label else "bad"))
     if one.shown:
@@ -156,31 +158,31 @@ def _show_document(one: RetrievedDocument, said: Sequence[Line], key: str) -> No
     title, doc_id = one.document.metadata.get("title", ""), one.document.doc_id
     by = ", ".join(f"{'every agent' if agent == SHARED else agent} at rank {rank}" for agent, rank in one.ranks)
     with st.container(border=True, key=f"document-{key}"):
-        named = Line("strong", f"{title} ({doc_id})" if title else doc_id, signs)
-        text.lines(named, Line("quiet", f"Retrieved by {by}"), *said)
+        named = TextLine("strong", f"{title} ({doc_id})" if title else doc_id, signs)
+        text.lines(named, TextLine("quiet", f"Retrieved by {by}"), *said)
         with st.expander("The text", key=f"open-{key}", on_change="rerun") as opened:
             if opened.open:
                 text.passage(one.document.text, f"text-{key}", label="Document", empty="The document is empty.")
 
 
-def _said_of(result: Judgment | JudgeFailure | None, judge: str) -> list[Line]:
+def _said_of(result: Judgment | JudgeFailure | None, judge: str) -> list[TextLine]:
     """What one relevance judge said of a document; with its name where there are several."""
     whose = f"{judge}: " if judge else ""
     if isinstance(result, Judgment):
         details = ", ".join(f"{name} {value}" for name, value in details_of(result.outcome).items())
         label = f"{whose}label {label_of(result.outcome)}. " if judge else ""
-        reason = Line("body", label + (result.reason.strip() or "The relevance judge gave no reason."))
-        return [Line("quiet", whose + details), reason] if details else [reason]
+        reason = TextLine("body", label + (result.reason.strip() or "The relevance judge gave no reason."))
+        return [TextLine("quiet", whose + details), reason] if details else [reason]
     if isinstance(result, JudgeFailure):
-        return [Line("body", f"{whose}No label: {CAUSES.get(result.cause, result.cause)}. {result.message}")]
-    return [Line("body", f"{whose}Not judged yet.")]
+        return [TextLine("body", f"{whose}No label: {CAUSES.get(result.cause, result.cause)}. {result.message}")]
+    return [TextLine("body", f"{whose}Not judged yet.")]
 
 
 def _show_flags(source: data.Source, key: GameKey) -> None:
     """What people flagged the game for; those who may vote may flag it too."""
     found = flags(source).get(key, ())
     for one in found:
-        text.lines(Line("body", f"{one.annotator}: {one.value['comment']}", [("flagged", "bad")]))
+        text.lines(TextLine("body", f"{one.annotator}: {one.value['comment']}", [("flagged", "bad")]))
     say_refused("Not saved.")
     if not allowed("vote"):
         return

@@ -10,14 +10,14 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
-from arena.boards.games import Apart, Ending, GameFilter, game_at, games_table
+from arena.boards.games import Apart, GameEnding, GameFilter, game_at, games_table
 from arena.boards.queries import queries_meant
 from arena.present.numbers import counted
 from arena.results.games import GameKey, GameTable
 from ui import data, text
 from ui.address import choose, link, unfold
 from ui.show import show_table
-from ui.text import Line, nothing
+from ui.text import TextLine, nothing
 from ui.views.game import flags, show_game, to_game
 
 _PER_PAGE: Final = 25
@@ -59,7 +59,7 @@ def _fields(games: GameTable) -> dict[str, Any]:
     with unfold("More filters", "more", *_FOLDED) as more:
         if more.open:
             with st.container(horizontal=True, vertical_alignment="bottom"):
-                said["result"] = choose("Result", get_args(Ending), "result")
+                said["result"] = choose("Result", get_args(GameEnding), "result")
                 said["apart"] = choose("Who disagrees", get_args(Apart), "apart")
                 if len(games.judges) > 1:
                     said["judge"] = choose("Judge", games.judges, "judge")
@@ -84,7 +84,7 @@ def _filter(source: data.Source, said: Mapping[str, str], games: GameTable) -> G
         known("agent", games.agents),
         known("opponent", games.agents),
         list(queries) if meant is None and source.group is not None else meant,
-        known("result", get_args(Ending)),
+        known("result", get_args(GameEnding)),
         known("judge", games.judges),
         known("apart", get_args(Apart)),
         flags(source).keys() if said.get("flagged") == "true" else None,
@@ -116,12 +116,12 @@ def _show_one(source: data.Source, games: GameTable, row: int) -> None:
     listed = _filter(source, fields, games).rows(games, data.scores(source))
     place = int(np.searchsorted(listed, row))
     more = {} if fields.keys().isdisjoint(_FOLDED) else {"more": "true"}  # they apply while they are seen
-    shown = [Line("quiet", "All games", link=link("queries", source, view="games", **fields, **more))]
+    shown = [TextLine("quiet", "All games", link=link("queries", source, view="games", **fields, **more))]
     if row in listed:
         for label, at in (("Previous game", place - 1), ("Next game", place + 1)):
             if 0 <= at < listed.size:
-                shown.append(Line("quiet", label, link=to_game(source, games.key(int(listed[at])), **fields)))
-        shown.append(Line("quiet", f"{place + 1:,} of {listed.size:,}"))
+                shown.append(TextLine("quiet", label, link=to_game(source, games.key(int(listed[at])), **fields)))
+        shown.append(TextLine("quiet", f"{place + 1:,} of {listed.size:,}"))
     with st.container(horizontal=True, gap="medium"):
         for line in shown:
             text.lines(line, width="content")

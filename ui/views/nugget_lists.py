@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 import streamlit as st
 from msgspec.structs import replace
 
-from arena.boards.bank import Effect, items_table, nugget_effects, nugget_line
+from arena.boards.bank import ItemEffect, items_table, nugget_effects, nugget_line
 from arena.boards.nuggets import edits_table, preview_table, scores_table
 from arena.data import safe_files
 from arena.present.blocks import Block
@@ -18,7 +18,7 @@ from arena.present.picture import of_table
 from arena.results.nuggets import NuggetResults, preview
 from arena.store.annotations import texts_digest
 from retrieval_eval.nuggets.editing import (
-    Kind,
+    EditKind,
     added,
     changes,
     draft_of,
@@ -100,7 +100,7 @@ def _show_lists(source: data.Source, results: NuggetResults, query_id: str | Non
 
 
 @data.derived("Leaving out each nugget in turn …")
-def _nugget_effects(source: data.Source) -> Mapping[str, Effect]:
+def _nugget_effects(source: data.Source) -> Mapping[str, ItemEffect]:
     results = data.nuggets(source)
     return {} if results is None else nugget_effects(results)
 
@@ -112,12 +112,12 @@ class NuggetDraft(editing.Draft[NuggetBank]):
     def is_changed(self) -> bool:
         """Whether a nugget is another one, or stands elsewhere."""
         done = changes(self.before, self.after)
-        return is_reordered(self.before, self.after) or any(change.kind is not Kind.KEPT for change in done)
+        return is_reordered(self.before, self.after) or any(change.kind is not EditKind.KEPT for change in done)
 
     @property
     def words(self) -> str:
         """The changes, counted by kind."""
-        kinds = [change.kind for change in changes(self.before, self.after) if change.kind is not Kind.KEPT]
+        kinds = [change.kind for change in changes(self.before, self.after) if change.kind is not EditKind.KEPT]
         return ", ".join(f"{kinds.count(kind)} {kind.value}" for kind in dict.fromkeys(kinds)) or "reordered"
 
     def rebase(self, digest: str | None, content: NuggetBank) -> int:

@@ -18,7 +18,7 @@ from judges.types import Query
 from ui import data, text
 from ui.address import link, links, switch
 from ui.show import draw, show_table
-from ui.text import Line, incomplete, nothing
+from ui.text import TextLine, incomplete, nothing
 from ui.views.game import games_on_query, show_bank, show_documents, to_game
 
 _CELLS: Final = 800
@@ -46,7 +46,7 @@ def show(source: data.Source) -> None:
     query, agent = (st.query_params.get(name, "") for name in ("query", "agent"))
     meant = queries_meant(query, board.queries) or []
     if query or agent:
-        text.lines(Line("quiet", "All queries", link=link("queries", source)))
+        text.lines(TextLine("quiet", "All queries", link=link("queries", source)))
     if len(meant) == 1:
         _show_query(source, board, agents, meant[0], agent)
     elif agent in board.standings.agents and not query:
@@ -112,7 +112,7 @@ def _show_query(source: data.Source, board: QueryBoard, agents: Sequence[str], q
     facts = [f"{column}: {query.metadata[column]}" for column in board.columns if column in query.metadata]
     facts = facts if query.text == query_id else [query_id, *facts]
     text.thread(query)
-    text.lines(Line("lead", query.text), Line("quiet", " · ".join(facts)))
+    text.lines(TextLine("lead", query.text), TextLine("quiet", " · ".join(facts)))
 
     ranking = board.query_table(
         query_id, agents, lambda query_id, agent: to(query=query_id, agent=agent, view="games" if query_id else "")
@@ -146,8 +146,8 @@ def _show_answers(
     for at in range(0, len(agents), _BESIDE):
         for column, agent in zip(st.columns(min(_BESIDE, len(agents))), agents[at : at + _BESIDE], strict=False):
             with column:
-                said = Line("quiet", board.said_of(query.query_id, agent))
-                text.lines(Line("strong", agent, link=to(agent=agent)), said)
+                said = TextLine("quiet", board.said_of(query.query_id, agent))
+                text.lines(TextLine("strong", agent, link=to(agent=agent)), said)
                 text.answer(dataset.answers[query.query_id, agent], f"answer-{agents.index(agent)}", raw=raw)
     return agents
 
@@ -186,7 +186,7 @@ def _show_agent(source: data.Source, board: QueryBoard, agent: str) -> None:
     ]
     show_table(lost_table(records, agent, board.queries, partial(to_game, source)))
     text.lines(
-        Line(
+        TextLine(
             "body", "All games that it lost", link=to(agent=agent, view="games", result="the agent loses", more="true")
         )
     )

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 
 from arena.boards.nuggets import support_words
 from arena.people import tasks
-from arena.people.tasks import AnnotationTask, Pool, Progress, Rubric, State, rubric_of, scale_of
+from arena.people.tasks import AnnotationTask, Rubric, TaskPool, TaskProgress, TaskState, rubric_of, scale_of
 from arena.present.numbers import PERCENT, counted
 from arena.results.nuggets import nuggets_section
 from arena.results.opinions import agreement_with_judges
@@ -49,7 +49,7 @@ class Choice(Struct, frozen=True):
     meaning: str = ""
 
 
-class Form(Struct, frozen=True):
+class TaskForm(Struct, frozen=True):
     """One kind of task; all words are our own.
 
     Attributes:
@@ -72,7 +72,7 @@ class Form(Struct, frozen=True):
     done: str
     missing: str
     section: str
-    pool: Callable[[data.Source], Pool]
+    pool: Callable[[data.Source], TaskPool]
     choices: Callable[[data.Source], Sequence[Choice]]
     row: str = ""
     rows: Callable[[data.Source, AnnotationTask], Mapping[str, str]] = lambda *_: {}
@@ -80,7 +80,7 @@ class Form(Struct, frozen=True):
 
 
 @st.fragment
-def show(form: Form, source: data.Source) -> None:
+def show(form: TaskForm, source: data.Source) -> None:
     """Draw the page of a form."""
     st.html(f'<h2 class="question">{form.question}</h2>')
     top = st.container(horizontal=True, vertical_alignment="bottom", key="review-top")
@@ -98,7 +98,7 @@ def show(form: Form, source: data.Source) -> None:
 
 
 @data.derived("Drawing the tasks …")
-def _pool(source: data.Source, kind: Kind) -> Pool:
+def _pool(source: data.Source, kind: Kind) -> TaskPool:
     return FORMS[kind].pool(source)
 
 
@@ -115,7 +115,7 @@ class _State(Struct):
         pressed: the task and the choice that were refused, which stays marked.
     """
 
-    progress: Progress | None = None
+    progress: TaskProgress | None = None
     seen: int = 0
     begun: dict[str, float] = field(default_factory=dict)
     undone: list[str] = field(default_factory=list)
@@ -127,7 +127,7 @@ class _State(Struct):
 class Review(Struct, frozen=True):
     """What one person has to do in one tournament, and what they say of it."""
 
-    form: Form
+    form: TaskForm
     source: data.Source
     who: str
 
@@ -141,21 +141,21 @@ class Review(Struct, frozen=True):
         """Part of widgets' keys. A press on a task of another person or tournament is not taken for this one's."""
         return texts_digest(self.source.location, self.source.tournament, self.form.kind, self.who, task.task_id)[:16]
 
-    def _progress(self, pool: Pool) -> Progress:
+    def _progress(self, pool: TaskPool) -> TaskProgress:
         """How far the person is; only what they said since the last drawing is read."""
         state = self._state
         if state.progress is None or state.progress.queue.pool is not pool:
-            state.progress, state.seen = Progress(pool.queue(self.who)), 0
+            state.progress, state.seen = TaskProgress(pool.queue(self.who)), 0
         with data.shared(self.source.location) as store:
             news, seen = Annotations(store, self.source.tournament).news(self.form.kind, self.who, state.seen)
         state.progress.add(news)
         state.seen = seen
         return state.progress
 
-    def show(self, pool: Pool, top: Any) -> None:
+    def show(self, pool: TaskPool, top: Any) -> None:
         """Draw how far the person is, and what is next."""
         progress, state = self._progress(pool), self._state
-        done, skipped, count = progress.of(State.DONE), progress.of(State.SKIPPED), len(progress.queue)
+        done, skipped, count = progress.of(TaskState.DONE), progress.of(TaskState.SKIPPED), len(progress.queue)
         more = f", {len(skipped):,} skipped" if skipped else ""
         with top:
             far = f"{len(done):,} of {count:,} {self.form.things} {self.form.done}{more}"
@@ -201,7 +201,7 @@ class Review(Struct, frozen=True):
                     self._show_rows(task, choices)
         if several and not self.form.names and task.texts[0] == task.texts[1]:
             st.caption("Both answers are the same, word for word.")
-        text.lines(*(text.Line("quiet", f"{own.label}: {own.meaning}") for own in choices if own.meaning))
+        text.lines(*(text.TextLine("quiet", f"{own.label}: {own.meaning}") for own in choices if own.meaning))
 
     def _show_rows(self, task: AnnotationTask, choices: Sequence[Choice]) -> None:
         """A choice for each row; the bar's keys go to the first row without one."""
@@ -301,7 +301,7 @@ class Review(Struct, frozen=True):
         """Take back what was said of a task, and show it again; left like that, it counts as skipped."""
         state = self._state
         try:
-            if task.state is State.DONE:
+            if task.state is TaskState.DONE:
                 self._keep(task, None)
         except RagleagueError as error:
             state.refused, state.note = str(error), ""
@@ -416,7 +416,7 @@ def _supports(source: data.Source) -> list[Choice]:
 
 
 _FORMS: Final = (
-    Form(
+    TaskForm(
         Kind.VERDICT,
         "Which answer serves the one who asked better?",
         *("answer", "queries", "voted on"),
@@ -428,7 +428,7 @@ _FORMS: Final = (
             Choice(Verdict.TIE, "Tie", "3"),
         ],
     ),
-    Form(
+    TaskForm(
         Kind.RELEVANCE,
         "How relevant is the document?",
         *("document", "documents", "labelled"),
@@ -439,7 +439,7 @@ _FORMS: Final = (
         ),
         _scale,
     ),
-    Form(
+    TaskForm(
         Kind.CRITERIA,
         "How good is the answer by each criterion?",
         *("answer", "answers", "graded"),
@@ -455,7 +455,7 @@ _FORMS: Final = (
             name: f"{name}: {meaning}" if meaning else name for name, meaning in _rubric(source).criteria.items()
         },
     ),
-    Form(
+    TaskForm(
         Kind.NUGGET,
         "Which facts does the answer state, true or not?",
         *("answer", "answers", "assessed"),
@@ -467,7 +467,7 @@ _FORMS: Final = (
         "Nugget",
         lambda _, task: dict(zip(task.parts, task.part_texts, strict=True)),
     ),
-    Form(
+    TaskForm(
         Kind.SUPPORT,
         "Does the document say what the statement claims?",
         *("statement", "statements", "checked"),

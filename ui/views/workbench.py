@@ -8,7 +8,7 @@ from typing import Final
 
 import streamlit as st
 
-from arena.boards.changes import State, compare
+from arena.boards.changes import BoardState, compare
 from arena.boards.history import HistoryBoard, history
 from arena.boards.runs import PlanBoard, agents_so_far, in_words, run_names, runs_table, stages_table
 from arena.data.safe_files import digest
@@ -18,8 +18,8 @@ from arena.results.cache import rating_draws
 from arena.results.coverage import AGENTS_ASKED, STAGES
 from arena.run.plan import plan
 from arena.run.recorder import standings_of, subject_of
-from arena.store.runs import Run
-from arena.store.wants import Progress
+from arena.store.runs import StoredRun
+from arena.store.wants import TournamentProgress
 from judges.errors import CAUSES, RagleagueError, StoreError
 from ui import data, editing, runs, text
 from ui.address import link, pick, unfold
@@ -89,7 +89,7 @@ def _history(source: data.Source) -> HistoryBoard:
     return history(found, data.board(source), data.dataset(source), _draws(source))
 
 
-def _show_now(session: Session | None, name: str, found: list[Run]) -> None:
+def _show_now(session: Session | None, name: str, found: list[StoredRun]) -> None:
     """The run at work, drawn anew every few seconds, or how the last one ended."""
     run = found[0] if found else None
     if (session is not None and runs.begins(session)) or (run is not None and run.state == "running"):
@@ -136,7 +136,7 @@ def _keep_showing(session: Session | None, name: str) -> None:
             st.caption("It has been asked to stop and finishes what is in flight.")
 
 
-def _show_at_work(found: Sequence[Run], so_far: Progress) -> None:
+def _show_at_work(found: Sequence[StoredRun], so_far: TournamentProgress) -> None:
     """How far each stage is, what failed why, and what each run at work has spent."""
     called = run_names(found)
     since = [f"{datetime.fromtimestamp(run.begun, UTC):%H:%M:%S}" for run in reversed(found)]
@@ -197,7 +197,7 @@ def _start(session: Session, again: bool) -> None:
     st.session_state.pop(_PLAN, None)
 
 
-def _show_changes(source: data.Source, found: Sequence[Run]) -> None:
+def _show_changes(source: data.Source, found: Sequence[StoredRun]) -> None:
     """What is different now from an earlier run, or from another tournament."""
     called = run_names(found)
     earlier = {f"run of {called[run.run_id]}": run for run in found[1:] if run.standings}
@@ -209,21 +209,21 @@ def _show_changes(source: data.Source, found: Sequence[Run]) -> None:
     chosen = pick("Since", [*earlier, *others], "since", width=420)
     run = earlier.get(chosen)
     other = data.Source(source.location, source.version, chosen)
-    before = _state(other) if run is None else State(run.subject, run.standings)
+    before = _state(other) if run is None else BoardState(run.subject, run.standings)
     draw(*compare(before, _state(source)).sections()[0].blocks)
 
 
-def _state(source: data.Source) -> State:
-    return State(subject_of(data.settings(source), data.dataset(source)), standings_of(data.board(source)))
+def _state(source: data.Source) -> BoardState:
+    return BoardState(subject_of(data.settings(source), data.dataset(source)), standings_of(data.board(source)))
 
 
-def _show_all(source: data.Source | None, found: list[Run]) -> None:
+def _show_all(source: data.Source | None, found: list[StoredRun]) -> None:
     """Every run in a table, and the stages of one."""
     st.subheader("All runs", anchor=False)
     called = run_names(found)
     names = [called[run.run_id] for run in found]
 
-    def leads(run: Run) -> str:
+    def leads(run: StoredRun) -> str:
         return "" if source is None else link("workbench", source, view="runs", run=called[run.run_id])
 
     show_table(runs_table(found, leads))

@@ -15,10 +15,10 @@ from arena.calibration.style import StyleEffect
 from arena.config.stages import FURTHER
 from arena.present.blocks import Block, Remarks
 from arena.present.numbers import ALIGNED, COUNT, FIGURE, MONEY, PERCENT, POINTS, SIGNED, Number, listed, with_interval
-from arena.present.picture import Cell, Chart, Dot, Matrix, of_table
+from arena.present.picture import Chart, Dot, Matrix, MatrixCell, of_table
 from arena.present.table import ORDERS, Column, Table, flat
 from arena.results.calibration import Spending
-from retrieval_eval.stats.missing import Share
+from retrieval_eval.stats.missing import MissingShare
 
 Title: TypeAlias = Callable[[str], str]
 _METHODS: Final[Mapping[str, tuple[str, Number]]] = {
@@ -85,7 +85,7 @@ def method_blocks(found: MethodComparison | None) -> list[Block]:
     ]
 
 
-def lacking(uneven: Sequence[Share], said: Title) -> Iterator[str]:
+def lacking(uneven: Sequence[MissingShare], said: Title) -> Iterator[str]:
     """Of whom a way of scoring lacks so much that it cannot be held against others."""
     for agent in dict.fromkeys(one.agent for one in uneven):
         counts = [f"{one.missing:,} of {one.wanted:,} ({said(one.score)})" for one in uneven if one.agent == agent]
@@ -167,13 +167,13 @@ def method_chart(
 def tau_matrix(found: MethodComparison, title_of: Title = method_title) -> Matrix:
     """Kendall's tau of every two ways of scoring."""
     names = [title_of(way.method) for way in found.methods]
-    cells: dict[tuple[str, str], Cell] = {}
+    cells: dict[tuple[str, str], MatrixCell] = {}
     for pair in found.pairs:
         tau, first, second = pair.kendall, title_of(pair.first), title_of(pair.second)
         if tau.value is not None:
             below = "" if tau.low is None else FIGURE.between(tau.low, tau.high)
             told = f"{first} and {second}: tau {with_interval(tau)}, Spearman's rho {with_interval(pair.spearman)}"
-            cell = Cell(FIGURE.write(tau.value), tau.value, below, told)
+            cell = MatrixCell(FIGURE.write(tau.value), tau.value, below, told)
             cells |= {(first, second): cell, (second, first): cell}
     words = "Kendall's tau of the agents' places by every two ways of scoring, with its 95% interval."
     caption = f"{words} {ORDERS} A gap is two ways that do not score three agents in common."

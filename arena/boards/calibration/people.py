@@ -28,7 +28,7 @@ from arena.present.numbers import (
     with_interval,
 )
 from arena.present.picture import Chart, Dot, Look, Whiskers, of_table
-from arena.present.picture import Level as Line
+from arena.present.picture import LevelLine as Line
 from arena.present.table import ORDERS, Column, Table, flat
 from arena.ratings.games import Unit
 from arena.ratings.results import UNITS

@@ -12,12 +12,12 @@ from arena.present.picture import Line, Mark, Whiskers
 from arena.present.table import Column, Table
 from arena.ratings.games import Unit
 from arena.ratings.results import UNITS
-from retrieval_eval.stats.paired import Verdict
+from retrieval_eval.stats.paired import GateVerdict
 
 _STANDINGS: Final = {PASSED: "Passed", FAILED_GATE: "Failed", UNDECIDED: "Undecided"}
 
 
-class Comparison(Board, frozen=True):
+class GateBoard(Board, frozen=True):
     """Two agents by one score or several. A gate passes where every score does.
 
     As each must pass, several need no correction (Berger 1982, Technometrics 24, intersection-union tests).
@@ -38,9 +38,9 @@ class Comparison(Board, frozen=True):
     unit: Unit = "query"
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> GateVerdict:
         """Of all scores: the worst of theirs, where what is undecided is worse than what is not worse."""
-        order: Sequence[Verdict] = ("worse", "undecided", "not worse", "better")
+        order: Sequence[GateVerdict] = ("worse", "undecided", "not worse", "better")
         return min((own.verdict for own in self.scores), key=order.index)
 
     @property
@@ -131,9 +131,9 @@ class Comparison(Board, frozen=True):
 
     def junit(self) -> str:
         """A test case for each score, as XML that build servers read; undecided is an error, worse a failure."""
-        from arena.present.files import Case, Kind, junit
+        from arena.present.files import Case, CaseKind, junit
 
-        kinds: Mapping[str, Kind] = {"worse": "failure", "undecided": "error"}
+        kinds: Mapping[str, CaseKind] = {"worse": "failure", "undecided": "error"}
         cases = []
         for own in self.scores:
             said = "\n".join([own.finding(self.new, self.old), *own.remarks()])

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from arena.boards.compare import OF_STAGE
 from arena.boards.conclusion import NO_MODEL
-from arena.boards.gate.board import Comparison
+from arena.boards.gate.board import GateBoard
 from arena.boards.gate.score import LEVEL, MARGIN, PAIRWISE, SHARE, Compared
 from arena.calibration.methods import Means
 from arena.calibration.votes import Level
@@ -25,12 +25,13 @@ from arena.ratings.evidence import outcomes_of
 from arena.ratings.games import Unit
 from arena.ratings.results import UNITS
 from arena.results.cache import cached_games
-from arena.results.games import FAILED, NOT_WANTED, TIE, Bools, GameTable
+from arena.results.games import FAILED, NOT_WANTED, TIE, GameTable
 from arena.results.ratings import rating_settings
 from arena.results.scores import means_of
 from arena.store import Store
 from judges.errors import InputError
 from judges.sections import nearest
+from retrieval_eval.stats.arrays import Bools
 from retrieval_eval.stats.bootstrap import Clusters, units_of
 from retrieval_eval.stats.looks import level_of_look
 from retrieval_eval.stats.missing import shares
@@ -53,7 +54,7 @@ def compare(
     on: str | Sequence[str] = (),
     margin: float = MARGIN,
     looks: Sequence[float] = (),
-) -> Comparison:
+) -> GateBoard:
     """Compare two agents of a tournament on what is judged; nobody is asked.
 
     Args:
@@ -102,7 +103,7 @@ def compare(
     if not scores:
         raise InputError("nothing is judged yet, so there is nothing to compare; run the tournament first")
     words = PAIRWISE in (own.on for own in scores) and settings.judges_of_words
-    return Comparison(tournament, new, old, margin, tuple(scores), (f"{NO_MODEL}.",) if words else ())
+    return GateBoard(tournament, new, old, margin, tuple(scores), (f"{NO_MODEL}.",) if words else ())
 
 
 def _without_card(on: str, settings: StoredSettings) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from arena.boards.gate.board import Comparison
+from arena.boards.gate.board import GateBoard
 from arena.boards.gate.compare import check_agents, check_margin, compare
 from arena.boards.gate.score import MARGIN, PAIRWISE
 from arena.config.card import lacking_cards
@@ -19,7 +19,7 @@ from arena.data.files import load_files
 from arena.present.numbers import listed
 from arena.run.interrupts import interruptible
 from arena.run.judging import load_data, run
-from arena.run.pipeline import Part, play
+from arena.run.pipeline import RunPart, play
 from arena.stages.adaptive import AdaptiveGames, adaptive_settings
 from arena.store import Store
 from arena.store.runs import Runs
@@ -39,13 +39,13 @@ def decide(
     new: str,
     old: str,
     progress: Callable[[], AbstractContextManager[Progress]],
-    say: Callable[[Part], None],
+    say: Callable[[RunPart], None],
     *,
     on: Sequence[str] = (PAIRWISE,),
     margin: float = MARGIN,
     retry_failed: bool = False,
     trace: Callable[[CallTrace], None] | None = None,
-) -> Comparison:
+) -> GateBoard:
     """Judge what is missing of some scores, and compare two agents by them.
 
     With an adaptive schedule the two meet batch by batch until the games decide, in a tournament of their own, which
@@ -138,12 +138,12 @@ def _by_batch(
     new: str,
     old: str,
     progress: Callable[[], AbstractContextManager[Progress]],
-    say: Callable[[Part], None],
+    say: Callable[[RunPart], None],
     *,
     margin: float,
     retry_failed: bool,
     trace: Callable[[CallTrace], None] | None,
-) -> Comparison:
+) -> GateBoard:
     """Games of the two agents alone, as many as decide."""
     section = config.pairwise
     assert section is not None

@@ -13,7 +13,7 @@ from arena.present.numbers import COUNT, Number, Percent, counted
 from arena.ratings.games import Unit
 from arena.ratings.results import UNITS
 from arena.results.coverage import judge_first
-from retrieval_eval.stats.paired import MOST, Paired, Verdict
+from retrieval_eval.stats.paired import MOST, GateVerdict, Paired
 
 PAIRWISE: Final = "pairwise"
 MARGIN: Final = 0.05
@@ -54,7 +54,7 @@ class Compared(Struct, frozen=True):
     left_out: int = 0
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> GateVerdict:
         """What may be said."""
         return "undecided" if self.doubts else self.result.verdict
 

@@ -14,7 +14,7 @@ from arena.config.schema import Config
 from arena.data.dataset import Dataset
 from arena.stages.base import Release, TournamentStage
 from arena.stages.exam.bank import Material, kept_bank, load_bank, material, subtopics, written_items
-from arena.stages.labels import Labels
+from arena.stages.labels import RelevanceLabels
 from arena.store import Result, Store, Wanted
 from arena.store.subjects import FacetSubject, PassageSubject
 from judges.prompts import PromptTemplate, load_prompt
@@ -61,7 +61,7 @@ class ExamStage(TournamentStage):
     key = "exam"
     written_once = (Task.QUESTIONS, Task.EXTRACTION)
 
-    def __init__(self, section: ExamSection, config: Config, data: Dataset, labels: Labels) -> None:
+    def __init__(self, section: ExamSection, config: Config, data: Dataset, labels: RelevanceLabels) -> None:
         super().__init__(config, data, labels)
         self.section = section
         self._grading = Task.GRADING if section.grading == "self_rating" else Task.EXTRACTION

@@ -13,7 +13,7 @@ from arena.config.judging import NuggetsSection
 from arena.config.schema import Config
 from arena.data.dataset import Dataset
 from arena.stages.base import Release, TournamentStage
-from arena.stages.labels import Labels
+from arena.stages.labels import RelevanceLabels
 from arena.stages.nuggets.banks import (
     importances_of,
     listed,
@@ -58,7 +58,7 @@ class NuggetStage(TournamentStage):
     key = "nuggets"
     leading = (Task.NUGGETS, Task.IMPORTANCE)
 
-    def __init__(self, section: NuggetsSection, config: Config, data: Dataset, labels: Labels) -> None:
+    def __init__(self, section: NuggetsSection, config: Config, data: Dataset, labels: RelevanceLabels) -> None:
         super().__init__(config, data, labels)
         self._section = section
         self._banks = read_bank(section, data)

@@ -206,7 +206,7 @@ def read_examples(path: Path | None) -> list[str]:
     return list(dict.fromkeys(filter(None, texts)))
 
 
-class Written(Struct, frozen=True):
+class WrittenQuery(Struct, frozen=True):
     """A query as files have it; ``provenance`` has the columns of that name."""
 
     query_id: str
@@ -217,16 +217,16 @@ class Written(Struct, frozen=True):
     generated: str = ""
 
 
-def written(each: Candidate, seed: int) -> Written:
+def written(each: Candidate, seed: int) -> WrittenQuery:
     """A model's query with where it comes from."""
     named = each.passage.metadata
     provenance = {"generator": each.generator, "model": each.model, "passage": each.passage.doc_id}
     provenance |= {name: named.get(name, "") for name in ("source", "title", "page")}
     provenance |= {"prompt": each.prompt, "seed": str(seed)}
-    return Written(each.query_id, each.text, each.generator, provenance)
+    return WrittenQuery(each.query_id, each.text, each.generator, provenance)
 
 
-def write_queries(files: OwnFiles, path: Path, queries: Sequence[Written], *, reviewed: bool = False) -> str:
+def write_queries(files: OwnFiles, path: Path, queries: Sequence[WrittenQuery], *, reviewed: bool = False) -> str:
     """Write a file of queries; what is empty in all of them has no column.
 
     Returns:
@@ -273,7 +273,7 @@ def _review_rows(candidates: Sequence[Candidate], chosen: Collection[str], seed:
 class Reviewed(Struct, frozen=True):
     """What people decided: the queries that they accepted or edited, and counts of the others."""
 
-    queries: Sequence[Written]
+    queries: Sequence[WrittenQuery]
     rejected: Mapping[str, int]
     undecided: int
     generated: Mapping[str, int]
@@ -286,7 +286,7 @@ def read_reviewed(path: Path) -> Reviewed:
         DataError: a decision is none, a text was changed without saying so or not changed in spite of that, a query
             stands there twice, or nothing is accepted.
     """
-    queries: list[Written] = []
+    queries: list[WrittenQuery] = []
     rejected: dict[str, int] = {}
     generated: dict[str, int] = {}
     undecided = 0
@@ -323,9 +323,9 @@ def _decision(row: Row) -> str:
     return decision
 
 
-def _written(row: Row) -> Written:
+def _written(row: Row) -> WrittenQuery:
     provenance = {name: row.text(name) for name in PROVENANCE}
     decision = row.text("decision").strip().lower()
     generated = row.text("generated") if decision == "edit" else ""
     text = " ".join(row.text("query").split())
-    return Written(row.identifier("qid"), text, row.identifier("generator"), provenance, decision, generated)
+    return WrittenQuery(row.identifier("qid"), text, row.identifier("generator"), provenance, decision, generated)

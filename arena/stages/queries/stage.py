@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from arena.data.corpus import Reading, read_passages
+from arena.data.corpus import CorpusReading, read_passages
 from arena.stages.base import Release, Stage
 from arena.stages.queries.candidates import (
     Candidate,
@@ -46,7 +46,7 @@ class QueriesStage(Stage):
 
     leading = (Task.QUERIES, Task.ANSWERABLE)
 
-    def __init__(self, config: SynthConfig, reading: Reading) -> None:
+    def __init__(self, config: SynthConfig, reading: CorpusReading) -> None:
         section = config.synth
         self.config = config
         self.examples = read_examples(section.examples)

@@ -91,7 +91,7 @@ def test_a_store_that_cannot_be_written_is_rated_by_each_reader(
     def locked(*_: object, **__: object) -> bool:
         raise StoreError("another program keeps it locked")
 
-    monkeypatch.setattr("arena.store.cache.Figures.keep", locked)
+    monkeypatch.setattr("arena.store.cache.FigureCache.keep", locked)
     assert repr(cached_leaderboard(store, "sample")) == repr(leaderboard(store, "sample"))
     with closing(sqlite3.connect(tmp_path / "s.db")) as file:
         assert file.execute("SELECT count(*) FROM figures").fetchone() == (0,)

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import text
 
-from arena.boards.changes import Difference, SettingChange, State, compare
+from arena.boards.changes import BoardState, NamesChanged, SettingChange, compare
 from arena.config.ratings import RatingsSection
 from arena.results.cache import rating_draws
 from arena.results.ratings import leaderboard
@@ -103,14 +103,16 @@ def test_progress_counts_what_the_leaderboard_counts(tmp_path: Path) -> None:
 
 
 def test_what_changed_names_agents_judges_queries_and_settings() -> None:
-    before = State(
+    before = BoardState(
         subject(["a", "b"], {"j": {"model": "m-1"}, "k": {}}, {"q1": "x", "q2": "y"}), [line("a"), line("b")]
     )
-    after = State(subject(["b", "c"], {"j": {"model": "m-2"}}, {"q1": "z", "q3": "y"}), [line("c"), line("b", 300)])
+    after = BoardState(
+        subject(["b", "c"], {"j": {"model": "m-2"}}, {"q1": "z", "q3": "y"}), [line("c"), line("b", 300)]
+    )
     found = compare(before, after)
-    assert found.agents == Difference(("c",), ("a",), ())
-    assert found.judges == Difference((), ("k",), ("j",))
-    assert found.queries == Difference(("q3",), ("q2",), ("q1",))
+    assert found.agents == NamesChanged(("c",), ("a",), ())
+    assert found.judges == NamesChanged((), ("k",), ("j",))
+    assert found.queries == NamesChanged(("q3",), ("q2",), ("q1",))
     assert found.settings == (
         SettingChange("judges.j.model", "m-1", "m-2"),
         SettingChange("judges.k", {}, None),
@@ -123,7 +125,7 @@ def test_what_changed_names_agents_judges_queries_and_settings() -> None:
 def test_a_state_is_no_different_from_itself(tmp_path: Path) -> None:
     with closing(Store.open(str(write_store(tmp_path / "s.db", queries=4)))) as store:
         board = leaderboard(store)
-        own = State(subject_of(board.settings, store.dataset("sample")), standings_of(board))
+        own = BoardState(subject_of(board.settings, store.dataset("sample")), standings_of(board))
     found = compare(own, own)
     assert found.same_subject
     assert [(move.place_before, move.points, move.apart) for move in found.moves] == [
@@ -140,9 +142,9 @@ def test_a_setting_that_a_later_version_brings_has_not_changed() -> None:
         "seed": 7,
     }
     now = RatingsSection(seed=7).model_dump(mode="json")
-    before, after = (State({"settings": {"ratings": own}}, []) for own in (kept, now))
+    before, after = (BoardState({"settings": {"ratings": own}}, []) for own in (kept, now))
     assert compare(before, after).same_subject
-    soft = State({"settings": {"ratings": {**now, "preferences": "soft"}}}, [])
+    soft = BoardState({"settings": {"ratings": {**now, "preferences": "soft"}}}, [])
     assert compare(before, soft).settings == (SettingChange("ratings.preferences", "hard", "soft"),)
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from arena.boards import compare
 from arena.boards.compare import CompareBoard, compare_board, compared
 from arena.calibration.methods import Means, Played
-from arena.present.picture import Grid, Strip
+from arena.present.picture import CellPanel, Strip
 from arena.ratings.bradley_terry import BradleyTerrySettings
 from arena.ratings.games import Games
 from arena.store import Store
@@ -115,7 +115,7 @@ def test_a_tournament_is_compared_once_until_somebody_says_something(
     grid = next(
         panel
         for panel in found.figure(lambda **fields: "?" + "&".join(fields.values())).panels
-        if isinstance(panel, Grid)
+        if isinstance(panel, CellPanel)
     )
     assert grid.cells["hybrid", "dense"].link == "?games&hybrid&dense"
 

@@ -13,7 +13,7 @@ from arena.boards.retrieval import Retrieval
 from arena.config.settings import StoredSettings
 from arena.data.dataset import Dataset
 from arena.data.files import with_qrels
-from arena.results.documents import RetrievalBoard, Source, retrieval_board
+from arena.results.documents import LabelSource, RetrievalBoard, retrieval_board
 from arena.store import Result, Wanted
 from judges.errors import DataError, InputError
 from judges.types import Answer, Document, JudgeFailure, Judgment, Query, Retrieved, Task
@@ -63,7 +63,7 @@ def board(*labels: tuple[Wanted, Result | None], qrels: Any = None, **settings: 
     return found
 
 
-def per_query(found: RetrievalBoard, source: Source, agent: str, measure: str) -> tuple[float | None, ...]:
+def per_query(found: RetrievalBoard, source: LabelSource, agent: str, measure: str) -> tuple[float | None, ...]:
     metrics = found.scores[source].metrics
     values = metrics.of_measure(measure)[metrics.runs.index(agent)].tolist()
     return tuple(None if math.isnan(value) else value for value in values)

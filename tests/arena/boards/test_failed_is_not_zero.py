@@ -16,7 +16,7 @@ import pytest
 
 from arena.boards.card import judge_cards
 from arena.boards.compare import CompareBoard, compare_board
-from arena.boards.gate.board import Comparison
+from arena.boards.gate.board import GateBoard
 from arena.boards.gate.compare import compare
 from arena.boards.leaderboard import TournamentBoard
 from arena.boards.report import tournament_report
@@ -56,7 +56,7 @@ def opened(config: Config) -> Any:
     return closing(Store.open(config.store))
 
 
-def gates(config: Config) -> dict[tuple[str, str], Comparison]:
+def gates(config: Config) -> dict[tuple[str, str], GateBoard]:
     with opened(config) as store:
         return {pair: compare(store, config.name, *pair, on=SCORES) for pair in permutations(QUALITY, 2)}
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from arena.boards.gate.board import Comparison
+from arena.boards.gate.board import GateBoard
 from arena.boards.gate.compare import compare
 from arena.run.imports import import_table
 from arena.store import Store
@@ -37,7 +37,7 @@ def games(won: int, tied: int, lost: int, first: str = "A", second: str = "B") -
     ]
 
 
-def compared(path: Path, new: str = "new", old: str = "old", **options: object) -> Comparison:
+def compared(path: Path, new: str = "new", old: str = "old", **options: object) -> GateBoard:
     with closing(Store.open(str(path))) as store:
         return compare(store, store.only_tournament(), new, old, **options)  # type: ignore[arg-type]
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from arena.boards.changes import State
+from arena.boards.changes import BoardState
 from arena.boards.history import NOW, HistoryBoard, Version, history, moment
 from arena.results.cache import rating_draws
 from arena.results.ratings import leaderboard
@@ -26,16 +26,16 @@ def line(agent: str, bt: float, *se: float) -> dict[str, Any]:
 
 
 SUBJECT = {"queries": {"q": "x"}}
-BEFORE = State(
+BEFORE = BoardState(
     {**SUBJECT, "answers": {"a": "1", "b": "1", "c": "1"}}, [line("a", 100, 10, 20), line("b", 0, 10), line("c", -100)]
 )
-AFTER = State(
+AFTER = BoardState(
     {**SUBJECT, "answers": {"a": "1", "b": "1", "c": "2"}}, [line("c", 200, 10, 20), line("a", 0, 10), line("b", -200)]
 )
 
 
 def of_two(unchanged: str = "ab", **subject: Any) -> HistoryBoard:
-    first = moment(State({**BEFORE.subject, **subject}, BEFORE.standings), "first", frozenset(unchanged), ())
+    first = moment(BoardState({**BEFORE.subject, **subject}, BEFORE.standings), "first", frozenset(unchanged), ())
     return HistoryBoard([first, moment(AFTER, NOW, frozenset("abc"), ())])
 
 
@@ -62,9 +62,9 @@ def test_an_agent_has_a_version_for_each_set_of_answers() -> None:
     assert [own.tag for own in board.picture().lines] == ["version 2", "version 1"]
 
 
-def drawn(state: State, draws: Mapping[str, Sequence[float]]) -> State:
+def drawn(state: BoardState, draws: Mapping[str, Sequence[float]]) -> BoardState:
     lines = [{**own, "draws": [own["bt"] + moved for moved in draws[own["agent"]]]} for own in state.standings]
-    return State({**state.subject, "settings": {"ratings": {"seed": 3}}}, lines)
+    return BoardState({**state.subject, "settings": {"ratings": {"seed": 3}}}, lines)
 
 
 def test_a_change_on_the_same_queries_has_the_interval_of_how_both_versions_move_together() -> None:
@@ -74,8 +74,8 @@ def test_a_change_on_the_same_queries_has_the_interval_of_how_both_versions_move
     other = drawn(AFTER, {"a": moved[0], "b": moved[1], "c": moved[2] + with_c})
     queries = {"queries": {f"q{at}": "x" for at in range(60)}}
 
-    def changed(after: State) -> Version:
-        states = [State({**own.subject, **queries}, own.standings) for own in (one, after)]
+    def changed(after: BoardState) -> Version:
+        states = [BoardState({**own.subject, **queries}, own.standings) for own in (one, after)]
         first, now = (moment(own, name, frozenset("ab"), ()) for own, name in zip(states, ("first", NOW), strict=True))
         return HistoryBoard([first, now]).versions("c")[-1]
 
@@ -84,7 +84,7 @@ def test_a_change_on_the_same_queries_has_the_interval_of_how_both_versions_move
     assert found.change is not None
     assert found.change.value == pytest.approx(450)
     assert (found.change.high or 0) - (found.change.low or 0) == pytest.approx(2 * 1.96 * 5, rel=0.2)
-    alone = changed(State({**other.subject, "settings": {"ratings": {"seed": 4}}}, other.standings))
+    alone = changed(BoardState({**other.subject, "settings": {"ratings": {"seed": 4}}}, other.standings))
     assert not alone.paired
     assert alone.change is not None
     assert alone.change.value == pytest.approx(450)
@@ -120,7 +120,7 @@ def test_runs_keep_what_the_history_is_made_of(tmp_path: Path, cli: CLI) -> None
 
 
 def test_runs_of_earlier_versions_kept_less_and_are_shown_without_an_anchor() -> None:
-    old = State({"queries": {"q": "x"}}, [{**line("a", 1), "se": ()}, line("b", 0)])
+    old = BoardState({"queries": {"q": "x"}}, [{**line("a", 1), "se": ()}, line("b", 0)])
     board = HistoryBoard([moment(old, "first", frozenset(), ()), moment(AFTER, NOW, frozenset("abc"), ())])
     assert [own.rating.value for own in board.versions("a")] == [1, 0]
     assert board.versions("a")[-1].change is None

@@ -14,7 +14,7 @@ from arena.calibration.methods import Means, compare_methods, draw
 from arena.calibration.votes import Opinion
 from retrieval_eval.citations import Cited, citation_scores
 from retrieval_eval.exam.grades import Grid, Grids
-from retrieval_eval.exam.scores import Mean, cover_means, cover_scores
+from retrieval_eval.exam.scores import ExamMean, cover_means, cover_scores
 from retrieval_eval.metrics import evaluate
 from retrieval_eval.nuggets.scores import score_runs, score_table
 from retrieval_eval.nuggets.types import Assignment, Importance, Support, make_nuggets
@@ -180,5 +180,5 @@ def test_nugget_scores_count_topics_whatever_is_drawn() -> None:
 
 def test_a_mean_over_one_conversation_has_no_interval() -> None:
     found = cover({name: name for name in NAMES}, dict.fromkeys(NAMES, "one"))
-    assert isinstance(found, Mean)
+    assert isinstance(found, ExamMean)
     assert (found.low, found.error) == (None, None)

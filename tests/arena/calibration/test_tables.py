@@ -14,8 +14,8 @@ from scipy import stats
 
 from arena.calibration.comparison import USUAL
 from arena.calibration.methods import leaderboard_agreement
-from arena.results.opinion_tables import Reading, read_opinions
-from arena.results.table_agreement import Tables, calibrate_tables
+from arena.results.opinion_tables import TableReading, read_opinions
+from arena.results.table_agreement import OpinionFiles, calibrate_tables
 from arena.run.imports import import_table
 from judges.errors import DataError, InputError
 from tests.conftest import CLI
@@ -47,7 +47,7 @@ def test_an_empty_grade_in_a_column_is_refused_or_counted(tmp_path: Path) -> Non
     path = written(tmp_path / "p.csv", "qid,agent,accuracy,tone\nq1,x,2,\n")
     with pytest.raises(DataError, match=r"2.*'tone' is empty"):
         read_opinions(path)
-    read = read_opinions(path, Reading(skip_empty=True))
+    read = read_opinions(path, TableReading(skip_empty=True))
     assert len(read.groups[""]) == 1
     assert read.notes == ("1 without a value left out",)
 
@@ -202,9 +202,9 @@ def write_turns(path: Path, judge: str, column: str = "turn") -> Path:
 def test_rows_that_a_further_column_tells_apart_are_not_taken_for_one(tmp_path: Path) -> None:
     judge, people = write_turns(tmp_path / "j.csv", "j"), write_turns(tmp_path / "p.csv", "p")
     with pytest.raises(InputError, match="differ in column 'turn'; say --item turn to tell them apart, or --by turn"):
-        calibrate_tables(Tables([judge]), Tables([people]), USUAL)
+        calibrate_tables(OpinionFiles([judge]), OpinionFiles([people]), USUAL)
     (found,) = calibrate_tables(
-        Tables([judge], Reading(("turn",))), Tables([people], Reading(("turn",))), USUAL
+        OpinionFiles([judge], TableReading(("turn",))), OpinionFiles([people], TableReading(("turn",))), USUAL
     ).comparisons
     assert found.judges["j"].n == 24
     assert found.judges["j"].votes.share.value == 1
@@ -215,12 +215,12 @@ def test_grades_that_a_further_column_tells_apart_are_not_taken_for_one(tmp_path
         rows = [f"q{query},x,good,{1 + turn},{name},{turn}" for query in range(12) for turn in (0, 1)]
         (tmp_path / f"{name}.csv").write_text("\n".join(["qid,agent,criterion,score,judge,turn", *rows]))
     with pytest.raises(InputError, match="differ in column 'turn'"):
-        calibrate_tables(Tables([tmp_path / "j.csv"]), Tables([tmp_path / "p.csv"]), USUAL)
+        calibrate_tables(OpinionFiles([tmp_path / "j.csv"]), OpinionFiles([tmp_path / "p.csv"]), USUAL)
 
 
 def test_a_column_of_one_side_alone_is_a_note(tmp_path: Path) -> None:
     judge, people = write_turns(tmp_path / "j.csv", "j", "round"), write_turns(tmp_path / "p.csv", "p")
-    notes = calibrate_tables(Tables([judge]), Tables([people]), USUAL).notes
+    notes = calibrate_tables(OpinionFiles([judge]), OpinionFiles([people]), USUAL).notes
     assert f"{people}: rows of one thing differ in turn, and count as one" in notes
 
 

@@ -9,7 +9,7 @@ import pytest
 import ragleague as rl
 from arena.data.verdict_words import Coding, meanings
 from arena.data.verdicts import read_verdicts
-from arena.results.opinion_tables import Reading, read_opinions
+from arena.results.opinion_tables import TableReading, read_opinions
 from judges.errors import DataError, InputError
 from judges.types import Verdict
 
@@ -127,7 +127,7 @@ def test_peoples_votes_in_their_words(tmp_path: Path) -> None:
     path = table(tmp_path, "winner", "neu", "alt", 0)
     with pytest.raises(DataError):
         read_opinions(path)
-    read = read_opinions(path, Reading(values={"neu": "A", "alt": "B", "0": "TIE"}))
+    read = read_opinions(path, TableReading(values={"neu": "A", "alt": "B", "0": "TIE"}))
     assert [one.value for one in read.groups[""]] == [1, -1, 0]
 
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from arena.config.settings import StoredSettings
 from arena.data.dataset import Dataset
 from arena.people import tasks
-from arena.people.tasks import AnnotationTask, Game, Rubric, State, rubric_of
+from arena.people.tasks import AnnotationTask, GameNames, Rubric, TaskState, rubric_of
 from arena.people.votes import assignments_of, imported_assignments
 from arena.store import Store
 from arena.store.annotations import Annotation, Annotations, Kind
@@ -32,7 +32,7 @@ DATA = Dataset(
     {f"d-{query}": Document(f"d-{query}", f"All about {query}.") for query in QUERIES},
     {(query, agent): Answer(query, agent, f"{agent} on {query}") for query in QUERIES for agent in AGENTS},
 )
-GAMES: list[Game] = [(query, a, b) for query in QUERIES for a, b in combinations(AGENTS, 2)]
+GAMES: list[GameNames] = [(query, a, b) for query in QUERIES for a, b in combinations(AGENTS, 2)]
 BANKS = {
     query: NuggetBank(query, f"What is {query}?", make_nuggets(query, ["one", "two"], [Importance.VITAL] * 2))
     for query in QUERIES[:3]
@@ -57,7 +57,9 @@ def asked(
     return tasks.with_values(queue, said)
 
 
-def voted(played: Sequence[Game], data: Dataset, said: Sequence[Annotation], annotator: str) -> list[AnnotationTask]:
+def voted(
+    played: Sequence[GameNames], data: Dataset, said: Sequence[Annotation], annotator: str
+) -> list[AnnotationTask]:
     return tasks.with_votes(tasks.games(played, data).queue(annotator), said, data)
 
 
@@ -73,7 +75,7 @@ VALUES: dict[Kind, list[Any]] = {
 def test_what_was_said_is_found_at_its_place_by_whom_it_was_said_until_a_text_changes(kind: Kind) -> None:
     before = asked(kind)
     task = before[3]
-    for values, state in ((VALUES[kind], State.DONE), (None, State.SKIPPED)):
+    for values, state in ((VALUES[kind], TaskState.DONE), (None, TaskState.SKIPPED)):
         said = task.annotations("ann", values)
         expected = replace(task, values=tuple(values or task.values), seen=True)
         after = asked(kind, said=said)
@@ -81,9 +83,9 @@ def test_what_was_said_is_found_at_its_place_by_whom_it_was_said_until_a_text_ch
         assert [*after[:3], task, *after[4:]] == before
         changed = replace(DATA, queries=DATA.queries | {task.query_id: Query(task.query_id, "Else?")})
         if kind is not Kind.NUGGET:  # whose queries are those of the bank
-            assert {one.state for one in asked(kind, said=said, data=changed)} == {State.OPEN}
+            assert {one.state for one in asked(kind, said=said, data=changed)} == {TaskState.OPEN}
     skipped = task.annotations("ann")
-    assert asked(kind, said=[*skipped, *task.annotations("ann", VALUES[kind])])[3].state is State.DONE
+    assert asked(kind, said=[*skipped, *task.annotations("ann", VALUES[kind])])[3].state is TaskState.DONE
 
 
 @pytest.mark.parametrize("kind", VALUES)
@@ -104,11 +106,13 @@ def test_answers_of_one_text_are_read_once_for_all_who_gave_it(kind: Kind) -> No
     said = both.annotations("ann", VALUES[kind], 9.0)
     assert sorted(one.item for one in said) == sorted("xz" * len(both.parts))
     assert {one.seconds for one in said} == {9.0 / len(both.parts)}
-    assert {task.state for task in asked(kind, said=said)} == {State.OPEN}, "their answers are others now"
+    assert {task.state for task in asked(kind, said=said)} == {TaskState.OPEN}, "their answers are others now"
 
 
 @given(NAMES, st.permutations(GAMES[:24]))
-def test_nobody_is_asked_a_query_twice_and_the_plan_s_order_means_nothing(annotator: str, played: list[Game]) -> None:
+def test_nobody_is_asked_a_query_twice_and_the_plan_s_order_means_nothing(
+    annotator: str, played: list[GameNames]
+) -> None:
     todo = list(tasks.games(played, DATA).queue(annotator))
     assert sorted(task.query_id for task in todo) == sorted({query for query, *_ in played})
     assert todo == list(tasks.games(GAMES[:24], DATA).queue(annotator))
@@ -140,13 +144,13 @@ def test_about_half_of_the_queries_bring_the_same_game_to_everybody() -> None:
 def test_a_query_whose_answer_changed_is_asked_anew_and_a_new_game_does_not_bring_one_back() -> None:
     (task,) = tasks.games(GAMES[:1], DATA).queue("ann")
     said = task.annotations("ann", [Verdict.A])
-    assert [one.state for one in voted(GAMES[:6], DATA, said, "ann")] == [State.DONE]
+    assert [one.state for one in voted(GAMES[:6], DATA, said, "ann")] == [TaskState.DONE]
     key = task.query_id, task.names[0]
     changed = replace(DATA, answers=DATA.answers | {key: Answer(*key, "something else")})
-    assert [one.state for one in voted(GAMES[:6], changed, said, "ann")] == [State.OPEN]
+    assert [one.state for one in voted(GAMES[:6], changed, said, "ann")] == [TaskState.OPEN]
     gone = replace(DATA, answers={name: answer for name, answer in DATA.answers.items() if name != key})
     rest = [game for game in GAMES[:6] if key[1] not in game]
-    assert [one.state for one in voted(rest, gone, said, "ann")] == [State.OPEN]
+    assert [one.state for one in voted(rest, gone, said, "ann")] == [TaskState.OPEN]
 
 
 VOTER = """
@@ -204,10 +208,10 @@ def test_a_changed_answer_or_nugget_inherits_no_label_and_a_late_agent_of_the_sa
     assert same.values == tuple(LABELS)
     for other in (replace(task, texts=("another",)), replace(task, query=Query("q1", "another"))):
         (found,) = tasks.with_values([other], said)
-        assert (found.values, found.state) == ((None, None), State.OPEN)
+        assert (found.values, found.state) == ((None, None), TaskState.OPEN)
     reworded = NuggetBank("q1", task.query.text, make_nuggets("q1", ["one", "two, reworded", "three"], [None] * 3))
     (found,) = tasks.with_values([tasks.nugget_task(reworded, task.texts[0], ("x",))], said)
-    assert (found.values, found.state) == ((Support.FULL, None, None), State.OPEN)
+    assert (found.values, found.state) == ((Support.FULL, None, None), TaskState.OPEN)
 
 
 def test_assignments_go_out_and_come_back_as_they_were() -> None:

@@ -18,7 +18,7 @@ from arena.present.numbers import (
     SECONDS,
     SIGNED,
     WORDS,
-    Form,
+    NumberForm,
     counted,
     deserved,
     listed,
@@ -59,12 +59,12 @@ from retrieval_eval.stats.estimate import Estimate
         (WORDS, (), MISSING),
     ],
 )
-def test_a_value_is_written_in_its_form(form: Form, value: Any, written: str) -> None:
+def test_a_value_is_written_in_its_form(form: NumberForm, value: Any, written: str) -> None:
     assert form.write(value) == written
 
 
 @pytest.mark.parametrize("form", [POINTS, FIGURE, COUNT, PERCENT, MONEY, SECONDS, P_VALUE])
-def test_a_missing_number_is_never_a_number(form: Form) -> None:
+def test_a_missing_number_is_never_a_number(form: NumberForm) -> None:
     assert {form.write(None), form.write(math.nan), form.between(None, 1.0), form.between(0.1, None)} == {MISSING}
 
 
@@ -96,7 +96,7 @@ def test_an_interval_names_its_unit_once_and_equal_ends_once() -> None:
     ],
 )
 def test_a_figure_has_the_decimals_that_its_interval_deserves(
-    form: Form, value: float, low: float | None, high: float | None, written: str
+    form: NumberForm, value: float, low: float | None, high: float | None, written: str
 ) -> None:
     assert deserved(form, [(low, high)]).write(value) == written
 

@@ -15,15 +15,15 @@ from arena.present.markup import STYLE, Scale, html
 from arena.present.numbers import FIGURE, PERCENT, POINTS
 from arena.present.picture import (
     Aligned,
-    Cell,
+    CellPanel,
     Chart,
     Dot,
-    Grid,
-    Level,
+    LevelLine,
     Line,
     Look,
     Mark,
     Matrix,
+    MatrixCell,
     Picture,
     Strip,
     Whiskers,
@@ -31,7 +31,7 @@ from arena.present.picture import (
 )
 from arena.present.table import Column, Table
 from judges.errors import DataError
-from ragleague.shown import Drawn
+from ragleague.shown import NotebookPicture
 from retrieval_eval.stats.estimate import Estimate
 
 HOSTILE = '<img src=x onerror="alert(1)">'
@@ -48,8 +48,8 @@ RATINGS = Whiskers(
     POINTS,
 )
 CELLS = {
-    ("a", HOSTILE): Cell("75", 0.5, below="8", told="won 6", bold=True, link="games?agent=a"),
-    (HOSTILE, "a"): Cell("25", -0.5, told=HOSTILE),
+    ("a", HOSTILE): MatrixCell("75", 0.5, below="8", told="won 6", bold=True, link="games?agent=a"),
+    (HOSTILE, "a"): MatrixCell("25", -0.5, told=HOSTILE),
 }
 LINKS = {"a": "queries?agent=a", HOSTILE: "javascript:alert(1)"}
 WINS = Matrix("wins", "Wins", "Who beats whom", "", ["a", HOSTILE, "c"], ["a", HOSTILE, "c"], CELLS, links=LINKS)
@@ -63,7 +63,7 @@ FRONT = Chart(
     [Dot(2, 1100, HOSTILE), Dot(0.5, 1000, "fast"), Dot(3, 900, "poor", "grey"), Dot(1, 950, "behind", "quiet")],
     [(2, 1100), (0.5, 1000)],
     stepped=True,
-    levels=[Level(1000, "even")],
+    levels=[LevelLine(1000, "even")],
     zero=True,
 )
 SIDE_BY_SIDE = Aligned(
@@ -74,7 +74,7 @@ SIDE_BY_SIDE = Aligned(
     ["a", HOSTILE, "c"],
     [
         Strip("Rating", {"a": Mark(1010, 990, 1030, link="queries?agent=a"), HOSTILE: Mark(1000)}, POINTS, "100 games"),
-        Grid("Wins", CELLS),
+        CellPanel("Wins", CELLS),
         Strip("EXAM", {"c": Mark(0.4, 0.3, 0.5, "orange", flag="above a", link="javascript:alert(1)")}),
     ],
     "Agent",
@@ -164,7 +164,7 @@ def test_cells_say_figure_count_and_more_by_pointer_and_lead_where_they_should()
 def test_a_large_matrix_keeps_its_figures_and_drops_what_stands_below_them() -> None:
     names = [f"a{i}" for i in range(30)]
     cells = {
-        (a, b): Cell("50", 0.0, below="2 games", told=f"{a} and <{b}>", link=f"games?agent={a}&other={b}")
+        (a, b): MatrixCell("50", 0.0, below="2 games", told=f"{a} and <{b}>", link=f"games?agent={a}&other={b}")
         for a in names
         for b in names
         if a != b
@@ -243,4 +243,4 @@ def test_a_dot_has_its_intervals_and_leads_where_it_should() -> None:
 
 
 def test_notebooks_draw_pictures_by_themselves() -> None:
-    assert Drawn(WINS)._repr_html_() == f"<style>{STYLE}</style>{html(WINS)}"
+    assert NotebookPicture(WINS)._repr_html_() == f"<style>{STYLE}</style>{html(WINS)}"

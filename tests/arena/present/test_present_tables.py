@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from arena.present import files, terminal
-from arena.present.blocks import Check, Checks, Figure, Figures, Remarks, Section, Verdict
+from arena.present.blocks import Check, Checks, Figure, Figures, Remarks, Section, VerdictCard
 from arena.present.numbers import COUNT, PERCENT, POINTS, printable
 from arena.present.table import Column, Table, json_text, records, shown
 from retrieval_eval.stats.estimate import Estimate
@@ -197,7 +197,7 @@ def test_a_drawn_column_has_figure_and_interval_in_one_cell_on_one_scale() -> No
 
 
 def test_the_opening_s_card_and_folded_checks_hold_no_markup_from_outside() -> None:
-    card = files.html_block(Verdict("care", "Read with care", "Tie", "<b>x</b> leads", ["Judge: <i>"]))
+    card = files.html_block(VerdictCard("care", "Read with care", "Tie", "<b>x</b> leads", ["Judge: <i>"]))
     assert card.startswith('<div class="verdict care">')
     assert "<b>x" not in card + files.html_block(Remarks(["<b>x"]))
     names = [Check("One <b>", "failed", "No.", "Do."), *(Check(name, "passed", "Yes.", "") for name in "ab")]

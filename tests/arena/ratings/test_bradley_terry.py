@@ -11,7 +11,16 @@ from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
 from arena.ratings.counts import pair_counts
 from arena.ratings.existence import problems, unsettled
 from arena.ratings.games import Games
-from arena.ratings.likelihood import Form, TieModel, gradient, gradient_on, information, log_posterior, maximise, sums
+from arena.ratings.likelihood import (
+    ParameterForm,
+    TieModel,
+    gradient,
+    gradient_on,
+    information,
+    log_posterior,
+    maximise,
+    sums,
+)
 from arena.ratings.pairs import win_matrix
 
 POINTS = 400 / np.log(10)
@@ -107,7 +116,7 @@ FORMS = [(position, ties) for position in (False, True) for ties in MODELS]
 def test_gradient_and_curvature_are_derivatives_of_the_likelihood(position: bool, ties: TieModel, prior: float) -> None:
     rng = np.random.default_rng(0)
     counts = pair_counts(random_counts("random", 5), ordered=False)
-    form = Form(5, position, ties)
+    form = ParameterForm(5, position, ties)
     prior_games = prior * np.arange(form.size)[np.newaxis]
     x = rng.normal(size=form.size)
     x[-1] = abs(x[-1])
@@ -221,7 +230,7 @@ def sparse_games(draw: st.DrawFn) -> Games:
 @settings(max_examples=40, deadline=None)
 @given(sparse_games(), st.sampled_from(FORMS))
 def test_a_maximum_is_found_exactly_where_one_is_said_to_exist(games: Games, shape: tuple[bool, TieModel]) -> None:
-    form = Form(len(games.agents), *shape)
+    form = ParameterForm(len(games.agents), *shape)
     counts = pair_counts(games, ordered=form.position)
     exists = not problems(form, counts, games.agents)
     assert exists == (not unsettled(form, counts).any())

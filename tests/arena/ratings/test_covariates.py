@@ -8,8 +8,9 @@ from scipy.optimize import minimize
 from arena.ratings import covariates as covariates_module
 from arena.ratings.bradley_terry import BradleyTerrySettings
 from arena.ratings.covariates import Controlled, controlled_ratings, standardised_difference
-from arena.ratings.games import Floats, Games
+from arena.ratings.games import Games
 from arena.ratings.likelihood import TieModel
+from retrieval_eval.stats.arrays import Floats
 
 POINTS = 400 / np.log(10)
 

@@ -12,7 +12,7 @@ from msgspec import structs
 from scipy.optimize import approx_fprime
 
 from arena.ratings.bradley_terry import BradleyTerrySettings, bradley_terry
-from arena.ratings.games import Floats, Games, GameVerdict, reconcile, tabulate
+from arena.ratings.games import Games, GameVerdict, reconcile, tabulate
 from arena.ratings.judges import judge_agreement, judged_games, of_judge
 from arena.ratings.panel import (
     DiscriminationModel,
@@ -24,6 +24,7 @@ from arena.ratings.rate import rate, rate_by_judge
 from arena.ratings.results import RatingSettings
 from judges.types import Verdict
 from retrieval_eval.stats.agreement import cohen_kappa
+from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import jackknife_estimate, share_interval
 
 A, B, TIE = Verdict

@@ -12,7 +12,7 @@ from arena.boards.conclusion import more_needed
 from arena.ratings import bootstrap as bootstrap_module
 from arena.ratings.bootstrap import bootstrap
 from arena.ratings.bradley_terry import BradleyTerry, BradleyTerrySettings, bradley_terry, sandwich
-from arena.ratings.games import Floats, Games, GameVerdict
+from arena.ratings.games import Games, GameVerdict
 from arena.ratings.likelihood import TieModel
 from arena.ratings.ranks import (
     JointDifferences,
@@ -30,6 +30,7 @@ from benchmarks.few_queries import World
 from benchmarks.few_queries import simulated as simulated_world
 from benchmarks.queries_needed import counted, first_pair
 from judges.types import Verdict
+from retrieval_eval.stats.arrays import Floats
 
 
 def simulated(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from arena.boards.gate.board import Comparison
+from arena.boards.gate.board import GateBoard
 from arena.boards.gate.judged import decide
 from arena.config.schema import Config
 from arena.run.ledger import Progress
@@ -43,7 +43,7 @@ def quiet() -> AbstractContextManager[Progress]:
     return nullcontext(Quiet())
 
 
-def gated(config: Config, new: str, old: str, **options: Any) -> Comparison:
+def gated(config: Config, new: str, old: str, **options: Any) -> GateBoard:
     return decide(config, new, old, quiet, lambda part: None, **options)
 
 

@@ -19,7 +19,7 @@ from arena.config.schema import load_config
 from arena.run.answers import AskedAgent
 from arena.run.judging import load_data
 from arena.store import Store
-from arena.store.runs import Run, Runs
+from arena.store.runs import Runs, StoredRun
 from judges.types import Query
 from retrieval_eval.agents.types import AgentFailure, AgentReply
 from tests.support.agents import answering, http_agent, write_config
@@ -76,7 +76,7 @@ def kept(config: Path) -> int:
     return len(load_data(load_config(config)).answers)
 
 
-def recorded(config: Path) -> list[Run]:
+def recorded(config: Path) -> list[StoredRun]:
     loaded = load_config(config)
     with closing(Store.open(loaded.store)) as store:
         return Runs(store, loaded.name).all()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena.results.nugget_comparison import Comparison, compare_conditions, pareto_front, read_condition
+from arena.results.nugget_comparison import ConditionsCompared, compare_conditions, pareto_front, read_condition
 from judges.errors import InputError
 
 
@@ -29,7 +29,7 @@ def assigned(path: Path, labels: dict[tuple[str, str], str], importances: str = 
     return path
 
 
-def compared(first: Path, second: Path, column: str = "v_strict") -> Comparison:
+def compared(first: Path, second: Path, column: str = "v_strict") -> ConditionsCompared:
     return compare_conditions(read_condition(first, column), read_condition(second, column), samples=50)
 
 

@@ -16,7 +16,7 @@ from arena.config.schema import Config
 from arena.results.samples import labels_of
 from arena.run.judging import load_data
 from arena.run.plan import plan
-from arena.stages.labels import Labels
+from arena.stages.labels import RelevanceLabels
 from arena.stages.together import TournamentStages
 from arena.store import Store, Wanted
 from judges.errors import InputError
@@ -302,7 +302,7 @@ def test_neither_label_nor_reason_depends_on_which_reply_is_faster(tmp_path: Pat
         Wanted(Task.RELEVANCE, "b", "q", "d"): Judgment("3", 1, "b's", "", "m"),
     }
     for order in (list(said), list(said)[::-1]):
-        labels = Labels(config, load_data(config))
+        labels = RelevanceLabels(config, load_data(config))
         for want in order:
             assert labels.is_open("q")
             labels.take(want, said[want])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from arena.store import Store, checksums
 from arena.store.bulk import load
-from arena.store.checksums import Block, Idents, or_none, places
+from arena.store.checksums import Idents, ToArray, or_none, places
 from arena.store.rows import JUDGMENT_ROWS, checksum
 
 SEPARATORS = "\x00\x1e\x1f,\n"
@@ -35,7 +35,7 @@ def fingerprints(idents: Sequence[str]) -> Idents:
     return checksums.fingerprints(pa.array([ident.encode() for ident in idents], pa.binary()))
 
 
-def few(block: Block) -> Mapping[str, pa.Array]:
+def few(block: ToArray) -> Mapping[str, pa.Array]:
     return {"outcome": or_none(block("outcome")), "reason": block("reason")}
 
 

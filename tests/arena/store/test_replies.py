@@ -15,11 +15,11 @@ from arena.store import Store
 from arena.store.agents import ANSWERED, AgentQuery, AgentReplies
 from arena.store.runners import Runner
 from judges.types import Usage
-from retrieval_eval.agents.types import AgentFailure, AgentReply, Retrieved
+from retrieval_eval.agents.types import AgentFailure, AgentReply, RetrievedText
 
 REPLY = AgentReply(
     "It is <b>so</b> ☃.",
-    (Retrieved("d 1", 'Snow; "quoted"', 1, 2.5, {"title": "T"}), Retrieved("d2", "", 2)),
+    (RetrievedText("d 1", 'Snow; "quoted"', 1, 2.5, {"title": "T"}), RetrievedText("d2", "", 2)),
     ("d2",),
     0.25,
     Usage(10, 4, 3),
@@ -57,7 +57,7 @@ def test_replies_and_failures_come_back_as_they_were(store: Store) -> None:
 
 def test_what_json_can_spell_and_no_database_can_hold_is_replaced(store: Store) -> None:
     replies = AgentReplies(store)
-    odd = Retrieved("d\0", "half \ud800 a pair", 1, None, {"title\0": "\udfff"})
+    odd = RetrievedText("d\0", "half \ud800 a pair", 1, None, {"title\0": "\udfff"})
     replies.save([(ASKED, AgentReply("nul \0 and \ud800", (odd,)))])
     kept = replies.replies([ASKED])[ASKED]
     assert isinstance(kept, AgentReply)

@@ -11,7 +11,7 @@ import pytest
 from retrieval_eval.documents.docx import read_docx
 from retrieval_eval.documents.passages import PassagesSection, passages_of
 from retrieval_eval.documents.read import read_documents
-from retrieval_eval.documents.types import Extract, FileNote, Limits, Part, SourceDocument
+from retrieval_eval.documents.types import DocumentPart, Extract, FileNote, Limits, SourceDocument
 from tests.support.document_files import write_docx, write_word
 
 
@@ -207,8 +207,8 @@ def test_headers_and_footers_come_last_and_once(tmp_path: Path) -> None:
     path = write_word(tmp_path / "a.docx", body, header=p(r("ACME, confidential")) + p(r("3 / 12")))
     read = read_docx(path, Limits())
     assert read.title == "The Guide"
-    margins = Part("Headers and footers", None, ("ACME, confidential",))
-    assert read.parts == (Part("", None, ("text",)), margins)
+    margins = DocumentPart("Headers and footers", None, ("ACME, confidential",))
+    assert read.parts == (DocumentPart("", None, ("text",)), margins)
 
 
 def test_what_is_not_read_is_said_and_the_rest_is_read(tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ def test_what_is_not_read_is_said_and_the_rest_is_read(tmp_path: Path) -> None:
     write_word(tmp_path / "report.docx", body)
     document, partly, said = read_documents([tmp_path])
     assert isinstance(document, SourceDocument)
-    assert document.parts == (Part("", None, ("text",)),)
+    assert document.parts == (DocumentPart("", None, ("text",)),)
     reason = "2 embedded objects, 1 chart, 1 diagram, 1 symbol, 1 imported file not read"
     assert partly == FileNote("report.docx", reason, "partly read")
     assert said == FileNote("report.docx", "1 comment left out", "note")

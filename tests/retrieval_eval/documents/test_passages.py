@@ -14,15 +14,19 @@ from pydantic import ValidationError
 from judges.writing import token_spans, word_spans
 from retrieval_eval.documents.passages import NearDuplicates, PassagesSection, Twin, cut, passages_of, sentences
 from retrieval_eval.documents.read import read_documents
-from retrieval_eval.documents.types import Part, SourceDocument
+from retrieval_eval.documents.types import DocumentPart, SourceDocument
 
 GUIDE = SourceDocument(
     "sub folder/guide.md",
     "Guide",
-    (Part("", None, ("Welcome.",)), Part("Set up", None, ("One.", "Two. Three.")), Part("Set-up!", None, ("Four.",))),
+    (
+        DocumentPart("", None, ("Welcome.",)),
+        DocumentPart("Set up", None, ("One.", "Two. Three.")),
+        DocumentPart("Set-up!", None, ("Four.",)),
+    ),
 )
 BOOK = SourceDocument(
-    "book.pdf", "Book", tuple(Part("", page, (f"Page {page} begins.", "It ends.")) for page in (1, 2, 4))
+    "book.pdf", "Book", tuple(DocumentPart("", page, (f"Page {page} begins.", "It ends.")) for page in (1, 2, 4))
 )
 
 
@@ -49,13 +53,13 @@ def test_paragraphs_are_counted_within_their_section_or_page() -> None:
 
 
 def test_a_long_paragraph_is_cut_behind_a_sentence() -> None:
-    document = SourceDocument("a.txt", "a", (Part("", None, ("One two. Three four. Five",)),))
+    document = SourceDocument("a.txt", "a", (DocumentPart("", None, ("One two. Three four. Five",)),))
     assert passages(document, "paragraph", size=4) == {"a.txt#1": "One two. Three four.", "a.txt#2": "Five"}
 
 
 def test_windows_of_sentences_overlap_and_reach_the_end() -> None:
     said = [f"Sentence {number}." for number in range(1, 23)]
-    document = SourceDocument("a.txt", "a", (Part("", None, (" ".join(said[:8]), " ".join(said[8:]))),))
+    document = SourceDocument("a.txt", "a", (DocumentPart("", None, (" ".join(said[:8]), " ".join(said[8:]))),))
     found = passages(document, "sentences")
     assert list(found) == ["a.txt#s1-10", "a.txt#s6-15", "a.txt#s11-20", "a.txt#s16-22"]
     assert found["a.txt#s16-22"] == " ".join(said[15:])
@@ -64,7 +68,7 @@ def test_windows_of_sentences_overlap_and_reach_the_end() -> None:
 
 
 def test_windows_of_tokens_share_what_was_asked() -> None:
-    document = SourceDocument("a.txt", "a", (Part("", None, ("a b c d e f g h",)),))
+    document = SourceDocument("a.txt", "a", (DocumentPart("", None, ("a b c d e f g h",)),))
     assert list(passages(document, "tokens", size=4, overlap=1).values()) == ["a b c d", "d e f g", "g h"]
 
 
@@ -148,7 +152,7 @@ PARTS = st.lists(st.lists(TEXTS.map(" ".join), min_size=1, max_size=3).map(tuple
 @settings(deadline=None)
 @given(PARTS, st.sampled_from(["paragraph", "tokens", "sentences", "pages"]), st.integers(2, 40))
 def test_every_word_of_a_document_is_in_some_passage(parts: list[tuple[str, ...]], by: str, size: int) -> None:
-    numbered = (Part("", page, texts) for page, texts in enumerate(parts, start=1))
+    numbered = (DocumentPart("", page, texts) for page, texts in enumerate(parts, start=1))
     document = SourceDocument("a.pdf", "A", tuple(numbered))
     found = list(passages_of(document, PassagesSection.model_validate({"by": by, "size": size, **NO_OVERLAP[by]})))
     assert len({passage.doc_id for passage in found}) == len(found)
@@ -214,7 +218,7 @@ def test_what_is_reported_is_as_alike_as_asked_and_no_kept_text_repeats_another(
 
 def test_texts_without_blanks_are_cut_behind_sentences() -> None:
     text = "图书馆由镇政府管理。开放时间为周一至周五！学生可以借书吗？" * 20
-    document = SourceDocument("a.txt", "A", (Part("", None, (text,)),))
+    document = SourceDocument("a.txt", "A", (DocumentPart("", None, (text,)),))
     passages = list(passages_of(document, PassagesSection(by="paragraph", size=40)))
     assert "".join(passage.text for passage in passages) == text
     assert all(passage.text[-1] in "。！？" and len(passage.text) <= 45 for passage in passages)

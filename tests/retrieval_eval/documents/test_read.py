@@ -15,7 +15,7 @@ import pytest
 from judges.errors import InputError, MissingExtraError
 from retrieval_eval.documents import read
 from retrieval_eval.documents.read import files_of, read_documents
-from retrieval_eval.documents.types import FileNote, Limits, Part, SourceDocument
+from retrieval_eval.documents.types import DocumentPart, FileNote, Limits, SourceDocument
 from tests.support.document_files import (
     write_docx,
     write_docx_bomb,
@@ -35,7 +35,7 @@ def document(path: Path) -> SourceDocument:
 
 def test_a_pdf_gives_its_pages_with_their_numbers(tmp_path: Path) -> None:
     path = write_pdf(tmp_path / "guide.pdf", ["One line\nand its end.", "", "Größe: 3 µm"], title="A  Guide")
-    parts = (Part("", 1, ("One line and its end.",)), Part("", 3, ("Größe: 3 µm",)))
+    parts = (DocumentPart("", 1, ("One line and its end.",)), DocumentPart("", 3, ("Größe: 3 µm",)))
     assert document(path) == SourceDocument("guide.pdf", "A Guide", parts)
 
 
@@ -45,9 +45,9 @@ def test_a_pdf_without_a_title_is_called_by_its_file(tmp_path: Path) -> None:
 
 def test_a_docx_gives_its_sections_with_lists_and_tables_whole(tmp_path: Path) -> None:
     sections = (
-        Part("", None, ("An introduction.",)),
-        Part("Setting up", None, ("Do this:\nSwitch on.\nWait.", "both\nleft | right")),
-        Part("Faults", None, ("Call us.",)),
+        DocumentPart("", None, ("An introduction.",)),
+        DocumentPart("Setting up", None, ("Do this:\nSwitch on.\nWait.", "both\nleft | right")),
+        DocumentPart("Faults", None, ("Call us.",)),
     )
     assert document(write_docx(tmp_path / "guide.docx")) == SourceDocument("guide.docx", "The Guide", sections)
 
@@ -63,8 +63,8 @@ def test_a_page_of_html_gives_what_a_reader_sees(tmp_path: Path) -> None:
   lines</pre><div style="display:none"></div><footer>Imprint</footer>"""
     )
     sections = (
-        Part("", None, ("They measure things. Always.", "Such as:\nheat\nlight\nred")),
-        Part("Prices & more", None, ("part | price\nA | 3 €", "two\nlines")),
+        DocumentPart("", None, ("They measure things. Always.", "Such as:\nheat\nlight\nred")),
+        DocumentPart("Prices & more", None, ("part | price\nA | 3 €", "two\nlines")),
     )
     assert document(path) == SourceDocument("page.html", "Sensors", sections)
 
@@ -89,8 +89,8 @@ def test_markdown_and_text_give_their_paragraphs(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("# Page\n\nOne\nline.\n\n## Part\n\n- a\n- b\n")
     (tmp_path / "b.txt").write_bytes("\ufeffFirst\r\nline.\r\n \r\n\r\nSecond.\f Third.".encode())
     assert list(read_documents([tmp_path])) == [
-        SourceDocument("a.md", "Page", (Part("", None, ("One line.",)), Part("Part", None, ("a\nb",)))),
-        SourceDocument("b.txt", "b", (Part("", None, ("First\nline.", "Second.", "Third.")),)),
+        SourceDocument("a.md", "Page", (DocumentPart("", None, ("One line.",)), DocumentPart("Part", None, ("a\nb",)))),
+        SourceDocument("b.txt", "b", (DocumentPart("", None, ("First\nline.", "Second.", "Third.")),)),
     ]
 
 

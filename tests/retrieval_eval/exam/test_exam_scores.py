@@ -25,7 +25,7 @@ from retrieval_eval.exam.scores import (
     places,
     read_grade_map,
 )
-from retrieval_eval.stats.bootstrap import Floats
+from retrieval_eval.stats.arrays import Floats
 
 Rating = Mapping[str, Mapping[str, int]]
 
