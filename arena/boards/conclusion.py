@@ -15,11 +15,11 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from arena.present.advice import judge_first
 from arena.present.numbers import COUNT, counted, listed
 from arena.ratings.likelihood import NO_TIES, probabilities
 from arena.ratings.results import fewest_queries
 from arena.results.costs import Front, lowest_prices
-from arena.results.coverage import judge_first
 
 if TYPE_CHECKING:
     from arena.boards.judge_sentences import Finding

@@ -21,12 +21,13 @@ from arena.boards.ratings import (
 )
 from arena.boards.trust import in_short, judge_section, no_people, trust_checks
 from arena.config.stages import FURTHER
+from arena.present.advice import to_judge_the_rest
 from arena.present.blocks import Block, Board, Check, Checks, Remarks, Section, VerdictCard
 from arena.present.numbers import ALIGNED, COUNT, FIGURE, MONEY, PERCENT, POINTS, SECONDS, counted, listed, told_apart
 from arena.present.table import Column, Table, first, flat, plain, records
 from arena.present.terminal import fitted
 from arena.results.costs import front_chart
-from arena.results.coverage import STAGES, to_judge_the_rest
+from arena.results.coverage import STAGES
 from judges.errors import CAUSES, remedy
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from arena.boards.conclusion import NO_MODEL, Conclusion
 from arena.boards.further import further_boards
+from arena.present.advice import judge_first, to_judge_the_rest
 from arena.present.blocks import Block, Check, Section, Status, passed, settled
 from arena.present.numbers import (
     ALIGNED,
@@ -30,7 +31,6 @@ from arena.present.numbers import (
 from arena.present.table import Column, Table, flat
 from arena.ratings.pairs import circles
 from arena.ratings.results import fewest_queries
-from arena.results.coverage import judge_first, to_judge_the_rest
 from retrieval_eval.stats.bootstrap import wilson
 from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.stats.missing import LEVEL as MISSING_LEVEL

@@ -12,9 +12,10 @@ from msgspec.structs import replace
 
 from arena.config.settings import StoredSettings
 from arena.data.dataset import groupings
+from arena.present.advice import to_judge_the_rest
 from arena.ratings.results import RatingSettings
 from arena.results.costs import CostBoard, cost_board
-from arena.results.coverage import Coverage, Shortfall, coverage, shortfall, to_judge_the_rest
+from arena.results.coverage import Coverage, Shortfall, coverage, shortfall
 from arena.results.games import WantedGames, read_games
 from judges.errors import InputError
 from judges.sections import shortened

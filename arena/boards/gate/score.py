@@ -9,10 +9,10 @@ from msgspec import Struct
 
 from arena.boards.calibration.methods import way_of
 from arena.boards.compare import OF_STAGE
+from arena.present.advice import judge_first
 from arena.present.numbers import COUNT, Number, Percent, counted
 from arena.ratings.games import Unit
 from arena.ratings.results import UNITS
-from arena.results.coverage import judge_first
 from retrieval_eval.stats.paired import MOST, GateVerdict, Paired
 
 PAIRWISE: Final = "pairwise"
