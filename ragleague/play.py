@@ -307,7 +307,7 @@ def _play(config: Config, data: Dataset | None, *, progress: bool, retry_failed:
         return
     if played.board is None:
         raise InputError("; ".join(["run: nothing was judged", *silent]))
-    keep_boards(config.store, config.name)
+    keep_boards(config.store, played.board)
 
 
 class _Line:

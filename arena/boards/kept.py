@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from arena.results.cache import WORTH_KEEPING, cached_games
+from arena.results.cache import WORTH_KEEPING
+from arena.results.ratings import Leaderboard
 from arena.store import Store
+from judges.types import Task
 
 
-def keep_boards(location: str, tournament: str) -> None:
+def keep_boards(location: str, board: Leaderboard) -> None:
     """Compute and keep the figures of the pages that are slow, where there are so many games."""
-    with closing(Store.open(location)) as store:
-        if len(cached_games(store, tournament)) >= WORTH_KEEPING:
-            from arena.boards.compare import compare_board
-            from arena.boards.queries import query_board
-            from arena.results.agreement import keep_judges_alone
+    games = board.coverage.get(Task.PAIRWISE)
+    if games is None or games.wanted < WORTH_KEEPING:
+        return
+    from arena.boards.compare import compare_board
+    from arena.boards.queries import query_board
+    from arena.results.agreement import keep_judges_alone
 
-            keep_judges_alone(store, tournament)
-            compare_board(store, tournament)
-            query_board(store, tournament)
+    with closing(Store.open(location)) as store:
+        keep_judges_alone(store, board.tournament)
+        compare_board(store, board.tournament)
+        query_board(store, board.tournament)

@@ -155,7 +155,7 @@ def run(
             data=found.data,
         )
     if played.board is not None:
-        keep_boards(loaded.store, loaded.name)
+        keep_boards(loaded.store, played.board)
         with open_tournament(loaded.store, loaded.name) as (store, _):
             print_leaderboard(store, played.board, form, source=found.source, details=details)
     if not played.complete:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from msgspec import Struct
 
+from arena.config.declared import told_settings
 from arena.config.schema import Config
 from arena.data.corpus import ReadCorpus, corpus_of
 from arena.results.replies import Declared
@@ -20,9 +20,6 @@ from retrieval_eval.agents.ranking import Corpus
 from retrieval_eval.agents.spec import AgentSpec, judges_of_agents, uses_corpus
 from retrieval_eval.agents.types import Agent
 from retrieval_eval.data.recordings import read_recordings
-
-_TOLD = {"kind", "version", "generator", "retriever", "depth", "passages", "rrf_k", "queries", "ask", "model"}
-"""What of a declaration goes into the store; no path, address or variable name."""
 
 
 class OpenedAgents(Struct, frozen=True):
@@ -75,11 +72,6 @@ def open_agents(
         if lacking := getattr(agent, "lacking", ""):
             PROGRESS.warning("agent %s: %s", agent.name, lacking)
     return OpenedAgents(agents, judges, corpus, [_declared(agent, specs[agent.name]) for agent in agents])
-
-
-def told_settings(spec: AgentSpec) -> dict[str, Any]:
-    """What of a declaration goes into the store."""
-    return spec.model_dump(mode="json", include=_TOLD, exclude_defaults=True)
 
 
 def _declared(agent: Agent, spec: AgentSpec) -> Declared:

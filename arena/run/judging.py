@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import asdict, replace
 
+from arena.config.declared import deciding
 from arena.config.schema import Config
 from arena.config.settings import StoredSettings
 from arena.data.dataset import Dataset
@@ -29,7 +30,6 @@ from arena.stages.together import TournamentStages
 from arena.store import Store
 from arena.store.batches import open_batches
 from judges.judge import Stop
-from judges.spec import JudgeSpec
 from judges.types import CallTrace, Task
 from retrieval_eval.agents.spec import uses_corpus
 
@@ -224,11 +224,3 @@ def stored_settings(stages: TournamentStages, agents: Sequence[Declared] = ()) -
     if stages.data.left_out:
         settings["left_out"] = stages.data.left_out
     return settings
-
-
-def deciding(judge: JudgeSpec) -> dict[str, Any]:
-    """What of a judge's declaration decides its replies; what came later is left out where it is not declared."""
-    names = {"provider", "model", "temperature", "seed", "max_tokens", "samples", "combine"}
-    names |= {"structured_output", "system_role", "extra_body"}
-    later = {name for name in ("chat_template_kwargs", "version", "replies_as") if getattr(judge, name)}
-    return judge.model_dump(mode="json", include=names | later)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
+from arena.config.declared import deciding, told_settings
 from arena.config.schema import Config
 from arena.data.files import load_files
-from arena.run.agents import told_settings
-from arena.run.judging import deciding
 from arena.run.recorder import answer_digests, origin_of, query_digests
 from arena.store.runs import Runs
 from judges.errors import InputError
