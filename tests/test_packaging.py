@@ -144,7 +144,7 @@ rl.run(5, judge=3)
     said = checked.stdout.splitlines()
     assert "Dataset, ragleague.board.Board, ragleague.board.Board, ragleague.rating.Rated]" in said[0], checked.stdout
     assert said[1].count("DataFrame") == 3
-    assert "Comparison]" in said[1]
+    assert "GateBoard]" in said[1]
     assert '"Board" has no attribute "tograph"' in said[2]
     assert [line.rpartition("[")[2] for line in said[2:-1]] == ["attr-defined]", "arg-type]", "arg-type]"]
 

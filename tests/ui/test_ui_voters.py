@@ -47,7 +47,7 @@ def test_a_hundred_people_vote_at_once_and_every_vote_is_kept(
     together = threading.Barrier(PEOPLE)
 
     def vote(who: str) -> None:
-        progress, seen = tasks.Progress(pool.queue(who)), 0
+        progress, seen = tasks.TaskProgress(pool.queue(who)), 0
         together.wait()
         for _ in range(VOTES):
             with data.shared(store_location) as store:

@@ -169,7 +169,7 @@ def act(who):
             games = [(query, *pair) for query in [*data.queries][:5] for pair in combinations(agents, 2)]
             todo = tasks.games(games, data).queue(who)
             todo = tasks.with_votes(todo, annotations.latest(Kind.VERDICT, who), data)
-            left = [task for task in todo if task.state is tasks.State.OPEN]
+            left = [task for task in todo if task.state is tasks.TaskState.OPEN]
             if not left:
                 break
             annotations.add(left[0].annotations(who, [Verdict.A]))
