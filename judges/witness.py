@@ -1,7 +1,7 @@
-"""Whether the model that was asked for has read all that it was sent, by what the server says of a reply.
+"""Check by a reply's metadata that the right model replied and that it read the whole prompt.
 
-A gateway may hand a request on to another model, and some servers cut off what is longer than their context without a
-word. What comes of either is a verdict like any other, so it is a failure instead.
+A gateway may pass a request on to another model, and some servers silently cut prompts that are longer than their
+context. The reply then looks like any other verdict, so it is counted as a failure.
 """
 
 from __future__ import annotations

@@ -119,9 +119,9 @@ def _show_one(board: RunMetrics, name: str, digits: int | None, form: str) -> No
     blocks = [block for section in board.sections() for block in section.blocks if isinstance(block, Table)]
     named = {block.name: block for block in blocks} | {"scores": board.for_paper(3 if digits is None else digits)}
     if digits is not None and name != "scores":
-        raise InputError(f"--digits: goes with the table scores, not {name}")
+        raise InputError(f"--digits: only the table 'scores' takes it; leave it out with --table {name}")
     if name not in named:
-        raise InputError(f"--table {name}: there is none of these runs and labels{nearest(name, named)}")
+        raise InputError(f"--table {name}: these runs and labels give no such table{nearest(name, named)}")
     show_parts([named[name]], form)
     for note in named[name].notes:
         sys.stdout.write(sentence(note, form))

@@ -39,7 +39,7 @@ class ListedStage(Struct, frozen=True):
     scores: Mapping[str, str] = field(default_factory=dict)
 
     def load(self, name: str) -> Any:
-        """Something of its module."""
+        """The class, function or constant of this name in the stage's module."""
         return getattr(import_module(f"arena.stages.{self.module}"), name)
 
 

@@ -144,7 +144,7 @@ def read_records(sources: Sequence[RowSource], columns: Columns | None = None) -
 
 
 _PASSAGE: Final = ("document", "passage", "passage_text", "chunk", "segment", "context")
-"""Columns of the passage of a row, in tables with a row for each passage of an answer."""
+"""Columns that hold one passage, in tables where an answer has one row per passage."""
 
 
 def _by_answer(records: Sequence[AnswerRecord]) -> Iterable[AnswerRecord]:

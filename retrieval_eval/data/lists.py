@@ -22,7 +22,7 @@ _LIKE_A_LIST = re.compile(
 )
 """Brackets and behind them what no sentence has there: a quote, an object, or a name with a bracket."""
 _CLOSED = re.compile(r"\s*\[[^\[\]]*,[^\[\]]*\]\s*")
-"""Several words in brackets, and nothing else: a list without quotes."""
+"""A list without quotes: a cell that holds only words in square brackets."""
 _WORDS: Final[Mapping[str, Any]] = {
     **dict.fromkeys(("None", "null", "NaT", "NA"), None),
     **dict.fromkeys(("nan", "NaN"), math.nan),

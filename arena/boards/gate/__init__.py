@@ -1,1 +1,1 @@
-"""A gate: whether a new agent may replace an old one."""
+"""The gate, which decides whether a new agent may replace an old one: one score, the board, and how both are made."""

@@ -45,7 +45,7 @@ class GateBoard(Board, frozen=True):
 
     @property
     def passed(self) -> bool:
-        """Whether new is shown to be better, or not worse."""
+        """Whether every score shows that the new agent is better, or at least not worse by more than the margin."""
         return self.status == PASSED
 
     @property

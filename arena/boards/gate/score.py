@@ -28,7 +28,7 @@ SIGNED: Final = Number(3, signed=True)
 
 
 class Compared(Struct, frozen=True):
-    """Two agents by one score.
+    """The new agent compared with the old one by one score.
 
     Attributes:
         on: the score, as it is asked for.
