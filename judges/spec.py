@@ -258,7 +258,7 @@ class JudgeSpec(Section):
 
     @property
     def sends_key(self) -> bool:
-        """Whether the key goes into the vendor's own header: with ``headers_env``, only if ``api_key_env`` is set too."""
+        """Whether the key goes into the vendor's own header; with ``headers_env`` only if ``api_key_env`` is set."""
         return not self.headers_env or self.api_key_env is not None
 
     @property
