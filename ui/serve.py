@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import base64
 import hashlib
+import http.client
 import ipaddress
 import os
 import re
@@ -157,15 +158,23 @@ def _tell(variables: Mapping[str, str | None]) -> None:
 def _announce(access: ServerAccess, port: int) -> None:
     """Say where the pages are once somebody answers there."""
     there = _reachable(access.address)
-    while True:
-        try:
-            socket.create_connection((there, port)).close()
-            break
-        except OSError:
-            time.sleep(0.05)
+    while not _answers(there, port):
+        time.sleep(0.05)
     url = f"http://{f'[{there}]' if ':' in there else there}:{port}" if access.url is None else access.url
     print(f"The leaderboard is at {url.replace('{port}', str(port))} (Ctrl-C stops it)", flush=True)  # noqa: T201
     import scipy.special  # noqa: F401 - the first page takes it, while the browser is still at its own scripts
+
+
+def _answers(address: str, port: int) -> bool:
+    """Whether the server answers, and not only listens: from then on it ends in order when a signal comes."""
+    connection = http.client.HTTPConnection(address, port)
+    try:
+        connection.request("GET", HEALTH)
+        return connection.getresponse().status > 0
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
 
 
 def _reachable(address: str) -> str:
