@@ -23,20 +23,20 @@ class Tracked(Protocol):
     tournament: str
 
     @property
-    def conclusion(self) -> Conclusion: ...  # noqa: D102
+    def conclusion(self) -> Conclusion: ...
 
     @property
-    def ratings(self) -> object | None: ...  # noqa: D102
+    def ratings(self) -> object | None: ...
 
-    def to_frame(self) -> pd.DataFrame: ...  # noqa: D102
+    def to_frame(self) -> pd.DataFrame: ...
 
-    def tables(self) -> dict[str, pd.DataFrame]: ...  # noqa: D102
+    def tables(self) -> dict[str, pd.DataFrame]: ...
 
-    def json(self) -> Any: ...  # noqa: D102
+    def json(self) -> Any: ...
 
-    def report(self, path: Path) -> Path: ...  # noqa: D102
+    def report(self, path: Path) -> Path: ...
 
-    def plot(self, what: Literal["compare"], path: Path) -> object: ...  # noqa: D102
+    def plot(self, what: Literal["compare"], path: Path) -> object: ...
 
 
 def log_to_mlflow(board: Tracked) -> None:

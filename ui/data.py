@@ -215,7 +215,7 @@ class Work(threading.Thread):
         self.found: Any = None
         self.error: Exception | None = None
 
-    def run(self) -> None:  # noqa: D102
+    def run(self) -> None:
         try:
             with shared(self.source.location) as store:
                 self.found = self._make(store, self.source.tournament, tell=self._tell)

@@ -140,7 +140,7 @@ class QrelsAgreement(Board, frozen=True):
     qrels: Mapping[str, Qrels]
     clusters: Clusters = field(default_factory=dict)
 
-    def sections(self) -> list[Section]:  # noqa: D102
+    def sections(self) -> list[Section]:
         binarised = [
             {"qrels": name, **flat(one), "threshold": f">= {one.threshold}"}
             for name, own in self.agreements.items()
@@ -169,7 +169,7 @@ class QrelsAgreement(Board, frozen=True):
             said += remarks_on(name, one.notes, one.faulty)
         return Remarks(said)
 
-    def json(self) -> Any:  # noqa: D102
+    def json(self) -> Any:
         reference, labels = next(iter(self.qrels.items()))
         sets = {name: agreement_json(own) | as_read(self.qrels[name], labels) for name, own in self.agreements.items()}
         first = {"name": reference, **as_read(labels, labels)}

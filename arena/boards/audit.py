@@ -31,7 +31,7 @@ class AuditBoard(Board, frozen=True):
 
     rows: Sequence[Mapping[str, Any]]
 
-    def sections(self) -> list[Section]:  # noqa: D102
+    def sections(self) -> list[Section]:
         lead = "Known cheats played against the agents. They are rated apart and are no agents."
         table = Table("audit", "Points given away to cheats", _COLUMNS, self.rows)
         return [Section("audit", "Can the judge be gamed?", lead, [Checks(self.checks()), table])]
@@ -60,7 +60,7 @@ class AuditBoard(Board, frozen=True):
             remedy = "Add queries: a cheat meets one agent on each."
         return Check(f"{NOT_FOOLED} {judge}", verdict, f"{said}; the bar is {PERCENT.write(BAR)}.", remedy)
 
-    def json(self) -> list[dict[str, Any]]:  # noqa: D102
+    def json(self) -> list[dict[str, Any]]:
         return [dict(row) for row in self.rows]
 
 

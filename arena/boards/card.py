@@ -141,10 +141,10 @@ class JudgeCards(Board, frozen=True):
     made: date
     cards: tuple[JudgeCard, ...]
 
-    def sections(self) -> Sequence[Section]:  # noqa: D102
+    def sections(self) -> Sequence[Section]:
         return [card.section() for card in self.cards]
 
-    def json(self) -> Any:  # noqa: D102
+    def json(self) -> Any:
         cards = [
             {
                 **(decides := card.decides()),

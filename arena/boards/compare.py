@@ -140,7 +140,7 @@ class CompareBoard(Board, frozen=True, eq=False):
         """What a score rests on so many of: one, and many."""
         return UNITS["conversation" if self.clusters else "query"]
 
-    def sections(self) -> Sequence[Section]:  # noqa: D102
+    def sections(self) -> Sequence[Section]:
         if not self.ways:
             return []
         blocks: list[Block] = [Remarks(self.sentences()), self.figure()]
@@ -152,7 +152,7 @@ class CompareBoard(Board, frozen=True, eq=False):
         """What the report shows: the sentences and the figure."""
         return Section("compare", "Compare", _LEAD, [Remarks(self.sentences()), self.figure()])
 
-    def json(self) -> Any:  # noqa: D102
+    def json(self) -> Any:
         found = [flat(one) for one in self.departures.found] if self.departures is not None else []
         ways = {
             way.name: {

@@ -67,7 +67,7 @@ class RunMetrics(Board, frozen=True):
     per_query: bool = False
     clusters: Clusters = field(default_factory=dict)
 
-    def sections(self) -> list[Section]:  # noqa: D102
+    def sections(self) -> list[Section]:
         order = self._best_first()
         blocks: list[Block] = [self._scores(order)]
         if self.per_query:
@@ -322,7 +322,7 @@ class PoolBoard(Board, frozen=True):
     runs: Sequence[Run]
     labels: Qrels | None = None
 
-    def sections(self) -> list[Section]:  # noqa: D102
+    def sections(self) -> list[Section]:
         shares = [{"run": name, **flat(share)} for name, share in self.pooled.shares(self.labels).items()]
         queries = self._queries()
         title = f"Pool of depth {self.pooled.depth}: {len(self.pooled)} documents for "
@@ -343,7 +343,7 @@ class PoolBoard(Board, frozen=True):
             said.append(f"queries of the pool without any label: {len(unknown)}, such as {unknown[0]!r}")
         return Remarks(said)
 
-    def json(self) -> Any:  # noqa: D102
+    def json(self) -> Any:
         shape = {
             "depth": self.pooled.depth,
             "pairs": len(self.pooled),
@@ -394,7 +394,7 @@ class Citations(Board, frozen=True):
     cited: CitationBoard
     order: Sequence[str] = ()
 
-    def sections(self) -> list[Section]:  # noqa: D102
+    def sections(self) -> list[Section]:
         lead = "Are the documents that the answers cite relevant?"
         note = f"Relevant from label {self.cited.relevant} on; means over the queries where precision is defined."
         tables = [
@@ -403,7 +403,7 @@ class Citations(Board, frozen=True):
         ]
         return [Section("citations", "Citations", lead, tables)]
 
-    def json(self) -> TableRow:  # noqa: D102
+    def json(self) -> TableRow:
         return {"relevant": self.cited.relevant, **{whose: citations(own) for whose, own in self.cited.scores.items()}}
 
     def columns(self, agent: str) -> TableRow:

@@ -34,7 +34,7 @@ class NuggetComparison(Board, frozen=True):
     column: str
     names: tuple[str, str]
 
-    def sections(self) -> list[Section]:  # noqa: D102
+    def sections(self) -> list[Section]:
         said, of = self.comparison, self.comparison.correlation
         orders = [("Kendall's tau, runs", of.runs, of.kendall), ("Spearman's rho, runs", of.runs, of.spearman)]
         if said.topics:
@@ -81,7 +81,7 @@ class NuggetComparison(Board, frozen=True):
             if names
         ]
 
-    def json(self) -> Any:  # noqa: D102
+    def json(self) -> Any:
         said, of = self.comparison, self.comparison.correlation
         shape: TableRow = {
             "column": self.column,

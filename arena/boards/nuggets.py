@@ -46,7 +46,7 @@ class Nuggets(Board, frozen=True):
     scores: NuggetBoard
     order: Sequence[str] = ()
 
-    def sections(self) -> list[Section]:  # noqa: D102
+    def sections(self) -> list[Section]:
         lead = "Which of the facts (nuggets) that make a good answer does each agent state?"
         blocks: list[Block] = []
         spread: list[Block] = []
@@ -69,7 +69,7 @@ class Nuggets(Board, frozen=True):
         if own.documents.runs:
             yield "nuggets_documents", f"Nuggets of the first {own.depth} documents", own.documents
 
-    def json(self) -> TableRow:  # noqa: D102
+    def json(self) -> TableRow:
         answers, documents = self.scores.answers, self.scores.documents
         shape = _scores_json(answers, "agents") | {"queries": answers.queries, "without": dict(self.scores.without)}
         if documents.runs:
@@ -98,7 +98,7 @@ class NuggetScores(Board, frozen=True):
     table: ScoreTable
     cited: Mapping[str, CitationScores] = field(default_factory=dict)
 
-    def sections(self) -> list[Section]:  # noqa: D102
+    def sections(self) -> list[Section]:
         cited = citations(self.cited)
         more = {run: {f"citation_{key}": value for key, value in row.items()} for run, row in cited.items()}
         table = scores_table("", self.scores, who="Run", more=more)
@@ -107,7 +107,7 @@ class NuggetScores(Board, frozen=True):
             blocks.append(citations_table("citations", "Citations", self.cited, [own.run for own in self.scores.runs]))
         return [Section("nuggets", "Nuggets", "", blocks)]
 
-    def json(self) -> Any:  # noqa: D102
+    def json(self) -> Any:
         shape = _scores_json(self.scores, "runs")
         if self.cited:
             cited = citations(self.cited)
@@ -274,7 +274,7 @@ class NuggetEdits(Board, frozen=True):
     changes: Mapping[str, Sequence[Change]]
     not_in_edited_file: Sequence[str]
 
-    def sections(self) -> list[Section]:  # noqa: D102
+    def sections(self) -> list[Section]:
         rows = [{"query": query_id, **row} for query_id, own in self.changes.items() for row in _edits(own)]
         counts = Counter(change.kind for own in self.changes.values() for change in own)
         told = ", ".join(f"{number} {kind.value}" for kind in EditKind if (number := counts[kind]))

@@ -30,7 +30,7 @@ class Retrieval(Board, frozen=True):
     board: RetrievalBoard
     order: Sequence[str] = ()
 
-    def sections(self) -> list[Section]:  # noqa: D102
+    def sections(self) -> list[Section]:
         found: list[Section] = []
         if self.board.scores:
             lead = "Does each agent find what is relevant? From 0 to 1, higher is better."
@@ -80,7 +80,7 @@ class Retrieval(Board, frozen=True):
                     row |= {f"{name}_low": found and found.low, f"{name}_high": found and found.high}
         return row
 
-    def json(self) -> Any:  # noqa: D102
+    def json(self) -> Any:
         board = self.board
         shape = {
             "measures": board.measures,

@@ -41,7 +41,7 @@ class SupportBoard(Board, frozen=True, eq=False):
 
     results: SupportResults
 
-    def sections(self) -> list[Section]:  # noqa: D102
+    def sections(self) -> list[Section]:
         lead = "Do the documents that the answers cite say what the answers claim?"
         said = "the first citation of each sentence" if self.results.which == "first" else "every citation"
         note = f"Of {said}. Means over the answers where a score is defined; intervals over queries."
@@ -77,7 +77,7 @@ class SupportBoard(Board, frozen=True, eq=False):
             )
         return sorted(rows, key=lambda row: _last_if_unknown(row["precision"]))
 
-    def json(self) -> dict[str, Any]:  # noqa: D102
+    def json(self) -> dict[str, Any]:
         return {
             "citations": self.results.which,
             "agents": {row["agent"]: row for row in self._rows()},

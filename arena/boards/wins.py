@@ -47,10 +47,10 @@ class Wins(Board, frozen=True, eq=False):
     order: Sequence[str]
     counted: WinsCounted = "wins and half the ties"
 
-    def sections(self) -> Sequence[Section]:  # noqa: D102
+    def sections(self) -> Sequence[Section]:
         return [Section("matrix", "Who beats whom", _LEAD, [self.percentages()])]
 
-    def json(self) -> Any:  # noqa: D102
+    def json(self) -> Any:
         return {"percent": plain(self._rows())}
 
     def report(self) -> Section:

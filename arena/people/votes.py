@@ -219,10 +219,10 @@ class VoteCounts(Board, frozen=True):
     tournament: str
     table: Table
 
-    def sections(self) -> list[Section]:  # noqa: D102
+    def sections(self) -> list[Section]:
         return [Section("votes", "What people said", "", [self.table])]
 
-    def json(self) -> dict[str, Any]:  # noqa: D102
+    def json(self) -> dict[str, Any]:
         return {"tournament": self.tournament, "votes": records(self.table)}
 
 

@@ -108,10 +108,10 @@ class Money(Number, frozen=True):
 class Seconds(Number, frozen=True):
     """A time; short ones in milliseconds, with two digits that count."""
 
-    def places(self, value: float) -> int:  # noqa: D102
+    def places(self, value: float) -> int:
         return 2 if value >= 1 else 3 + _decimals(1000 * value, 0)
 
-    def between(self, low: Any, high: Any) -> str:  # noqa: D102
+    def between(self, low: Any, high: Any) -> str:
         return MISSING if _unknown(low) or _unknown(high) else f"{self.write(low)} to {self.write(high)}"
 
     def _digits(self, value: float) -> str:

@@ -22,18 +22,18 @@ class StoreSubset(Store):
         super().__init__(store._engine, store.location)
         self.only = frozenset(queries)
 
-    def wanted(self, name: str, task: Task | None = None) -> list[tuple[Wanted, str | None]]:  # noqa: D102
+    def wanted(self, name: str, task: Task | None = None) -> list[tuple[Wanted, str | None]]:
         return [own for own in super().wanted(name, task) if own[0].query_id in self.only]
 
-    def outcomes(  # noqa: D102
+    def outcomes(
         self, name: str, task: Task, query_id: str | None = None, among: Collection[str] | None = None
     ) -> list[tuple[Wanted, Result | None]]:
         return [own for own in super().outcomes(name, task, query_id, among) if own[0].query_id in self.only]
 
-    def each_outcome(self, name: str, task: Task) -> Iterator[tuple[Wanted, Result | None]]:  # noqa: D102
+    def each_outcome(self, name: str, task: Task) -> Iterator[tuple[Wanted, Result | None]]:
         return (own for own in super().each_outcome(name, task) if own[0].query_id in self.only)
 
-    def of_games(  # noqa: D102
+    def of_games(
         self,
         name: str,
         make: Callable[[RowColumns], Value],
@@ -46,7 +46,7 @@ class StoreSubset(Store):
 
         return super().of_games(name, made, also=also)
 
-    def dataset(self, name: str, *queries: str) -> Dataset:  # noqa: D102
+    def dataset(self, name: str, *queries: str) -> Dataset:
         whole = super().dataset(name, *queries)
         return Dataset(
             self._own(whole.queries),
@@ -56,7 +56,7 @@ class StoreSubset(Store):
             self._own(whole.qrels),
         )
 
-    def queries(self, name: str) -> dict[str, Query]:  # noqa: D102
+    def queries(self, name: str) -> dict[str, Query]:
         return self._own(super().queries(name))
 
     def _own(self, by_query: Mapping[str, Value]) -> dict[str, Value]:

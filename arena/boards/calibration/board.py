@@ -250,7 +250,7 @@ class CalibrationBoard(Board, frozen=True):
     found: Calibration
     width: float | None = None
 
-    def sections(self) -> Sequence[Section]:  # noqa: D102
+    def sections(self) -> Sequence[Section]:
         comparisons, judges = self.found.comparisons, judges_json(self.found.spent, self.found.orders)
         whom = "the consensus" if self.found.settings.against == "consensus" else "each vote"
         corrected = [block for judge in judges_of(comparisons) for block in corrected_figures(judge, self.width)]
@@ -280,7 +280,7 @@ class CalibrationBoard(Board, frozen=True):
             (first,) = grades_table(found.grade_tests)
         return [first, *(table for table in Board.tables(self) if table.name != first.name)]
 
-    def json(self) -> Any:  # noqa: D102
+    def json(self) -> Any:
         shape: dict[str, Any] = {
             "comparisons": [self._comparison_json(one) for one in self.found.comparisons],
             "settings": self.found.settings,

@@ -65,7 +65,7 @@ class GateBoard(Board, frozen=True):
         games = [own.finding(self.new, self.old) for own in self.scores if own.on == PAIRWISE]
         return [*games, *(said for own in self.scores for said in own.remarks()), *self.notes]
 
-    def sections(self) -> Sequence[Section]:  # noqa: D102
+    def sections(self) -> Sequence[Section]:
         blocks: list[Block] = [Remarks([self.headline]), self.table(), Remarks(self.remarks()), self.picture()]
         return [Section("gate", "New against old", "Is the new agent worse than the old one?", blocks)]
 
@@ -108,7 +108,7 @@ class GateBoard(Board, frozen=True):
         words = f"Difference of {self.new} and {self.old} with intervals"
         return Whiskers("gate", "", words, caption, lines, "New less old", SIGNED, zero=True)
 
-    def json(self) -> Any:  # noqa: D102
+    def json(self) -> Any:
         return {
             "tournament": self.tournament,
             "new": self.new,
