@@ -5,28 +5,18 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import Column, Connection, ForeignKey, Integer, LargeBinary, String, Table, delete, insert, select
+from sqlalchemy import Connection, delete, insert, select
 
 from arena.store.engine import patient
-from arena.store.rows import METADATA, STATE_ROWS, TOURNAMENT_ROWS, has_table, tournament_number
+from arena.store.rows import FIGURES_ROWS, STATE_ROWS, TOURNAMENT_ROWS, has_table, tournament_number
 
 if TYPE_CHECKING:
-    from arena.store import Store
+    from arena.store.database import Database
 
 
 _DIGEST_BYTES: Final = 16
 _PATIENCE_S: Final = 0.5
 """How long a reader who has computed figures waits for a lock: computing them again is no loss to others."""
-
-FIGURES_ROWS: Final = Table(
-    "figures",
-    METADATA,
-    Column("tournament_id", Integer, ForeignKey("tournament.tournament_id"), primary_key=True),
-    Column("kind", String, primary_key=True),
-    Column("made_by", String, nullable=False),
-    Column("content", LargeBinary, nullable=False),
-)
-"""Figures of one kind of a tournament; whatever is judged or begun anew takes all rows away."""
 
 
 class FigureCache:
@@ -41,7 +31,7 @@ class FigureCache:
         location: the store's.
     """
 
-    def __init__(self, store: Store, tournament: str, made_by: str) -> None:
+    def __init__(self, store: Database, tournament: str, made_by: str) -> None:
         self._store, self._tournament, self._made_by = store, tournament, made_by
         self.location = store.location
 
@@ -49,7 +39,7 @@ class FigureCache:
     def get(self, kind: str) -> bytes | None:
         """The figures, if they are kept and hold for the store as it is."""
         here = FIGURES_ROWS.c
-        with self._store._read() as connection:
+        with self._store.reading() as connection:
             if not has_table(connection, FIGURES_ROWS):
                 return None
             number = tournament_number(connection, self._tournament)
@@ -73,7 +63,7 @@ class FigureCache:
             StoreError: the store cannot be written.
         """
         here = FIGURES_ROWS
-        with self._store._write(alone=True, judged=False, patience_s=_PATIENCE_S) as connection:
+        with self._store.writing(alone=True, judged=False, patience_s=_PATIENCE_S) as connection:
             changes = connection.execute(select(STATE_ROWS.c.changes)).scalar_one()
             if changes != seen or not has_table(connection, FIGURES_ROWS):
                 return False
@@ -96,11 +86,3 @@ def number_of(connection: Connection, tournament: str, kind: str, made_by: str) 
 
 def _digest(content: bytes) -> bytes:
     return hashlib.blake2b(content, digest_size=_DIGEST_BYTES).digest()
-
-
-def forget(connection: Connection) -> None:
-    """Take all figures away, in the transaction that makes them old."""
-    connection.execute(_ALL)
-
-
-_ALL: Final = delete(FIGURES_ROWS)

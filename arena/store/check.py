@@ -58,7 +58,7 @@ from retrieval_eval.data.columns import Texts
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from arena.store import Store
+    from arena.store.database import Database
 
 Covered: TypeAlias = Literal["settings", "dataset", "annotation", "agent_reply"]
 _SAID: Final[Sequence[tuple[Covered, Any]]] = (("annotation", ANNOTATION_ROWS), ("agent_reply", REPLY_ROWS))
@@ -185,13 +185,13 @@ def _require_unwanted(connection: Connection, number: int, damaged: Sequence[str
         raise Damage(f"the database ({problem})")
 
 
-def check(store: Store) -> Checked:
+def check(store: Database) -> Checked:
     """Look at all of a store.
 
     Raises:
         StoreError: it cannot be read.
     """
-    with store._read() as connection:
+    with store.reading() as connection:
         problems = [f"the database finds: {each}" for each in found_by_database(connection)]
         tournaments: defaultdict[int, list[str]] = defaultdict(list)
         for row in connection.execute(select(TOURNAMENT_ROWS)).all():
@@ -219,12 +219,12 @@ def check(store: Store) -> Checked:
         )
 
 
-def discard(store: Store, checked: Checked) -> None:
+def discard(store: Database, checked: Checked) -> None:
     """Take out what is damaged, so that a run asks for judgments and replies again and writes tournaments anew.
 
     What a person said is gone then. Indexes are built anew as well. Nothing else changes.
     """
-    with store._write(alone=True) as connection:
+    with store.writing(alone=True) as connection:
         delete_rows(connection, JUDGMENT_ROWS.c.judgment_id, checked.damaged)
         here = TOURNAMENT_ROWS
         for number in checked.tournaments:
@@ -246,9 +246,9 @@ def discard(store: Store, checked: Checked) -> None:
             connection.exec_driver_sql("REINDEX")
 
 
-def add(store: Store) -> None:
+def add(store: Database) -> None:
     """Give a checksum to all that has none: what is there now counts as what was written."""
-    with store._write(alone=True, judged=False) as connection:
+    with store.writing(alone=True, judged=False) as connection:
         for kind, key in ((JUDGMENT_ROWS, ("judgment_id",)), (WANTED_ROWS, _WANT)):
             chosen = with_checksum(kind).where(kind.c.checksum.is_(None))
             while rows := connection.execute(chosen.limit(_FETCHED)).all():

@@ -11,8 +11,7 @@ from sqlalchemy import Column, Connection, Table, func, inspect, select, text
 
 from arena.store import Store, shown
 from arena.store.bulk import load
-from arena.store.cache import FIGURES_ROWS
-from arena.store.rows import LEASE_ROWS, METADATA, RUNNER_ROWS, STATE_ROWS
+from arena.store.rows import FIGURES_ROWS, LEASE_ROWS, METADATA, RUNNER_ROWS, STATE_ROWS
 from judges.errors import InputError, StoreError
 
 _OF_THE_MOMENT: Final = {row.name for row in (RUNNER_ROWS, LEASE_ROWS, STATE_ROWS, FIGURES_ROWS)}
@@ -61,12 +60,12 @@ def copy(source: str, target: str) -> dict[str, Content]:
 
 def content(store: Store) -> dict[str, Content]:
     """What an open store holds, by table: equal for equal stores on whatever database."""
-    with store._read() as connection:
+    with store.reading() as connection:
         return {each.name: _content(connection, each) for each in _tables()}
 
 
 def _copied(source: Store, target: Store, name: str) -> dict[str, Content]:
-    with source._read() as there, target._write(alone=True) as here:
+    with source.reading() as there, target.writing(alone=True) as here:
         if filled := [each.name for each in _tables() if here.execute(select(each).limit(1)).first() is not None]:
             raise InputError(f"{name}: holds something already (in {filled[0]!r}); name a place without a store")
         sent = {}
