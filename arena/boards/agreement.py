@@ -90,7 +90,7 @@ def share_labelled(agreement: LabelAgreement) -> float | None:
 
 
 def as_read(qrels: Qrels, reference: Qrels) -> dict[str, Any]:
-    """What was read of a label file: number of labels, faulty lines, notes, labels outside the reference's scale."""
+    """Summary of a label file: number of labels, faulty lines, notes, and labels outside the reference's scale."""
     return {
         "labels": len(qrels),
         "faulty": qrels.faulty,
@@ -116,8 +116,8 @@ def _scale(reference: Qrels) -> tuple[int, int]:
     return min({0, *values}), max({0, *values})
 
 
-def remark_on_scale(name: str, qrels: Qrels, reference: Qrels, whose: str) -> Iterator[str]:
-    """A remark on the labels outside the reference's scale, if there are any; ``whose`` names the reference."""
+def remark_on_scale(name: str, qrels: Qrels, reference: Qrels, reference_name: str) -> Iterator[str]:
+    """A remark on the labels outside the reference's scale, if there are any."""
     outside = outside_scale(qrels, reference)
     labels = ", ".join(f"{entry['value']} ({entry['n']:,})" for entry in outside)
     if labels and qrels is reference:
@@ -125,7 +125,7 @@ def remark_on_scale(name: str, qrels: Qrels, reference: Qrels, whose: str) -> It
         yield f"{name}: {number} below 0: {labels}; measures take them for not relevant, kappa for labels of their own"
     elif labels:
         low, high = _scale(reference)
-        yield f"{name}: labels outside the {low} to {high} of {whose}: {labels}; each counts as it is"
+        yield f"{name}: labels outside the {low} to {high} of {reference_name}: {labels}; each counts as it is"
 
 
 def remarks_on(name: str, notes: Iterable[Note], faulty: Sequence[FaultyLine]) -> Iterator[str]:

@@ -46,7 +46,7 @@ class AuditBoard(Board, frozen=True):
         fooled = [name for name, state in status.items() if state == "failed"]
         unknown = [name for name, state in status.items() if state == "unknown"]
         rated_rows = [row for row in judge_rows if row["given"].value is not None]
-        sentence = "Of no cheat are both verdicts of a query there"
+        sentence = "No cheat has both verdicts on any query"
         if rated_rows:
             worst = max(rated_rows, key=lambda row: row["given"].value)
             sentence = f"It gives {with_interval(worst['given'], PERCENT)} of points away to '{worst['canary']}'"
@@ -55,7 +55,7 @@ class AuditBoard(Board, frozen=True):
         elif unknown:
             sentence += f"; not known for {listed(unknown, 3)}"
         verdict: Status = "failed" if fooled else "unknown" if unknown else "passed"
-        remedy = "Take another judge or prompt, and look for such answers among those of the agents."
+        remedy = "Use another judge or prompt, and check whether agents give such answers."
         if verdict == "unknown":
             remedy = "Add queries: a cheat meets one agent on each."
         return Check(f"{NOT_FOOLED} {judge}", verdict, f"{sentence}; the bar is {PERCENT.write(BAR)}.", remedy)

@@ -201,7 +201,7 @@ def exam_effects(study: Study, level: int, k: int) -> dict[str, ItemEffect]:
 
 
 def nugget_effects(results: NuggetResults) -> dict[str, ItemEffect]:
-    """Effect of each nugget on V strict, by nugget id; only vital nuggets count."""
+    """Effect of each nugget on V strict, by nugget id; okay nuggets have no effect."""
     agents = tuple(sorted({assignment.run for assignment in results.assignments}))
     covers = {}
     for query_id, bank in results.banks.items():
@@ -236,7 +236,7 @@ def item_line(item: Item, marks: Mapping[str, str]) -> ItemLine:
 
 
 def nugget_line(nugget: Nugget) -> ItemLine:
-    """The line of a nugget."""
+    """The line of a nugget, with its importance as the weight."""
     return ItemLine(nugget.nugget_id, nugget.query_id, nugget.text, nugget.importance or "not known")
 
 

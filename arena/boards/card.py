@@ -59,10 +59,10 @@ _IN_ORDERS: Final = "Agreement of both orders"
 _FAILURES: Final = "Few failures"
 _BOUND: Final = "Record of what was asked"
 _NEEDED: Final = (_STAND_IN, PEOPLE, _IN_ORDERS, _FAILURES, _BOUND)
-"""Name prefixes of the checks that must pass. Any other check without a result is named in the card, no more."""
+"""Name prefixes of the checks that a "yes" needs; other checks without a result are only listed."""
 _TASTES: Final = (PLACE, LENGTH, TIES)
-"""Failing these checks costs no verdict: people may share the taste, and the alternative test compares with people."""
-_LONGER: Final = "In rating points, for being longer by however little; Style tells what many more words are worth."
+"""Checks whose failure does not make the verdict "no": people may have the same preferences."""
+_LONGER: Final = "In rating points, for any greater length; Style shows the effect of many more words."
 _VERDICT_LABELS: Final[Mapping[May, tuple[str, str]]] = {
     "yes": ("decided", "Yes"),
     "no": ("care", "No"),
@@ -225,7 +225,7 @@ class _Evidence(Struct, frozen=True):
 
     @property
     def consistency(self) -> Consistency | None:
-        """How often repeated judgments of the judge agree; ``None`` without repeats."""
+        """How often repeated judgments of the judge agree; ``None`` if none were made."""
         return self.board.consistency.get(_TASKS[self.judge.level], {}).get(self.judge.judge)
 
     @property
@@ -253,7 +253,7 @@ class _Evidence(Struct, frozen=True):
                 "No favour for its own family",
                 "unknown" if self.family_effect.low is None else passed(self.family_effect.low <= 0),
                 finding,
-                "Let a run judge, whose file declares 'family' of judges and 'families' of agents."
+                "Judge with a run whose configuration declares 'family' of judges and 'families' of agents."
                 if self.board.settings.imported
                 else "Declare 'family' of judges and 'families' of agents, and take a judge of another family.",
             )
@@ -266,7 +266,7 @@ class _Evidence(Struct, frozen=True):
             _FAILURES,
             passed(failed <= MOST_FAILED * wanted) if wanted else "unknown",
             f"{failed:,} of {wanted:,} judgments failed; the bar is {PERCENT.write(MOST_FAILED)}.",
-            "See 'ragleague failures': it says what helps by cause.",
+            "See 'ragleague failures': it lists what to do for each cause.",
         )
 
     def _figures(self) -> Iterator[tuple[str, Figure]]:

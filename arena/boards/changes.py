@@ -1,4 +1,4 @@
-"""Compare two states of a leaderboard: moved agents, and changes of agents, judges, queries and settings.
+"""Compare two leaderboards: moved agents, and changes of agents, judges, queries and settings.
 
 Ratings are relative to the field: adding or removing an agent moves the ratings of all others. Places are therefore
 compared among the agents that both states have.

@@ -37,9 +37,9 @@ Link: TypeAlias = Callable[..., str]
 """Function that returns the address of the queries page with the given fields set."""
 
 WON: Final = "won"
-"""Score of a single query, where a rating does not exist: the share of its games that an agent won, a tie half."""
+"""Name of the score that replaces the rating on single queries: the share of games won, a tie half."""
 OF_STAGE: Final[Mapping[str, str]] = {"pairwise": RATING, "exam": "cover", "nuggets": "v_strict"}
-"""The score that represents a stage; keys are stage names. Stages not listed have the score's own name."""
+"""Name of the score that represents a stage, by the stage's name; other scores are named directly."""
 MOST_CHOSEN: Final = 4
 """Most agents whose differences one chart shows."""
 _LEFT_OUT: Final = ("elo",)
@@ -172,13 +172,11 @@ class CompareBoard(Board, frozen=True, eq=False):
 
     def findings(self, way: str) -> list[Placement]:
         """A score's disagreements with the games, grouped by agent (greedy cover: the most frequent agent first)."""
-        left, placements = (
-            [departure for departure in (self.departures.found if self.departures else ()) if departure.way == way],
-            [],
-        )
+        left = [departure for departure in (self.departures.found if self.departures else ()) if departure.way == way]
+        placements: list[Placement] = []
         while left:
             counts = Counter(agent for departure in left for agent in (departure.raised, departure.lowered))
-            agent = max(self.order, key=lambda name: counts[name])  # the best rated of several
+            agent = max(self.order, key=lambda name: counts[name])  # the best rated if several are equally frequent
             involved = [departure for departure in left if agent in (departure.raised, departure.lowered)]
             raised = {departure.raised == agent for departure in involved}
             others = {departure.lowered if departure.raised == agent else departure.raised for departure in involved}
@@ -313,7 +311,7 @@ class CompareBoard(Board, frozen=True, eq=False):
         units = units_of(compress(scores.queries, scored), self.clusters)
         low, high = scores.scale or (min(0.0, np.nanmin(scores.values)), max(1.0, np.nanmax(scores.values)))
         (estimate,) = mean_estimates(differences[np.newaxis], units, (low - high, high - low))
-        # Where no query differs from another, nothing shows how the difference varies.
+        # If all queries have the same difference, its variance cannot be estimated.
         return replace(estimate, low=None, high=None) if np.ptp(differences) < _SAME else estimate
 
     def table(self) -> Table:

@@ -362,8 +362,8 @@ def _unsure(ratings: Ratings) -> Conclusion | None:
         return Conclusion(
             "unclear",
             BY_PLACE,
-            f"{rows[0].agent} is rated highest, but not every game was judged in both orders, and once being shown "
-            "first may count for something, its lead may be chance. Judge both orders.",
+            f"{rows[0].agent} is rated highest, but not every game was judged in both orders. If being shown first "
+            "has an effect, its lead may be chance. Judge both orders.",
         )
     return None
 

@@ -175,7 +175,7 @@ def spurious_table(study: Study, level: int, relevant: int) -> Table:
         Column("relevant", "Relevant, cover it", COUNT),
         Column("of_relevant", "of those", COUNT),
     ]
-    note = "Reword or retire them." if rows else "None: whatever covers an item is relevant."
+    note = "Reword or retire them." if rows else "None: every passage that covers an item is relevant."
     return Table("spurious", f"Items that passages without relevance cover: {len(rows):,}", columns, rows, [note])
 
 

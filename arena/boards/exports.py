@@ -83,7 +83,7 @@ def export_verdict_parts(store: Store, tournament: str, out: Path, parts: int) -
     from pyarrow import dataset
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise DataError(out, "there is something already; name a new folder")
+        raise DataError(out, "exists already; name a new folder")
     text, number = pa.string(), pa.int32()
     names = ("qid", "agent_a", "agent_b", "verdict", "judge", "order", "reason", "sample", "part")
     schema = pa.schema([(name, number if name in {"sample", "part"} else text) for name in names])
@@ -158,7 +158,7 @@ def export_labels(store: Store, tournament: str, out: Path) -> int:
 
 
 def export_query_labels(store: Store, tournament: str, out: Path) -> int:
-    """Write each query's mean label, the means of its parts, and the number of labelled documents; returns the rows."""
+    """Write a row for each query: mean label, means of its parts, number of labelled documents; returns the count."""
     labels_by_query = query_labels(store, tournament)
     names = dict.fromkeys(name for labels in labels_by_query.values() for name in labels.parts)
     rows = (
@@ -191,7 +191,7 @@ def export_criteria(store: Store, tournament: str, out: Path) -> int:
             answer = AnswerSubject.of(want)
             rows.append({**graded, "qid": answer.query_id, "agent": answer.agent, "reason": result.reason})
     if clashes := names.keys() & {"qid", "agent", "reason"}:
-        raise DataError(out, "a criterion has the name of one of the table's own columns", value=min(clashes))
+        raise DataError(out, "a criterion has the name of another column; rename it", value=min(clashes))
     write_rows(out, ("qid", "agent", *names, "reason"), rows)
     return len(rows)
 
@@ -245,9 +245,9 @@ def export_qrels(store: Store, tournament: str, out: Path, judge: str | None = N
 def _results(store: Store, tournament: str, judge: str | None) -> Mapping[tuple[str, str], Result | None]:
     by_judge = labels_by_judge(store, tournament)
     if not by_judge:
-        raise InputError(f"{tournament}: no relevance labels are asked for; the 'retrieval' section does that")
+        raise InputError(f"{tournament}: no relevance labels; add a 'retrieval' section and run again")
     if judge is None:
         return labels_of(store, tournament)
     if judge not in by_judge:
-        raise InputError(f"{tournament}: no judge {judge!r} gave labels, only {', '.join(by_judge)}")
+        raise InputError(f"{tournament}: judge {judge!r} gave no labels; judges with labels: {', '.join(by_judge)}")
     return by_judge[judge]

@@ -94,9 +94,9 @@ _OF_AGENTS: Final = {
     "contract": "mend the agent's 'mapping' or prompt",
     "exception": "mend the agent's code",
     "not_recorded": "add the answer to the agent's file",
-    "empty": "see what the agent says to this query",
-    "refusal": "see why the agent refuses",
-    "bad_request": "see what the agent's server says",
+    "empty": "check why the agent's answer to this query is empty",
+    "refusal": "check why the agent refuses",
+    "bad_request": "read the message of the agent's server",
 }
 
 

@@ -141,7 +141,7 @@ class HistoryBoard(Board, frozen=True):
         versions = [version for agent in self.agents for version in reversed(self.versions(agent))]
         columns = [
             Column("agent", "Agent"),
-            Column("version", "Version", COUNT, "Its answers are others than those of the version before."),
+            Column("version", "Version", COUNT, "A version with other answers than the one before gets a new number."),
             Column("since", "Since", meaning="The first run with these answers."),
             Column("rating", "Rating", POINTS, "At the last run with these answers.", interval="95% interval"),
             Column("change", "Change", SIGNED, "Points gained on the version before.", interval="95% interval"),
@@ -238,7 +238,7 @@ class HistoryBoard(Board, frozen=True):
             yield f"Ratings of {runs} are anchored to the agents whose answers are the same now{named}."
         if unanchored := len(earlier) - len(anchored):
             runs = counted(unanchored, "run has", "runs have")
-            yield f"{runs} no anchor: no agent is known to give the same answers now to all queries there were."
+            yield f"{runs} no anchor: no agent is known to give the same answers now as then."
 
     def picture(self) -> Whiskers:
         """Chart of one agent's rating at each moment."""

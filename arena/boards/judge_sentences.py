@@ -30,7 +30,7 @@ THINGS: Final[dict[Level, str]] = {
 """Plural of the things judged on each level."""
 
 MARGIN: Final = 0.05
-"""Margin of agreement: a judge that agrees with people less than people do by no more than this counts as equal."""
+"""Margin of equivalence: how much less than people a judge may agree with people and still count as equal."""
 _BESIDE: Final[dict[Trust, str]] = {
     "below people": "It agrees with people less than they do among themselves.",
     "as people": f"It agrees with people as they do among themselves, or less by {MARGIN:g} at most.",

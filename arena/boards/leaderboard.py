@@ -84,7 +84,7 @@ _STAGES: Final = (
     Column("wanted", "Wanted", COUNT),
     Column("judged", "Judged", COUNT),
     Column("failed", "Failed", COUNT),
-    Column("left", "Left", COUNT, "Not asked yet, or waiting for what it builds on."),
+    Column("left", "Left", COUNT, "Not asked yet, or waiting for an earlier stage."),
     Column("identical", "Without a call", COUNT, "Among the judged: ties as both answers are the same text."),
 )
 _FAILURES: Final = (
@@ -106,7 +106,7 @@ class TournamentBoard(Board, frozen=True):
         figure: section with all scores side by side.
         queries: texts of the queries by id; for a conversation, its first question.
         failures: counts of failures by task, judge and cause; if empty, the board's causes are used.
-        effort: tables on calls and time of the judging.
+        effort: tables of calls, tokens and cost of the judging.
         calibration: sections on people and on methods of scoring.
     """
 

@@ -154,7 +154,7 @@ class RunMetrics(Board, frozen=True):
         if any(
             coverage.missing_labels for scores in self.scores.values() for coverage in scores.metrics.coverage.values()
         ):
-            meaning = "Labels of its documents that are missing; queries with one among the first are in no mean."
+            meaning = "Missing labels of its documents; a query that lacks one among the first documents is in no mean."
             columns.insert(2, Column("lost", "Missing labels", COUNT, meaning, programs=False))
         rows = []
         for name, scores in self.scores.items():
@@ -201,7 +201,7 @@ class RunMetrics(Board, frozen=True):
         yield Table("differences", f"Differences {direction} by {main}{labels_phrase}", _DIFFERENCES, rows, [note])
 
     def for_paper(self, digits: int) -> Table:
-        """Table of rounded scores by the first labels; * marks a significant difference from the baseline.
+        """Table of rounded scores by the first labels; * marks a significant difference from the baseline's score.
 
         Without a baseline nothing is marked.
         """

@@ -157,7 +157,7 @@ def scores_table(
     people = [
         Column("run", who, programs=False),
         *scores,
-        Column("length", "Words", POINTS, "Mean length; nothing that is missing has any.", programs=False),
+        Column("length", "Words", POINTS, "Mean length of the answers; missing answers do not count.", programs=False),
         Column("queries", "Queries", COUNT, "In the mean of V strict.", programs=False),
         Column("unanswered", "No answer", COUNT, "Queries without one, each counted 0.", programs=False),
         Column("coverage", "Assigned", PERCENT, "Share of the labels that did not fail.", programs=False),
@@ -213,7 +213,7 @@ def score_notes(scored: Scored) -> list[str]:
             if (run.means["v_strict"].n or 0) < run.topics - run.failed - run.empty
         ],
         "topics without an assignment of any run, counted 0 for all": scored.unjudged,
-        "topics where runs were held against different nuggets": scored.differing,
+        "topics where runs were graded by different nuggets": scored.differing,
     }
     notes = [f"{words}: {listed(names, MOST_NAMED)}" for words, names in lists.items() if names]
     notes += [

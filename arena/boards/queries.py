@@ -173,7 +173,7 @@ class QueryBoard(Board, frozen=True, eq=False):
         heading, meaning = _NAMES[kind]
         caption = (
             f"{heading}{', in percent' * (form is _WHOLE)}. {meaning} Blue: above the mean of the query's agents; "
-            "orange: below. Queries stand by separation, the largest first; their order may be chance."
+            "orange: below. Queries are sorted by separation, largest first; the order may be chance."
         )
         links = {name: link(query_id, "") for query_id, name in labels.items()}
         links |= {agent: link("", agent) for agent in agents}
@@ -297,7 +297,7 @@ class QueryBoard(Board, frozen=True, eq=False):
             Column("decided", "Decided", PERCENT),
             Column("orders_differ", "Orders differ", PERCENT),
             Column("judges_differ", "Judges differ", PERCENT),
-            Column("verdicts", "Verdicts", ALIGNED, "Verdicts that are there, of those wanted."),
+            Column("verdicts", "Verdicts", ALIGNED, "Verdicts so far, of those wanted."),
         )
         return Table("queries-by-separation", "", columns, rows, [_SEPARATION])
 
@@ -524,8 +524,8 @@ def _badness(row: Mapping[str, Any]) -> tuple[bool, bool, float, int]:
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None
+    numbers = [value for value in values if value is not None]
+    return fmean(numbers) if numbers else None
 
 
 def nugget_matrix(assignments: Iterable[Assignment], query_id: str, agents: Sequence[str]) -> Matrix | None:

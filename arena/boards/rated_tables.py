@@ -36,7 +36,7 @@ _UNKNOWN_ORDER = {
     **dict.fromkeys(("both_orders", "contradictions"), 0),
     **dict.fromkeys(("order_agreement", "first_share", "first_effect"), Estimate(None)),
 }
-"""Judge health's figures on the order shown, as they are if no order is known."""
+"""Values of judge health's figures on the order shown if no order is known."""
 
 
 class TableOptions(Struct, frozen=True):
@@ -119,7 +119,7 @@ def rate_table(file: Path, settings: RatingSettings, options: TableOptions) -> R
         preferences=settings.preferences == "soft",
     )
     if not len(verdict_file.table):
-        raise DataError(file, "no row is left to rate")
+        raise DataError(file, "no row has a verdict to rate")
     sides = [_sides(verdict_file, name) for name in options.covariates]
     verdict_file.say({options.cluster, *(column for pair in sides for column in pair)})
     if settings.position and verdict_file.order_unknown:
@@ -206,7 +206,7 @@ def _clusters(file: Path, verdict_file: ImportedVerdicts, column: str) -> dict[s
     names, value = _extra(file, verdict_file, column)
     empty = np.array([not str(name).strip() for name in names], np.bool_)[value]
     if empty.any() and column != CONVERSATION:
-        raise verdict_file.error(int(empty.argmax()), f"--cluster {column}: this row has no value there")
+        raise verdict_file.error(int(empty.argmax()), f"--cluster {column}: this row has no value in that column")
     return verdict_file.of_queries(column)
 
 
@@ -248,8 +248,8 @@ def _numbers(file: Path, verdict_file: ImportedVerdicts, column: str, *, log: bo
     texts = _extra(file, verdict_file, column)
     numbers = np.array([_finite(str(name)) for name in texts.names])[texts.codes]
     for faulty, problem in (
-        (np.isnan(numbers), f"{column!r} is to be controlled for and is no number"),
-        (numbers < 0 if log else np.isnan(numbers), f"{column!r} is negative and has no logarithm"),
+        (np.isnan(numbers), f"the covariate {column!r} is not a number"),
+        (numbers < 0 if log else np.isnan(numbers), f"the covariate {column!r} is negative, so it has no logarithm"),
     ):
         if faulty.any():
             at = int(faulty.argmax())
@@ -267,6 +267,6 @@ def _finite(text: str) -> float:
 
 def _extra(file: Path, verdict_file: ImportedVerdicts, column: str) -> Texts:
     if column not in verdict_file.further:
-        known = ", ".join(sorted(verdict_file.further)) or "none"
-        raise InputError(f"{file}: no further column {column!r}; there are: {known}")
+        names = ", ".join(sorted(verdict_file.further)) or "none"
+        raise InputError(f"{file}: no further column {column!r}; there are: {names}")
     return verdict_file.further[column]

@@ -101,7 +101,7 @@ class TournamentReport(Board, frozen=True):
             if ident in sections:
                 blocks = [block for block in sections[ident].blocks if not isinstance(block, picture)]
                 sections[ident] = replace(sections[ident], blocks=blocks)
-        lead = "What decided the results, as it was stored with the tournament. Keys are never stored."
+        lead = "The settings behind the results, as stored with the tournament. Keys are never stored."
         return [
             *sections.values(),
             Section("settings", "Settings, prompts and models", lead, [*_judges(settings), *_settings(settings)]),
@@ -144,7 +144,7 @@ class TournamentReport(Board, frozen=True):
                 ]
             ),
         ]
-        lead = "From the store that this report was made of."
+        lead = "From the store behind this report."
         return Section("reproduce", "How to get these figures again", lead, blocks)
 
 
@@ -218,12 +218,12 @@ def write_report(
 def _refuse_to_replace(out: Path) -> None:
     """Raise an ``InputError`` if the file exists and is not a report, such as a store named by mistake."""
     if out.suffix.lower() not in {".html", ".htm"}:
-        raise InputError(f"{out}: give the report a name that ends in .html, or --force")
+        raise InputError(f"{out}: the name of a report must end in .html; choose another name, or use --force")
     if not out.exists():
         return
     with open_binary(out) as file:
         if file.read(len(MARK)) != MARK.encode():
-            raise InputError(f"{out}: a file that is no report stands there; choose another name, or --force")
+            raise InputError(f"{out}: exists and is not a report; choose another name, or --force")
 
 
 def _effort(outcomes: JudgedWants) -> list[Table]:

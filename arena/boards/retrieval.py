@@ -36,7 +36,7 @@ class Retrieval(Board, frozen=True):
             lead = "Does each agent find what is relevant? From 0 to 1, higher is better."
             sections.append(Section("retrieval", "Documents retrieved", lead, [self._scores()]))
         if self.board.judges:
-            lead = "A judge that gives nearly all documents one label tells nothing apart."
+            lead = "A judge that gives nearly all documents the same label separates nothing."
             sections.append(Section("retrieval-labels", "Labels given", lead, [self._labels()]))
         if (between := self.board.between_judges) is not None:
             lead = f"Do the judges agree, on {counted(between.documents, 'document')} labelled by several?"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _WORDS: Final[Mapping[str, str]] = {AGENTS: AGENTS_ASKED, **{task.value: words for task, words in STAGES.items()}}
 _STAGE: Final = Column("stage", "Stage")
 _WANTED: Final = Column("wanted", "Wanted", COUNT)
-_FAILED: Final = Column("failed", "Failed", COUNT, "Of this run; once it has ended also earlier ones not asked again.")
+_FAILED: Final = Column("failed", "Failed", COUNT, "Of this run; after its end, with earlier ones not asked again.")
 _CALLS: Final = Column("calls", "Calls", COUNT, "Requests sent, attempts included.")
 _TOKENS: Final = (Column("input_tokens", "Tokens in", COUNT), Column("output_tokens", "Tokens out", COUNT))
 _COST: Final = Column("cost_usd", "Cost", MONEY, "As far as prices and tokens are known.")
@@ -30,7 +30,7 @@ _PLAN: Final = (
     Column("who", "Who"),
     _WANTED,
     Column("known", "Known", COUNT, "In the store already, or the same as another one."),
-    Column("waiting", "In a batch", COUNT, "Not asked again: sent already, or maybe; 'failures --batches' says which."),
+    Column("waiting", "In a batch", COUNT, "Not asked again: perhaps sent already; see 'failures --batches'."),
     Column("identical", "Identical", COUNT, "Games of equal answers: ties without a call."),
     Column("calls", "Calls", COUNT),
     *_TOKENS,
@@ -69,7 +69,7 @@ class PlanBoard(Board, frozen=True):
         rows = _rows(plan)
         sums = [
             Figure("Calls", plan.calls, COUNT, "As far as they can be counted."),
-            Figure("Cost", plan.cost_usd, MONEY, "Of all of it; - where a price is not known."),
+            Figure("Cost", plan.cost_usd, MONEY, "Of all calls; - if a price is not known."),
         ]
         blocks: list[Block] = [Table("plan", "", _PLAN, rows)]
         if (most := plan.most) is not None:

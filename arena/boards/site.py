@@ -37,7 +37,7 @@ _FOLDERS: Final = ("queries", "agents")
 _WORST: Final = 30
 """Most queries on an agent's page."""
 _GAMES, _PLAYING, _MOST_DOCUMENTS = 30, 6, 20
-"""Games up to which a query's page shows all of them; above, the number of best agents shown; most documents."""
+"""Limits of a query's page: games shown in full, best agents whose games are shown otherwise, and documents."""
 _LARGE: Final = 2000
 """Answers above which a query's page shows only some, and heat maps lose their tooltips and links."""
 _NEEDLESS: Final = re.compile(r"</(?:td|th|tr|li|dt|dd)>| class=\"\"|(?<==)\"([\w.#/-]*[\w.#-])\"")
@@ -173,7 +173,7 @@ def publish(
         InputError: the folder is a file, or its index.html or queries.html was not written by ``publish``.
     """
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder}: a file stands there; name a folder")
+        raise InputError(f"{folder}: is a file; name a folder")
     existing = [
         path for pattern in ("*.html", *(f"{name}/*.html" for name in _FOLDERS)) for path in folder.glob(pattern)
     ]

@@ -71,7 +71,7 @@ NOT_FOOLED: Final = "No points for cheats from"
 LENGTH: Final = "No favour for length"
 PLACE: Final = "No favour for the place shown"
 TIES: Final = "Few ties"
-"""Names of the checks of taste, which people may fail too."""
+"""Names of the checks of preferences that people may share."""
 _LONGER: Final = (0.35, 0.65)
 _TIES: Final = (0.0, 0.5)
 _CIRCLES: Final = (0.0, 0.1)
@@ -83,7 +83,7 @@ ALPHA: Final = 0.4
 def trust_checks(board: Leaderboard, conclusion: Conclusion, of_people: Sequence[Check] = ()) -> tuple[Check, ...]:
     """All checks that apply to a tournament: failed ones first, then unknown, then passed.
 
-    ``of_people`` are the checks of its judges against people; without them the check is unknown.
+    ``of_people`` are the checks of its judges against people; if there are none, that check is unknown.
     """
     results = [*_enough(board), *_even(board)]
     if board.ratings is not None:
@@ -178,8 +178,8 @@ def _enough(board: Leaderboard) -> Iterator[Check]:
             "Answers of every agent to every query",
             passed(not gaps),
             f"Answered: {listed(gaps, _NAMED)}; games are played where both agents answered." if gaps else "All did.",
-            "Bring the missing answers; of agents that are asked, 'ragleague failures' says what helps. Who leaves out "
-            "what is hard gains by it.",
+            "Add the missing answers; for agents that a run asks, 'ragleague failures' says what to do. An agent "
+            "that leaves out hard queries gains by it.",
         )
 
 
@@ -211,8 +211,8 @@ def _even(board: Leaderboard) -> Iterator[Check]:
         EVEN,
         "failed" if uneven else "unknown" if doubtful else "passed",
         f"{finding}. The bar is {PERCENT.write(MISSING_LEVEL)}, after Holm's correction.",
-        f"{_as_sentence(_again(board))} Until then compare nothing by these scores: who lacks what is hard gains by "
-        "it.",
+        f"{_as_sentence(_again(board))} Until then do not compare agents by these scores: an agent that lacks hard "
+        "queries gains by it.",
     )
 
 
@@ -320,7 +320,7 @@ def habit_checks(health: JudgeHealth, ratings: Ratings, *, both_orders: bool | N
         health.tie_rate,
         _TIES,
         f"{{}} of {counted(health.n, 'verdict')} are ties",
-        "Ties leave little to tell agents apart by: add queries, or ask the judge for what matters to you (factors).",
+        "Ties do not separate agents: add queries, or tell the judge what matters to you (factors).",
     )
 
 
@@ -390,8 +390,8 @@ def odd_judge(judges: JudgeAgreement) -> str:
             of_judge = judge in (pair.first, pair.second)
             sides[of_judge].append(pair.kappa.high if of_judge else pair.kappa.low)
         other_bounds, judge_bounds = ([bound for bound in side if bound is not None] for side in sides)
-        known = len(other_bounds) + len(judge_bounds) == len(judges.judges) * (len(judges.judges) - 1) // 2
-        if known and other_bounds and judge_bounds and max(judge_bounds) < min(other_bounds):
+        complete = len(other_bounds) + len(judge_bounds) == len(judges.judges) * (len(judges.judges) - 1) // 2
+        if complete and other_bounds and judge_bounds and max(judge_bounds) < min(other_bounds):
             return judge
     return ""
 
@@ -416,8 +416,8 @@ def retest_check(judge: str, task: Task, consistency: Consistency | None) -> Che
         f"{{}} of two samples agree ({task.value}, {counted(repeats, 'thing')})",
         "Lower the judge's temperature, or raise its samples so that a majority decides."
         if repeats
-        else "Ask for several samples of each judgment ('samples' of the judge), if it may say something else again.",
-        unknown="It was not asked anything twice.",
+        else "Ask for several samples of each judgment ('samples' of the judge), if its replies may vary.",
+        unknown="None of its judgments was repeated.",
     )
 
 
@@ -539,7 +539,7 @@ def judge_section(
             for judge, record in judges.items()
         ]
         blocks.append(Table("self-consistency", "Does a judge agree with itself?", _CONSISTENCY, samples))
-    lead = "Whether place, length or chance decide in place of quality."
+    lead = "Whether place, length or chance decide instead of quality."
     yield Section("judges", "The judge's health", lead, blocks)
 
 
@@ -572,7 +572,7 @@ def habits_table(ratings: Ratings, by_judge: Mapping[str, Ratings]) -> Table:
 def _alone(ratings: Ratings, by_judge: Mapping[str, Ratings], panel: PanelRatings | None) -> Table:
     columns = [Column("agent", "Agent"), Column("all", "All judges")]
     columns += [Column(f"by {judge}", judge) for judge in by_judge]
-    columns.append(Column("weighed", "Weighed", POINTS, "Each judge counts as much as it tells agents apart."))
+    columns.append(Column("weighed", "Weighed", POINTS, "Judges weighed by how well they tell agents apart."))
     rows: dict[str, dict[str, object]] = {row.agent: {"agent": row.agent} for row in ratings.agents}
     for key, ratings_of_judge in {
         "all": ratings,
