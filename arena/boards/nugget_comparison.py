@@ -46,8 +46,8 @@ class NuggetComparison(Board, frozen=True):
         rows = [{"measure": name, "n": n, "value": tau, "p": tau.p_value} for name, n, tau in orders]
         unit = UNITS[comparison.unit][1] if correlation.resampled == "topic" else "runs, since no queries are known"
         title = f"{self.column} of {self.names[0]} against {self.names[1]}"
-        of_orders = [ORDERS] if correlation.resampled == "topic" else []
-        notes = [f"Intervals: bootstrap over {unit}.", *of_orders, *self._left_out()]
+        order_notes = [ORDERS] if correlation.resampled == "topic" else []
+        notes = [f"Intervals: bootstrap over {unit}.", *order_notes, *self._left_out()]
         blocks: list[Block] = [Table("orders", title, _ORDERS, rows, notes), *self._charts()]
         sections = [Section("orders", "Order of the runs", "", blocks)]
         if comparison.nuggets is not None:

@@ -252,8 +252,8 @@ def _numbers(file: Path, verdict_file: ImportedVerdicts, column: str, *, log: bo
         (numbers < 0 if log else np.isnan(numbers), f"the covariate {column!r} is negative, so it has no logarithm"),
     ):
         if faulty.any():
-            at = int(faulty.argmax())
-            raise verdict_file.error(at, problem, texts.names[texts.codes[at]])
+            row = int(faulty.argmax())
+            raise verdict_file.error(row, problem, texts.names[texts.codes[row]])
     return numbers
 
 

@@ -171,8 +171,7 @@ class Retrieval(Board, frozen=True):
         board = self.board
         distributions = {agent: board.distributions[agent] for agent in self.agents() if agent in board.mean_labels}
         distributions |= {
-            f"all documents, judge {judge}": labels_by_judge.distribution
-            for judge, labels_by_judge in board.judges.items()
+            f"all documents, judge {judge}": judge_labels.distribution for judge, judge_labels in board.judges.items()
         }
         labels = sorted({label for distribution in distributions.values() for label in distribution.counts})
         columns = [
@@ -206,9 +205,9 @@ class Retrieval(Board, frozen=True):
         ]
         if len(self.board.judges) > 1:
             by_judge = {
-                judge: agreement_of_judge.agreement
-                for judge, agreement_of_judge in self.board.judges.items()
-                if agreement_of_judge.agreement
+                judge: judge_labels.agreement
+                for judge, judge_labels in self.board.judges.items()
+                if judge_labels.agreement
             }
             rows = [{"judge": judge, **flat(agreement_of_judge)} for judge, agreement_of_judge in by_judge.items()]
             blocks.append(Table("agreement_by_judge", "Each judge alone", _JUDGES, rows))
