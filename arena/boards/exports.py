@@ -128,8 +128,8 @@ def _verdict_cells(row: tuple[Any, ...], parts: int) -> tuple[Any, ...]:
 def export_labels(store: Store, tournament: str, out: Path) -> int:
     """Write a table of the relevance labels with their reasons; returns the number of rows.
 
-    Details that the prompt asks for besides the label are columns under the prompt's names. With several judges, each
-    judge's labels are rows of their own with a column ``judge``. Probabilities of a label are in columns ``p_LABEL``.
+    Details that the prompt asks for besides the label are columns under the prompt's names. With several judges,
+    each judge's labels are separate rows with a column ``judge``. Probabilities of a label are in columns ``p_LABEL``.
 
     Raises:
         DataError: the file is named like qrels, or cannot be written.

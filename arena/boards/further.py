@@ -1,4 +1,4 @@
-"""Boards of the stages with a configuration section of their own; the module here is named like the section."""
+"""Boards of optional stages; each board is in the module here that is named like the stage's section."""
 
 from __future__ import annotations
 

@@ -213,7 +213,7 @@ def _clusters(file: Path, verdict_file: ImportedVerdicts, column: str) -> dict[s
 def _controlled(
     file: Path, verdict_file: ImportedVerdicts, settings: RatingSettings, options: TableOptions
 ) -> Controlled:
-    """Controlled ratings count every verdict as a game, since its two answers have covariates of their own."""
+    """Controlled ratings count every verdict as a game, since covariates belong to single answers."""
     differences = {name: _difference(file, verdict_file, name) for name in options.covariates}
     games = as_games(verdict_file.table, soft=settings.preferences == "soft")
     try:

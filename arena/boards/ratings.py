@@ -155,10 +155,10 @@ def ratings_section(
     Args:
         ratings: the ratings.
         conclusion: their conclusion.
-        table: a leaderboard with further columns, in place of the ratings' own.
+        table: a leaderboard with further columns; by default ``rating_table``.
         controlled: ratings controlled for covariates.
         queries: texts of the queries, to show those that carry the lead.
-        remarks: sentences to add after the ratings' own notes.
+        remarks: sentences to add after the notes of the ratings.
         name: name of the section, for files.
         title: title of the section.
     """
