@@ -1,1 +1,1 @@
-"""Results of a tournament as frozen values; each says in which tables and pictures it is shown."""
+"""Boards: results of a tournament as frozen values, each with its tables, charts, sentences and JSON."""

@@ -1,4 +1,4 @@
-"""How far two sets of labels agree: the columns, figures and counts that boards show of it; sets of labels of files."""
+"""Agreement of two sets of labels: columns, coefficients, confusion tables, and the board that compares label files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 WIDE: Final = "95% interval"
 MOST_NAMED: Final = 3
-"""Queries, and faulty lines of one file, that are named."""
+"""Most queries, and most faulty lines of a file, that a message names."""
 COEFFICIENTS: Final = (
     Column("agreement", "Same label", PERCENT, interval=WIDE),
     Column("kappa", "Kappa", FIGURE, interval=WIDE),
@@ -30,7 +30,7 @@ COEFFICIENTS: Final = (
     Column("alpha", "Alpha", FIGURE, interval=WIDE),
     Column("alpha_ordinal", "Alpha, ordinal", FIGURE, interval=WIDE),
 )
-"""Of a ``LabelAgreement``, by its fields."""
+"""Columns of the coefficients; the keys are fields of ``LabelAgreement``."""
 _BINARISED: Final = (
     Column("qrels", "Labels"),
     Column("threshold", "Relevant", ALIGNED),
@@ -43,16 +43,21 @@ _BINARISED: Final = (
 
 
 def correlation_columns(headings: Mapping[str, str]) -> Iterator[Column]:
-    """Correlations by key and heading, each with its interval and its test."""
+    """Columns for each correlation: its value with the interval, and its p-value."""
     for key, heading in headings.items():
         yield Column(key, heading, FIGURE, interval=WIDE)
         yield Column(f"{key}_p", "p", P_VALUE, "Of no correlation, two-sided.")
 
 
 def coefficients(agreement: LabelAgreement | RaterAgreement) -> Figures:
-    """All coefficients that it has, side by side."""
-    known = ((column, getattr(agreement, column.key)) for column in COEFFICIENTS if hasattr(agreement, column.key))
-    return Figures([Figure(at.heading, one.value, at.form, at.explained, one.low, one.high) for at, one in known])
+    """The coefficients that the agreement has, as figures side by side."""
+    estimates = ((column, getattr(agreement, column.key)) for column in COEFFICIENTS if hasattr(agreement, column.key))
+    return Figures(
+        [
+            Figure(column.heading, estimate.value, column.form, column.explained, estimate.low, estimate.high)
+            for column, estimate in estimates
+        ]
+    )
 
 
 def confusion(
@@ -64,28 +69,28 @@ def confusion(
     *,
     name: str = "confusion",
 ) -> Table:
-    """How often the first gave the row's label where the second gave the column's.
+    """Confusion matrix: the first rater's labels in rows, the second's in columns.
 
-    ``names`` are those of the labels, where they have others than their numbers.
+    ``names`` are the names of the labels; by default their numbers.
     """
     labels = names or list(map(str, agreement.scale))
     return crossed(name, title, f"{first}, {second} across", (labels, labels), agreement.confusion)
 
 
 def agreement_json(agreement: LabelAgreement) -> dict[str, Any]:
-    """All figures of an agreement."""
-    binarised = [flat(one) for one in agreement.binarised]
+    """All figures of an agreement, ready for JSON."""
+    binarised = [flat(table) for table in agreement.binarised]
     return flat(agreement) | {"coverage": share_labelled(agreement), "binarised": binarised}
 
 
 def share_labelled(agreement: LabelAgreement) -> float | None:
-    """Share of the reference's pairs that the other set labels as well."""
-    known = agreement.n + agreement.first_only
-    return agreement.n / known if known else None
+    """Share of the reference's pairs that the other set labels as well; ``None`` if the reference has no pairs."""
+    reference_pairs = agreement.n + agreement.first_only
+    return agreement.n / reference_pairs if reference_pairs else None
 
 
 def as_read(qrels: Qrels, reference: Qrels) -> dict[str, Any]:
-    """What was read of a set of labels, which lines were left out, and which labels the reference's scale lacks."""
+    """Summary of a label file: number of labels, faulty lines, notes, and labels outside the reference's scale."""
     return {
         "labels": len(qrels),
         "faulty": qrels.faulty,
@@ -97,33 +102,34 @@ def as_read(qrels: Qrels, reference: Qrels) -> dict[str, Any]:
 def outside_scale(qrels: Qrels, reference: Qrels) -> list[dict[str, int]]:
     """Labels beyond the reference's scale, each with the number of documents that have it.
 
-    A scale reaches from 0, or the lowest label of the reference, to its highest; of the reference itself from 0 on.
+    The scale goes from 0, or the reference's lowest label if that is below 0, to its highest label. For the reference
+    itself the scale starts at 0.
     """
     low, high = _scale(reference)
-    least = 0 if qrels is reference else low
+    lowest = 0 if qrels is reference else low
     counts = Counter(label for labels in qrels.labels.values() for label in labels.values())
-    return [{"value": label, "n": count} for label, count in sorted(counts.items()) if not least <= label <= high]
+    return [{"value": label, "n": count} for label, count in sorted(counts.items()) if not lowest <= label <= high]
 
 
 def _scale(reference: Qrels) -> tuple[int, int]:
-    known = {label for labels in reference.labels.values() for label in labels.values()}
-    return min({0, *known}), max({0, *known})
+    values = {label for labels in reference.labels.values() for label in labels.values()}
+    return min({0, *values}), max({0, *values})
 
 
-def remark_on_scale(name: str, qrels: Qrels, reference: Qrels, whose: str) -> Iterator[str]:
-    """Which labels lie beyond the scale of those called ``whose``, if any do."""
+def remark_on_scale(name: str, qrels: Qrels, reference: Qrels, reference_name: str) -> Iterator[str]:
+    """A remark on the labels outside the reference's scale, if there are any."""
     outside = outside_scale(qrels, reference)
-    labels = ", ".join(f"{own['value']} ({own['n']:,})" for own in outside)
+    labels = ", ".join(f"{entry['value']} ({entry['n']:,})" for entry in outside)
     if labels and qrels is reference:
-        number = counted(sum(own["n"] for own in outside), "label")
+        number = counted(sum(entry["n"] for entry in outside), "label")
         yield f"{name}: {number} below 0: {labels}; measures take them for not relevant, kappa for labels of their own"
     elif labels:
         low, high = _scale(reference)
-        yield f"{name}: labels outside the {low} to {high} of {whose}: {labels}; each counts as it is"
+        yield f"{name}: labels outside the {low} to {high} of {reference_name}: {labels}; each counts as it is"
 
 
 def remarks_on(name: str, notes: Iterable[Note], faulty: Sequence[FaultyLine]) -> Iterator[str]:
-    """What is odd about a file, and which lines were left out."""
+    """Remarks on a label file: its notes, and the first faulty lines that were skipped."""
     for note in notes:
         yield f"{name}: {note.text}"
     if faulty:
@@ -134,7 +140,7 @@ def remarks_on(name: str, notes: Iterable[Note], faulty: Sequence[FaultyLine]) -
 
 
 class QrelsAgreement(Board, frozen=True):
-    """How sets of labels agree with the first of ``qrels``, by name."""
+    """Agreement of sets of labels with the first set of ``qrels``; all by name."""
 
     agreements: Mapping[str, LabelAgreement]
     qrels: Mapping[str, Qrels]
@@ -142,41 +148,55 @@ class QrelsAgreement(Board, frozen=True):
 
     def sections(self) -> list[Section]:
         binarised = [
-            {"qrels": name, **flat(one), "threshold": f">= {one.threshold}"}
-            for name, own in self.agreements.items()
-            for one in own.binarised
+            {"qrels": name, **flat(table), "threshold": f">= {table.threshold}"}
+            for name, agreement in self.agreements.items()
+            for table in agreement.binarised
         ]
         blocks: list[Block] = [self._coefficients()]
         if binarised:
             blocks.append(Table("binarised", "Relevant or not, from each label on", _BINARISED, binarised))
         if len(self.agreements) == 1:
             title = "Documents by their two labels"
-            blocks += [confusion(own, title, "First", "second") for own in self.agreements.values() if own.scale]
+            blocks += [
+                confusion(agreement, title, "First", "second")
+                for agreement in self.agreements.values()
+                if agreement.scale
+            ]
         return [Section("agreement", "Agreement", "", [*blocks, self.notes()])]
 
     def notes(self) -> Remarks:
-        """What a reader of the figures must know."""
+        """Remarks that a reader of the figures needs: what is compared, missing pairs, few queries, odd labels."""
         reference = next(iter(self.qrels))
-        said = [f"against {reference}: {len(self.qrels[reference]):,} labels; figures are of the pairs that both have"]
-        for name, one in self.qrels.items():
-            own = self.agreements.get(name)
-            if own is not None and own.first_only + own.second_only:
-                said.append(f"{name}: lacks {own.first_only:,} of {reference}'s pairs, has {own.second_only:,} others")
-            if own is not None and own.queries < FEW_QUERIES:
-                units = counted(own.queries, *UNITS["conversation" if self.clusters else "query"])
-                said.append(f"{name}: {units} in common, so intervals are rough")
-            said += remark_on_scale(name, one, self.qrels[reference], reference)
-            said += remarks_on(name, one.notes, one.faulty)
-        return Remarks(said)
+        sentences = [
+            f"against {reference}: {len(self.qrels[reference]):,} labels; figures are of the pairs that both have"
+        ]
+        for name, qrels in self.qrels.items():
+            agreement = self.agreements.get(name)
+            if agreement is not None and agreement.first_only + agreement.second_only:
+                sentences.append(
+                    f"{name}: lacks {agreement.first_only:,} of {reference}'s pairs, "
+                    f"has {agreement.second_only:,} others"
+                )
+            if agreement is not None and agreement.queries < FEW_QUERIES:
+                units = counted(agreement.queries, *UNITS["conversation" if self.clusters else "query"])
+                sentences.append(f"{name}: {units} in common, so intervals are rough")
+            sentences += remark_on_scale(name, qrels, self.qrels[reference], reference)
+            sentences += remarks_on(name, qrels.notes, qrels.faulty)
+        return Remarks(sentences)
 
     def json(self) -> Any:
         reference, labels = next(iter(self.qrels.items()))
-        sets = {name: agreement_json(own) | as_read(self.qrels[name], labels) for name, own in self.agreements.items()}
+        sets = {
+            name: agreement_json(agreement) | as_read(self.qrels[name], labels)
+            for name, agreement in self.agreements.items()
+        }
         first = {"name": reference, **as_read(labels, labels)}
         return plain({"reference": first, "sets": sets})
 
     def _coefficients(self) -> Table:
-        thresholds = sorted({one.threshold for own in self.agreements.values() for one in own.binarised})
+        thresholds = sorted(
+            {table.threshold for agreement in self.agreements.values() for table in agreement.binarised}
+        )
         columns = [
             Column("qrels", "Labels"),
             Column("coverage", "Coverage", PERCENT, "Share of the first set's pairs that the other labels as well."),
@@ -184,21 +204,21 @@ class QrelsAgreement(Board, frozen=True):
             Column("n", "Pairs", COUNT, "Documents of a query that both label."),
             *(Column(name, "") for name in ("queries", "first_only", "second_only")),
         ]
-        for own in COEFFICIENTS:
-            if own.key == "kappa":
-                columns.append(own)
+        for column in COEFFICIENTS:
+            if column.key == "kappa":
+                columns.append(column)
             else:  # people get one interval, so that the table fits a terminal
-                ends = (Column(f"{own.key}_{end}", "") for end in ("low", "high"))
-                columns += [replace(own, interval=""), *ends]
+                ends = (Column(f"{column.key}_{end}", "") for end in ("low", "high"))
+                columns += [replace(column, interval=""), *ends]
         columns += [Column(f"kappa_at_{threshold}", "") for threshold in thresholds]
         rows = [
             {
                 "qrels": name,
                 "faulty": len(self.qrels[name].faulty),
-                "coverage": share_labelled(own),
-                **flat(own),
-                **{f"kappa_at_{one.threshold}": one.kappa.value for one in own.binarised},
+                "coverage": share_labelled(agreement),
+                **flat(agreement),
+                **{f"kappa_at_{table.threshold}": table.kappa.value for table in agreement.binarised},
             }
-            for name, own in self.agreements.items()
+            for name, agreement in self.agreements.items()
         ]
         return Table("agreement", "", columns, rows)

@@ -12,7 +12,7 @@ from arena.present.table import Column, Table
 from arena.results.audit import AuditResults
 
 BAR: Final = 0.15
-"""Share of points that may be given away."""
+"""Largest share of points that a judge may give away to a cheat."""
 
 _COLUMNS: Final = (
     Column("judge", "Judge"),
@@ -27,7 +27,7 @@ _COLUMNS: Final = (
 
 
 class AuditBoard(Board, frozen=True):
-    """What the cheats got; ``rows`` as of ``AuditResults``."""
+    """Points that each judge gave to the cheats; ``rows`` come from ``AuditResults``."""
 
     rows: Sequence[Mapping[str, Any]]
 
@@ -37,33 +37,33 @@ class AuditBoard(Board, frozen=True):
         return [Section("audit", "Can the judge be gamed?", lead, [Checks(self.checks()), table])]
 
     def checks(self) -> list[Check]:
-        """That each judge gives little away."""
+        """For each judge, a check that it gives few points away."""
         return [self._check(judge) for judge in dict.fromkeys(row["judge"] for row in self.rows)]
 
     def _check(self, judge: str) -> Check:
-        own = [row for row in self.rows if row["judge"] == judge]
-        status = {row["canary"]: settled(row["given"], -1, BAR) for row in own}
-        fooled = [name for name, found in status.items() if found == "failed"]
-        unknown = [name for name, found in status.items() if found == "unknown"]
-        known = [row for row in own if row["given"].value is not None]
-        said = "Of no cheat are both verdicts of a query there"
-        if known:
-            worst = max(known, key=lambda row: row["given"].value)
-            said = f"It gives {with_interval(worst['given'], PERCENT)} of points away to '{worst['canary']}'"
+        judge_rows = [row for row in self.rows if row["judge"] == judge]
+        status = {row["canary"]: settled(row["given"], -1, BAR) for row in judge_rows}
+        fooled = [name for name, state in status.items() if state == "failed"]
+        unknown = [name for name, state in status.items() if state == "unknown"]
+        rated_rows = [row for row in judge_rows if row["given"].value is not None]
+        sentence = "No cheat has both verdicts on any query"
+        if rated_rows:
+            worst = max(rated_rows, key=lambda row: row["given"].value)
+            sentence = f"It gives {with_interval(worst['given'], PERCENT)} of points away to '{worst['canary']}'"
         if fooled:
-            said += f", and is fooled by {listed(fooled)}"
+            sentence += f", and is fooled by {listed(fooled)}"
         elif unknown:
-            said += f"; not known for {listed(unknown, 3)}"
+            sentence += f"; not known for {listed(unknown, 3)}"
         verdict: Status = "failed" if fooled else "unknown" if unknown else "passed"
-        remedy = "Take another judge or prompt, and look for such answers among those of the agents."
+        remedy = "Use another judge or prompt, and check whether agents give such answers."
         if verdict == "unknown":
             remedy = "Add queries: a cheat meets one agent on each."
-        return Check(f"{NOT_FOOLED} {judge}", verdict, f"{said}; the bar is {PERCENT.write(BAR)}.", remedy)
+        return Check(f"{NOT_FOOLED} {judge}", verdict, f"{sentence}; the bar is {PERCENT.write(BAR)}.", remedy)
 
     def json(self) -> list[dict[str, Any]]:
         return [dict(row) for row in self.rows]
 
 
 def board(results: AuditResults) -> AuditBoard:
-    """The board of these results."""
+    """Build the board from the results."""
     return AuditBoard(results.rows)

@@ -1,6 +1,6 @@
-"""A test bank or lists of nuggets: the items beside what each does to the scores, and what an edit changes.
+"""Boards of a test bank or of lists of nuggets: the items with their effect on the scores, and the effect of an edit.
 
-Secret texts stay out.
+The texts of secret items are not shown.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ _LABELS: Final = (
 
 
 class BankBoard(Board, frozen=True):
-    """Items of a bank.
+    """Items of a test bank.
 
     Attributes:
-        version: of the whole bank.
-        items: all of them.
-        secret: whether the texts of secret ones are shown.
+        version: the version of the whole bank.
+        items: all items, retired ones too.
+        secret: whether to show the texts of secret items.
     """
 
     version: str | None
@@ -62,7 +62,6 @@ class BankBoard(Board, frozen=True):
     secret: bool = False
 
     def sections(self) -> list[Section]:
-        """The items."""
         active = sum(not item.retired for item in self.items)
         note = f"Version {self.version}: {counted(active, 'item counts', 'items count')}"
         note += f", {counted(len(self.items) - active, 'is', 'are')} retired."
@@ -70,7 +69,6 @@ class BankBoard(Board, frozen=True):
         return [Section("items", "Items", "What are answers graded against?", [table])]
 
     def json(self) -> dict[str, Any]:
-        """Version and items."""
         return {"version": self.version, "items": records(self.tables()[0])}
 
     def _row(self, item: Item) -> dict[str, Any]:
@@ -90,12 +88,12 @@ class BankBoard(Board, frozen=True):
 
 
 class BankEditBoard(Board, frozen=True):
-    """What lies between two versions of a bank.
+    """The changes from one version of a bank to another.
 
     Attributes:
-        before, after: the versions.
-        effect: what the edit changes while only the old grades are known; ``None`` without grades.
-        secret: whether texts of secret items are shown.
+        before, after: the two versions.
+        effect: what the edit does to labels and places with the grades known so far; ``None`` without grades.
+        secret: whether to show the texts of secret items.
     """
 
     before: Bank
@@ -104,13 +102,10 @@ class BankEditBoard(Board, frozen=True):
     secret: bool = False
 
     def sections(self) -> list[Section]:
-        """The changes, then what they do to places and labels."""
         blocks = [self._changes(), *([] if self.effect is None else _effect_blocks(self.effect))]
         return [Section("edit", "What the edit changes", "", blocks)]
 
     def json(self) -> Any:
-        """Items by kind of change, and the effect."""
-
         def items(some: Sequence[Item]) -> Any:
             return BankBoard(None, some, self.secret).json()["items"]
 
@@ -160,23 +155,23 @@ def _effect_blocks(effect: EditEffect) -> list[Block]:
 
 
 def history_table(saves: Sequence[Saved], folder: object) -> Table:
-    """Who saved a file when, and which versions were kept in which folder."""
+    """Table of a file's earlier versions: who saved it when, and the name of the copy in ``folder``."""
     columns = [Column("at", "When"), Column("by", "Who"), Column("what", "What"), Column("earlier", "Earlier version")]
     note = f"They are in {folder}." if saves else "None: this page has not replaced this file yet."
     return Table("earlier-versions", "", columns, plain(saves), [note])
 
 
 _NAMED: Final = 4
-"""Agents that a cell names."""
+"""Most agents that a cell names."""
 
 
 class ItemEffect(Struct, frozen=True):
-    """What one item does to the scores.
+    """The effect of one item on the scores.
 
     Attributes:
-        covering: how many agents cover it.
-        failing: agents that do not.
-        influence: what the leaderboard would be without it; ``None`` where its query is in no mean.
+        covering: number of agents that cover the item.
+        failing: the agents that do not cover it.
+        influence: how the leaderboard changes without the item; ``None`` if its query counts in no mean.
     """
 
     covering: int
@@ -185,12 +180,12 @@ class ItemEffect(Struct, frozen=True):
 
 
 class ItemLine(Struct, frozen=True):
-    """An item as it is shown.
+    """An item as a table shows it.
 
     Attributes:
-        key: of its effect.
-        weight: a number, or a word.
-        marks: what else is to be said of it.
+        key: id of the item, by which its effect is looked up.
+        weight: a number, or a word for the importance of a nugget.
+        marks: words such as "gold" or "retired".
     """
 
     key: str
@@ -201,54 +196,54 @@ class ItemLine(Struct, frozen=True):
 
 
 def exam_effects(study: Study, level: int, k: int) -> dict[str, ItemEffect]:
-    """By id, the effect of every item on the mean cover."""
+    """Effect of each item on the mean cover, by item id; empty without rankings."""
     return _effects(*exam_covers(study.grids, study.rankings, level=level, k=k)) if study.rankings else {}
 
 
 def nugget_effects(results: NuggetResults) -> dict[str, ItemEffect]:
-    """By id, the effect of every nugget on V strict; one that is not vital has none."""
-    agents = tuple(sorted({own.run for own in results.assignments}))
+    """Effect of each nugget on V strict, by nugget id; okay nuggets have no effect."""
+    agents = tuple(sorted({assignment.run for assignment in results.assignments}))
     covers = {}
     for query_id, bank in results.banks.items():
         ids = tuple(nugget.nugget_id for nugget in bank.nuggets)
         weights = np.array([float(nugget.importance is Importance.VITAL) for nugget in bank.nuggets])
         covers[query_id] = Covers(ids, weights, np.zeros((len(agents), len(ids))))
-    for own in results.assignments:
-        labels = [np.nan if label is None else float(label is Support.FULL) for label in own.labels]
-        covers[own.query_id].by_agent[agents.index(own.run)] = labels
+    for assignment in results.assignments:
+        labels = [np.nan if label is None else float(label is Support.FULL) for label in assignment.labels]
+        covers[assignment.query_id].by_agent[agents.index(assignment.run)] = labels
     return _effects(agents, covers)
 
 
 def _effects(agents: tuple[str, ...], covers: Mapping[str, Covers]) -> dict[str, ItemEffect]:
-    influence = {one.item_id: one for one in left_out(agents, covers)} if agents else {}
+    influence = {effect.item_id: effect for effect in left_out(agents, covers)} if agents else {}
     return {
         item_id: ItemEffect(
             int((column == 1).sum()),
             tuple(agent for agent, covered in zip(agents, column, strict=True) if covered == 0),
             influence.get(item_id),
         )
-        for own in covers.values()
-        for item_id, column in zip(own.items, own.by_agent.T, strict=True)
+        for cover in covers.values()
+        for item_id, column in zip(cover.items, cover.by_agent.T, strict=True)
     }
 
 
 def item_line(item: Item, marks: Mapping[str, str]) -> ItemLine:
-    """A line of the test bank; of a secret item its text is not shown."""
-    said = {"gold": bool(item.answers), "secret": item.secret, "retired": item.retired}
-    own = (*(mark for mark, holds in said.items() if holds), *filter(None, [marks.get(item.item_id)]))
+    """The line of a test bank's item; the text of a secret item is not shown."""
+    properties = {"gold": bool(item.answers), "secret": item.secret, "retired": item.retired}
+    line_marks = (*(mark for mark, holds in properties.items() if holds), *filter(None, [marks.get(item.item_id)]))
     query = item.query_id if item.facet_id is None else f"{item.query_id}, {item.facet_id}"
-    return ItemLine(item.item_id, query, item.open_text, item.weight, own)
+    return ItemLine(item.item_id, query, item.open_text, item.weight, line_marks)
 
 
 def nugget_line(nugget: Nugget) -> ItemLine:
-    """A line of a list of nuggets."""
+    """The line of a nugget, with its importance as the weight."""
     return ItemLine(nugget.nugget_id, nugget.query_id, nugget.text, nugget.importance or "not known")
 
 
 def items_table(
     lines: Sequence[ItemLine], effects: Mapping[str, ItemEffect], notes: Iterable[str] = (), links: Iterable[str] = ()
 ) -> Table:
-    """A row for each item, in their order; ``links`` are where the first of them lead."""
+    """A row for each item, in the given order; ``links`` are the addresses of the first items."""
     words = any(isinstance(line.weight, str) for line in lines)
     weight: NumberForm = WORDS if words else FIGURE
     columns = [
@@ -260,8 +255,10 @@ def items_table(
         Column("marks", "Marks", meaning="Gold: it has gold answers. Decides: another agent would lead without it."),
         Column("failing", "Failed by", meaning="Agents whose answers do not cover it."),
     ]
-    leads = chain(links, repeat(""))
-    rows = [{**_row(line, effects.get(line.key)), "to": to} for line, to in zip(lines, leads, strict=False)]
+    addresses = chain(links, repeat(""))
+    rows = [
+        {**_row(line, effects.get(line.key)), "to": address} for line, address in zip(lines, addresses, strict=False)
+    ]
     return Table("items", "", columns, rows, list(notes))
 
 

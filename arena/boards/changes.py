@@ -1,7 +1,7 @@
-"""Two states of tournaments compared: whose place changed, and what of agents, judges, queries and settings did. Pure.
+"""Compare two leaderboards: moved agents, and changes of agents, judges, queries and settings.
 
-Ratings are relative to the field: where agents came or went, those of all others move without any of them changing. So
-places are compared among the agents that both states have.
+Ratings are relative to the field: adding or removing an agent moves the ratings of all others. Places are therefore
+compared among the agents that both states have.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from arena.present.numbers import COUNT, POINTS, SIGNED, clipped, listed
 from arena.present.table import Column, Table
 
 _NAMED = 8
-"""Names in a cell; the others are counted."""
+"""Most names in a cell; the others are counted."""
 _LONGEST = 200
-"""Characters of a setting in a cell."""
+"""Most characters of a setting's value in a cell."""
 _BOTH = (
     Column("agent", "Agent"),
     Column("place_before", "Place before", COUNT, "Among the agents that both states rate."),
@@ -37,11 +37,11 @@ _BOTH = (
 
 
 class BoardState(Struct, frozen=True):
-    """What a leaderboard was at one time.
+    """A leaderboard at one time.
 
     Attributes:
         subject: settings, agents, and a digest of every query, see ``arena.run.recorder.subject_of``.
-        standings: the leaderboard's lines, best first, see ``arena.run.recorder.standings_of``.
+        standings: the leaderboard's rows, best first, see ``arena.run.recorder.standings_of``.
     """
 
     subject: Mapping[str, Any]
@@ -52,10 +52,10 @@ class Move(Struct, frozen=True):
     """One agent in both states.
 
     Attributes:
-        before, after: its lines.
-        place_before, place_after: among the agents that both have, 1 for the best rated.
-        apart: whether the intervals of its rating share no point, so that the change is more than its own uncertainty;
-            ``None`` where one is missing.
+        before, after: the agent's rows on the two leaderboards.
+        place_before, place_after: places among the agents that both states have; 1 is the best.
+        apart: whether the two intervals of its rating do not overlap, so that the change exceeds the rating's
+            uncertainty; ``None`` if an interval is missing.
     """
 
     agent: str
@@ -67,12 +67,12 @@ class Move(Struct, frozen=True):
 
     @property
     def points(self) -> float:
-        """Rating points gained."""
+        """Rating points gained; negative if the rating fell."""
         return float(self.after["bt"] - self.before["bt"])
 
 
 class SettingChange(Struct, frozen=True):
-    """One setting by its path, such as ``judges.strict.model``; ``None`` where it was not there."""
+    """One changed setting by its path, such as ``judges.strict.model``; ``None`` where it was not set."""
 
     path: str
     before: Any
@@ -80,7 +80,7 @@ class SettingChange(Struct, frozen=True):
 
 
 class NamesChanged(Struct, frozen=True):
-    """Names that only the second state has, that only the first has, and that both have with something else."""
+    """Names only in the second state, names only in the first, and names whose content differs."""
 
     added: tuple[str, ...]
     removed: tuple[str, ...]
@@ -91,14 +91,14 @@ class NamesChanged(Struct, frozen=True):
 
 
 class Changes(Board, frozen=True):
-    """What is different in the second of two states.
+    """Differences between two states.
 
     Attributes:
-        moves: of the agents rated in both, best rated first.
-        agents: an agent is changed that gives other answers; known of runs that kept digests of them.
-        judges: a judge is changed that is asked otherwise under its old name.
-        queries: by id; a query is changed that has another text.
-        settings: all that differ, in the order of their paths.
+        moves: agents rated in both states, best rated first.
+        agents: agents added, removed, and changed (other answers; detected only if both states have answer digests).
+        judges: judges added, removed, and changed (same name, other settings).
+        queries: ids of queries added, removed, and changed (other text).
+        settings: all changed settings, sorted by path.
     """
 
     moves: tuple[Move, ...]
@@ -109,18 +109,17 @@ class Changes(Board, frozen=True):
 
     @property
     def same_subject(self) -> bool:
-        """Whether both are of the same agents, judges, queries and settings: then they differ by what is judged."""
+        """Whether agents, judges, queries and settings are the same, so that only verdicts can differ."""
         return not (self.agents or self.judges or self.queries or self.settings)
 
     def sections(self) -> list[Section]:
-        """What moved, and what differs in agents, judges, queries and settings."""
         blocks: list[Block] = [Remarks([self.in_short()])]
         if self.moves:
             blocks.append(Table("agents-in-both", "Agents in both", _BOTH, list(self._moves())))
         return [Section("changes", "What changed", "", [*blocks, *self._subjects()])]
 
     def in_short(self) -> str:
-        """What it comes to, in one sentence or two."""
+        """The outcome in one or two sentences."""
         same = "Agents, judges, queries and settings are the same"
         if self.same_subject and not self.moves:
             return f"{same}; no agent has a rating in both."
@@ -145,7 +144,7 @@ class Changes(Board, frozen=True):
 
     def _subjects(self) -> Iterator[Table]:
         kinds = {"Agents": self.agents, "Judges": self.judges, "Queries": self.queries}
-        if rows := [{"what": kind, **_names(found)} for kind, found in kinds.items() if found]:
+        if rows := [{"what": kind, **_names(names)} for kind, names in kinds.items() if names]:
             columns = (Column("what", "What"), *(Column(name, name.capitalize()) for name in _names(self.agents)))
             yield Table("subjects", "Agents, judges and queries that differ", columns, rows)
         if self.settings:
@@ -158,27 +157,31 @@ class Changes(Board, frozen=True):
 
 
 def compare(before: BoardState, after: BoardState) -> Changes:
-    """What changed from one state to the other."""
-    one, other = before.subject, after.subject
-    old, new = (_settings(subject) for subject in (one, other))
+    """List the differences between two states."""
+    old_subject, new_subject = before.subject, after.subject
+    old, new = (_settings(subject) for subject in (old_subject, new_subject))
     return Changes(
         tuple(_moves(before.standings, after.standings)),
-        _difference(*_agents(one, other)),
+        _difference(*_agents(old_subject, new_subject)),
         _difference(*(settings.get("judges", {}) for settings in (old, new))),
-        _difference(*(subject.get("queries", {}) for subject in (one, other))),
+        _difference(*(subject.get("queries", {}) for subject in (old_subject, new_subject))),
         tuple(_differences("", old, new)),
     )
 
 
-def _agents(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The agents of both; with digests of their answers where both were kept with these and are of the same queries."""
-    if "answers" in one and "answers" in other and one.get("queries") == other.get("queries"):
-        return [one["answers"], other["answers"]]
-    return [dict.fromkeys(subject.get("agents", ())) for subject in (one, other)]
+def _agents(old_subject: Mapping[str, Any], new_subject: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Agents of both states, with digests of their answers if both states have digests and the same queries."""
+    if (
+        "answers" in old_subject
+        and "answers" in new_subject
+        and old_subject.get("queries") == new_subject.get("queries")
+    ):
+        return [old_subject["answers"], new_subject["answers"]]
+    return [dict.fromkeys(subject.get("agents", ())) for subject in (old_subject, new_subject)]
 
 
 def _settings(subject: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings with the defaults of keys on ratings that came after they were kept: these have not changed."""
+    """Settings, with defaults for rating settings that are newer than the record, so that they count as unchanged."""
     settings = dict(subject.get("settings", {}))
     if "ratings" in settings:
         settings["ratings"] = RatingsSection.model_validate(settings["ratings"]).model_dump(mode="json")
@@ -186,19 +189,21 @@ def _settings(subject: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _moves(before: Sequence[Mapping[str, Any]], after: Sequence[Mapping[str, Any]]) -> Iterator[Move]:
-    first = {line["agent"]: line for line in before}
-    new = [line for line in after if line["agent"] in first]
-    both = {line["agent"] for line in new}
-    place = {agent: at for at, agent in enumerate((agent for agent in first if agent in both), start=1)}
-    for at, line in enumerate(new, start=1):
+    old_lines = {line["agent"]: line for line in before}
+    new_lines = [line for line in after if line["agent"] in old_lines]
+    shared = {line["agent"] for line in new_lines}
+    old_place = {
+        agent: position for position, agent in enumerate((agent for agent in old_lines if agent in shared), start=1)
+    }
+    for position, line in enumerate(new_lines, start=1):
         agent = line["agent"]
-        yield Move(agent, first[agent], line, place[agent], at, _apart(first[agent], line))
+        yield Move(agent, old_lines[agent], line, old_place[agent], position, _apart(old_lines[agent], line))
 
 
-def _apart(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool | None:
-    if None in (one["bt_low"], other["bt_low"]):
+def _apart(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool | None:
+    if None in (old["bt_low"], new["bt_low"]):
         return None
-    return bool(one["bt_high"] < other["bt_low"] or other["bt_high"] < one["bt_low"])
+    return bool(old["bt_high"] < new["bt_low"] or new["bt_high"] < old["bt_low"])
 
 
 def _difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> NamesChanged:
@@ -217,8 +222,8 @@ def _differences(path: str, before: Any, after: Any) -> Iterator[SettingChange]:
         yield SettingChange(path, before, after)
 
 
-def _names(found: NamesChanged) -> dict[str, str]:
-    return {"added": _few(found.added), "removed": _few(found.removed), "changed": _few(found.changed)}
+def _names(changes: NamesChanged) -> dict[str, str]:
+    return {"added": _few(changes.added), "removed": _few(changes.removed), "changed": _few(changes.changed)}
 
 
 def _few(names: Sequence[str]) -> str:

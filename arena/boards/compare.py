@@ -1,4 +1,4 @@
-"""Every way of scoring the same agents side by side, who beats whom, and where a score disagrees with the games."""
+"""The Compare board: every score of every agent, the win matrix, and scores that disagree with the games."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ from retrieval_eval.stats.means import mean_estimates
 from retrieval_eval.stats.missing import MissingShare
 
 Link: TypeAlias = Callable[..., str]
-"""The address of the queries' page with these fields."""
+"""Function that returns the address of the queries page with the given fields set."""
 
 WON: Final = "won"
-"""In place of the rating on single queries: the share of its games that an agent won, a tie half."""
+"""Name of the score that replaces the rating on single queries: the share of games won, a tie half."""
 OF_STAGE: Final[Mapping[str, str]] = {"pairwise": RATING, "exam": "cover", "nuggets": "v_strict"}
-"""The way of scoring that stands for a stage, by what people call it; others go by their own names."""
+"""Name of the score that represents a stage, by the stage's name; other scores are named directly."""
 MOST_CHOSEN: Final = 4
-"""Agents whose differences are drawn together."""
+"""Most agents whose differences one chart shows."""
 _LEFT_OUT: Final = ("elo",)
-"""No other opinion than Bradley and Terry's: the same games rated."""
-_SAID: Final[Mapping[str, str]] = {"v_strict": "nuggets", "criteria": "criteria", "people": "people's votes"} | {
+"""Scores not shown: Elo rates the same games as Bradley-Terry."""
+_PHRASES: Final[Mapping[str, str]] = {"v_strict": "nuggets", "criteria": "criteria", "people": "people's votes"} | {
     "criteria, people": "people's grades"
 }
 _TAU_SAMPLES: Final = 200
-"""Draws that intervals of rank correlations are made of, which take longest."""
+"""Draws behind the intervals of rank correlations, which are the slowest to compute."""
 _SAME: Final = 1e-9
 _MOST_NAMED: Final = 3
-"""Agents in a sentence."""
+"""Most agents that a sentence names."""
 _LOOKS: Final[Sequence[Look]] = ("blue", "orange", "grey")
 _ALONE: Final = (
     "Only the games score these agents. Exam questions, nuggets, criteria or labels would show whether other scores "
@@ -64,9 +64,9 @@ class Way(Struct, frozen=True):
     """One way of scoring.
 
     Attributes:
-        scores: by agent; ``n`` is the number of queries that a score rests on.
-        queries: those that it scores any agent on.
-        missing: by agent, judgments that failed or were never made, and of how many.
+        scores: score by agent; ``n`` is the number of queries behind it.
+        queries: number of queries on which any agent has a score.
+        missing: by agent, the number of missing judgments (failed or never made), and of how many.
     """
 
     name: str
@@ -76,26 +76,26 @@ class Way(Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """For people, in headings."""
+        """Name of the score for headings."""
         return "Rating" if self.name == RATING else way_of(self.name)[0]
 
     @property
-    def said(self) -> str:
-        """For people, in sentences."""
-        return _SAID.get(self.name, self.title)
+    def phrase(self) -> str:
+        """Name of the score within a sentence."""
+        return _PHRASES.get(self.name, self.title)
 
     @property
     def form(self) -> Number:
-        """As precise as its intervals deserve."""
+        """Number format with as many digits as the intervals justify."""
         return _form(way_of(self.name)[1], self.scores.values())
 
 
 class Placement(NamedTuple):
-    """An agent that a way of scoring places otherwise than the games do.
+    """An agent that a score places differently from the games.
 
     Attributes:
-        others: agents that it is placed above, or below.
-        above: whether above all of them; ``None`` where above some and below others.
+        others: the agents that it is placed above or below.
+        above: ``True`` if above all of them, ``False`` if below all, ``None`` if mixed.
     """
 
     agent: str
@@ -107,18 +107,18 @@ class CompareBoard(Board, frozen=True, eq=False):
     """Every way of scoring the same agents.
 
     Attributes:
-        group: of queries that all is about, ``None`` for all queries.
-        order: agents, best rated first; those that no game rates follow.
-        queries: their number, or that of their conversations, as of every score.
-        ways: the rating first, where there is one.
-        departures: where a score departs from the rating, ``None`` without a rating. What missing judgments alone
-            could turn is none.
-        methods: how alike the ways order the agents.
-        wins: who beats whom, ``None`` without games.
-        by_query: scores of single queries, by which groups of queries are compared.
-        samples, seed: of the draws.
+        group: the group of queries that the board covers; ``None`` for all queries.
+        order: agents, best rated first, then the agents without a rating.
+        queries: number of queries, or of conversations, behind the scores.
+        ways: the scores; the rating comes first if there is one.
+        departures: disagreements of other scores with the rating, without those that missing judgments alone could
+            reverse; ``None`` without a rating.
+        methods: rank correlations of the scores.
+        wins: the win matrix; ``None`` without games.
+        by_query: scores of single queries, for comparing groups of queries.
+        samples, seed: number of draws, and their seed.
         clusters: the conversations of the queries.
-        uneven: agents that lack more judgments of a score than others do by more than chance.
+        uneven: agents that lack more judgments of a score than other agents do, by more than chance.
     """
 
     tournament: str
@@ -137,7 +137,7 @@ class CompareBoard(Board, frozen=True, eq=False):
 
     @property
     def noun(self) -> tuple[str, str]:
-        """What a score rests on so many of: one, and many."""
+        """Singular and plural of the unit behind a score: query or conversation."""
         return UNITS["conversation" if self.clusters else "query"]
 
     def sections(self) -> Sequence[Section]:
@@ -149,15 +149,15 @@ class CompareBoard(Board, frozen=True, eq=False):
         return [Section("compare", "Compare", _LEAD, [*blocks, self.table()])]
 
     def report(self) -> Section:
-        """What the report shows: the sentences and the figure."""
+        """The board's section in the report: the sentences and the figure."""
         return Section("compare", "Compare", _LEAD, [Remarks(self.sentences()), self.figure()])
 
     def json(self) -> Any:
-        found = [flat(one) for one in self.departures.found] if self.departures is not None else []
+        departure_rows = [flat(departure) for departure in self.departures.found] if self.departures is not None else []
         ways = {
             way.name: {
                 "queries": way.queries,
-                "scores": {name: flat(own) for name, own in way.scores.items()},
+                "scores": {name: flat(score) for name, score in way.scores.items()},
                 "missing": {name: {"missing": lost, "of": of} for name, (lost, of) in way.missing.items()},
             }
             for way in self.ways
@@ -166,33 +166,34 @@ class CompareBoard(Board, frozen=True, eq=False):
             "agents": list(self.order),
             "queries": self.queries,
             "ways": ways,
-            "departures": found,
-            "uneven": [flat(one) for one in self.uneven],
+            "departures": departure_rows,
+            "uneven": [flat(record) for record in self.uneven],
         }
 
     def findings(self, way: str) -> list[Placement]:
-        """The fewest agents that all of a way's departures are about: always the one that is in most of the rest."""
-        left, found = [one for one in (self.departures.found if self.departures else ()) if one.way == way], []
+        """A score's disagreements with the games, grouped by agent (greedy cover: the most frequent agent first)."""
+        left = [departure for departure in (self.departures.found if self.departures else ()) if departure.way == way]
+        placements: list[Placement] = []
         while left:
-            counts = Counter(agent for one in left for agent in (one.raised, one.lowered))
-            agent = max(self.order, key=lambda name: counts[name])  # the best rated of several
-            own = [one for one in left if agent in (one.raised, one.lowered)]
-            raised = {one.raised == agent for one in own}
-            others = {one.lowered if one.raised == agent else one.raised for one in own}
+            counts = Counter(agent for departure in left for agent in (departure.raised, departure.lowered))
+            agent = max(self.order, key=lambda name: counts[name])  # the best rated if several are equally frequent
+            involved = [departure for departure in left if agent in (departure.raised, departure.lowered)]
+            raised = {departure.raised == agent for departure in involved}
+            others = {departure.lowered if departure.raised == agent else departure.raised for departure in involved}
             above = raised.pop() if len(raised) == 1 else None
-            found.append(Placement(agent, tuple(name for name in self.order if name in others), above))
-            left = [one for one in left if one not in own]
-        return found
+            placements.append(Placement(agent, tuple(name for name in self.order if name in others), above))
+            left = [departure for departure in left if departure not in involved]
+        return placements
 
     def sentences(self) -> list[str]:
-        """What the figure shows, in words, and of whom a score lacks so much that it cannot be held against others."""
-        return [*self._told(), *self._lacking()]
+        """The figure in words, then a sentence for each score that lacks too many judgments of an agent."""
+        return [*self._disagreements(), *self._missing_judgments()]
 
-    def _lacking(self) -> Iterator[str]:
-        ways = {way.name: way.said for way in self.ways}
+    def _missing_judgments(self) -> Iterator[str]:
+        ways = {way.name: way.phrase for way in self.ways}
         return lacking(self.uneven, ways.__getitem__)
 
-    def _told(self) -> list[str]:
+    def _disagreements(self) -> list[str]:
         if self.departures is None:
             few = "Too few games are judged to rate" if self.wins is not None else "No games rate"
             return [f"{few} these agents, so the scores are compared with each other alone."]
@@ -201,18 +202,18 @@ class CompareBoard(Board, frozen=True, eq=False):
             return [_ALONE]
         by_finding: dict[Placement, list[Way]] = {}
         for way in others:
-            for one in self.findings(way.name):
-                by_finding.setdefault(one, []).append(way)
-        told = [_sentence(one, ways) for one, ways in by_finding.items()]
-        silent = [way.said for way in others if way.name not in self.departures.tested]
-        if not told and len(silent) < len(others):
-            told = ["No score disagrees with the games about any two agents by more than chance."]
-        if silent:
-            told.append(f"Too few {self.noun[1]} to hold {listed(silent)} against the games.")
-        return told
+            for placement in self.findings(way.name):
+                by_finding.setdefault(placement, []).append(way)
+        sentences = [_sentence(placement, ways) for placement, ways in by_finding.items()]
+        untested = [way.phrase for way in others if way.name not in self.departures.tested]
+        if not sentences and len(untested) < len(others):
+            sentences = ["No score disagrees with the games about any two agents by more than chance."]
+        if untested:
+            sentences.append(f"Too few {self.noun[1]} to hold {listed(untested)} against the games.")
+        return sentences
 
     def figure(self, link: Link = nowhere) -> Aligned:
-        """The one figure; ``link`` gives the address of an agent's queries and of two agents' games."""
+        """The figure of all scores and the win matrix; ``link`` returns the address of an agent or a pair of agents."""
         flags = self._flags()
         panels: list[Strip | CellPanel] = []
         for way in self.ways:
@@ -235,47 +236,58 @@ class CompareBoard(Board, frozen=True, eq=False):
         return Aligned("compare", "", words, caption, self.order, panels, "Agent", links)
 
     def title(self, way: str) -> str:
-        """A way of scoring for people."""
-        return next((own.title for own in self.ways if own.name == way), "Share of games won")
+        """Heading of a score by its name."""
+        return next((entry.title for entry in self.ways if entry.name == way), "Share of games won")
 
     def agreement(self) -> Matrix:
-        """Kendall's tau of every two ways."""
+        """Matrix of Kendall's tau between every two scores."""
         return tau_matrix(self.methods, self.title)
 
     def correlations(self) -> Table:
-        """The same, pair by pair."""
+        """Table of the rank correlations of every two scores, a row for each pair."""
         return method_pairs(self.methods, self.title)
 
     def scatter(self, across: str, up: str, link: Link = nowhere) -> Chart:
-        """Agents by two ways, with their intervals."""
+        """Scatter chart of the agents by two scores, with intervals."""
         ways = {way.name: way for way in self.ways}
 
         def ends(way: str, agent: str) -> tuple[float, float] | None:
-            own = ways[way].scores[agent]
-            return None if own.low is None or own.high is None else (own.low, own.high)
+            score = ways[way].scores[agent]
+            return None if score.low is None or score.high is None else (score.low, score.high)
 
         return method_chart(
             self.methods, across, up, ends=ends, link=lambda agent: link(agent=agent), title_of=self.title
         )
 
     def deltas(self, way: str, agents: Sequence[str], groups: Mapping[str, Collection[str]]) -> Whiskers:
-        """By group of queries, how far agents lie from the first of them in one way of scoring.
+        """Chart of each agent's difference from the first agent in one score, a line for each group of queries.
 
-        ``way`` is one of ``by_query``, and there are up to ``MOST_CHOSEN`` agents.
+        ``way`` is the name of a score in ``by_query``; ``agents`` has at most ``MOST_CHOSEN`` names.
         """
-        scores = next(own for own in self.by_query if own.name == way)
+        scores = next(means for means in self.by_query if means.name == way)
         first, *others = agents
-        found: dict[str, dict[str, Estimate]] = {}
+        differences: dict[str, dict[str, Estimate]] = {}
         for name, queries in {"All queries": scores.queries, **groups}.items():
-            found[name] = {other: self._difference(scores.among(queries), other, first) for other in others}
-        known = [own for by_agent in found.values() for own in by_agent.values() if own.value is not None]
-        form = _form(replace(way_of(way)[1], signed=True), known)
+            differences[name] = {other: self._difference(scores.among(queries), other, first) for other in others}
+        known_differences = [
+            difference
+            for by_agent in differences.values()
+            for difference in by_agent.values()
+            if difference.value is not None
+        ]
+        form = _form(replace(way_of(way)[1], signed=True), known_differences)
         lines = []
-        for name, by_agent in found.items():
+        for name, by_agent in differences.items():
             marks = [
-                Mark(own.value, own.low, own.high, look, f"({counted(own.n or 0, *self.noun)})")
-                for look, own in zip(_LOOKS, by_agent.values(), strict=False)
-                if own.value is not None
+                Mark(
+                    difference.value,
+                    difference.low,
+                    difference.high,
+                    look,
+                    f"({counted(difference.n or 0, *self.noun)})",
+                )
+                for look, difference in zip(_LOOKS, by_agent.values(), strict=False)
+                if difference.value is not None
             ]
             if marks:
                 lines.append(Line(name, marks))
@@ -288,22 +300,22 @@ class CompareBoard(Board, frozen=True, eq=False):
         words = f"{axis}, by group of queries"
         return Whiskers("deltas", "", words, caption, lines, axis, form, legend=legend, zero=True)
 
-    def _difference(self, scores: Means, one: str, other: str) -> Estimate:
-        if not {one, other} <= set(scores.agents):
+    def _difference(self, scores: Means, agent: str, reference: str) -> Estimate:
+        if not {agent, reference} <= set(scores.agents):
             return Estimate(None)
-        a, b = (scores.values[scores.agents.index(name)] for name in (one, other))
-        both = ~np.isnan(a - b)
-        apart = (a - b)[both]
-        if not apart.size:
+        scores_a, scores_b = (scores.values[scores.agents.index(name)] for name in (agent, reference))
+        scored = ~np.isnan(scores_a - scores_b)
+        differences = (scores_a - scores_b)[scored]
+        if not differences.size:
             return Estimate(None)
-        unit = units_of(compress(scores.queries, both), self.clusters)
+        units = units_of(compress(scores.queries, scored), self.clusters)
         low, high = scores.scale or (min(0.0, np.nanmin(scores.values)), max(1.0, np.nanmax(scores.values)))
-        (found,) = mean_estimates(apart[np.newaxis], unit, (low - high, high - low))
-        # Where no query differs from another, nothing shows how the difference varies.
-        return replace(found, low=None, high=None) if np.ptp(apart) < _SAME else found
+        (estimate,) = mean_estimates(differences[np.newaxis], units, (low - high, high - low))
+        # If all queries have the same difference, its variance cannot be estimated.
+        return replace(estimate, low=None, high=None) if np.ptp(differences) < _SAME else estimate
 
     def table(self) -> Table:
-        """The figures of the picture."""
+        """The scores and intervals of the figure."""
         rows = [
             {"agent": agent} | {way.name: way.scores.get(agent, Estimate(None)) for way in self.ways}
             for agent in self.order
@@ -314,70 +326,70 @@ class CompareBoard(Board, frozen=True, eq=False):
     def _strip(self, way: Way, flags: Mapping[tuple[str, str], str], link: Link) -> Strip:
         marks = {}
         for agent in self.order:
-            own = way.scores.get(agent)
-            if own is None or own.value is None:
+            score = way.scores.get(agent)
+            if score is None or score.value is None:
                 continue
             flag = flags.get((way.name, agent), "")
-            told = f"On {own.n:,} of {counted(self.queries, *self.noun)}." if own.n is not None else ""
-            if (lacking := way.missing.get(agent, (0, 0)))[0]:
-                told = f"{told} {lacking[0]:,} of {lacking[1]:,} judgments are missing.".strip()
+            details = f"On {score.n:,} of {counted(self.queries, *self.noun)}." if score.n is not None else ""
+            if (missing := way.missing.get(agent, (0, 0)))[0]:
+                details = f"{details} {missing[0]:,} of {missing[1]:,} judgments are missing.".strip()
             look: Look = "orange" if flag else "blue"
-            marks[agent] = Mark(own.value, own.low, own.high, look, "", told, flag, link(agent=agent))
+            marks[agent] = Mark(score.value, score.low, score.high, look, "", details, flag, link(agent=agent))
         note = "" if way.queries == self.queries else f"{way.queries:,} of {counted(self.queries, *self.noun)}"
         return Strip(way.title, marks, way.form, note)
 
     def _flags(self) -> dict[tuple[str, str], str]:
-        """By way and agent, why its mark stands out."""
-        found = {}
+        """Text of the flag by score and agent; only for agents whose placement disagrees with the games."""
+        flags = {}
         for way in self.ways:
-            for one in self.findings(way.name):
-                found[way.name, one.agent] = _sentence(one, [way])
-        return found
+            for placement in self.findings(way.name):
+                flags[way.name, placement.agent] = _sentence(placement, [way])
+        return flags
 
     def _cells(self, link: Link) -> Mapping[Any, Any]:
         assert self.wins is not None
         return self.wins.picture(lambda agent, opponent: link(view="games", agent=agent, opponent=opponent)).cells
 
 
-def _sentence(found: Placement, ways: Sequence[Way]) -> str:
-    who = listed([way.said for way in ways])
-    verb = "disagree" if len(ways) > 1 or ways[0].name in _SAID else "disagrees"
-    sentence = f"{who[:1].upper()}{who[1:]} {verb} with the games about {found.agent}"
-    if found.above is None:
+def _sentence(placement: Placement, ways: Sequence[Way]) -> str:
+    who = listed([way.phrase for way in ways])
+    verb = "disagree" if len(ways) > 1 or ways[0].name in _PHRASES else "disagrees"
+    sentence = f"{who[:1].upper()}{who[1:]} {verb} with the games about {placement.agent}"
+    if placement.above is None:
         return f"{sentence}."
-    here, there = ("above", "below") if found.above else ("below", "above")
-    return f"{sentence}: {here} {listed(found.others, _MOST_NAMED)} there, {there} in the games."
+    here, there = ("above", "below") if placement.above else ("below", "above")
+    return f"{sentence}: {here} {listed(placement.others, _MOST_NAMED)} there, {there} in the games."
 
 
 def compare_board(store: Store, tournament: str, group: Group | None = None) -> CompareBoard:
     """Every way of scoring a tournament's agents, on all its queries or on a group of them.
 
-    What is computed is kept in the store until something is judged, or people say something new.
+    The board is cached in the store until a new verdict or annotation arrives.
 
     Raises:
         InputError: no such tournament or group.
     """
-    kept = Cache(store, tournament)
+    board_cache = Cache(store, tournament)
     kind = "compare" if group is None else f"compare {'='.join(group)}"
-    said = repr(Annotations(store, tournament).latest()).encode()
-    return kept.made(kind, lambda: _made(store, tournament, group, kept), said)
+    fingerprint = repr(Annotations(store, tournament).latest()).encode()
+    return board_cache.made(kind, lambda: _computed(store, tournament, group, board_cache), fingerprint)
 
 
-def _made(store: Store, tournament: str, group: Group | None, kept: Cache) -> CompareBoard:
+def _computed(store: Store, tournament: str, group: Group | None, board_cache: Cache) -> CompareBoard:
     rated = cached_leaderboard(store, tournament, group).ratings
     store = store if group is None else of_group(store, tournament, group)
     ratings = None if rated is None else {row.agent: Estimate(row.bt, row.bt_low, row.bt_high) for row in rated.agents}
-    how, games = rating_settings(store.settings(tournament)), cached_games(store, tournament)
+    settings, games = rating_settings(store.settings(tournament)), cached_games(store, tournament)
     methods = stored_methods(store, tournament, games, cache(partial(store.dataset, tournament)))
     methods += people_methods(peoples_opinions(store, tournament)[0])
 
-    def drawn(method: Method, queries: Sequence[str]) -> Drawn:
-        make = partial(draw, method, queries, how.bootstrap, how.seed, games.clusters)
-        return kept.made(DRAWN.format(group), make) if method.name == RATING else make()
+    def draw_scores(method: Method, queries: Sequence[str]) -> Drawn:
+        make = partial(draw, method, queries, settings.bootstrap, settings.seed, games.clusters)
+        return board_cache.made(DRAWN.format(group), make) if method.name == RATING else make()
 
-    draws = how.bootstrap, how.seed
-    board = compared(methods, sorted(store.queries(tournament)), ratings, draws, drawn, clusters=games.clusters)
-    wins, played = None, games.rated(how)
+    draws = settings.bootstrap, settings.seed
+    board = compared(methods, sorted(store.queries(tournament)), ratings, draws, draw_scores, clusters=games.clusters)
+    wins, played = None, games.rated(settings)
     if played is not None:
         pairs = pair_results(played)
         order = [agent for agent in ratings or by_points(pairs.wins) if agent in pairs.wins.agents]
@@ -390,45 +402,52 @@ def compared(
     queries: Sequence[str],
     ratings: Mapping[str, Estimate] | None,
     draws: tuple[int, int] = (1000, 0),
-    drawn: Callable[[Method, Sequence[str]], Drawn] | None = None,
+    draw_scores: Callable[[Method, Sequence[str]], Drawn] | None = None,
     *,
     clusters: Clusters = ALONE,
 ) -> CompareBoard:
-    """The board of some ways of scoring, without the win matrix.
+    """The board of the given scores, without the win matrix.
 
     Args:
-        methods: ratings by Bradley and Terry among them are held against all others.
-        queries: that are drawn from.
-        ratings: as they are shown, the best first; without them nothing is rated.
-        draws: how many, and their seed.
-        drawn: gives the scores of a way on these draws.
-        clusters: what queries are drawn in.
+        methods: the scores; if Bradley-Terry ratings are among them, the others are compared with these.
+        queries: the queries to draw from.
+        ratings: the ratings to show, best first; ``None`` leaves the ratings out.
+        draws: number of draws, and their seed.
+        draw_scores: function that computes a method's scores on these draws; by default ``draw``.
+        clusters: conversations, which are drawn as a whole.
     """
-    drawn = drawn or (lambda method, names: draw(method, names, *draws, clusters))
-    known = [own for own in methods if own.name not in _LEFT_OUT and (own.name != RATING or ratings is not None)]
-    known = [own.among(queries) if isinstance(own, Means) else own for own in known]
-    known.sort(key=lambda own: own.name != RATING)
-    found = [drawn(own, queries) for own in known]
-    counts = {own.name: units_with(own.seen(), units_of(own.queries, clusters)).tolist() for own in known}
-    seen = {own.name: dict(zip(own.agents, counts[own.name], strict=True)) for own in known}
+    draw_scores = draw_scores or (lambda method, names: draw(method, names, *draws, clusters))
+    used = [
+        method for method in methods if method.name not in _LEFT_OUT and (method.name != RATING or ratings is not None)
+    ]
+    used = [method.among(queries) if isinstance(method, Means) else method for method in used]
+    used.sort(key=lambda method: method.name != RATING)
+    score_draws = [draw_scores(method, queries) for method in used]
+    counts = {method.name: units_with(method.seen(), units_of(method.queries, clusters)).tolist() for method in used}
+    seen = {method.name: dict(zip(method.agents, counts[method.name], strict=True)) for method in used}
     units = {
-        own.name: int(units_with(np.asarray(own.seen().any(axis=0)), units_of(own.queries, clusters))) for own in known
+        method.name: int(units_with(np.asarray(method.seen().any(axis=0)), units_of(method.queries, clusters)))
+        for method in used
     }
-    gaps = {own.name: own.gaps for own in known if isinstance(own, Means) and own.gaps is not None}
-    counts_missing = {name: {agent: own.of(agent) for agent in own.agents} for name, own in gaps.items()}
-    uneven = uneven_shares(known, clusters)
+    gaps = {method.name: method.gaps for method in used if isinstance(method, Means) and method.gaps is not None}
+    counts_missing = {name: {agent: gap.of(agent) for agent in gap.agents} for name, gap in gaps.items()}
+    uneven = uneven_shares(used, clusters)
     ways = []
-    for method, own in zip(known, found, strict=True):
+    for method, score_draw in zip(used, score_draws, strict=True):
         if isinstance(method, Means):
             scores = mean_estimates(method.values, units_of(method.queries, clusters), method.scale)
         else:
-            scores = estimates(own.points, own.samples, [seen[own.name][agent] for agent in own.agents])
-        ways.append(_way(own, scores, units[own.name], counts_missing.get(own.name, {})))
+            scores = estimates(
+                score_draw.points, score_draw.samples, [seen[score_draw.name][agent] for agent in score_draw.agents]
+            )
+        ways.append(_way(score_draw, scores, units[score_draw.name], counts_missing.get(score_draw.name, {})))
     drawn_from = len({*units_of(queries, clusters).tolist()})
     order: list[str] = []
     if ratings is not None and ways and ways[0].name == RATING:
         order = list(ratings)
-        ways[0] = replace(ways[0], scores={name: replace(own, n=seen[RATING][name]) for name, own in ratings.items()})
+        ways[0] = replace(
+            ways[0], scores={name: replace(rating, n=seen[RATING][name]) for name, rating in ratings.items()}
+        )
     for way in ways:
         order += sorted(way.scores.keys() - set(order), key=lambda agent: -(way.scores[agent].value or 0))
     return CompareBoard(
@@ -437,29 +456,33 @@ def compared(
         tuple(order),
         drawn_from,
         tuple(ways),
-        _standing(departures(found, seen), known) if ways and ways[0].name == RATING else None,
-        compare_drawn([replace(own, samples=own.samples[:_TAU_SAMPLES]) for own in found], drawn_from, uneven),
+        _robust(departures(score_draws, seen), used) if ways and ways[0].name == RATING else None,
+        compare_drawn(
+            [replace(score_draw, samples=score_draw.samples[:_TAU_SAMPLES]) for score_draw in score_draws],
+            drawn_from,
+            uneven,
+        ),
         None,
-        tuple(map(_by_query, known)),
+        tuple(map(_by_query, used)),
         *draws,
         clusters,
         uneven,
     )
 
 
-def _standing(found: Departures, methods: Sequence[Method]) -> Departures:
-    """Without the departures that a score's missing judgments could turn round, were all of them at the worst."""
-    ends = {own.name: own for own in methods if isinstance(own, Means)}
+def _robust(candidates: Departures, methods: Sequence[Method]) -> Departures:
+    """Keep the departures that hold even if all missing judgments of the score took their worst values."""
+    means = {scores.name: scores for scores in methods if isinstance(scores, Means)}
 
-    def stands(one: Departure) -> bool:
-        own = ends.get(one.way)
-        return own is None or own.lowest(one.raised) > own.highest(one.lowered)
+    def holds(departure: Departure) -> bool:
+        scores = means.get(departure.way)
+        return scores is None or scores.lowest(departure.raised) > scores.highest(departure.lowered)
 
-    return replace(found, found=tuple(filter(stands, found.found)))
+    return replace(candidates, found=tuple(filter(holds, candidates.found)))
 
 
 def _by_query(method: Method) -> Means:
-    """Scores of single queries; of games, the share that was won."""
+    """Scores of single queries; for ratings of games, the share of games won."""
     if isinstance(method, Means):
         return method
     return replace(method.won(), name=WON) if method.name == RATING else method.won()
@@ -467,11 +490,11 @@ def _by_query(method: Method) -> Means:
 
 def _way(drawn: Drawn, scores: Sequence[Estimate], queries: int, missing: Mapping[str, tuple[int, int]]) -> Way:
     by_agent = zip(drawn.agents, scores, strict=True)
-    known = {agent: own for agent, own in by_agent if own.value is not None}
-    return Way(drawn.name, known, queries, missing)
+    known_scores = {agent: score for agent, score in by_agent if score.value is not None}
+    return Way(drawn.name, known_scores, queries, missing)
 
 
 def _form(form: Number, scores: Iterable[Estimate]) -> Number:
-    found = deserved(form, [(own.low, own.high) for own in scores])
-    assert isinstance(found, Number)
-    return found
+    precise = deserved(form, [(score.low, score.high) for score in scores])
+    assert isinstance(precise, Number)
+    return precise

@@ -1,7 +1,7 @@
-"""What may be said of ratings: a leader, a tie at the top, or why neither can be told.
+"""The conclusion about ratings: a leader, a tie at the top, or why there is neither.
 
-Every sentence follows from the ratings and from what is known of their judge. No leader is named where the ratings do
-not exist, where place or chance may have made them, or where they cannot describe the games.
+Every sentence follows from the ratings and from what is known about their judge. No leader is named if there are no
+ratings, if position or chance may explain the lead, or if one rating per agent does not fit the games.
 """
 
 from __future__ import annotations
@@ -33,38 +33,38 @@ if TYPE_CHECKING:
 ConclusionKind: TypeAlias = Literal["leader", "tie", "unclear", "empty"]
 
 Standing: TypeAlias = Literal["decided", "care", "none"]
-"""How firmly a conclusion stands: shown in green, amber and grey."""
+"""How firm a conclusion is; the pages show it in green, amber or grey."""
 
 STANDINGS: Final[Mapping[Standing, str]] = {
     "decided": "Conclusion",
     "care": "Read with care",
     "none": "Nothing to conclude yet",
 }
-"""The same in words."""
+"""Label of each standing."""
 
 _NAMED = 5
-"""Agents named in a sentence; the others are counted."""
+"""Most agents that a sentence names; the others are counted."""
 
 NO_MODEL: Final = "No language model judged these games"
-"""The headline, and the check that fails, where all judges compare words."""
+"""Headline, and name of the failed check, if all judges only compare words."""
 
 BY_PLACE: Final = "Place or strength?"
-"""The headline where the place shown may have made the ratings."""
+"""Headline if the order in which answers were shown may explain the ratings."""
 
 _EQUAL = 1e-6
-"""Ratings closer than this many points are equal."""
+"""Ratings that differ by fewer points than this are equal."""
 
 
 class Conclusion(Struct, frozen=True):
-    """What may be concluded.
+    """The conclusion about a set of ratings.
 
     Attributes:
-        kind: ``leader``, ``tie`` at the top, ``unclear``, or ``empty``: nothing to rate.
-        headline: in our own words.
-        sentence: the same with figures; it names agents, which is text from outside.
-        top: the leader, or those tied for first; empty where nobody can be said to lead.
-        ordered: whether the order of the ratings means anything, so that it is worth saying what would change it.
-        standing: ``decided``; ``care`` where a trust check failed; ``none`` where nothing may be concluded.
+        kind: ``leader``, ``tie`` (at the top), ``unclear``, or ``empty`` (nothing to rate).
+        headline: a fixed text without names.
+        sentence: the conclusion with figures; it contains agents' names, which are untrusted text.
+        top: the leader, or the agents tied for first; empty if there is no leader.
+        ordered: whether the order of the ratings means anything, so that more queries could change it.
+        standing: ``decided``; ``care`` if a trust check failed; ``none`` if there is no conclusion.
     """
 
     kind: ConclusionKind
@@ -76,12 +76,12 @@ class Conclusion(Struct, frozen=True):
 
     @property
     def line(self) -> str:
-        """All of it on one line."""
+        """Standing, headline and sentence on one line."""
         ending = "" if self.headline.endswith("?") else "."
         return f"{STANDINGS[self.standing]}: {self.headline}{ending} {self.sentence}"
 
     def weighed(self, checks: Sequence[Check]) -> Conclusion:
-        """The same, standing as firmly as these trust checks let it."""
+        """A copy with the standing that follows from these trust checks."""
         if self.kind in ("unclear", "empty"):
             return replace(self, standing="none")
         failed = self.standing == "care" or any(check.status == "failed" for check in checks)
@@ -89,7 +89,7 @@ class Conclusion(Struct, frozen=True):
 
 
 def conclude_board(board: Leaderboard, comparisons: Sequence[Comparison] = ()) -> Conclusion:
-    """What a leaderboard allows to be said, with its judges' comparisons with people where there are any."""
+    """The conclusion of a leaderboard; ``comparisons`` are its judges compared with people."""
     return conclude(
         board.ratings,
         shortfall=board.shortfall,
@@ -107,43 +107,43 @@ def conclude(
     comparisons: Sequence[Comparison] = (),
     of_words: Sequence[str] = (),
 ) -> Conclusion:
-    """What ratings allow to be said. A missing interval or test never makes a winner.
+    """The conclusion of some ratings. A missing interval or test never makes a winner.
 
-    Where quality ties, which agent is cheaper or faster decides, as far as answers say what they took.
+    If agents tie in quality, the sentence says which are cheaper or faster, as far as the answers record it.
 
     Args:
-        ratings: ``None`` where there are none.
-        shortfall: why there are none, where too little is judged.
-        fronts: what agents cost and how long they take, beside their ratings.
-        comparisons: the judges held against people.
-        of_words: the judges of the games, where none of them is a language model.
+        ratings: ``None`` if there are no ratings.
+        shortfall: the judge or agent with too few verdicts, if there is one.
+        fronts: cost and time of the agents beside their ratings.
+        comparisons: the judges compared with people.
+        of_words: the games' judges, if none of them is a language model.
     """
-    found = _concluded(ratings, shortfall, fronts or {}, comparisons)
+    conclusion = _from_ratings(ratings, shortfall, fronts or {}, comparisons)
     if ratings is None:
-        return found
+        return conclusion
     if of_words:
         verb = "compares" if len(of_words) == 1 else "compare"
-        found = replace(
-            found,
+        conclusion = replace(
+            conclusion,
             kind="unclear",
             headline=NO_MODEL,
             sentence=f"{listed(of_words, _NAMED)} only {verb} words. Name a language model under 'judges'.",
             top=(),
         )
-    return _with_absence(found, ratings).weighed(())
+    return _checked_for_absence(conclusion, ratings).weighed(())
 
 
-def _with_absence(found: Conclusion, ratings: Ratings) -> Conclusion:
-    """The same with care, where agents met on clearly fewer queries than others: those may have been the easy ones."""
-    if found.kind not in ("leader", "tie") or not ratings.absent:
-        return found
+def _checked_for_absence(conclusion: Conclusion, ratings: Ratings) -> Conclusion:
+    """Lower the standing to ``care`` if some agent has games on clearly fewer queries; they may be the easy ones."""
+    if conclusion.kind not in ("leader", "tie") or not ratings.absent:
+        return conclusion
     (name, count), *others = sorted(ratings.absent.items(), key=itemgetter(1, 0))
     more = f", {counted(len(others), 'more agent')} on fewer than others too" if others else ""
     doubt = f"{name} has games on {counted(count, *ratings.noun)} only{more}: what it did not meet may be harder."
-    return replace(found, standing="care", sentence=f"{found.sentence} {doubt}")
+    return replace(conclusion, standing="care", sentence=f"{conclusion.sentence} {doubt}")
 
 
-def _concluded(
+def _from_ratings(
     ratings: Ratings | None, shortfall: Shortfall | None, fronts: Mapping[str, Front], comparisons: Sequence[Comparison]
 ) -> Conclusion:
     if ratings is None:
@@ -151,15 +151,15 @@ def _concluded(
             sentence = f"{shortfall.message}: {shortfall.remedy}."
             return Conclusion("empty", "Not enough verdicts to rate", sentence[0].upper() + sentence[1:])
         return Conclusion("empty", "No verdicts yet", "No game has a verdict, so there is nothing to rate.")
-    gates = (
+    obstacles = (
         _too_little(ratings, shortfall),
         _no_order(ratings),
         _untrusted(comparisons),
         _unsure(ratings),
         _beaten(ratings),
     )
-    if shut := next(filter(None, gates), None):
-        return shut
+    if obstacle := next(filter(None, obstacles), None):
+        return obstacle
     rows = ratings.by_rank
     top = tuple(row.agent for row in rows if row.rank_low == 1)
     if len(top) == 1:
@@ -175,24 +175,33 @@ def _concluded(
 
 
 def expectation(ratings: Ratings, conclusion: Conclusion) -> Iterator[str]:
-    """What the first two places come to, in words: their games, and what the ratings expect of more."""
+    """Sentences on the first two places: their games so far, and the wins that the ratings predict."""
     first, second = ratings.by_rank[:2]
-    met = next((own for own in ratings.direct if {own.one, own.other} == {first.agent, second.agent}), None)
-    if met is not None:
-        sides = (met.wins, met.losses) if met.one == first.agent else (met.losses, met.wins)
-        won, lost, tied = map(COUNT.write, (*sides, max(0.0, met.ties)))  # soft games add up to about their number
+    meeting = next(
+        (record for record in ratings.direct if {record.one, record.other} == {first.agent, second.agent}), None
+    )
+    if meeting is not None:
+        sides = (meeting.wins, meeting.losses) if meeting.one == first.agent else (meeting.losses, meeting.wins)
+        won, lost, tied = map(COUNT.write, (*sides, max(0.0, meeting.ties)))  # soft games add up to about their number
         yield (
-            f"{first.agent} and {second.agent} met in {counted(met.games, 'game')}: "
+            f"{first.agent} and {second.agent} met in {counted(meeting.games, 'game')}: "
             f"{first.agent} won {won}, {second.agent} won {lost}, {tied} tied."
         )
-    pair = next((own for own in ratings.pairs if {own.better, own.worse} == {first.agent, second.agent}), None)
-    # Where a prior holds some of the ratings, it moves the others a little too.
+    pair = next(
+        (
+            difference
+            for difference in ratings.pairs
+            if {difference.better, difference.worse} == {first.agent, second.agent}
+        ),
+        None,
+    )
+    # A prior on some of the ratings also moves the others a little.
     if not conclusion.ordered or pair is None or ratings.convergence.prior_games:
         return
-    if met is not None and met.low is not None and met.high is not None:
+    if meeting is not None and meeting.low is not None and meeting.high is not None:
         _, share = _expected(pair.difference, ratings)
-        if not met.low <= (share if met.one == pair.better else 1 - share) <= met.high:
-            return  # their own games do not allow for what the ratings expect
+        if not meeting.low <= (share if meeting.one == pair.better else 1 - share) <= meeting.high:
+            return  # the pair's own games contradict the prediction
     share, low, high = (_expected(points, ratings)[0] for points in (pair.difference, pair.low, pair.high))
     games = "100 games, a tie half a win for each," if ratings.settings.ties == "half" else "100 games with a winner"
     yield (
@@ -204,9 +213,11 @@ def expectation(ratings: Ratings, conclusion: Conclusion) -> Iterator[str]:
 
 
 def to_tell_apart(ratings: Ratings, conclusion: Conclusion) -> str:
-    """How many more queries would tell the first two places apart, a sentence; empty where none can be said."""
+    """A sentence: how many more queries would separate the first two places; empty if no number can be given."""
     first, second = (row.agent for row in ratings.by_rank[:2])
-    pair = next((own for own in ratings.pairs if {own.better, own.worse} == {first, second}), None)
+    pair = next(
+        (difference for difference in ratings.pairs if {difference.better, difference.worse} == {first, second}), None
+    )
     more = more_needed(pair) if pair is not None and conclusion.ordered else ""
     if not more or pair is None or ratings.convergence.prior_games or conclusion.headline == NO_MODEL:
         return ""
@@ -215,11 +226,11 @@ def to_tell_apart(ratings: Ratings, conclusion: Conclusion) -> str:
 
 
 def _expected(points: float, ratings: Ratings) -> tuple[float, float]:
-    """Shares that so many points come to: of the games with a winner that are won, and of all points, a tie half."""
-    how, tie = ratings.settings, ratings.tie_parameter
-    of_ties = math.log(tie) if tie else NO_TIES[how.ties]
-    gap = np.array([points * math.log(10) / how.scale])
-    win, loss, tied = (float(own[0]) for own in probabilities(how.ties, gap, np.array([of_ties])))
+    """Win probabilities at a rating difference: share of the games with a winner, and of all points (a tie half)."""
+    settings, tie = ratings.settings, ratings.tie_parameter
+    log_tie = math.log(tie) if tie else NO_TIES[settings.ties]
+    gap = np.array([points * math.log(10) / settings.scale])
+    win, loss, tied = (float(probability[0]) for probability in probabilities(settings.ties, gap, np.array([log_tie])))
     return win / (win + loss), win + tied / 2
 
 
@@ -259,7 +270,7 @@ def _no_order(ratings: Ratings) -> Conclusion | None:
 
 
 def _beaten(ratings: Ratings) -> Conclusion | None:
-    """Only the prior keeps who lost every game from the bottom, so it is not to be called tied for first."""
+    """The conclusion if a winless agent shares first place: only the prior holds its rating up."""
     first = [row for row in ratings.agents if row.rank_low == 1]
     if len(first) == len(ratings.agents) or not any("winless" in row.flags for row in first):
         return None
@@ -274,12 +285,12 @@ def _beaten(ratings: Ratings) -> Conclusion | None:
 
 def _by_place(ratings: Ratings) -> Conclusion | None:
     health, tally = ratings.judge_health, ratings.tally
-    known = health or tally
-    if known is not None and known.both_orders and 2 * known.contradictions >= known.both_orders:
+    orders = health or tally
+    if orders is not None and orders.both_orders and 2 * orders.contradictions >= orders.both_orders:
         return Conclusion(
             "unclear",
             "The orders contradict each other",
-            f"In {known.contradictions:,} of the {counted(known.both_orders, 'game')} judged in both orders, each "
+            f"In {orders.contradictions:,} of the {counted(orders.both_orders, 'game')} judged in both orders, each "
             "order preferred another agent: the place shown may decide, not the answer. No agent can be said to lead.",
         )
     if health is None and tally is not None and tally.single_order:
@@ -289,18 +300,20 @@ def _by_place(ratings: Ratings) -> Conclusion | None:
             f"{tally.single_order:,} of {counted(tally.games, 'game')} were judged in one order only. Whether place or "
             "strength decided them is not computed here, so none can be said to lead.",
         )
-    # Places are known, and cannot be told from strength.
+    # The order shown is known, but its effect cannot be separated from strength.
     one_order = health is not None and health.first_share.value is not None and health.first_effect.value is None
     if not (one_order or any("position" in row.flags for row in ratings.agents)):
         return None
-    said = "No two agents were shown in both orders" if one_order else "Wins follow the order shown"
+    explanation = "No two agents were shown in both orders" if one_order else "Wins follow the order shown"
     if health is not None and health.first_share.value is not None:
         first = round(health.first_share.value * health.decided)
-        said += f", and the answer shown first won {first:,} of {counted(health.decided, 'verdict')} with a winner"
+        explanation += (
+            f", and the answer shown first won {first:,} of {counted(health.decided, 'verdict')} with a winner"
+        )
     return Conclusion(
         "unclear",
         BY_PLACE,
-        f"{said}. Strength and place cannot be told apart, so none can be said to lead. Judge both orders.",
+        f"{explanation}. Strength and place cannot be told apart, so none can be said to lead. Judge both orders.",
     )
 
 
@@ -310,10 +323,19 @@ def _untrusted(comparisons: Sequence[Comparison]) -> Conclusion | None:
     from arena.boards.judge_sentences import findings
     from arena.calibration.comparison import PANEL
 
-    told = [own for one in comparisons if one.people.level == "verdicts" for own in findings(one)]
-    known = [own for own in told if own.trust not in ("unknown", "other scale", "few") and own.kappa.value is not None]
-    decisive: Sequence[Finding] = [own for own in known if own.judge == PANEL] or known
-    if not decisive or any(own.trust != "chance" for own in decisive):
+    game_findings = [
+        finding
+        for comparison in comparisons
+        if comparison.people.level == "verdicts"
+        for finding in findings(comparison)
+    ]
+    measured = [
+        finding
+        for finding in game_findings
+        if finding.trust not in ("unknown", "other scale", "few") and finding.kappa.value is not None
+    ]
+    decisive: Sequence[Finding] = [finding for finding in measured if finding.judge == PANEL] or measured
+    if not decisive or any(finding.trust != "chance" for finding in decisive):
         return None
     return Conclusion(
         "unclear",
@@ -340,8 +362,8 @@ def _unsure(ratings: Ratings) -> Conclusion | None:
         return Conclusion(
             "unclear",
             BY_PLACE,
-            f"{rows[0].agent} is rated highest, but not every game was judged in both orders, and once being shown "
-            "first may count for something, its lead may be chance. Judge both orders.",
+            f"{rows[0].agent} is rated highest, but not every game was judged in both orders. If being shown first "
+            "has an effect, its lead may be chance. Judge both orders.",
         )
     return None
 
@@ -350,7 +372,7 @@ def _leads(ratings: Ratings) -> str:
     first, *others = ratings.by_rank
     behind = listed([row.agent for row in others if row.rank == others[0].rank], _NAMED)
     if first.flags:
-        # A rating that only a weak prior holds says nothing of the distance.
+        # A rating that only a weak prior holds does not show the distance.
         return f"{first.agent} leads {_basis(ratings)}; how far ahead it is, these games cannot say."
     return f"{first.agent} leads, {first.bt - others[0].bt:.0f} points above {behind}, {_basis(ratings)}."
 
@@ -362,7 +384,7 @@ def _basis(ratings: Ratings) -> str:
 
 
 def more_needed(pair: PairDifference) -> str:
-    """How many more queries (games) would tell two agents apart, as "12 (8 to 40)"; empty where none can be said."""
+    """How many more queries (games) would separate two agents, as "12 (8 to 40)"; empty if no number can be given."""
     if not pair.queries_needed:
         return ""
     low, high = pair.queries_needed_low or 0, pair.queries_needed_high
@@ -371,13 +393,10 @@ def more_needed(pair: PairDifference) -> str:
 
 
 def adaptive_line(state: AdaptiveState, *, ordered: bool) -> str:
-    """How far an adaptive schedule has come, a sentence.
-
-    ``ordered`` says whether the order of the games means anything.
-    """
-    asked = "the order" if state.decide == "order" else "the first place"
-    found = "is decided" if state.decided else "is not decided" if state.ended else "is still open"
-    line = f"Adaptive: {asked} {found} after {state.games:,} of {state.possible:,} possible games"
+    """Progress of an adaptive schedule in a sentence; ``ordered``: whether the order of the games means anything."""
+    target = "the order" if state.decide == "order" else "the first place"
+    state_words = "is decided" if state.decided else "is not decided" if state.ended else "is still open"
+    line = f"Adaptive: {target} {state_words} after {state.games:,} of {state.possible:,} possible games"
     if state.ended and not state.decided:
         line += " (no game is left that could decide it, or max_games is reached)"
     line += f", at {100 * state.confidence:g}% confidence by a test of its own, which holds after any number of games"

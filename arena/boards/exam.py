@@ -1,4 +1,4 @@
-"""The exam: what each agent's passages cover of the test bank, at every grade, beside another leaderboard."""
+"""The exam's board: how much of the test bank each agent's passages cover, beside an official leaderboard if given."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ if TYPE_CHECKING:
 UNITS: Final[dict[GradedUnit, str]] = {"answers": "passages of an answer", "documents": "documents of an agent"}
 """What an exam grades, in words."""
 _COMPARED: Final[Sequence[ExamMeasure]] = ("cover", "normalised")
-"""What is held against an official leaderboard."""
+"""The measures that are compared with an official leaderboard."""
 _NAMED: Final = 3
-"""Queries that a note names."""
+"""Most queries that a note names."""
 
 
 class ExamBoard(Board, frozen=True):
-    """The leaderboard of an exam.
+    """Scores of an exam.
 
     Attributes:
-        chosen: the grade from which an item counts as covered, for people; the usual one where nobody chose.
+        exam: the scores.
+        chosen: the lowest grade that counts as covered in the tables for people; ``None`` for the exam's usual grade.
     """
 
     exam: ExamScores
@@ -36,11 +37,10 @@ class ExamBoard(Board, frozen=True):
 
     @property
     def level(self) -> int:
-        """The grade from which an item counts as covered, for people."""
+        """The lowest grade that counts as covered in the tables for people."""
         return self.chosen or self.exam.level
 
     def sections(self) -> list[Section]:
-        """The leaderboard, the cover at the other grades, and the official leaderboard's."""
         blocks = [self._scores()]
         if len(self.exam.cover.levels) > 1:
             blocks.append(self._levels())
@@ -50,20 +50,20 @@ class ExamBoard(Board, frozen=True):
         return [Section("exam", "Exam", lead, blocks)]
 
     def scored(self) -> Iterable[str]:
-        """All agents, once one has a cover."""
+        """The agents with a row on the leaderboard: all of them if any has a cover."""
         return self.exam.agents(self.exam.level) if self.exam.covers else ()
 
     def columns(self, agent: str) -> dict[str, Estimate | int | None]:
-        """An agent's mean cover at the grade that counts, beside its rating, and how many grades are missing."""
-        missing, of = self.exam.cover.gaps.of(agent)
+        """An agent's mean cover at the exam's usual grade and its missing grades, for columns of the leaderboard."""
+        missing, wanted = self.exam.cover.gaps.of(agent)
         cover = self.exam.means[self.exam.level]["cover"].get(agent)
-        return {"exam_cover": cover, "exam_missing": missing if of else None}
+        return {"exam_cover": cover, "exam_missing": missing if wanted else None}
 
     def _scores(self) -> Table:
         k, cover = self.exam.cover.k, self.exam.cover
         rows: list[dict[str, Any]] = [
-            {"agent": agent, **own, "share": own["graded"] / own["pairs"] if own["pairs"] else None}
-            for agent, own in self.exam.agents(self.level).items()
+            {"agent": agent, **scores, "share": scores["graded"] / scores["pairs"] if scores["pairs"] else None}
+            for agent, scores in self.exam.agents(self.level).items()
         ]
         columns = [
             Column("agent", "Agent"),
@@ -102,22 +102,22 @@ class ExamBoard(Board, frozen=True):
             )
             if unknown := [agent for agent in cover.agents if exam.means[self.level]["cover"][agent].value is None]:
                 yield f"Too little is graded for a score of {listed(unknown, _NAMED)}."
-        if unasked := pairs - graded - missing:
-            yield f"{unasked:,} of {pairs:,} pairs are of passages without any grade, which cover nothing."
-        if nobody := int(cover.uncovered_queries[cover.levels.index(self.level)]):
-            yield f"{counted(nobody, 'query has', 'queries have')} no passage that covers an item."
+        if ungraded := pairs - graded - missing:
+            yield f"{ungraded:,} of {pairs:,} pairs are of passages without any grade, which cover nothing."
+        if uncovered := int(cover.uncovered_queries[cover.levels.index(self.level)]):
+            yield f"{counted(uncovered, 'query has', 'queries have')} no passage that covers an item."
         if empty := cover.empty_queries:
             yield f"{counted(len(empty), 'query', 'queries')} without items left out: {listed(empty, _NAMED)}."
-        if (strange := study.strange_queries) and not exam.workbench:
-            ranked = counted(len(strange), "ranked query is", "ranked queries are")
-            yield f"{ranked} not in the bank: {listed(strange, _NAMED)}."
+        if (outside := study.strange_queries) and not exam.workbench:
+            ranked = counted(len(outside), "ranked query is", "ranked queries are")
+            yield f"{ranked} not in the bank: {listed(outside, _NAMED)}."
         if exam.grids.unknown:
             yield f"{counted(exam.grids.unknown, 'grade')} of items that the bank does not have, or retired, left out."
 
     def _levels(self) -> Table:
-        means = {level: own["cover"] for level, own in self.exam.means.items()}
+        means = {level: measures["cover"] for level, measures in self.exam.means.items()}
         rows = [
-            {"agent": agent, **{str(level): own[agent].value for level, own in means.items()}}
+            {"agent": agent, **{str(level): cover[agent].value for level, cover in means.items()}}
             for agent in self.exam.agents(self.level)
         ]
         columns = [Column(str(level), f"Grade {level} or more", FIGURE) for level in means]
@@ -125,10 +125,10 @@ class ExamBoard(Board, frozen=True):
 
     def _official(self) -> Table:
         rows = [
-            {"score": name.capitalize(), "level": level, **asdict(own)}
+            {"score": name.capitalize(), "level": level, **asdict(correlation)}
             for name in _COMPARED
-            for level, both in self._correlations().items()
-            for own in [both[name]]
+            for level, by_score in self._correlations().items()
+            for correlation in [by_score[name]]
         ]
         only = {"Only here": rows[0]["only_first"], "Only there": rows[0]["only_second"]}
         columns = [
@@ -150,33 +150,32 @@ class ExamBoard(Board, frozen=True):
         }
 
     def queries(self) -> Table:
-        """A row for each agent, query and level, for programs."""
-        own = self.exam.cover
+        """A row for each agent, query and grade, for programs."""
+        cover = self.exam.cover
         scores = ("cover", "cover_possible", "normalised")
         names = ("agent", "qid", "min_grade", *scores, "responded", "pairs", "graded", "missing", "cover_least")
-        counts = (own.present.astype(int), own.pairs, own.graded, own.missing)
+        counts = (cover.present.astype(int), cover.pairs, cover.graded, cover.missing)
         rows = (
             [
                 *(agent, query_id, level),
-                *(of[number, at, place].item() for of in (own.cover, own.possible, own.normalised)),
-                *(of[number, at].item() for of in counts),
-                own.least[number, at, place].item(),
+                *(values[row, column, layer].item() for values in (cover.cover, cover.possible, cover.normalised)),
+                *(values[row, column].item() for values in counts),
+                cover.least[row, column, layer].item(),
             ]
-            for number, agent in enumerate(own.agents)
-            for at, query_id in enumerate(own.queries)
-            for place, level in enumerate(own.levels)
+            for row, agent in enumerate(cover.agents)
+            for column, query_id in enumerate(cover.queries)
+            for layer, level in enumerate(cover.levels)
         )
         return for_programs("exam-queries", names, rows)
 
     def json(self) -> Any:
-        """The scores of every agent at every level, what they rest on, and how they were made."""
         exam, cover, study = self.exam, self.exam.cover, self.exam.study
         levels = {level: exam.agents(level) for level in cover.levels}
-        found: dict[str, Any] = {
+        shape: dict[str, Any] = {
             "agents": [
                 {
                     "agent": agent,
-                    "levels": {level: _level_json(own[agent]) for level, own in levels.items()},
+                    "levels": {level: _level_json(rows[agent]) for level, rows in levels.items()},
                     **{name: row[name] for name in ("queries", "pairs", "graded", "missing")},
                 }
                 for agent, row in levels[exam.level].items()
@@ -202,21 +201,21 @@ class ExamBoard(Board, frozen=True):
                 "prompt": study.grader.prompt,
             },
         }
-        return plain(found)
+        return plain(shape)
 
 
-def _level_json(own: Mapping[str, Any]) -> dict[str, Any]:
+def _level_json(scores: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "place": own["place"],
-        "cover_possible": own["possible"].value,
-        "cover_least": own["least"].value,
+        "place": scores["place"],
+        "cover_possible": scores["possible"].value,
+        "cover_least": scores["least"].value,
         **{
             name: {
-                "mean": own[name].value,
-                "low": own[name].low,
-                "high": own[name].high,
-                "standard_error": own[name].error,
-                "n": own[name].n,
+                "mean": scores[name].value,
+                "low": scores[name].low,
+                "high": scores[name].high,
+                "standard_error": scores[name].error,
+                "n": scores[name].n,
             }
             for name in ("cover", "normalised", "alpha_ndcg")
         },

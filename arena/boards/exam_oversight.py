@@ -1,6 +1,6 @@
-"""What to look at before trusting grades and a bank, and how grades agree with labels of people or another grading.
+"""Boards for checking an exam: suspicious grades and items, and agreement with human labels or another grading.
 
-Of a secret item neither text nor id is shown.
+The text and id of a secret item are never shown.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from retrieval_eval.stats.agreement import LabelAgreement, LabelTable, binarised
 from retrieval_eval.stats.bootstrap import ALONE, Clusters
 
 _FIRST: Final = 10
-"""Rows of a table among others."""
+"""Rows of each table when several tables are shown together."""
 _QUERY: Final = Column("qid", "Query")
 _ITEM: Final = Column("item", "Item")
 _PASSAGE: Final = Column("did", "Passage")
@@ -45,14 +45,14 @@ _LEADER: Final = Column("new_leader", "Other leader", meaning="Whether another a
 
 
 class OversightBoard(Board, frozen=True):
-    """Where grades and bank may go wrong.
+    """Tables for finding faults in grades and in the test bank.
 
     Attributes:
         study: grades, bank, rankings and labels.
-        level: the grade from which an item counts as covered.
-        relevant: the label from which a passage is relevant.
-        k: passages of a response that count.
-        query_id: the only query to look at.
+        level: the lowest grade that counts as covered.
+        relevant: the lowest label that counts as relevant.
+        k: number of passages of a response that count.
+        query_id: the query to look at; ``None`` for all.
     """
 
     study: Study
@@ -62,10 +62,10 @@ class OversightBoard(Board, frozen=True):
     query_id: str | None = None
 
     def view(self, name: str) -> Table:
-        """One table, whole: ``answers``, ``grid``, ``uncovered``, ``spurious`` or ``influence``.
+        """One complete table: ``answers``, ``grid``, ``uncovered``, ``spurious`` or ``influence``.
 
         Raises:
-            InputError: what it is made of is not there.
+            InputError: the query, rankings or labels that the table needs are missing.
         """
         study = self.study if self.query_id is None else self.study.of_query(self.query_id)
         if name == "grid":
@@ -83,19 +83,18 @@ class OversightBoard(Board, frozen=True):
         return (uncovered_table if name == "uncovered" else spurious_table)(study, self.level, self.relevant)
 
     def sections(self) -> list[Section]:
-        """What there is to look at, the first rows of each table."""
         grids = self.study.grids
-        said = [f"{grids.pairs:,} pairs of passage and item, {grids.ungraded:,} without a grade."]
+        sentences = [f"{grids.pairs:,} pairs of passage and item, {grids.ungraded:,} without a grade."]
         if not self.study.labels:
-            said.append("No labels by people: --qrels names them, to see uncovered passages and spurious items.")
+            sentences.append("No labels by people: --qrels names them, to see uncovered passages and spurious items.")
         if not self.study.rankings:
-            said.append("No rankings: --run names them, to see which items the leaderboard hangs on.")
+            sentences.append("No rankings: --run names them, to see which items the leaderboard hangs on.")
         tables = [first(table, _FIRST, f"--show {name}") for name, table in self._views().items()]
-        blocks: list[Block] = [Remarks(said), *tables]
+        blocks: list[Block] = [Remarks(sentences), *tables]
         return [Section("oversight", "Oversight", "Can grades and bank be trusted?", blocks)]
 
     def json(self) -> dict[str, Any]:
-        """The rows of each table."""
+        """Rows by name of the table."""
         return {name: records(table) for name, table in self._views().items()}
 
     def _views(self) -> dict[str, Table]:
@@ -103,9 +102,9 @@ class OversightBoard(Board, frozen=True):
         return {name: self.view(name) for name in names}
 
 
-def _rows(study: Study, found: Iterable[GradedAnswer | Uncovered | Spurious | Influence]) -> list[dict[str, Any]]:
-    """A row of each, with what may be shown of its item and passage."""
-    rows = [asdict(one) for one in found]
+def _rows(study: Study, entries: Iterable[GradedAnswer | Uncovered | Spurious | Influence]) -> list[dict[str, Any]]:
+    """Rows of the records, with the text of each item and passage unless it is secret."""
+    rows = [asdict(record) for record in entries]
     for row in rows:
         row["qid"], row["did"] = row["query_id"], row.get("passage_id", "")
         row["item"], row["text"] = study.text_of(row.get("item_id", "")), study.text_of_passage(row["qid"], row["did"])
@@ -113,9 +112,9 @@ def _rows(study: Study, found: Iterable[GradedAnswer | Uncovered | Spurious | In
 
 
 def answers_table(study: Study, item_id: str = "") -> Table:
-    """Grades beside extracted answers, the highest first; of one item, with the passages' texts."""
-    found = graded_answers(study.grids, study.open_answers())
-    rows = _rows(study, (one for one in found if item_id in ("", one.item_id)))
+    """Grades beside the extracted answers, highest grade first; for one item, the passages' texts as well."""
+    entries = graded_answers(study.grids, study.open_answers())
+    rows = _rows(study, (entry for entry in entries if item_id in ("", entry.item_id)))
     answer, grade = Column("answer", "Answer or reason"), Column("grade", "Grade", COUNT)
     if item_id:
         return Table("grades-of-the-item", "", [_PASSAGE, grade, answer, _TEXT], rows)
@@ -123,7 +122,7 @@ def answers_table(study: Study, item_id: str = "") -> Table:
 
 
 def grid_table(study: Study, query_id: str) -> Table:
-    """Passages by items, numbered as in ``items_table``, the highest sum of grades first."""
+    """Grades of a query: passages in rows, items in columns numbered as in ``items_table``; highest sum first."""
     items = [study.open_id(item_id) for item_id in study.grids.grids[query_id].items]
     rows = [
         {"did": passage, **dict(zip(items, grades, strict=True))}
@@ -134,7 +133,7 @@ def grid_table(study: Study, query_id: str) -> Table:
 
 
 def items_table(study: Study, query_id: str, level: int) -> Table:
-    """The items of one query, and how many passages cover them."""
+    """The items of one query, each with the number of passages that cover it."""
     grid = study.grids.grids[query_id]
     rows = [
         {
@@ -159,7 +158,7 @@ def items_table(study: Study, query_id: str, level: int) -> Table:
 
 
 def uncovered_table(study: Study, level: int, relevant: int) -> Table:
-    """Relevant passages that cover no item."""
+    """Relevant passages that cover no item; the bank may lack what they contain."""
     rows = _rows(study, uncovered_passages(study.grids, study.labels, level=level, relevant=relevant))
     columns = [_QUERY, _PASSAGE, _TEXT, Column("label", "Label", COUNT), *_GRADED]
     note = "The bank may lack what they say." if rows else "None: every relevant passage covers some item."
@@ -167,7 +166,7 @@ def uncovered_table(study: Study, level: int, relevant: int) -> Table:
 
 
 def spurious_table(study: Study, level: int, relevant: int) -> Table:
-    """Items that passages without relevance cover."""
+    """Items that passages without relevance cover; candidates for rewording."""
     rows = _rows(study, spurious_items(study.grids, study.labels, level=level, relevant=relevant))
     columns = [
         *(_QUERY, _ITEM),
@@ -176,31 +175,31 @@ def spurious_table(study: Study, level: int, relevant: int) -> Table:
         Column("relevant", "Relevant, cover it", COUNT),
         Column("of_relevant", "of those", COUNT),
     ]
-    note = "Reword or retire them." if rows else "None: whatever covers an item is relevant."
+    note = "Reword or retire them." if rows else "None: every passage that covers an item is relevant."
     return Table("spurious", f"Items that passages without relevance cover: {len(rows):,}", columns, rows, [note])
 
 
-def influence_table(study: Study, found: Sequence[Influence]) -> Table:
-    """The leaderboard without each item, those that move it most first."""
-    rows = [row | {"new_leader": WORDS.write(row["new_leader"])} for row in _rows(study, found)]
+def influence_table(study: Study, effects: Sequence[Influence]) -> Table:
+    """The effect on the leaderboard of leaving out each item, largest effect first."""
+    rows = [row | {"new_leader": WORDS.write(row["new_leader"])} for row in _rows(study, effects)]
     tau, largest = Column("kendall", "Kendall's tau-b", FIGURE), Column("largest_move", "Largest move", POINTS)
-    moving = sum(one.moved > 0 for one in found)
-    note = f"Without any one of the {len(found):,} items all agents keep their places."
+    moving = sum(effect.moved > 0 for effect in effects)
+    note = f"Without any one of the {len(effects):,} items all agents keep their places."
     if moving:
         note = f"Without one of the first {moving:,}, agents would change places: look at these first."
-    title = f"Items that the leaderboard hangs on: {moving:,} of {len(found):,}"
+    title = f"Items that the leaderboard hangs on: {moving:,} of {len(effects):,}"
     return Table("influence", title, [_QUERY, _ITEM, _LEADER, tau, _MOVED, largest], rows, [note])
 
 
 class ExamAgreementBoard(Board, frozen=True):
-    """What ``exam --show agreement`` says.
+    """Agreement of predicted labels with human labels or another grading, as ``exam --show agreement`` shows it.
 
     Attributes:
-        agreement: of the labels as they are, the predicted ones first.
-        borders: lowest predicted labels that count as relevant, each by itself.
-        least_judged: lowest label of people that does.
-        units: what has both labels.
-        other: whose labels stand in the columns.
+        agreement: of the labels; the predicted labels come first.
+        borders: thresholds tried on the predicted labels: labels from the threshold up count as relevant.
+        least_judged: the threshold on the other labels.
+        units: name of the things labelled.
+        other: who gave the other labels, which stand in the columns.
         clusters: the conversations of the queries.
     """
 
@@ -213,22 +212,24 @@ class ExamAgreementBoard(Board, frozen=True):
 
     @property
     def counts(self) -> dict[str, LabelTable]:
-        """The tables of counts by name: of all labels, then with each border."""
-        found = {"graded": graded_table(self.agreement)}
+        """Confusion tables by name: one of all labels, then one for each threshold."""
+        tables = {"graded": graded_table(self.agreement)}
         for border in self.borders:
             binarised = binarised_table(self.agreement, least_first=border, least_second=self.least_judged)
-            found[f"min_grade {border}"] = binarised
-        return found
+            tables[f"min_grade {border}"] = binarised
+        return tables
 
     def sections(self) -> list[Section]:
-        """The counts, how far they agree, and the same of what counts as relevant."""
-        found, units = self.agreement, UNITS["conversation" if self.clusters else "query"]
-        said = [f"{found.n:,} {self.units} with both labels, of {counted(found.queries, *units)}."]
-        for count, what in ((found.first_only, f"no label by {self.other}"), (found.second_only, "no predicted label")):
+        agreement, units = self.agreement, UNITS["conversation" if self.clusters else "query"]
+        sentences = [f"{agreement.n:,} {self.units} with both labels, of {counted(agreement.queries, *units)}."]
+        for count, description in (
+            (agreement.first_only, f"no label by {self.other}"),
+            (agreement.second_only, "no predicted label"),
+        ):
             if count:
-                said.append(f"{count:,} {self.units} with {what} are left out.")
+                sentences.append(f"{count:,} {self.units} with {description} are left out.")
         graded, *binarised = (self._table(name, table) for name, table in self.counts.items())
-        blocks: list[Block] = [Remarks(said), graded, coefficients(found), *binarised]
+        blocks: list[Block] = [Remarks(sentences), graded, coefficients(agreement), *binarised]
         return [Section("agreement", "Agreement", f"Do the grades say what {self.other} said?", blocks)]
 
     def _table(self, name: str, table: LabelTable) -> Table:
@@ -240,7 +241,7 @@ class ExamAgreementBoard(Board, frozen=True):
         return crossed(name, title, "Predicted", names, counts, notes=[note])
 
     def tables(self) -> list[Table]:
-        """All counts in one, for programs; then those for people."""
+        """One table with all counts for programs, then the tables for people."""
         rows = (
             (name, row, column, count, sum(counts), table.kappa)
             for name, table in self.counts.items()
@@ -251,14 +252,13 @@ class ExamAgreementBoard(Board, frozen=True):
         return [for_programs("counts", names, rows), *super().tables()]
 
     def json(self) -> Any:
-        """Coefficients with their intervals, and the counts."""
-        found = self.agreement
+        agreement = self.agreement
         _, *binarised = self.counts.values()
-        kappas = {name: getattr(found, name) for name in ("kappa", "kappa_linear", "kappa_quadratic")}
-        shape = flat(kappas | {"alpha": found.alpha_ordinal}) | {"alpha_level": "ordinal"}
-        shape |= {"n": found.n, "queries": found.queries}
-        shape |= {"only_predicted": found.first_only, "only_judged": found.second_only}
-        shape["confusion"] = {"labels": found.scale, "counts": found.confusion}
+        kappas = {name: getattr(agreement, name) for name in ("kappa", "kappa_linear", "kappa_quadratic")}
+        shape = flat(kappas | {"alpha": agreement.alpha_ordinal}) | {"alpha_level": "ordinal"}
+        shape |= {"n": agreement.n, "queries": agreement.queries}
+        shape |= {"only_predicted": agreement.first_only, "only_judged": agreement.second_only}
+        shape["confusion"] = {"labels": agreement.scale, "counts": agreement.confusion}
         shape["binarised"] = [
             {"min_grade": border, "min_label": self.least_judged, **plain(table)}
             for border, table in zip(self.borders, binarised, strict=True)
@@ -269,22 +269,24 @@ class ExamAgreementBoard(Board, frozen=True):
 def of_labels(
     predicted: Labels, judged: Labels, least: int | None, least_judged: int, clusters: Clusters = ALONE
 ) -> ExamAgreementBoard:
-    """Compare labels; without ``least`` every predicted label above the lowest is tried as the border.
+    """Compare predicted labels with human labels.
+
+    ``least`` is the threshold on the predicted labels; by default every label above the lowest is tried.
 
     Raises:
-        InputError: the labels reach over more steps than any scale has.
+        InputError: the labels span more values than a scale can have.
     """
-    found = label_agreement(predicted, judged, clusters=clusters)
-    borders = [least] if least is not None else sorted(map(int, graded_table(found).rows))[1:]
-    return ExamAgreementBoard(found, tuple(borders), least_judged, clusters=clusters)
+    agreement = label_agreement(predicted, judged, clusters=clusters)
+    borders = [least] if least is not None else sorted(map(int, graded_table(agreement).rows))[1:]
+    return ExamAgreementBoard(agreement, tuple(borders), least_judged, clusters=clusters)
 
 
 def of_grades(first: Study, second: Study, least: int | None) -> ExamAgreementBoard:
-    """How far two gradings give the same passage and item the same grade; ``least`` is the lowest that covers."""
+    """Compare two gradings of the same passages and items; ``least`` is the lowest grade that counts as covered."""
     level = least or min(first.usual_level, second.usual_level)
-    found = label_agreement(_pair_labels(first), _pair_labels(second), clusters=first.clusters)
+    agreement = label_agreement(_pair_labels(first), _pair_labels(second), clusters=first.clusters)
     units = "pairs of passage and item"
-    return ExamAgreementBoard(found, (level,), level, units, "the other grading", first.clusters)
+    return ExamAgreementBoard(agreement, (level,), level, units, "the other grading", first.clusters)
 
 
 def _pair_labels(study: Study) -> Labels:

@@ -1,4 +1,4 @@
-"""What a tournament holds, as tables for other tools. Failures are not labels: they are left out and can be listed."""
+"""Write a tournament's verdicts, labels and answers as files for other tools. Failed judgments are left out."""
 
 from __future__ import annotations
 
@@ -33,54 +33,57 @@ from retrieval_eval.data.trec import is_qrels, write_qrels
 
 
 def verdict_rows_of(store: Store, tournament: str) -> tuple[tuple[str, ...], Iterator[dict[str, Cell]]]:
-    """Every verdict as judged: the columns, and one row per order shown.
+    """Every verdict: the columns, and one row for each order shown.
 
-    The covariates that the tournament's ratings are controlled for are columns NAME_a and NAME_b. Where a judge gives
-    probabilities, these are columns as ``PROBABILITIES`` has them.
+    The covariates of the tournament's ratings are in columns NAME_a and NAME_b. If a judge returns probabilities, they
+    are in the columns of ``PROBABILITIES``.
     """
     settings = store.settings(tournament)
     names = settings.ratings.bradley_terry.covariates
     answers = store.dataset(tournament).answers if names else {}
-    sure = {judge for judge in settings.game_judges if settings.gives_probabilities(judge)}
+    probability_judges = {judge for judge in settings.game_judges if settings.gives_probabilities(judge)}
 
     def rows() -> Iterator[dict[str, Cell]]:
         for want, result in each_outcome(store, tournament, Task.PAIRWISE):
             if isinstance(result, Judgment):
                 (game,) = game_verdicts([(want, result)])
                 cells = verdict_cells(game)
-                if want.judge in sure:
+                if want.judge in probability_judges:
                     cells |= {name: str(share) for name, share in verdict_probabilities(result).items()}
                 for side, agent in (("a", game.agent_a), ("b", game.agent_b)):
                     for name in names:
                         cells[f"{name}_{side}"] = str(QUALITIES[name](answers[want.query_id, agent].text))
                 yield {"qid": game.query_id, **cells, "reason": result.reason}
 
-    further = [*(PROBABILITIES if sure else ()), *(f"{name}_{side}" for name in names for side in "ab")]
-    return ("qid", *VERDICT_CELLS, *further, "reason"), rows()
+    more_columns = [
+        *(PROBABILITIES if probability_judges else ()),
+        *(f"{name}_{side}" for name in names for side in "ab"),
+    ]
+    return ("qid", *VERDICT_CELLS, *more_columns, "reason"), rows()
 
 
 def export_verdicts(store: Store, tournament: str, out: Path) -> int:
-    """Write every verdict as judged; returns the number of rows."""
+    """Write every verdict, one row for each order shown; returns the number of rows."""
     columns, rows = verdict_rows_of(store, tournament)
-    counted = itertools.count()
-    write_rows(out, columns, (row for row, _ in zip(rows, counted, strict=False)))
-    return next(counted)
+    counter = itertools.count()
+    write_rows(out, columns, (row for row, _ in zip(rows, counter, strict=False)))
+    return next(counter)
 
 
 def export_verdict_parts(store: Store, tournament: str, out: Path, parts: int) -> int:
-    """Every verdict as judged as a folder of Parquet files, each query in one of ``parts`` folders; returns the number.
+    """Write every verdict to a folder of Parquet files in ``parts`` partitions by query; returns the number of rows.
 
-    The folders are named as Hive does, ``part=0`` and so on, which pyarrow, polars, DuckDB and Spark read as one table.
-    Verdicts pass from the database to the files, however many there are; several samples of one are rows of their own.
+    The partitions are named as in Hive (``part=0``, ...), so pyarrow, polars, DuckDB and Spark read the folder as one
+    table. Verdicts are streamed, so memory does not grow with their number. Each sample of a verdict is a row.
 
     Raises:
-        DataError: the folder holds something already, or cannot be written.
+        DataError: the folder is not empty, or cannot be written.
     """
     import pyarrow as pa
     from pyarrow import dataset
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise DataError(out, "there is something already; name a new folder")
+        raise DataError(out, "exists already; name a new folder")
     text, number = pa.string(), pa.int32()
     names = ("qid", "agent_a", "agent_b", "verdict", "judge", "order", "reason", "sample", "part")
     schema = pa.schema([(name, number if name in {"sample", "part"} else text) for name in names])
@@ -92,14 +95,14 @@ def export_verdict_parts(store: Store, tournament: str, out: Path, parts: int) -
             count += len(rows)
             columns = zip(*(_verdict_cells(row, parts) for row in rows), strict=True)
             yield pa.record_batch(
-                [pa.array(each, field.type) for each, field in zip(columns, schema, strict=True)], schema
+                [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema
             )
 
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as unfinished:
             whole = Path(unfinished) / "whole"
-            whole.mkdir()  # pyarrow makes no folder where there is no verdict
+            whole.mkdir()  # pyarrow creates no folder if there are no verdicts
             dataset.write_dataset(
                 batches(),
                 whole,
@@ -123,61 +126,60 @@ def _verdict_cells(row: tuple[Any, ...], parts: int) -> tuple[Any, ...]:
 
 
 def export_labels(store: Store, tournament: str, out: Path) -> int:
-    """Relevance labels with their reasons; ``arena.boards.exports`` writes them as qrels.
+    """Write a table of the relevance labels with their reasons; returns the number of rows.
 
-    What a prompt asked for besides the label becomes columns of a table, under the prompt's names. Where there are
-    several judges each one's labels are rows of their own, and a column says whose. Where a judge gives probabilities,
-    those of label 2 are in the column p_2.
+    Details that the prompt asks for besides the label are columns under the prompt's names. With several judges,
+    each judge's labels are separate rows with a column ``judge``. Probabilities of a label are in columns ``p_LABEL``.
 
     Raises:
-        DataError: the file cannot be written.
+        DataError: the file is named like qrels, or cannot be written.
     """
     if is_qrels(out):
         raise DataError(out, "not a table; '--what qrels' writes qrels")
     settings = store.settings(tournament)
     wanted = outcomes(store, tournament, Task.RELEVANCE)
     judges = {want.judge for want, _ in wanted}
-    whose = ("judge",) if len(judges) > 1 else ()
-    sure = {judge for judge in judges if settings.gives_probabilities(judge)}
+    judge_column = ("judge",) if len(judges) > 1 else ()
+    probability_judges = {judge for judge in judges if settings.gives_probabilities(judge)}
     rows: list[dict[str, Cell]] = []
     names: dict[str, None] = {}
     for want, result in wanted:
         if isinstance(result, Judgment):
             details = details_of(result.outcome)
-            if want.judge in sure:
+            if want.judge in probability_judges:
                 details |= {f"p_{label}": str(share) for label, share in label_probabilities(result.reason).items()}
             names |= dict.fromkeys(details)
             document = DocumentSubject.of(want)
-            named = {"qid": document.query_id, "did": document.doc_id, **dict.fromkeys(whose, want.judge)}
+            names_of = {"qid": document.query_id, "did": document.doc_id, **dict.fromkeys(judge_column, want.judge)}
             label = {"label": str(label_of(result.outcome)), "reason": result.reason}
-            rows.append({**details, **named, **label})
-    write_rows(out, ("qid", "did", *whose, "label", *names, "reason"), rows)
+            rows.append({**details, **names_of, **label})
+    write_rows(out, ("qid", "did", *judge_column, "label", *names, "reason"), rows)
     return len(rows)
 
 
 def export_query_labels(store: Store, tournament: str, out: Path) -> int:
-    """What each query's documents are worth: the mean label, means of its parts, and how many documents have one."""
-    found = query_labels(store, tournament)
-    names = dict.fromkeys(name for own in found.values() for name in own.parts)
+    """Write a row for each query: mean label, means of its parts, number of labelled documents; returns the count."""
+    labels_by_query = query_labels(store, tournament)
+    names = dict.fromkeys(name for labels in labels_by_query.values() for name in labels.parts)
     rows = (
         {
             "qid": query_id,
-            "mean_label": "" if own.label.mean is None else str(own.label.mean),
-            **{name: str(own.parts[name]) for name in names if name in own.parts},
-            "judged": str(own.label.judged),
-            "of": str(own.label.of),
+            "mean_label": "" if labels.label.mean is None else str(labels.label.mean),
+            **{name: str(labels.parts[name]) for name in names if name in labels.parts},
+            "judged": str(labels.label.judged),
+            "of": str(labels.label.of),
         }
-        for query_id, own in found.items()
+        for query_id, labels in labels_by_query.items()
     )
     write_rows(out, ("qid", "mean_label", *names, "judged", "of"), rows)
-    return len(found)
+    return len(labels_by_query)
 
 
 def export_criteria(store: Store, tournament: str, out: Path) -> int:
-    """Criteria grades, one row per answer and one column per criterion.
+    """Write the criteria grades: one row for each answer, one column for each criterion; returns the number of rows.
 
     Raises:
-        DataError: the file cannot be written, or a criterion is called like another column.
+        DataError: the file cannot be written, or a criterion has the name of one of the other columns.
     """
     settings = store.settings(tournament)
     rows: list[dict[str, Cell]] = []
@@ -188,14 +190,14 @@ def export_criteria(store: Store, tournament: str, out: Path) -> int:
             names |= dict.fromkeys(graded)
             answer = AnswerSubject.of(want)
             rows.append({**graded, "qid": answer.query_id, "agent": answer.agent, "reason": result.reason})
-    if taken := names.keys() & {"qid", "agent", "reason"}:
-        raise DataError(out, "a criterion has the name of one of the table's own columns", value=min(taken))
+    if clashes := names.keys() & {"qid", "agent", "reason"}:
+        raise DataError(out, "a criterion has the name of another column; rename it", value=min(clashes))
     write_rows(out, ("qid", "agent", *names, "reason"), rows)
     return len(rows)
 
 
 def export_data(store: Store, tournament: str, out: Path) -> int:
-    """Queries, documents and answers as the CSV triple in a folder; returns the number of answers."""
+    """Write queries, documents and answers as the CSV triple into a folder; returns the number of answers."""
     data = store.dataset(tournament)
     try:
         save_dataset(data, out)
@@ -205,12 +207,12 @@ def export_data(store: Store, tournament: str, out: Path) -> int:
 
 
 class ExportedQrels(Struct, frozen=True):
-    """What was written, and what is missing in it.
+    """Outcome of an export of qrels.
 
     Attributes:
-        written: labels.
-        failed: documents whose judgment failed, by cause.
-        left: documents not judged yet.
+        written: number of labels.
+        failed: number of documents whose judgment failed, by cause.
+        left: number of documents not judged yet.
     """
 
     written: int
@@ -219,11 +221,11 @@ class ExportedQrels(Struct, frozen=True):
 
 
 def export_qrels(store: Store, tournament: str, out: Path, judge: str | None = None) -> ExportedQrels:
-    """Write the relevance labels as trec_eval reads them: of all judges together, or of one.
+    """Write the relevance labels in the format of trec_eval: of all judges combined, or of one judge.
 
     Raises:
-        InputError: the tournament asks for no relevance labels, the judge gave none, or nothing is judged yet; the file
-            cannot be written, or qrels have no place for a name.
+        InputError: the tournament has no relevance labels, the judge gave none, or nothing is judged yet; the file
+            cannot be written, or a name contains white space, which qrels do not allow.
     """
     results = _results(store, tournament, judge)
     labels: dict[str, dict[str, int]] = {}
@@ -243,9 +245,9 @@ def export_qrels(store: Store, tournament: str, out: Path, judge: str | None = N
 def _results(store: Store, tournament: str, judge: str | None) -> Mapping[tuple[str, str], Result | None]:
     by_judge = labels_by_judge(store, tournament)
     if not by_judge:
-        raise InputError(f"{tournament}: no relevance labels are asked for; the 'retrieval' section does that")
+        raise InputError(f"{tournament}: no relevance labels; add a 'retrieval' section and run again")
     if judge is None:
         return labels_of(store, tournament)
     if judge not in by_judge:
-        raise InputError(f"{tournament}: no judge {judge!r} gave labels, only {', '.join(by_judge)}")
+        raise InputError(f"{tournament}: judge {judge!r} gave no labels; judges with labels: {', '.join(by_judge)}")
     return by_judge[judge]

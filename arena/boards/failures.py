@@ -1,4 +1,4 @@
-"""What failed and why: counted by cause, the most frequent first, and then one by one with the last reply."""
+"""Board of failed judgments and answers: counts by cause, most frequent first, then each failure with its reply."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from retrieval_eval.exam.items import SECRET_TEXT
 _ABOUT_ITEMS: Final = frozenset({Task.GRADING, Task.EXTRACTION, Task.ANSWER_CHECK})
 _AGENTS: Final = "agents"
 _SHOWN: Final = 200
-"""Characters of a reply that a person needs to see what went wrong; programs get all."""
+"""Most characters of a reply in the text for people; programs get the whole reply."""
 Failed: TypeAlias = Mapping[str, Any]
-"""One failure, of a judge or the answer that an agent owes, as programs get it. Nothing of a secret item is in it."""
+"""One failure of a judge, or of an agent that gave no answer, as a row for programs. Secret items are masked."""
 
 _COLUMNS: Final = (
     Column("cause", "Cause"),
@@ -39,9 +39,9 @@ class FailuresBoard(Board, frozen=True):
     """All failures of some tournaments.
 
     Attributes:
-        failed: by tournament, agents first.
-        several: whether lines say of which tournament they are.
-        waiting: what is under way, in words.
+        failed: the failures by tournament, agents' failures first.
+        several: whether there are several tournaments, so that lines name theirs.
+        waiting: sentences on batches that are still running.
     """
 
     failed: Sequence[Failed]
@@ -49,46 +49,44 @@ class FailuresBoard(Board, frozen=True):
     waiting: Sequence[str] = ()
 
     def sections(self) -> Sequence[Section]:
-        """One: the counts, then each failure."""
-        counts = Counter(tuple(own[name] for name in ("cause", "judge", "meaning")) for own in self.failed)
+        counts = Counter(tuple(failure[name] for name in ("cause", "judge", "meaning")) for failure in self.failed)
         rows = [
             {"cause": cause, "judge": judge, "meaning": meaning, "failed": count}
-            for (cause, judge, meaning), count in sorted(counts.items(), key=lambda own: (-own[1], own[0]))
+            for (cause, judge, meaning), count in sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
         ]
-        lines = [line for own in self.failed for line in self._lines(own)]
-        causes = dict.fromkeys((own["cause"], own["task"] == _AGENTS) for own in self.failed)
+        lines = [line for failure in self.failed for line in self._lines(failure)]
+        causes = dict.fromkeys((failure["cause"], failure["task"] == _AGENTS) for failure in self.failed)
         helps = [f"what helps with {cause}: {_remedy(cause, of_agents=of_agents)}" for cause, of_agents in causes]
-        said = Remarks([*lines, *helps, f"{COUNT.write(len(self.failed))} failed", *self.waiting])
-        return [Section("failures", "Failures", "", [Table("failures", "", _COLUMNS, rows), said])]
+        remarks = Remarks([*lines, *helps, f"{COUNT.write(len(self.failed))} failed", *self.waiting])
+        return [Section("failures", "Failures", "", [Table("failures", "", _COLUMNS, rows), remarks])]
 
     def json(self) -> Any:
-        """A list of them."""
         return plain(self.failed)
 
-    def _lines(self, own: Failed) -> Iterator[str]:
-        whose = own["tournament"] + ": " if self.several else ""
-        place = " ".join(filter(None, (own["task"], own["judge"], own["qid"], own["item"])))
-        yield f"{whose}{place}: {own['cause']}: {own['message']}"
-        if own["reply"]:
-            yield f"    reply: {own['reply'][:_SHOWN]!r}"
+    def _lines(self, failure: Failed) -> Iterator[str]:
+        prefix = failure["tournament"] + ": " if self.several else ""
+        place = " ".join(filter(None, (failure["task"], failure["judge"], failure["qid"], failure["item"])))
+        yield f"{prefix}{place}: {failure['cause']}: {failure['message']}"
+        if failure["reply"]:
+            yield f"    reply: {failure['reply'][:_SHOWN]!r}"
 
 
 def failed_in(store: Store, tournament: str) -> list[dict[str, Any]]:
-    """The failures of one tournament, answers that agents owe first.
+    """The failures of one tournament, agents' failures first.
 
     Raises:
         InputError: no such tournament.
     """
-    settings = store.settings(tournament)  # says which tournaments there are, if not this one
-    owed = failures_of_agents(store, store.dataset(tournament), settings)
+    settings = store.settings(tournament)  # raises InputError with the known names if there is no such tournament
+    agent_failures = failures_of_agents(store, store.dataset(tournament), settings)
     where, open_ids = {"tournament": tournament}, open_items(store, tournament)
     agents = [
-        {**where, "task": _AGENTS, "judge": "", "qid": query_id, "item": agent, **_what(failure, AGENT_CAUSES)}
-        for agent, query_id, failure in owed
+        {**where, "task": _AGENTS, "judge": "", "qid": query_id, "item": agent, **_common_fields(failure, AGENT_CAUSES)}
+        for agent, query_id, failure in agent_failures
     ]
-    judged = (outcome for task in TASKS for outcome in store.outcomes(tournament, task))
+    results = (outcome for task in TASKS for outcome in store.outcomes(tournament, task))
     return agents + [
-        {**where, **_of_judge(want, result, open_ids)} for want, result in judged if isinstance(result, JudgeFailure)
+        {**where, **_of_judge(want, result, open_ids)} for want, result in results if isinstance(result, JudgeFailure)
     ]
 
 
@@ -96,14 +94,14 @@ _OF_AGENTS: Final = {
     "contract": "mend the agent's 'mapping' or prompt",
     "exception": "mend the agent's code",
     "not_recorded": "add the answer to the agent's file",
-    "empty": "see what the agent says to this query",
-    "refusal": "see why the agent refuses",
-    "bad_request": "see what the agent's server says",
+    "empty": "check why the agent's answer to this query is empty",
+    "refusal": "check why the agent refuses",
+    "bad_request": "read the message of the agent's server",
 }
 
 
 def _remedy(cause: str, *, of_agents: bool) -> str:
-    """What brings what failed, in words."""
+    """What to do about failures with this cause."""
     if not of_agents or cause not in _OF_AGENTS:
         return remedy(cause)
     again = "run again" if cause in ASKED_AGAIN else "run again with --retry-failed"
@@ -111,15 +109,15 @@ def _remedy(cause: str, *, of_agents: bool) -> str:
 
 
 def _of_judge(want: Wanted, result: JudgeFailure, open_ids: Collection[str]) -> dict[str, Any]:
-    """One failure. Of a secret item neither its id is shown nor what was said about it, which may repeat it."""
+    """Fields of a judge's failure; hides the id of a secret item, and message and reply, which may quote it."""
     secret = want.task in _ABOUT_ITEMS and not set(PassageSubject.of(want).item_ids) <= set(open_ids)
     item = " / ".join(filter(None, (want.item, SECRET_TEXT if secret else want.other, want.order)))
     where = {"task": want.task.value, "judge": want.judge, "qid": want.query_id, "item": item}
-    said = {"message": SECRET_TEXT} if secret else {"reply": result.reply}
-    return {**where, **_what(result, CAUSES), **said}
+    texts = {"message": SECRET_TEXT} if secret else {"reply": result.reply}
+    return {**where, **_common_fields(result, CAUSES), **texts}
 
 
-def _what(failed: JudgeFailure | AgentFailure, causes: Mapping[str, str]) -> dict[str, Any]:
+def _common_fields(failed: JudgeFailure | AgentFailure, causes: Mapping[str, str]) -> dict[str, Any]:
     return {
         "cause": failed.cause,
         "meaning": causes.get(failed.cause, failed.cause),

@@ -1,4 +1,4 @@
-"""The boards of the stages that bring their section along: each is in the module here that has the section's name."""
+"""Boards of optional stages; each board is in the module here that is named like the stage's section."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from arena.present.blocks import Board
 
 
 def further_boards(results: Mapping[str, Any]) -> dict[str, Board]:
-    """By section, the board of what ``arena.results.further`` read."""
-    return {key: import_module(f"arena.boards.{key}").board(read) for key, read in results.items()}
+    """Boards by section, from the results that ``arena.results.further`` read."""
+    return {key: import_module(f"arena.boards.{key}").board(result) for key, result in results.items()}

@@ -1,4 +1,4 @@
-"""Games as people read them: found by filters, with what the judge said in both orders, and flagged by readers."""
+"""Games for people to read: filters, the verdicts of both orders with reasons, readers' flags, and the documents."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from retrieval_eval.stats.arrays import Bools, Floats
 GameEnding: TypeAlias = Literal["a winner", "a tie", "no verdict yet", "the agent wins", "the agent loses"]
 Apart: TypeAlias = Literal["the two orders", "the judges"]
 GameLink: TypeAlias = Callable[[GameKey], str]
-"""The address of a game."""
+"""Function that returns the address of a game."""
 Flags: TypeAlias = Mapping[GameKey, Sequence[Annotation]]
-"""By game, what people flagged it for, the oldest first."""
+"""Flags by game, oldest first."""
 
 _REASON: Final = 240
-"""Characters of a reason in a cell."""
+"""Most characters of a reason in a cell."""
 _COLUMNS: Final = (
     Column("agent_a", "Agent", link="to_agent_a"),
     Column("agent_b", "Opponent", link="to_agent_b"),
@@ -70,14 +70,14 @@ _OPPONENTS: Final = (
 
 
 class GameFilter(Struct, frozen=True):
-    """Which games to list; ``None`` is any.
+    """Which games to list; ``None`` means any.
 
     Attributes:
-        agent: who plays.
-        opponent: who else plays.
-        queries: their ids.
-        ending: how the rated game ended; that the agent wins or loses says nothing without an agent.
-        apart: who disagrees on the game.
+        agent: one of the two agents.
+        opponent: the other agent.
+        queries: ids of queries.
+        ending: how the rated game ended; "the agent wins" and "the agent loses" need ``agent``.
+        apart: whose verdicts on the game disagree.
         among: the only games that may pass, such as the flagged ones.
     """
 
@@ -90,7 +90,7 @@ class GameFilter(Struct, frozen=True):
     among: Collection[GameKey] | None = None
 
     def rows(self, games: GameTable, scores: Floats) -> NDArray[np.intp]:
-        """The rows that pass, in the order of the plan; ``scores`` are those of ``games.scores``."""
+        """Indices of the games that pass, in the order of the plan; ``scores`` come from ``games.scores``."""
         passing = np.ones(len(games), np.bool_)
         for agent in (self.agent, self.opponent):
             if agent is not None:
@@ -115,14 +115,14 @@ class GameFilter(Struct, frozen=True):
             is_a = games.a == games.agents.index(self.agent)
             won = np.where(is_a, scores == 1, scores == 0)
         decided = (scores == 1) | (scores == 0)
-        found: dict[GameEnding, Bools] = {
+        by_ending: dict[GameEnding, Bools] = {
             "a winner": decided,
             "a tie": scores == 0.5,
             "no verdict yet": np.isnan(scores),
             "the agent wins": decided & won,
             "the agent loses": decided & ~won & (self.agent in games.agents),
         }
-        return found[ending]
+        return by_ending[ending]
 
 
 def games_table(
@@ -135,7 +135,7 @@ def games_table(
     link: Callable[[GameKey], Mapping[str, str]] = lambda _: {},
     longest: int = 120,
 ) -> Table:
-    """One line per game; queries have so many characters at most. ``link`` gives the addresses of its cells."""
+    """One row for each game; query texts are cut to ``longest`` characters; ``link`` returns addresses by column."""
     lines = []
     for row in rows:
         key = games.key(row)
@@ -151,12 +151,12 @@ def games_table(
 
 
 def address_of(key: GameKey) -> str:
-    """A game as a page's address holds it."""
+    """A game's key as a string for a page's address."""
     return json.dumps(key, ensure_ascii=False, separators=(",", ":"))
 
 
 def game_at(address: str | None) -> GameKey | None:
-    """The game that an address names; ``None`` where it names none."""
+    """The game that an address names; ``None`` if it names none."""
     try:
         names = json.loads(address or "null")
     except (ValueError, RecursionError):
@@ -178,7 +178,7 @@ def _orders(games: GameTable, row: int) -> str:
 
 
 class ShownOrder(Struct, frozen=True):
-    """One order of a game: ``first`` is the judge's answer A, ``second`` its B; ``result`` is ``None`` if not asked."""
+    """One order of a game: ``first`` was shown as answer A, ``second`` as B; ``result`` is ``None`` if not judged."""
 
     first: str
     second: str
@@ -186,25 +186,25 @@ class ShownOrder(Struct, frozen=True):
 
     @property
     def preferred(self) -> str | None:
-        """The agent preferred, the empty string for a tie, ``None`` without a verdict."""
+        """The preferred agent, an empty string for a tie, ``None`` without a verdict."""
         if not isinstance(self.result, Judgment):
             return None
         return {Verdict.A: self.first, Verdict.B: self.second, Verdict.TIE: ""}[Verdict(str(self.result.outcome))]
 
     @property
-    def said(self) -> str:
-        """The verdict in words."""
+    def verdict_text(self) -> str:
+        """The verdict in words, or why there is none."""
         if isinstance(self.result, JudgeFailure):
             return f"failed: {CAUSES.get(self.result.cause, self.result.cause)}"
         return "not judged yet" if self.preferred is None else self.preferred or "a tie"
 
 
 class GameRecord(Struct, frozen=True):
-    """One query, two agents, one judge.
+    """A game of two agents on one query, judged by one judge.
 
     Attributes:
-        orders: one or two, as planned.
-        score: of ``agent_a`` in the rated game: 1, 0.5 or 0; ``None`` without a verdict.
+        orders: the one or two orders planned.
+        score: score of ``agent_a`` in the rated game: 1, 0.5 or 0; ``None`` without a verdict.
     """
 
     query_id: str
@@ -216,33 +216,32 @@ class GameRecord(Struct, frozen=True):
 
     @property
     def key(self) -> GameKey:
-        """What names the game."""
         return GameKey(self.query_id, self.agent_a, self.agent_b, self.judge)
 
     @property
     def mark(self) -> str:
-        """Twelve hexadecimal digits for the keys of the page's elements."""
+        """Hash of the key, 12 hexadecimal digits, for the ids of the page's elements."""
         return hashlib.sha256(json.dumps(self.key).encode()).hexdigest()[:12]
 
     @property
     def winner(self) -> str | None:
-        """The agent that won the rated game, if one did."""
+        """The agent that won the rated game; ``None`` for a tie or without a verdict."""
         return {1.0: self.agent_a, 0.0: self.agent_b}.get(-1.0 if self.score is None else self.score)
 
     @property
     def orders_disagree(self) -> bool:
-        """Whether both orders have a verdict and prefer different agents, or one of them neither."""
+        """Whether both orders have a verdict and the verdicts differ."""
         preferred = [order.preferred for order in self.orders]
         return len(preferred) == 2 and None not in preferred and preferred[0] != preferred[1]
 
     @property
     def same_answers(self) -> bool:
-        """Whether the two answers are the same text, which is a tie that no judge was asked about."""
+        """Whether the answers are the same text, which counts as a tie without asking a judge."""
         return any(order.result is not None and order.result.judgment_id == IDENTICAL for order in self.orders)
 
     @property
     def outcome(self) -> str:
-        """How the game ended and why, in one line."""
+        """How the game ended and why, in one sentence."""
         if self.score is None:
             return "No verdict yet."
         ending = f"{self.winner} wins" if self.winner is not None else "A tie"
@@ -262,23 +261,23 @@ def games_on(
     *,
     among: Collection[str] | None = None,
 ) -> list[GameRecord]:
-    """The games on a query, or those among some agents, with what their judge said, in the order of the plan."""
-    chosen = games.of_query(query_id)
+    """The games on a query with the verdicts of both orders, in the order of the plan; ``among`` limits the agents."""
+    selected = games.of_query(query_id)
     if among is not None:
         numbers = [number for number, agent in enumerate(games.agents) if agent in among]
-        chosen &= np.isin(games.a, numbers) & np.isin(games.b, numbers)
-    rows = np.flatnonzero(chosen).tolist()
+        selected &= np.isin(games.a, numbers) & np.isin(games.b, numbers)
+    rows = np.flatnonzero(selected).tolist()
     keys = [games.key(row) for row in rows]
     orders: defaultdict[tuple[str, frozenset[str]], list[ShownOrder]] = defaultdict(list)
     for want, result in outcomes(store, tournament, Task.PAIRWISE, query_id, among):
-        names = (want.item, want.other) if want.order == "ab" else (want.other, want.item)
-        orders[want.judge, frozenset(names)].append(ShownOrder(*names, result))
-    found = []
+        shown_agents = (want.item, want.other) if want.order == "ab" else (want.other, want.item)
+        orders[want.judge, frozenset(shown_agents)].append(ShownOrder(*shown_agents, result))
+    records = []
     for row, key in zip(rows, keys, strict=True):
         score = float(scores[row])
         shown = orders[key.judge, frozenset((key.agent_a, key.agent_b))]
-        found.append(GameRecord(*key, tuple(shown), None if np.isnan(score) else score))
-    return found
+        records.append(GameRecord(*key, tuple(shown), None if np.isnan(score) else score))
+    return records
 
 
 def verdicts_table(records: Sequence[GameRecord], link: GameLink) -> Table:
@@ -294,13 +293,13 @@ def verdicts_table(records: Sequence[GameRecord], link: GameLink) -> Table:
         }
         for order, shown in zip(("ab", "ba"), record.orders, strict=False):
             reason = shown.result.reason if isinstance(shown.result, Judgment) else ""
-            row |= {f"verdict_{order}": shown.said, f"reason_{order}": clipped(reason, _REASON) or None}
+            row |= {f"verdict_{order}": shown.verdict_text, f"reason_{order}": clipped(reason, _REASON) or None}
         rows.append(row)
     return Table("verdicts", "", _VERDICTS, rows)
 
 
 def lost_table(records: Iterable[GameRecord], agent: str, queries: Mapping[str, Query], link: GameLink) -> Table:
-    """A row per game that an agent lost, with the reason of a verdict against it."""
+    """A row for each game that an agent lost, with the reason of a verdict against it."""
     lost = [record for record in records if record.winner not in {None, agent}]
     several = len({record.judge for record in lost}) > 1
     rows = []
@@ -327,19 +326,20 @@ def opponents_table(
     link: Callable[[str, bool], str],
     queries: Collection[str] | None = None,
 ) -> Table:
-    """A row per opponent of an agent, the worst first.
+    """A row for each opponent of an agent, lowest share of points first.
 
-    ``link`` leads to all games against one, or to the lost ones; without ``queries`` the games on all of them count.
+    ``link`` returns the address of all games against an opponent, or of the lost ones; ``queries`` limits the games.
     """
-    at = games.agents.index(agent)
-    mine = games.of_agent(agent) & games.played
+    index = games.agents.index(agent)
+    agent_games = games.of_agent(agent) & games.played
     if queries is not None:
-        mine &= games.of_query(*queries)
-    own = np.where(games.a == at, scores, 1 - scores)[mine]
-    other = np.where(games.a == at, games.b, games.a)[mine]
-    size = len(games.agents)
+        agent_games &= games.of_query(*queries)
+    agent_scores = np.where(games.a == index, scores, 1 - scores)[agent_games]
+    opponents = np.where(games.a == index, games.b, games.a)[agent_games]
+    agent_count = len(games.agents)
     played, points, lost = (
-        np.bincount(other, weights, size).tolist() for weights in (None, own, (own == 0).astype(np.float64))
+        np.bincount(opponents, weights, agent_count).tolist()
+        for weights in (None, agent_scores, (agent_scores == 0).astype(np.float64))
     )
     rows = [
         {"opponent": name, "share": points[number] / played[number], "lost": int(lost[number]), "games": played[number]}
@@ -351,33 +351,35 @@ def opponents_table(
 
 
 def flag(key: GameKey, data: Dataset, annotator: str, comment: str | None) -> Annotation:
-    """Somebody's flag on a game as it is kept; without a comment it takes back the one before."""
+    """An annotation that flags a game; ``None`` as the comment withdraws the annotator's flag."""
     value = {"judge": key.judge, "comment": comment or ""}
-    said = Annotation(Kind.FLAG, annotator, key.query_id, key.agent_a, key.agent_b, "", value)
-    return replace(said, texts=texts_now(said, data, {}) or "", value=None if comment is None else value)
+    annotation = Annotation(Kind.FLAG, annotator, key.query_id, key.agent_a, key.agent_b, "", value)
+    return replace(annotation, texts=texts_now(annotation, data, {}) or "", value=None if comment is None else value)
 
 
 def flags_of(store: Store, tournament: str) -> Flags:
-    """What people flagged of the games whose texts are as they were."""
-    found: dict[GameKey, list[Annotation]] = {}
+    """The flags of a tournament's games, without flags on texts that have changed since."""
+    flags: dict[GameKey, list[Annotation]] = {}
     data: dict[str, Dataset] = {}
-    for one in Annotations(store, tournament).latest(Kind.FLAG):
-        if one.value is not None:
-            if one.query_id not in data:
-                data[one.query_id] = store.dataset(tournament, one.query_id)
-            if texts_now(one, data[one.query_id], {}) == one.texts:
-                found.setdefault(GameKey(one.query_id, one.item, one.other, one.value["judge"]), []).append(one)
-    return found
+    for annotation in Annotations(store, tournament).latest(Kind.FLAG):
+        if annotation.value is not None:
+            if annotation.query_id not in data:
+                data[annotation.query_id] = store.dataset(tournament, annotation.query_id)
+            if texts_now(annotation, data[annotation.query_id], {}) == annotation.texts:
+                flags.setdefault(
+                    GameKey(annotation.query_id, annotation.item, annotation.other, annotation.value["judge"]), []
+                ).append(annotation)
+    return flags
 
 
 class RetrievedDocument(Struct, frozen=True):
     """A document that agents retrieved for a query.
 
     Attributes:
-        result: what the relevance judges said together, ``None`` if they were not asked.
-        ranks: agent and rank of each retrieval; ``SHARED`` for one given to every agent.
-        human: people's label, ``None`` where they gave none.
-        shown: whether the answer judge of a game saw it.
+        result: combined result of the relevance judges; ``None`` if they did not judge it.
+        ranks: agent and rank of each retrieval; ``SHARED`` for a document given to every agent.
+        human: label by people; ``None`` without one.
+        shown: whether the game's judge saw the document.
     """
 
     document: Document
@@ -388,45 +390,52 @@ class RetrievedDocument(Struct, frozen=True):
 
     @property
     def label(self) -> int | None:
-        """The judges' label, ``None`` without one."""
+        """The judges' label; ``None`` without one."""
         return label_of(self.result.outcome) if isinstance(self.result, Judgment) else None
 
 
 def documents_on(
     query_id: str, data: Dataset, labels: LabelResults, agents: Collection[str] | None = None
 ) -> list[RetrievedDocument]:
-    """The documents of a query, or what some agents retrieved for it, the highest label first, those without last."""
+    """Documents of a query, or those that some agents retrieved; highest label first, without a label last."""
     ranks: dict[str, list[tuple[str, int]]] = {}
     for entry in data.retrieved.get(query_id, ()):
         if agents is None or entry.agent == SHARED or entry.agent in agents:
             ranks.setdefault(entry.doc_id, []).append((entry.agent, entry.rank))
     human = data.qrels.get(query_id, {})
-    found = [
-        RetrievedDocument(data.documents[doc_id], labels.get((query_id, doc_id)), tuple(own), human.get(doc_id))
-        for doc_id, own in ranks.items()
+    documents = [
+        RetrievedDocument(
+            data.documents[doc_id], labels.get((query_id, doc_id)), tuple(document_ranks), human.get(doc_id)
+        )
+        for doc_id, document_ranks in ranks.items()
     ]
-    return sorted(found, key=lambda one: (one.label is None, -(one.label or 0), one.document.doc_id))
+    return sorted(
+        documents, key=lambda document: (document.label is None, -(document.label or 0), document.document.doc_id)
+    )
 
 
 def documents_of(
     game: GameRecord, data: Dataset, labels: LabelResults, settings: StoredSettings
 ) -> list[RetrievedDocument]:
-    """The documents behind a game: those shown to its judge first, as they were ordered, then the others."""
-    found = {
-        one.document.doc_id: one for one in documents_on(game.query_id, data, labels, (game.agent_a, game.agent_b))
+    """The documents of a game: first those that its judge saw, in the order shown, then the others."""
+    documents = {
+        document.document.doc_id: document
+        for document in documents_on(game.query_id, data, labels, (game.agent_a, game.agent_b))
     }
-    shown = [] if game.same_answers else _shown(found.values(), settings)
-    others = (one for doc_id, one in found.items() if doc_id not in shown)
-    return [*(replace(found[doc_id], shown=True) for doc_id in shown), *others]
+    shown = [] if game.same_answers else _shown(documents.values(), settings)
+    others = (document for doc_id, document in documents.items() if doc_id not in shown)
+    return [*(replace(documents[doc_id], shown=True) for doc_id in shown), *others]
 
 
-def _shown(found: Iterable[RetrievedDocument], settings: StoredSettings) -> list[str]:
-    """Ids of the documents that the answer judge saw, in its order."""
+def _shown(documents: Iterable[RetrievedDocument], settings: StoredSettings) -> list[str]:
+    """Ids of the documents that the answer judge saw, in the order shown."""
     if settings.pairwise is None:
-        return []  # nobody said what the judge of imported verdicts saw
+        return []  # imported verdicts do not record what their judge saw
     annotated = []
-    for one in found:
-        in_depth = settings.depth is None or any(rank <= settings.depth for _, rank in one.ranks)
-        if in_depth and (settings.retrieval is None or one.label is not None):
-            annotated.append(AnnotatedDocument(one.document, None if settings.retrieval is None else one.label))
+    for document in documents:
+        in_depth = settings.depth is None or any(rank <= settings.depth for _, rank in document.ranks)
+        if in_depth and (settings.retrieval is None or document.label is not None):
+            annotated.append(
+                AnnotatedDocument(document.document, None if settings.retrieval is None else document.label)
+            )
     return [entry.document.doc_id for entry in references(annotated, settings.pairwise.documents.options())]

@@ -1,8 +1,8 @@
-"""Ratings over runs and over versions of an agent, anchored to the agents that did not change. Pure.
+"""Ratings over a tournament's runs and over versions of an agent, anchored to the agents that did not change.
 
-Ratings are relative to the field, so those of two states cannot be held together as they are. Here each state is moved
-by one number, so that the agents whose answers are the same as now have the mean rating that they have now. What an
-earlier state had judged is gone once its data are replaced; its leaderboard was kept at the end of its run.
+Ratings are relative to the field, so two states cannot be compared directly. The ratings of each state are shifted by a
+constant so that the unchanged agents (same answers as now) have the mean rating that they have now. When data are
+replaced, earlier verdicts are lost; the leaderboard stored at the end of each run remains.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ from retrieval_eval.stats.bootstrap import estimates, units_of
 from retrieval_eval.stats.estimate import Drawn, Estimate
 
 NOW: Final = "now"
-"""The name of the last state."""
+"""Name of the last moment."""
 _Z: Final = 1.959964
-"""Of a 95 % interval."""
+"""Quantile of the normal distribution for a 95 % interval."""
 _DRAWN: Final = 30
-"""States in the picture, the latest ones."""
+"""Most moments in the picture; older ones are left out."""
 _NAMED: Final = 6
-"""Agents that a remark names."""
+"""Most agents that a remark names."""
 
 
 class Moment(BoardState, frozen=True):
-    """A state with what is needed to hold it beside now.
+    """A state of the leaderboard with what a comparison with now needs.
 
     Attributes:
         name: when its run began, or ``NOW``.
-        unchanged: agents whose answers, to the queries there were, are the same now.
-        differs: what else is not as it is now: judges, queries, settings.
-        variances: of the difference of every two ratings, NaN where they are not known.
-        draws: ratings on draws of the queries, shape (samples, agents); no sample where none were kept.
+        unchanged: agents that give the same answers now to the queries of then.
+        differs: which of judges, queries and settings differ from now.
+        variances: variance of the difference of every two ratings, NaN if unknown.
+        draws: ratings on draws of the queries, shape (samples, agents); no rows if the run stored none.
     """
 
     name: str
@@ -58,60 +58,63 @@ class Moment(BoardState, frozen=True):
 
     @property
     def ratings(self) -> dict[str, float]:
-        """Rating by agent, relative to its own field."""
+        """Ratings by agent, relative to the field of this moment."""
         return {line["agent"]: line["bt"] for line in self.standings}
 
     def distance(self, agent: str, anchors: Collection[str]) -> Estimate:
-        """The rating of an agent less the mean rating of the anchors, with its interval where that is known."""
+        """The agent's rating minus the anchors' mean rating, with an interval if the variances are known."""
         ratings = self.ratings
         value = ratings[agent] - fmean(ratings[anchor] for anchor in anchors)
         names = list(ratings)
-        own, others = names.index(agent), [names.index(anchor) for anchor in anchors]
-        # The variance of a contrast, from those of the differences of every two.
-        found = self.variances[own, others].mean() - self.variances[np.ix_(others, others)].mean() / 2
-        if math.isnan(found):
+        index, anchor_indices = names.index(agent), [names.index(anchor) for anchor in anchors]
+        # Variance of a contrast, from the variances of pairwise differences.
+        variance = (
+            self.variances[index, anchor_indices].mean()
+            - self.variances[np.ix_(anchor_indices, anchor_indices)].mean() / 2
+        )
+        if math.isnan(variance):
             return Estimate(value)
-        half = _Z * math.sqrt(max(found, 0.0))
+        half = _Z * math.sqrt(max(variance, 0.0))
         return Estimate(value, value - half, value + half)
 
     def drawn(self, agent: str, anchors: Collection[str]) -> Floats:
-        """The same on each draw, NaN where a draw rates nobody."""
+        """``distance`` on each draw, NaN where the draw has no ratings."""
         names = list(self.ratings)
-        others = [names.index(anchor) for anchor in anchors]
-        apart: Floats = self.draws[:, names.index(agent)] - self.draws[:, others].mean(axis=1)
-        return apart
+        anchor_indices = [names.index(anchor) for anchor in anchors]
+        distances: Floats = self.draws[:, names.index(agent)] - self.draws[:, anchor_indices].mean(axis=1)
+        return distances
 
     def is_paired(self, other: Moment) -> bool:
-        """Whether draws of both are of the same queries and, with the same seed, the same draws."""
-        seeds = [own.subject.get("settings", {}).get("ratings", {}).get("seed") for own in (self, other)]
-        drawn = [(own.subject["queries"], own.subject.get("conversations", {})) for own in (self, other)]
-        same = drawn[0] == drawn[1] and seeds[0] == seeds[1]
+        """Whether the draws of both moments use the same queries and seed, so that they can be paired."""
+        seeds = [moment.subject.get("settings", {}).get("ratings", {}).get("seed") for moment in (self, other)]
+        query_sets = [(moment.subject["queries"], moment.subject.get("conversations", {})) for moment in (self, other)]
+        same = query_sets[0] == query_sets[1] and seeds[0] == seeds[1]
         return same and 0 < len(self.draws) == len(other.draws)
 
 
 def moment(state: BoardState, name: str, unchanged: frozenset[str], differs: tuple[str, ...]) -> Moment:
-    """A state with the variances of all differences, as far as they were kept with it."""
+    """Build a moment; reads variances and draws from the standings as far as they were stored."""
     count = len(state.standings)
     variances = np.full((count, count), math.nan)
     np.fill_diagonal(variances, 0.0)
-    for at, line in enumerate(state.standings):
-        for other, error in enumerate(line.get("se", ()), start=at + 1):
-            variances[at, other] = variances[other, at] = math.nan if error is None else error**2
+    for row, line in enumerate(state.standings):
+        for other, error in enumerate(line.get("se", ()), start=row + 1):
+            variances[row, other] = variances[other, row] = math.nan if error is None else error**2
     draws = [line.get("draws", ()) for line in state.standings]
-    drawn = np.array(draws, np.float64).T if all(draws) else np.empty((0, count))
-    return Moment(state.subject, state.standings, name, unchanged, differs, variances, drawn)
+    rating_draws = np.array(draws, np.float64).T if all(draws) else np.empty((0, count))
+    return Moment(state.subject, state.standings, name, unchanged, differs, variances, rating_draws)
 
 
 class Version(Struct, frozen=True):
-    """An agent as long as it gave the same answers.
+    """A version of an agent: the moments between two changes of its answers.
 
     Attributes:
-        number: from 1 for the first that is known.
-        since: the first moment with it.
-        last: the last one.
-        rating: at the last one, on the scale of now; as it was among its own field where nothing anchors it.
-        change: from the version before, in points; ``None`` where nothing anchors both.
-        paired: whether the interval of the change is that of the same queries drawn at both.
+        number: 1 for the first known version.
+        since: name of the first moment with this version.
+        last: name of the last one.
+        rating: rating at the last moment, on the scale of now; unshifted if there are no anchors.
+        change: points gained on the previous version; ``None`` if no anchor connects them.
+        paired: whether the interval of the change comes from paired draws of the same queries.
     """
 
     agent: str
@@ -127,28 +130,33 @@ class HistoryBoard(Board, frozen=True):
     """Ratings of a tournament over its runs.
 
     Attributes:
-        moments: oldest first, the last one is now.
-        agent: the only one drawn; ``None`` for the one of most versions.
+        moments: oldest first; the last is now.
+        agent: the agent in the picture; ``None`` for the agent with most versions.
     """
 
     moments: Sequence[Moment]
     agent: str | None = None
 
     def sections(self) -> list[Section]:
-        """What anchors the ratings, the picture of one agent, and a line for each version of each."""
         versions = [version for agent in self.agents for version in reversed(self.versions(agent))]
         columns = [
             Column("agent", "Agent"),
-            Column("version", "Version", COUNT, "Its answers are others than those of the version before."),
+            Column("version", "Version", COUNT, "A version with other answers than the one before gets a new number."),
             Column("since", "Since", meaning="The first run with these answers."),
             Column("rating", "Rating", POINTS, "At the last run with these answers.", interval="95% interval"),
             Column("change", "Change", SIGNED, "Points gained on the version before.", interval="95% interval"),
             Column("interval", "Interval from"),
         ]
         rows: list[Mapping[str, Any]] = [
-            {"agent": own.agent, "version": own.number, "since": own.since, "rating": own.rating, "change": own.change}
-            | {"interval": None if own.change is None else "same queries" if own.paired else "independent"}
-            for own in versions
+            {
+                "agent": version.agent,
+                "version": version.number,
+                "since": version.since,
+                "rating": version.rating,
+                "change": version.change,
+            }
+            | {"interval": None if version.change is None else "same queries" if version.paired else "independent"}
+            for version in versions
         ]
         note = (
             "Same queries: both versions were judged on them, and its interval is from a paired bootstrap over them. "
@@ -159,92 +167,92 @@ class HistoryBoard(Board, frozen=True):
 
     @property
     def agents(self) -> list[str]:
-        """All agents that ever had a rating: those of now, best first, then those that are gone."""
-        return list(dict.fromkeys(line["agent"] for own in reversed(self.moments) for line in own.standings))
+        """All agents that ever had a rating: present agents best first, then removed ones."""
+        return list(dict.fromkeys(line["agent"] for moment in reversed(self.moments) for line in moment.standings))
 
     @property
     def drawn(self) -> str:
-        """The agent of the picture."""
+        """The agent in the picture."""
         return self.agent or max(self.agents, key=lambda agent: len(self.versions(agent)))
 
     def anchors(self, *moments: Moment) -> list[str]:
-        """Agents that are rated now and in each of these, with the same answers."""
-        alike = [set(own.ratings) & own.unchanged for own in (*moments, self.moments[-1])]
-        return sorted(set.intersection(*alike))
+        """Agents rated now and at each of these moments, with the same answers throughout."""
+        unchanged = [set(moment.ratings) & moment.unchanged for moment in (*moments, self.moments[-1])]
+        return sorted(set.intersection(*unchanged))
 
     def rating(self, moment: Moment, agent: str) -> Estimate:
-        """A rating on the scale of now, or of its own field where nothing anchors it."""
+        """A rating on the scale of now; unshifted if there are no anchors."""
         anchors, now = self.anchors(moment), self.moments[-1]
         if moment is now or not anchors:
             line = next(line for line in moment.standings if line["agent"] == agent)
             return Estimate(line["bt"], line["bt_low"], line["bt_high"])
-        own, level = moment.distance(agent, anchors), fmean(now.ratings[anchor] for anchor in anchors)
-        assert own.value is not None
-        if own.low is None or own.high is None:
-            return Estimate(own.value + level)
-        return Estimate(own.value + level, own.low + level, own.high + level)
+        distance, level = moment.distance(agent, anchors), fmean(now.ratings[anchor] for anchor in anchors)
+        assert distance.value is not None
+        if distance.low is None or distance.high is None:
+            return Estimate(distance.value + level)
+        return Estimate(distance.value + level, distance.low + level, distance.high + level)
 
     def versions(self, agent: str) -> list[Version]:
-        """The versions of an agent, the first first."""
+        """The versions of an agent, oldest first."""
         groups: list[list[Moment]] = []
-        for own in self.moments:
-            if agent in own.ratings:
-                if groups and _same(groups[-1][-1], own, agent):
-                    groups[-1].append(own)
+        for moment in self.moments:
+            if agent in moment.ratings:
+                if groups and _same(groups[-1][-1], moment, agent):
+                    groups[-1].append(moment)
                 else:
-                    groups.append([own])
-        found = []
+                    groups.append([moment])
+        versions = []
         for number, group in enumerate(groups, start=1):
             change, paired = (None, False) if number == 1 else self._change(groups[number - 2][-1], group[-1], agent)
             rating = self.rating(group[-1], agent)
-            found.append(Version(agent, number, group[0].name, group[-1].name, rating, change, paired))
-        return found
+            versions.append(Version(agent, number, group[0].name, group[-1].name, rating, change, paired))
+        return versions
 
     def _change(self, before: Moment, after: Moment, agent: str) -> tuple[Estimate | None, bool]:
         anchors = self.anchors(before, after)
         if not anchors:
             return None, False
-        one, other = (own.distance(agent, anchors) for own in (before, after))
-        assert one.value is not None
-        assert other.value is not None
-        value = other.value - one.value
+        old, new = (moment.distance(agent, anchors) for moment in (before, after))
+        assert old.value is not None
+        assert new.value is not None
+        value = new.value - old.value
         if before.is_paired(after):
-            moved = after.drawn(agent, anchors) - before.drawn(agent, anchors)
-            known = moved[~np.isnan(moved), np.newaxis]
-            if len(known) > len(moved) / 2:
-                unit = units_of(after.subject["queries"], after.subject.get("conversations", {}))
-                (found,) = estimates([value], known, np.unique(unit).size)
-                return found, True
-        if one.low is None or other.low is None:
+            changes = after.drawn(agent, anchors) - before.drawn(agent, anchors)
+            known_changes = changes[~np.isnan(changes), np.newaxis]
+            if len(known_changes) > len(changes) / 2:
+                units = units_of(after.subject["queries"], after.subject.get("conversations", {}))
+                (change,) = estimates([value], known_changes, np.unique(units).size)
+                return change, True
+        if old.low is None or new.low is None:
             return Estimate(value), False
-        half = math.hypot(one.value - one.low, other.value - other.low)
+        half = math.hypot(old.value - old.low, new.value - new.low)
         return Estimate(value, value - half, value + half), False
 
     def _remarks(self) -> Iterator[str]:
         earlier = self.moments[:-1]
-        anchored = [own for own in earlier if self.anchors(own)]
+        anchored = [moment for moment in earlier if self.anchors(moment)]
         if anchored:
             always = self.anchors(*anchored)
             runs = "each earlier run" if len(anchored) == len(earlier) else f"{len(anchored)} of {len(earlier)} runs"
             named = f": always {listed(always, _NAMED)}" if always else ""
             yield f"Ratings of {runs} are anchored to the agents whose answers are the same now{named}."
-        if lost := len(earlier) - len(anchored):
-            runs = counted(lost, "run has", "runs have")
-            yield f"{runs} no anchor: no agent is known to give the same answers now to all queries there were."
+        if unanchored := len(earlier) - len(anchored):
+            runs = counted(unanchored, "run has", "runs have")
+            yield f"{runs} no anchor: no agent is known to give the same answers now as then."
 
     def picture(self) -> Whiskers:
-        """One agent's rating at each moment."""
+        """Chart of one agent's rating at each moment."""
         agent, versions = self.drawn, self.versions(self.drawn)
-        starts = {own.since: f"version {own.number}" for own in versions} if len(versions) > 1 else {}
+        starts = {version.since: f"version {version.number}" for version in versions} if len(versions) > 1 else {}
         lines = []
-        for own in reversed(self.moments):
-            if agent in own.ratings:
-                found = self.rating(own, agent)
-                same = not own.differs and (own is self.moments[-1] or bool(self.anchors(own)))
-                assert found.value is not None
-                mark = Mark(found.value, found.low, found.high, "blue" if same else "grey")
-                beside = f"other {listed(own.differs)}" if own.differs else ""
-                lines.append(Line(own.name, [mark], tag=starts.get(own.name, beside)))
+        for moment in reversed(self.moments):
+            if agent in moment.ratings:
+                rating = self.rating(moment, agent)
+                comparable = not moment.differs and (moment is self.moments[-1] or bool(self.anchors(moment)))
+                assert rating.value is not None
+                mark = Mark(rating.value, rating.low, rating.high, "blue" if comparable else "grey")
+                difference = f"other {listed(moment.differs)}" if moment.differs else ""
+                lines.append(Line(moment.name, [mark], tag=starts.get(moment.name, difference)))
         grey = any(mark.look == "grey" for line in lines for mark in line.marks)
         return Whiskers(
             "history",
@@ -261,14 +269,15 @@ class HistoryBoard(Board, frozen=True):
 def history(runs: Sequence[StoredRun], board: Leaderboard, data: Dataset, drawn: Drawn | None = None) -> HistoryBoard:
     """The history of a tournament.
 
-    ``runs`` begin with the latest, whose place ``board`` takes; for ``drawn`` see ``arena.results.cache.rating_draws``.
+    ``runs`` start with the latest run, whose leaderboard is ``board``; ``drawn`` is a result of
+    ``arena.results.cache.rating_draws``.
     """
     names, now = run_names(runs), BoardState(subject_of(board.settings, data), standings_of(board, drawn))
-    same: dict[tuple[str, ...], dict[str, str]] = {}
+    digests: dict[tuple[str, ...], dict[str, str]] = {}
     moments = []
     for run in reversed(runs[1:]):
         if run.standings:
-            moments.append(_moment(names[run.run_id], BoardState(run.subject, run.standings), now, data, same))
+            moments.append(_moment(names[run.run_id], BoardState(run.subject, run.standings), now, data, digests))
     return HistoryBoard([*moments, moment(now, NOW, frozenset(data.agents), ())])
 
 
@@ -280,21 +289,23 @@ def _moment(
     if queries.items() <= now.subject["queries"].items():
         if tuple(queries) not in digests:
             digests[tuple(queries)] = answer_digests(data, queries)
-        said = state.subject.get("answers", {})
-        unchanged = frozenset(agent for agent, own in digests[tuple(queries)].items() if said.get(agent) == own)
-    found = compare(state, now)
-    kinds = {"judges": found.judges, "queries": found.queries}
+        recorded_digests = state.subject.get("answers", {})
+        unchanged = frozenset(
+            agent for agent, digest in digests[tuple(queries)].items() if recorded_digests.get(agent) == digest
+        )
+    changes = compare(state, now)
+    kinds = {"judges": changes.judges, "queries": changes.queries}
     differs = [kind for kind, difference in kinds.items() if difference]
-    if any(change.path.split(".")[0] not in ("judges", "agents", "left_out") for change in found.settings):
+    if any(change.path.split(".")[0] not in ("judges", "agents", "left_out") for change in changes.settings):
         differs.append("settings")
     return moment(state, name, unchanged, tuple(differs))
 
 
-def _same(one: Moment, other: Moment, agent: str) -> bool:
-    """Whether an agent gave the same answers at both; where nobody knows, it did as long as both are like now."""
-    if agent in one.unchanged and agent in other.unchanged:
+def _same(earlier: Moment, later: Moment, agent: str) -> bool:
+    """Whether an agent gave the same answers at both; without digests, assume so if neither state has any."""
+    if agent in earlier.unchanged and agent in later.unchanged:
         return True
-    if "answers" not in one.subject or "answers" not in other.subject:  # kept by an earlier version, which did not say
-        return "answers" not in one.subject and "answers" not in other.subject
-    alike = one.subject["queries"] == other.subject["queries"]
-    return bool(alike and one.subject["answers"].get(agent) == other.subject["answers"].get(agent))
+    if "answers" not in earlier.subject or "answers" not in later.subject:  # stored by a version without digests
+        return "answers" not in earlier.subject and "answers" not in later.subject
+    same_queries = earlier.subject["queries"] == later.subject["queries"]
+    return bool(same_queries and earlier.subject["answers"].get(agent) == later.subject["answers"].get(agent))

@@ -1,4 +1,4 @@
-"""Judges held against people, in words: what may be said of each, with its figures."""
+"""Judges compared with people, in words: a finding for each judge, and sentences on scales and panels."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ THINGS: Final[dict[Level, str]] = {
     "nuggets": "nuggets",
     "support": "citations",
 }
-"""What is judged on each level, many of them."""
+"""Plural of the things judged on each level."""
 
 MARGIN: Final = 0.05
-"""By how much less than people a judge may agree with them and still do as they do; as much as a gate allows."""
+"""Margin of equivalence: how much less than people a judge may agree with people and still count as equal."""
 _BESIDE: Final[dict[Trust, str]] = {
     "below people": "It agrees with people less than they do among themselves.",
     "as people": f"It agrees with people as they do among themselves, or less by {MARGIN:g} at most.",
@@ -38,7 +38,7 @@ _BESIDE: Final[dict[Trust, str]] = {
 }
 
 OUTCOMES: Final = {1: "first wins", 0: "tie", -1: "second wins"}
-"""Values of a verdict; the first of two agents is the one whose name comes first."""
+"""Names of a verdict's values; the first agent is the one whose name sorts first."""
 
 
 class Finding(Struct, frozen=True):
@@ -46,13 +46,14 @@ class Finding(Struct, frozen=True):
 
     Attributes:
         level: what was judged.
-        judge: its name, which comes from outside.
-        trust: ``unknown``: nothing both judged; ``other scale``: their values cannot be compared; ``few``: on too few
-            queries; ``chance``: not shown to agree more than chance would; ``below people``: it agrees with a vote less
-            than two people do; ``as people``: it does not, or by less than ``MARGIN``; ``beside people``: the votes do
-            not show which; ``above chance``: there are no two people to hold against.
-        sentence: the same in words, with the figures.
-        kappa: Cohen's, against the consensus of people; without a value where values are no labels.
+        judge: the judge's name, which is untrusted text.
+        trust: ``unknown``: people and judge have nothing in common; ``other scale``: their values cannot be compared;
+            ``few``: too few queries; ``chance``: agreement not shown to exceed chance; ``below people``: the judge
+            agrees with people less than people do among themselves; ``as people``: no less, up to ``MARGIN``;
+            ``beside people``: undecided between these two; ``above chance``: above chance, and no two people judged
+            the same things.
+        sentence: the finding in words, with figures.
+        kappa: Cohen's kappa against the consensus of people; no value if the values are not labels.
     """
 
     level: Level
@@ -63,24 +64,24 @@ class Finding(Struct, frozen=True):
 
 
 def findings(comparison: Comparison) -> tuple[Finding, ...]:
-    """One for each judge."""
+    """A finding for each judge."""
     return tuple(_finding(comparison, judge) for judge in comparison.judges.values())
 
 
 def gain_from_ties(comparison: Comparison) -> str:
-    """How much of a panel's gain over its best member comes from people's ties; empty where none does."""
-    own = comparison.gain
-    if own is None or not own.gain_on_ties or own.gain_on_ties < 0 or own.agreement <= own.best_agreement:
+    """Phrase on how much of a panel's gain over its best member comes from games that people tie; else empty."""
+    gain = comparison.gain
+    if gain is None or not gain.gain_on_ties or gain.gain_on_ties < 0 or gain.agreement <= gain.best_agreement:
         return ""
-    elsewhere = own.agreement - own.best_agreement - own.gain_on_ties
+    other_gain = gain.agreement - gain.best_agreement - gain.gain_on_ties
     return (
-        f"of the difference {SIGNED_2.write(own.gain_on_ties)} comes from the {own.gold_ties:,} games on which people "
-        f"tie, {SIGNED_2.write(elsewhere)} from the others: a panel ties wherever no verdict leads"
+        f"of the difference {SIGNED_2.write(gain.gain_on_ties)} comes from the {gain.gold_ties:,} games on which "
+        f"people tie, {SIGNED_2.write(other_gain)} from the others: a panel ties wherever no verdict leads"
     )
 
 
 def outside_scale(judge: JudgeAgainstPeople) -> str:
-    """Which values of a judge lie beyond those of people, with how many things have it; empty where none does."""
+    """Phrase on the judge's values outside the range of people's values, with counts; empty if there are none."""
     if not judge.outside or judge.people_range is None:
         return ""
     values = ", ".join(f"{value:g} ({count:,})" for value, count in judge.outside)
@@ -88,12 +89,12 @@ def outside_scale(judge: JudgeAgainstPeople) -> str:
     return f"values {values} lie outside the {low:g} to {high:g} of people: kappa counts each as a label of its own"
 
 
-def least_and_most_alike(found: MethodComparison) -> tuple[MethodPair, MethodPair] | None:
-    """The two methods whose orders of agents differ most, and those that are most alike, by Kendall's tau."""
-    known = [pair for pair in found.pairs if pair.kendall.value is not None]
-    if not known:
+def least_and_most_alike(comparison: MethodComparison) -> tuple[MethodPair, MethodPair] | None:
+    """The two methods whose rankings of agents differ most, and the two most alike, by Kendall's tau."""
+    pairs = [pair for pair in comparison.pairs if pair.kendall.value is not None]
+    if not pairs:
         return None
-    return min(known, key=_tau), max(known, key=_tau)
+    return min(pairs, key=_tau), max(pairs, key=_tau)
 
 
 def _tau(pair: MethodPair) -> float:
@@ -107,36 +108,36 @@ def _finding(comparison: Comparison, judge: JudgeAgainstPeople) -> Finding:
 
 
 def _sentence(comparison: Comparison, judge: JudgeAgainstPeople, trust: Trust) -> str:
-    what, within, share = THINGS[judge.level], comparison.people.within.share, judge.votes.share
+    things, within, share = THINGS[judge.level], comparison.people.within.share, judge.votes.share
     if trust == "unknown":
-        return f"{judge.judge} and people judged none of the same {what}."
+        return f"{judge.judge} and people judged none of the same {things}."
     if trust == "other scale" and judge.judge_range and judge.people_range:
         ranges = [f"{low:g} to {high:g}" for low, high in (judge.judge_range, judge.people_range)]
         return (
             f"The scales differ: {judge.judge} gave {ranges[0]}, and people {ranges[1]}, on "
-            f"{counted(judge.n, what[:-1], what)}. Agreement, kappa and bias mean nothing before both are on one "
+            f"{counted(judge.n, things[:-1], things)}. Agreement, kappa and bias mean nothing before both are on one "
             f"scale; rank correlation does: Spearman's is {with_interval(judge.correlations.spearman)}."
         )
-    said = f"{judge.judge} says what a person says in {with_interval(share, PERCENT)} of cases"
-    said += f", on {counted(judge.n, what[:-1], what)} of {counted(judge.queries, *UNITS[judge.unit])}"
+    sentence = f"{judge.judge} says what a person says in {with_interval(share, PERCENT)} of cases"
+    sentence += f", on {counted(judge.n, things[:-1], things)} of {counted(judge.queries, *UNITS[judge.unit])}"
     if trust == "few":
-        return f"{said}. That is too little to trust or distrust it."
+        return f"{sentence}. That is too little to trust or distrust it."
     if trust == "chance":
-        return f"{said}. It is not shown to agree with people more than chance would."
+        return f"{sentence}. It is not shown to agree with people more than chance would."
     if trust == "above chance":
         more = "That is more than chance. How often two people agree is not known: let several judge the same things."
-        return f"{said}. {more}"
+        return f"{sentence}. {more}"
     among = f"two people agree in {with_interval(within, PERCENT)}"
     gap = judge.less_people
-    on_same = "nobody repeated a vote on what it judged"
+    difference = "nobody repeated a vote on what it judged"
     if gap.value is not None:
-        on_same = f"on {what} with votes of two people the difference is {with_interval(gap, SIGNED_2)}"
-    return f"{said}; {among}; {on_same}. {_BESIDE[trust]}"
+        difference = f"on {things} with votes of two people the difference is {with_interval(gap, SIGNED_2)}"
+    return f"{sentence}; {among}; {difference}. {_BESIDE[trust]}"
 
 
-def is_full(found: Estimate) -> bool:
-    """Whether all agree: no resample differs then, and there is no interval."""
-    return found.value == 1 and found.low is None
+def is_full(agreement: Estimate) -> bool:
+    """Whether agreement is complete; all resamples are then the same and there is no interval."""
+    return agreement.value == 1 and agreement.low is None
 
 
 def _trust(comparison: Comparison, judge: JudgeAgainstPeople) -> Trust:
@@ -147,8 +148,8 @@ def _trust(comparison: Comparison, judge: JudgeAgainstPeople) -> Trust:
         return "other scale"
     if judge.queries < FEW_QUERIES:
         return "few"
-    beyond = judge.labels.kappa if judge.labels is not None else judge.correlations.spearman
-    if not is_full(beyond) and (beyond.low is None or beyond.low <= 0):
+    agreement = judge.labels.kappa if judge.labels is not None else judge.correlations.spearman
+    if not is_full(agreement) and (agreement.low is None or agreement.low <= 0):
         return "chance"
     if within.value is None:
         return "above chance"
@@ -156,10 +157,10 @@ def _trust(comparison: Comparison, judge: JudgeAgainstPeople) -> Trust:
 
 
 def _beside(gap: Estimate) -> Trust:
-    """What the difference from people allows to be said."""
+    """Trust by the difference from people's agreement among themselves."""
     if gap.value is None or (gap.n or 0) < FEW_QUERIES:
         return "beside people"
-    if gap.low is None or gap.high is None:  # no query differs from another, so nothing shows how others may
+    if gap.low is None or gap.high is None:  # all queries have the same value, so the uncertainty is unknown
         return "beside people"
     if gap.high < 0:
         return "below people"

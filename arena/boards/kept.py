@@ -1,4 +1,4 @@
-"""What takes long to compute of a large tournament, kept after a run so that its pages open at once."""
+"""Precompute slow figures of a large tournament at the end of a run, so that its pages open at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from judges.types import Task
 
 
 def keep_boards(location: str, board: Leaderboard) -> None:
-    """Compute and keep the figures of the pages that are slow, where there are so many games."""
+    """Compute and cache the slow pages' figures; does nothing for a tournament with few games."""
     games = board.coverage.get(Task.PAIRWISE)
     if games is None or games.wanted < WORTH_KEEPING:
         return

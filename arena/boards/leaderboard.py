@@ -1,4 +1,4 @@
-"""A tournament's leaderboard with all that stands beside it, for every form in which it is shown."""
+"""A tournament's leaderboard with conclusion, trust checks and all scores, for terminal, pages, report and JSON."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ DETAILS: Final = frozenset(
     {"conclusion", "leaderboard", "judges", "criteria", "exam", "nuggets", "retrieval", "citations", "costs"}
     | {"coverage", "retrieval-judges", "retrieval-agreement"}
 )
-"""Sections that fit a terminal."""
+"""Sections short enough for a terminal."""
 _FURTHER: Final = tuple(key for key, stage in FURTHER.items() if stage.scores)
 _JUDGED_ALONE: Final = ("criteria", "exam", "nuggets", "retrieval", *_FURTHER)
-"""Whose agents are listed where there are no ratings."""
+"""Parts whose agents are listed if there are no ratings."""
 _BELOW: Final = ("criteria", "exam", "nuggets", "citations", "retrieval", "costs")
-"""In which order they are shown."""
+"""Order of these sections below the ratings."""
 _COLUMNS: Final = frozenset({*_BELOW, *_FURTHER})
 _ONE_SCORE: Final = (
     Column("exam_cover", "EXAM-Cover", FIGURE, "Share of a query's exam questions that the answer covers."),
@@ -58,33 +58,33 @@ _ONE_SCORE: Final = (
     Column("grade", "Grade", FIGURE, "Mean of the grades by all criteria."),
     Column("citation_precision", "Citations", FIGURE, "Share of the documents cited that are relevant."),
 )
-"""The scores that stand for a stage beside the rating; retrieval's is its first measure."""
+"""One score for each stage, shown beside the rating; the retrieval score is its first measure."""
 _INTERVAL: Final = "95% interval"
 _MOST_COLUMNS: Final = 7
-"""Of the first screen."""
+"""Most columns on the first screen."""
 _LESS: Final = ("grade", "citation_precision", "cost_usd", "latency_median_s")
-"""Columns that leave it first."""
+"""Columns that are dropped first if there are too many."""
 _TAKEN: Final = (
     Column("cost_usd", "Cost", MONEY, "Mean of a query."),
     Column("latency_median_s", "Latency", SECONDS, "Median of its answers."),
 )
 _NAMED: Final = 3
-"""Judges named on it; the others are counted."""
+"""Most judges named on the first screen; the others are counted."""
 _NAME: Final = 20
-"""Characters of an agent's name on a terminal, unless it takes more to tell it from the others."""
+"""Characters of an agent's name on a terminal, unless telling names apart takes more."""
 _WIDTH, _LINES = 80, 25
-"""Characters and lines of one screen of a terminal."""
+"""Characters and lines of a terminal screen."""
 _FITTING: Final = ((100, 9), (50, 2), (50, 1), (15, 2), (15, 1), (10, 1), (8, 1), (6, 0))
-"""Agents and remedies on it, as many of them as fit."""
+"""Numbers of agents and remedies to try on the screen, in this order, until all fits."""
 _CRITERION: Final = "criteria_"
-"""Before the name of a criterion in the name of its column."""
+"""Prefix of a criterion's column."""
 _STAGES: Final = (
     Column("stage", "Stage"),
     Column("share", "Done", PERCENT),
     Column("wanted", "Wanted", COUNT),
     Column("judged", "Judged", COUNT),
     Column("failed", "Failed", COUNT),
-    Column("left", "Left", COUNT, "Not asked yet, or waiting for what it builds on."),
+    Column("left", "Left", COUNT, "Not asked yet, or waiting for an earlier stage."),
     Column("identical", "Without a call", COUNT, "Among the judged: ties as both answers are the same text."),
 )
 _FAILURES: Final = (
@@ -97,17 +97,17 @@ _FAILURES: Final = (
 
 
 class TournamentBoard(Board, frozen=True):
-    """A leaderboard, and what it takes to say whether to believe it.
+    """A leaderboard with the evidence for and against it.
 
     Attributes:
-        board: what was computed.
-        comparisons: its judges held against people, where people judged games.
-        apart: levels on which people judged nothing that a judge judged.
-        figure: all scores side by side.
-        queries: texts by id; of a conversation its first question.
-        failures: how often which cause, by stage and judge; without it the board's causes alone.
-        effort: further tables of what was judged.
-        calibration: sections on people and on ways of scoring.
+        board: the computed results.
+        comparisons: the judges compared with people, if people judged games.
+        apart: levels on which people and judges judged different things.
+        figure: section with all scores side by side.
+        queries: texts of the queries by id; for a conversation, its first question.
+        failures: counts of failures by task, judge and cause; if empty, the board's causes are used.
+        effort: tables of calls, tokens and cost of the judging.
+        calibration: sections on people and on methods of scoring.
     """
 
     board: Leaderboard
@@ -121,32 +121,32 @@ class TournamentBoard(Board, frozen=True):
 
     @property
     def conclusion(self) -> Conclusion:
-        """What may be said of it."""
+        """The conclusion with its standing."""
         return self.verdict()[0]
 
     def verdict(self) -> tuple[Conclusion, tuple[Check, ...]]:
-        """What may be said of it, and whether it may be believed: all trust checks, those that failed first."""
-        said = conclude_board(self.board, self.comparisons)
+        """The conclusion with its standing, and all trust checks."""
+        conclusion = conclude_board(self.board, self.comparisons)
         of_people: Sequence[Check] = [no_people(self.apart)]
         if self.comparisons:
             from arena.boards.calibration.people import people_checks
 
             of_people = people_checks(self.comparisons, self.apart)
-        checks = trust_checks(self.board, said, of_people)
-        return said.weighed(checks), checks
+        checks = trust_checks(self.board, conclusion, of_people)
+        return conclusion.weighed(checks), checks
 
     @property
     def order(self) -> list[str]:
-        """Agents with a rating, best first: the order of all other tables, whose further agents follow by name."""
+        """Rated agents, best first. Other tables use this order, then list unrated agents by name."""
         return [] if self.board.ratings is None else [row.agent for row in self.board.ratings.agents]
 
     def brief(self, more: Sequence[str] = (), agents: int | None = None, remedies: int | None = None) -> list[Section]:
-        """The decision on one screen: what may be concluded, every agent's scores, the checks that failed.
+        """The decision on one screen: the conclusion, every agent's scores, and the failed checks.
 
         Args:
-            more: lines that say where there is more.
-            agents: that are shown at most, with names cut to what tells them apart.
-            remedies: checks that failed of which more than the name is shown, at most.
+            more: lines that tell where to find more.
+            agents: most agents to show; names are then shortened as far as they stay distinct.
+            remedies: most failed checks to show in full; the others are only named.
         """
         ratings, (conclusion, checks) = self.board.ratings, self.verdict()
         table = self._one_screen()
@@ -154,30 +154,30 @@ class TournamentBoard(Board, frozen=True):
             names = told_apart([row["agent"] for row in table.rows], _NAME)
             rows = [{**row, "agent": name} for row, name in zip(table.rows, names, strict=True)]
             table = first(replace(table, rows=rows), agents, "--details")
-        said = [*self._group(), conclusion.line]
+        sentences = [*self._group(), conclusion.line]
         if ratings is not None:
-            said += [to_tell_apart(ratings, conclusion), *self._schedule(conclusion)]
+            sentences += [to_tell_apart(ratings, conclusion), *self._schedule(conclusion)]
         elif not self.board.settings.pairwise:
-            said = [
+            sentences = [
                 *self._group(),
                 "Without games, agents are compared by the scores below." if table.rows else "No agent has a score.",
             ]
-        every = [check for check in checks if check.status == "failed"]
-        failed = [check for check in every if check.name != conclusion.headline][:remedies]
-        others = [check.name for check in every if check not in failed]  # the headline's counts among those that failed
+        all_failed = [check for check in checks if check.status == "failed"]
+        failed = [check for check in all_failed if check.name != conclusion.headline][:remedies]
+        others = [check.name for check in all_failed if check not in failed]  # the headline's check is named here too
         also = "Also failed" if failed else "Failed"
         closing = [f"{also}: {'; '.join(others)}."] if others else []
         closing += [in_short(checks, named=("unknown",)), *missing(self.board), *more]
         return [
-            Section("conclusion", conclusion.headline, "", [Remarks([line for line in said if line])]),
+            Section("conclusion", conclusion.headline, "", [Remarks([line for line in sentences if line])]),
             Section("leaderboard", "Leaderboard", "", [table] if table.rows else []),
             Section("trust", "Checks that failed", "", [*([Checks(failed)] if failed else []), Remarks(closing)]),
         ]
 
     def screen(self, more: Sequence[str] = (), width: int = _WIDTH) -> str:
-        """The same as a terminal shows it, on lines of at most so many characters; ``more`` as of ``brief``.
+        """``brief`` as text for a terminal of ``width`` characters, at most 80.
 
-        Where not all fits on one screen, some agents and remedies are left out, and counted or named.
+        If the screen is too small, some agents and remedies are left out, and counted or named.
         """
         forms = (self.brief(more, agents, remedies) for agents, remedies in _FITTING)
         return fitted(forms, min(width, _WIDTH), _LINES)
@@ -189,25 +189,31 @@ class TournamentBoard(Board, frozen=True):
     def opening(
         self, queries: int, judged: str = "", *, checks: str = "", link: Callable[[str], str] | None = None
     ) -> list[Block]:
-        """The first screen of page and report: the verdict, agents, trust checks, quality against cost and latency.
+        """First screen of page and report: the verdict, agents, trust checks, quality against cost and latency.
 
-        ``judged`` is the day, as words; ``checks`` is the address of the trust checks, ``link`` gives that of an agent.
+        Args:
+            queries: number of queries.
+            judged: the day of the last judgments, in words.
+            checks: address of the trust checks.
+            link: function that returns an agent's address.
         """
-        board, (said, found) = self.board, self.verdict()
-        headline, sentence = said.headline, said.sentence
+        board, (conclusion, trust) = self.board, self.verdict()
+        headline, sentence = conclusion.headline, conclusion.sentence
         if board.ratings is None and not board.settings.pairwise:
             headline, sentence = "Scores without games", "Nothing compares these agents with each other."
         table = self._one_screen()
         rows = [{**row, "address": link(row["agent"]) if link else ""} for row in table.rows]
-        known = [own for own in (*table.columns, *_TAKEN) if any(own.value(row) is not None for row in rows)]
-        known.sort(key=lambda own: (own.key != "agent", own.key in _LESS))
-        columns = [replace(own, drawn=own.key == "bt") for own in known[:_MOST_COLUMNS]]
-        columns[:1] = [replace(own, link="address") for own in columns[:1]]
+        filled = [column for column in (*table.columns, *_TAKEN) if any(column.value(row) is not None for row in rows)]
+        filled.sort(key=lambda column: (column.key != "agent", column.key in _LESS))
+        columns = [replace(column, drawn=column.key == "bt") for column in filled[:_MOST_COLUMNS]]
+        columns[:1] = [replace(column, link="address") for column in columns[:1]]
         table = Table("agents", "", columns, rows)
         return [
-            VerdictCard(said.standing, STANDINGS[said.standing], headline, sentence, self._facts(queries, judged)),
+            VerdictCard(
+                conclusion.standing, STANDINGS[conclusion.standing], headline, sentence, self._facts(queries, judged)
+            ),
             *([table] if rows else []),
-            Checks([one for one in found if one.name != headline], folded=True, link=checks),
+            Checks([check for check in trust if check.name != headline], folded=True, link=checks),
             *(front_chart(front, link) for front in board.costs.fronts.values()),
         ]
 
@@ -259,11 +265,10 @@ class TournamentBoard(Board, frozen=True):
         }
 
     def sections(self) -> list[Section]:
-        """All of it, the conclusion first."""
         board, (conclusion, checks) = self.board, self.verdict()
-        found = [conclusion_section(conclusion, board.ratings, in_short(checks))]
+        sections = [conclusion_section(conclusion, board.ratings, in_short(checks))]
         if board.ratings is not None:
-            found.append(
+            sections.append(
                 ratings_section(
                     board.ratings,
                     conclusion,
@@ -274,24 +279,26 @@ class TournamentBoard(Board, frozen=True):
                 )
             )
         lead = "Each of these must hold before the order above is worth acting on. The bars are rules of thumb."
-        found.append(Section("trust", "Can this be trusted?", lead, [Checks(checks)]))
-        found += [self.figure] if self.figure is not None else []
+        sections.append(Section("trust", "Can this be trusted?", lead, [Checks(checks)]))
+        sections += [self.figure] if self.figure is not None else []
         if board.ratings is not None:
-            found += judge_section(board.ratings, board.by_judge, board.panel, board.consistency)
-        found += self.calibration
+            sections += judge_section(board.ratings, board.by_judge, board.panel, board.consistency)
+        sections += self.calibration
         parts = self._parts()
-        found += [section for name in [*_BELOW, *board.further] if name in parts for section in parts[name].sections()]
-        return [*found, *self._coverage()]
+        sections += [
+            section for name in [*_BELOW, *board.further] if name in parts for section in parts[name].sections()
+        ]
+        return [*sections, *self._coverage()]
 
     def tables(self) -> list[Table]:
-        """All tables; the first has every score of every agent for programs."""
-        found = Board.tables(self)
-        return found if self.board.ratings is not None else [self._table(), *found]
+        """All tables; the first has every score of every agent, for programs."""
+        tables = Board.tables(self)
+        return tables if self.board.ratings is not None else [self._table(), *tables]
 
     def json(self) -> dict[str, Any]:
-        """The shape of ``leaderboard --format json`` and ``run --format json``."""
+        """The JSON of ``leaderboard --format json`` and ``run --format json``."""
         board, ratings, parts = self.board, self.board.ratings, self._parts()
-        lacking, words = board.shortfall, [*filter(board.settings.of_words, board.settings.judges)]
+        shortfall, word_judges = board.shortfall, [*filter(board.settings.of_words, board.settings.judges)]
         return {
             "tournament": board.tournament,
             "group": board.group and dict(zip(("column", "value"), board.group, strict=True)),
@@ -301,24 +308,29 @@ class TournamentBoard(Board, frozen=True):
             "judge_health": ratings and ratings.judge_health and flat(ratings.judge_health),
             "judges": ratings and ratings.judges,
             "by_judge": {
-                judge: ratings_json(own, self.comparisons, judge, of_words=judge in words)
-                for judge, own in board.by_judge.items()
+                judge: ratings_json(ratings_of_judge, self.comparisons, judge, of_words=judge in word_judges)
+                for judge, ratings_of_judge in board.by_judge.items()
             },
             "pairs": ratings.pairs if ratings else [],
             "fragility": ratings.fragility if ratings else [],
             "nuggets": parts["nuggets"].json() if "nuggets" in parts else None,
-            "coverage": {task: _stage(own) for task, own in board.coverage.items()},
+            "coverage": {task: _stage(coverage) for task, coverage in board.coverage.items()},
             "self_consistency": board.consistency,
-            "shortfall": lacking
-            and {**plain(lacking), "share": lacking.share, "message": lacking.message, "withheld": board.withheld},
+            "shortfall": shortfall
+            and {
+                **plain(shortfall),
+                "share": shortfall.share,
+                "message": shortfall.message,
+                "withheld": board.withheld,
+            },
             "failures": board.causes,
             "complete": board.complete,
             "missing": {
                 "scores": {
-                    score: {agent: {"missing": missing, "of": of} for agent, (missing, of) in own.items()}
-                    for score, own in board.missing.items()
+                    score: {agent: {"missing": missing, "of": of} for agent, (missing, of) in by_agent.items()}
+                    for score, by_agent in board.missing.items()
                 },
-                "shares": [{**plain(own), "uneven": own.uneven} for own in board.uneven],
+                "shares": [{**plain(share), "uneven": share.uneven} for share in board.uneven],
             },
             "costs": parts["costs"].json(),
             "panel": None if board.panel is None else panel_json(board.panel),
@@ -332,14 +344,11 @@ class TournamentBoard(Board, frozen=True):
             "notes": ratings.notes if ratings else [],
             "exam": parts["exam"].json() if "exam" in parts else None,
             "settings": board.settings.shown(),
-            **{key: own.json() for key, own in further_boards(board.further).items()},
+            **{key: further.json() for key, further in further_boards(board.further).items()},
         }
 
     def _parts(self) -> dict[str, Any]:
-        """The boards of agents judged without an opponent, and of what answers took, in the order of their columns.
-
-        Those of stages are imported where a tournament has them.
-        """
+        """Boards of scores without games, and of costs, in the order of their columns; imports only what is needed."""
         board, parts = self.board, dict[str, Any]()
         if board.nuggets is not None:
             from arena.boards.nuggets import Nuggets
@@ -367,7 +376,7 @@ class TournamentBoard(Board, frozen=True):
         return [{**row, "criteria": self.board.criteria.get(row["agent"], {})} for row in rows]
 
     def _table(self, beside: Collection[str] = _COLUMNS) -> Table:
-        """The ratings; beside them, for programs, all other scores that are one number for an agent."""
+        """Ratings; for programs also every other score that is one number per agent, from the parts in ``beside``."""
         board, parts = self.board, self._parts()
         chosen = [part for name, part in parts.items() if name in beside]
         if board.ratings is not None:
@@ -381,8 +390,8 @@ class TournamentBoard(Board, frozen=True):
             controlled = {row.agent: row.rating for row in board.controlled.agents}
 
         def scores(agent: str) -> dict[str, Any]:
-            found = {"bt_controlled": controlled.get(agent)} if controlled else {}
-            return found | {key: own for part in chosen for key, own in part.columns(agent).items()}
+            row = {"bt_controlled": controlled.get(agent)} if controlled else {}
+            return row | {key: score for part in chosen for key, score in part.columns(agent).items()}
 
         headings = {"exam_cover": "EXAM-Cover"} if board.ratings is not None else {}
         columns = [*table.columns, *(Column(key, headings.get(key, ""), FIGURE) for key in scores(""))]
@@ -392,16 +401,18 @@ class TournamentBoard(Board, frozen=True):
         board = self.board
         if not board.coverage:
             return
-        rows = [{"stage": STAGES.get(task, task.value), **_stage(own)} for task, own in board.coverage.items()]
+        rows = [
+            {"stage": STAGES.get(task, task.value), **_stage(coverage)} for task, coverage in board.coverage.items()
+        ]
         blocks: list[Block] = [Table("coverage", "By stage", _STAGES, rows)]
         if causes := self.failures or board.causes:
             blocks.append(_failures(causes))
         blocks += self.effort
-        said = missing(board)
+        remarks = missing(board)
         if board.shortfall is not None and not board.withheld:
-            said.append(f"Below ratings.min_coverage: {board.shortfall.message}.")
-        if said:
-            blocks.append(Remarks(said))
+            remarks.append(f"Below ratings.min_coverage: {board.shortfall.message}.")
+        if remarks:
+            blocks.append(Remarks(remarks))
         lead = "How much of what was planned is behind the figures. A failure is never counted as a verdict."
         yield Section("coverage", "Coverage and failures", lead, blocks)
 
@@ -415,20 +426,19 @@ class TournamentBoard(Board, frozen=True):
 
 
 class Criteria(Board, frozen=True):
-    """Mean grades of answers by agent and criterion; ``order`` is that of the ratings."""
+    """Mean grades of answers by agent and criterion; ``order`` lists the rated agents, best first."""
 
-    given: Mapping[str, Mapping[str, CriterionMean]]
+    means: Mapping[str, Mapping[str, CriterionMean]]
     order: Sequence[str]
     settings: StoredSettings
 
     def sections(self) -> list[Section]:
-        """One, or none."""
-        if not self.given:
+        if not self.means:
             return []
         rows = []
-        for agent in [*(agent for agent in self.order if agent in self.given), *sorted({*self.given} - {*self.order})]:
-            one = max(self.given[agent].values(), key=lambda mean: mean.wanted)
-            graded = f"{COUNT.write(one.graded)} of {COUNT.write(one.wanted)}"
+        for agent in [*(agent for agent in self.order if agent in self.means), *sorted({*self.means} - {*self.order})]:
+            fullest = max(self.means[agent].values(), key=lambda mean: mean.wanted)
+            graded = f"{COUNT.write(fullest.graded)} of {COUNT.write(fullest.wanted)}"
             rows.append({"agent": agent, **self.columns(agent), "graded": graded})
         named = (Column(key, key.removeprefix(_CRITERION), FIGURE) for key in self.columns(""))
         columns = [Column("agent", "Agent"), *named, Column("graded", "Answers graded")]
@@ -439,43 +449,43 @@ class Criteria(Board, frozen=True):
         return [Section("criteria", "Grades by criterion", lead, [table])]
 
     def scored(self) -> Iterable[str]:
-        """Agents with a grade."""
-        return self.given
+        """The agents with a grade."""
+        return self.means
 
     def columns(self, agent: str) -> dict[str, float | None]:
-        """An agent's means beside its rating, the same columns for every agent."""
-        grades = self.given.get(agent, {})
-        names = dict.fromkeys(name for means in self.given.values() for name in means)
+        """An agent's mean grades as columns of the leaderboard; the columns are the same for every agent."""
+        grades = self.means.get(agent, {})
+        names = dict.fromkeys(name for by_criterion in self.means.values() for name in by_criterion)
         return {f"{_CRITERION}{name}": grades[name].mean if name in grades else None for name in names}
 
 
 def missing(board: Leaderboard) -> list[str]:
-    """What is not there, a sentence each: answers and judgments, with what to do, and what criteria leave out."""
-    said, stages = [], board.coverage.values()
-    if gaps := [own for own in board.costs.gaps if own.missing]:
-        owed = sum(own.queries - own.answered for own in gaps)
-        said.append(
+    """Sentences on missing answers and judgments, with what to do, and on answers that criteria leave out."""
+    sentences, stages = [], board.coverage.values()
+    if gaps := [gap for gap in board.costs.gaps if gap.missing]:
+        owed = sum(gap.queries - gap.answered for gap in gaps)
+        sentences.append(
             f"Answers are missing, {owed:,} in all, of {counted(len(gaps), 'agent')}. Games are played where both "
             "agents answered. 'ragleague run' asks again; 'ragleague failures' says why, and what only --retry-failed "
             "asks again."
         )
-    wanted, judged, failed = (sum(getattr(own, name) for own in stages) for name in ("wanted", "judged", "failed"))
+    wanted, judged, failed = (sum(getattr(stage, name) for stage in stages) for name in ("wanted", "judged", "failed"))
     if judged < wanted:
         left = wanted - judged - failed
         again = to_judge_the_rest(board.causes, left, imported=board.settings.imported)
-        said.append(
+        sentences.append(
             f"{wanted - judged:,} of {wanted:,} judgments are missing: {failed:,} failed, {left:,} "
             f"not made yet. Figures use what is there. {_sentence(again)}"
         )
-    return [*said, *(f"{left_out}." for left_out in board.ungraded)]
+    return [*sentences, *(f"{left_out}." for left_out in board.ungraded)]
 
 
 def _sentence(phrase: str) -> str:
     return f"{phrase[0].upper()}{phrase[1:]}."
 
 
-def _stage(own: Coverage) -> dict[str, Any]:
-    return {**plain(own), "share": own.share}
+def _stage(coverage: Coverage) -> dict[str, Any]:
+    return {**plain(coverage), "share": coverage.share}
 
 
 def _failures(causes: Mapping[Any, int]) -> Table:
@@ -496,7 +506,7 @@ def _failures(causes: Mapping[Any, int]) -> Table:
 
 
 def with_people(store: Store, board: Leaderboard) -> TournamentBoard:
-    """The leaderboard with its judges held against people, where people said anything."""
+    """The leaderboard, with its judges compared with people if people judged anything."""
     from arena.store.annotations import Annotations
 
     labelled = board.retrieval is not None and store.is_labelled(board.tournament)
@@ -508,7 +518,7 @@ def with_people(store: Store, board: Leaderboard) -> TournamentBoard:
 
 
 def judged_on(store: Store, tournament: str) -> str:
-    """The day on which the last run judged, as words; empty where no run is known."""
+    """The day of the last run in words; empty if there was none."""
     from datetime import UTC, datetime
 
     from arena.store.runs import Runs

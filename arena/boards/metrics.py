@@ -1,4 +1,4 @@
-"""What relevance labels say: runs scored by files of them, pools of runs, citations of answers."""
+"""Boards of relevance labels: scores of runs by label files, pools of runs, and citations of answers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _LEVEL: Final = 0.05
 _DECIMALS: Final = 12
-"""Digits kept of measures, which are compared with those of other tools."""
+"""Decimals of measures, enough to compare them with other tools' values."""
 _DIFFERENCES: Final = (
     Column("first", "Run"),
     Column("second", "Against"),
@@ -54,11 +54,11 @@ _MEASURES: Final = {
     "R": "Share of the documents with a label of {least} or more that are among the first.",
     "AP": "Mean precision at the ranks of documents with a label of {least} or more; from 0 to 1.",
 }
-"""What measures mean, by their names in ir-measures."""
+"""Meanings of measures by their names in ir-measures; ``least`` is the lowest relevant label."""
 
 
 class RunMetrics(Board, frozen=True):
-    """Scores of runs; ``per_query`` also those of each query."""
+    """Scores of runs by each set of labels; with ``per_query`` also the scores of each query."""
 
     scores: Mapping[str, QrelsScores]
     qrels: Mapping[str, Qrels]
@@ -78,35 +78,39 @@ class RunMetrics(Board, frozen=True):
         return [Section("scores", "Scores", "", [*blocks, self.notes()])]
 
     def tables(self) -> list[Table]:
-        """The scores for programs, of each query where they are asked for; then the tables for people."""
+        """The scores for programs (of each query if ``per_query``), then the tables for people."""
         records = self._by_query() if self.per_query else self._scores(self._reference.metrics.runs)
         return [records, *Board.tables(self)]
 
     def notes(self) -> Remarks:
-        """What a reader of the figures must know."""
-        said: list[str] = []
-        whose = next(iter(self.scores))
+        """Remarks that a reader of the scores needs: coverage, odd labels, faulty lines, ties."""
+        sentences: list[str] = []
+        reference = next(iter(self.scores))
         for name, by_labels in self.scores.items():
             labels = self.qrels[name]
             topics = by_labels.metrics.topics
             units = int(units_of(topics, self.clusters).max(initial=-1)) + 1
-            of = f" in {counted(units, *UNITS['conversation'])}, which intervals are over" if self.clusters else ""
+            clusters_phrase = (
+                f" in {counted(units, *UNITS['conversation'])}, which intervals are over" if self.clusters else ""
+            )
             labelled = len(topics) - by_labels.metrics.unlabelled
-            said.append(f"{name}: {counted(labelled, 'query', 'queries')}{of}, {counted(len(labels), 'label')}")
-            said += [
+            sentences.append(
+                f"{name}: {counted(labelled, 'query', 'queries')}{clusters_phrase}, {counted(len(labels), 'label')}"
+            )
+            sentences += [
                 *_remarks_on_coverage(name, by_labels.metrics, units),
-                *remark_on_scale(name, labels, self.qrels[whose], whose),
+                *remark_on_scale(name, labels, self.qrels[reference], reference),
                 *remarks_on(name, labels.notes, labels.faulty),
             ]
         for run in self.runs.values():
-            said += remarks_on(run.name, map(_with_ties_told, run.notes), run.faulty)
-        return Remarks(said)
+            sentences += remarks_on(run.name, map(_with_ties_explained, run.notes), run.faulty)
+        return Remarks(sentences)
 
     def json(self) -> Any:
-        """``runs`` and ``judged`` are by the first labels, ``qrels`` by each."""
+        """``runs`` and ``judged`` use the first set of labels; ``qrels`` has the results of every set."""
         by_qrels = {
-            name: _qrels_json(found, self.per_query) | as_read(self.qrels[name], self.qrels[next(iter(self.scores))])
-            for name, found in self.scores.items()
+            name: _qrels_json(scores, self.per_query) | as_read(self.qrels[name], self.qrels[next(iter(self.scores))])
+            for name, scores in self.scores.items()
         }
         reference, first = next(iter(by_qrels.items()))
         shape = {
@@ -115,7 +119,9 @@ class RunMetrics(Board, frozen=True):
             "reference": reference,
             "qrels": by_qrels,
             "rankings": self._rankings,
-            "notes": {run: [note.text for note in one.notes] for run, one in self.runs.items() if one.notes},
+            "notes": {
+                run: [note.text for note in run_file.notes] for run, run_file in self.runs.items() if run_file.notes
+            },
             "settings": self.settings,
         }
         return plain(shape, _DECIMALS)
@@ -126,10 +132,10 @@ class RunMetrics(Board, frozen=True):
 
     @property
     def _rankings(self) -> dict[str, Mapping[str, RankingAgreement]]:
-        return {name: own.rankings for name, own in list(self.scores.items())[1:]}
+        return {name: scores.rankings for name, scores in list(self.scores.items())[1:]}
 
     def _best_first(self) -> list[str]:
-        """Runs by the first measure and the first labels."""
+        """The runs, best first by the first measure and the first set of labels."""
         metrics = self._reference.metrics
         first = {run: metrics.value(run, metrics.measures[0]) for run in metrics.runs}
         return sorted(metrics.runs, key=lambda run: (math.isnan(first[run]), -first[run], run))
@@ -138,45 +144,49 @@ class RunMetrics(Board, frozen=True):
         metrics = self._reference.metrics
         judged = list(metrics.coverage[metrics.runs[0]].judged)
         shown = (*metrics.measures, *(name for name in judged if name not in metrics.measures))
-        known = dict.fromkeys((*judged, *metrics.measures))
+        programs = dict.fromkeys((*judged, *metrics.measures))
         columns = [
             Column("qrels", "Labels" if len(self.scores) > 1 else ""),
             Column("run", "Run"),
             *(replace(column, programs=False) for column in measures(shown)),
-            *(Column(name, "") for name in (*known, "topics", "missing", "unlabelled", "missing_labels")),
+            *(Column(name, "") for name in (*programs, "topics", "missing", "unlabelled", "missing_labels")),
         ]
-        if any(own.missing_labels for found in self.scores.values() for own in found.metrics.coverage.values()):
-            meaning = "Labels of its documents that are missing; queries with one among the first are in no mean."
+        if any(
+            coverage.missing_labels for scores in self.scores.values() for coverage in scores.metrics.coverage.values()
+        ):
+            meaning = "Missing labels of its documents; a query that lacks one among the first documents is in no mean."
             columns.insert(2, Column("lost", "Missing labels", COUNT, meaning, programs=False))
         rows = []
-        for name, found in self.scores.items():
+        for name, scores in self.scores.items():
             for run in runs:
-                coverage = found.metrics.coverage[run]
+                coverage = scores.metrics.coverage[run]
                 counts = {"missing": len(coverage.missing), "unlabelled": len(coverage.unlabelled)}
                 counts |= {"missing_labels": coverage.missing_labels, "lost": coverage.missing_labels}
-                row = {"qrels": name, "run": run, **coverage.judged, **flat(found.intervals[run])}
-                topics = len(found.metrics.topics) - found.metrics.unlabelled
+                row = {"qrels": name, "run": run, **coverage.judged, **flat(scores.intervals[run])}
+                topics = len(scores.metrics.topics) - scores.metrics.unlabelled
                 rows.append(plain({**row, "topics": topics, **counts}, _DECIMALS))
         return Table("scores", "", columns, rows)
 
     def _by_query(self) -> Table:
-        named = ((name, name, FIGURE) for name in self._reference.metrics.measures)
+        measure_columns = ((name, name, FIGURE) for name in self._reference.metrics.measures)
         columns = [Column("qrels", "Labels"), Column("run", "Run"), Column("qid", "Query")]
         rows = [
             {"qrels": name, "run": run, "qid": query_id, **plain(values, _DECIMALS)}
-            | {"missing": int(query_id in found.metrics.coverage[run].missing)}
-            for name, found in self.scores.items()
-            for run, of_run in _per_query(found.metrics).items()
-            for query_id, values in of_run.items()
+            | {"missing": int(query_id in scores.metrics.coverage[run].missing)}
+            for name, scores in self.scores.items()
+            for run, run_values in _per_query(scores.metrics).items()
+            for query_id, values in run_values.items()
         ]
-        columns += [*(Column(*own) for own in named), Column("missing", "")]
+        columns += [*(Column(*column) for column in measure_columns), Column("missing", "")]
         return Table("scores-by-query", "Scores by query", columns, rows)
 
     def _differences(self, order: Sequence[str]) -> Iterator[Table]:
-        """By the first measure: every run against the baseline, or neighbours in the order."""
+        """By the first measure: every run against the baseline, or without a baseline against its neighbour."""
         main = self._reference.metrics.measures[0]
         pairs = self._reference.comparisons[main]
-        by_runs = {(pair.first, pair.second): pair for found in pairs for pair in (found, found.turned())}
+        by_runs = {
+            (pair.first, pair.second): pair for comparison in pairs for pair in (comparison, comparison.turned())
+        }
         if not by_runs:
             return
         baseline = self.settings["baseline"]
@@ -185,13 +195,13 @@ class RunMetrics(Board, frozen=True):
             {**asdict(pair), "difference": pair.difference, "outcomes": f"{pair.wins}/{pair.ties}/{pair.losses}"}
             for pair in (by_runs[names] for names in wanted)
         ]
-        what = "of neighbours" if baseline is None else "to the baseline"
+        direction = "of neighbours" if baseline is None else "to the baseline"
         note = f"p-values are corrected for {counted(len(pairs), 'pair')}; --format json has all, by each measure."
-        of = f" and {next(iter(self.scores))}" if len(self.scores) > 1 else ""
-        yield Table("differences", f"Differences {what} by {main}{of}", _DIFFERENCES, rows, [note])
+        labels_phrase = f" and {next(iter(self.scores))}" if len(self.scores) > 1 else ""
+        yield Table("differences", f"Differences {direction} by {main}{labels_phrase}", _DIFFERENCES, rows, [note])
 
     def for_paper(self, digits: int) -> Table:
-        """The scores by the first labels, rounded, each marked that surely differs from the baseline's.
+        """Table of rounded scores by the first labels; * marks a significant difference from the baseline's score.
 
         Without a baseline nothing is marked.
         """
@@ -202,56 +212,60 @@ class RunMetrics(Board, frozen=True):
             for measure in metrics.measures:
                 pairs = self._reference.comparisons[measure]
                 other = next((pair for pair in pairs if {pair.first, pair.second} == {run, baseline}), None)
-                surely = other is not None and other.p_permutation_holm < _LEVEL
-                row[measure] = f"{form.write(metrics.value(run, measure))}{'*' if surely else ''}"
+                significant = other is not None and other.p_permutation_holm < _LEVEL
+                row[measure] = f"{form.write(metrics.value(run, measure))}{'*' if significant else ''}"
             rows.append(row)
         columns = [Column("run", "Run"), *(Column(measure, measure, ALIGNED) for measure in metrics.measures)]
         counted_for = counted(max(map(len, self._reference.comparisons.values()), default=0), "pair")
-        said = [f"Mean scores by {next(iter(self.scores))}."]
+        notes = [f"Mean scores by {next(iter(self.scores))}."]
         if baseline is not None:
-            said.append(
+            notes.append(
                 f"* differs from {baseline} (sign-flip test, p below {_LEVEL:g}, corrected for {counted_for} by Holm)."
             )
-        return Table("scores", "", columns, rows, said)
+        return Table("scores", "", columns, rows, notes)
 
 
 def rankings(
-    title: str, found: Mapping[str, Mapping[str, RankingAgreement]], notes: Sequence[str] = (), *, several: bool = True
+    title: str,
+    agreements: Mapping[str, Mapping[str, RankingAgreement]],
+    notes: Sequence[str] = (),
+    *,
+    several: bool = True,
 ) -> Table:
-    """Whether labels rank as others do, by the name of the labels, which is shown of ``several``, and by measure."""
+    """Table of rank correlations by set of labels and measure; without ``several`` the column of labels is left out."""
     rows = [
-        {"qrels": name, **flat(one), "swapped": len(one.swapped)}
-        for name, by_measure in found.items()
-        for one in by_measure.values()
+        {"qrels": name, **flat(agreement), "swapped": len(agreement.swapped)}
+        for name, by_measure in agreements.items()
+        for agreement in by_measure.values()
     ]
-    of_orders = [ORDERS] if any(row["kendall_tau_low"] is not None for row in rows) else []
-    return Table("rankings", title, _RANKINGS if several else _RANKINGS[1:], rows, [*notes, *of_orders])
+    order_note = [ORDERS] if any(row["kendall_tau_low"] is not None for row in rows) else []
+    return Table("rankings", title, _RANKINGS if several else _RANKINGS[1:], rows, [*notes, *order_note])
 
 
 def measures(names: Iterable[str], form: NumberForm = FIGURE, intervals: int = 1) -> Iterator[Column]:
-    """Columns of measures, the first ones with their intervals."""
-    for place, name in enumerate(names):
-        yield Column(name, name, form, _meaning(name), interval=WIDE if place < intervals else "")
+    """Columns of measures; the first ``intervals`` of them have intervals."""
+    for position, name in enumerate(names):
+        yield Column(name, name, form, _meaning(name), interval=WIDE if position < intervals else "")
 
 
 def _meaning(measure: str) -> str:
-    """Of a measure as ir-measures writes it, such as ``RR(rel=2)@5``; empty for those that are seldom asked for."""
+    """Meaning of a measure named as in ir-measures, such as ``RR(rel=2)@5``; empty for less common measures."""
     kind = measure.partition("@")[0].partition("(")[0]
-    known = _MEASURES.get(kind, "")
-    return known.format(least=found[1] if (found := re.search(r"rel=(\d+)", measure)) else 1)
+    template = _MEASURES.get(kind, "")
+    return template.format(least=threshold[1] if (threshold := re.search(r"rel=(\d+)", measure)) else 1)
 
 
 def _remarks_on_coverage(name: str, metrics: Metrics, units: int) -> Iterator[str]:
     if units < FEW_QUERIES:
-        what = UNITS["query" if units == len(metrics.topics) else "conversation"][1]
-        yield f"{name}: fewer than {FEW_QUERIES} {what}, so intervals are rough"
+        units_name = UNITS["query" if units == len(metrics.topics) else "conversation"][1]
+        yield f"{name}: fewer than {FEW_QUERIES} {units_name}, so intervals are rough"
     if metrics.without_relevant:
         yield f"{name}: {_queries(metrics.without_relevant)} without a label above 0, where every run scores 0"
     for run, coverage in metrics.coverage.items():
         if coverage.missing:
             yield f"{run}: lacks {_queries(coverage.missing)} of {name}, which count as 0"
         if coverage.unknown:
-            measure, unknown = max(coverage.unknown.items(), key=lambda own: len(own[1]))
+            measure, unknown = max(coverage.unknown.items(), key=lambda entry: len(entry[1]))
             yield (
                 f"{run}: {name} lacks {counted(coverage.missing_labels, 'label')} of its documents; {measure} is not "
                 f"known on {_queries(unknown)}, left out"
@@ -264,8 +278,8 @@ def _queries(query_ids: Sequence[str]) -> str:
     return f"{counted(len(query_ids), 'query', 'queries')} ({listed(query_ids, MOST_NAMED)})"
 
 
-def _with_ties_told(note: Note) -> Note:
-    """Measures do not all break ties alike, which the note of a run alone cannot know."""
+def _with_ties_explained(note: Note) -> Note:
+    """The note with the tie rule of each measure added, which depends on more than the run."""
     if note.kind != "ties":
         return note
     text = f"{note.count:,} documents have the score of another one of their query; of these trec_eval's measures take "
@@ -276,26 +290,30 @@ def _per_query(metrics: Metrics) -> dict[str, dict[str, TableRow]]:
     return {
         run: {
             query_id: dict(zip(metrics.measures, values, strict=True))
-            for query_id, values in zip(metrics.topics, of_run.T.tolist(), strict=True)
+            for query_id, values in zip(metrics.topics, run_values.T.tolist(), strict=True)
         }
-        for run, of_run in zip(metrics.runs, metrics.values, strict=True)
+        for run, run_values in zip(metrics.runs, metrics.values, strict=True)
     }
 
 
-def _qrels_json(found: QrelsScores, per_query: bool) -> TableRow:
-    metrics, coverage = found.metrics, found.metrics.coverage
+def _qrels_json(scores: QrelsScores, per_query: bool) -> TableRow:
+    metrics, coverage = scores.metrics, scores.metrics.coverage
     shape: TableRow = {
         "topics": len(metrics.topics) - metrics.unlabelled,
         "without_relevant": metrics.without_relevant,
-        "runs": {run: {name: one.value for name, one in own.items()} for run, own in found.intervals.items()},
+        "runs": {
+            run: {name: estimate.value for name, estimate in estimates.items()}
+            for run, estimates in scores.intervals.items()
+        },
         "intervals": {
-            run: {name: [one.low, one.high] for name, one in own.items()} for run, own in found.intervals.items()
+            run: {name: [estimate.low, estimate.high] for name, estimate in estimates.items()}
+            for run, estimates in scores.intervals.items()
         },
         **{
             part: {run: getattr(coverage[run], part) for run in coverage}
             for part in ("judged", "missing", "unlabelled", "missing_labels", "unknown")
         },
-        "comparisons": found.comparisons,
+        "comparisons": scores.comparisons,
     }
     return shape | ({"per_query": _per_query(metrics)} if per_query else {})
 
@@ -316,7 +334,7 @@ _POOLED_QUERIES: Final = (
 
 
 class PoolBoard(Board, frozen=True):
-    """A pool of runs, read from ``sources``, and the labels it is held against."""
+    """A pool of runs, and the labels that it is compared with."""
 
     pooled: Pool
     runs: Sequence[Run]
@@ -332,16 +350,18 @@ class PoolBoard(Board, frozen=True):
         return [Section("pool", "Pool", "", [Table("runs", title, _POOLED_RUNS, shares), queries])]
 
     def tables(self) -> list[Table]:
-        """Queries first: the runs have a row for each of a few files."""
+        """For programs, the queries alone; the table of runs has few rows."""
         return [self._queries()]
 
     def notes(self) -> Remarks:
-        """What a reader of the figures should know."""
-        said = [line for source in self._sources() for line in remarks_on(source.name, source.notes, source.faulty)]
-        known = self.pooled.queries if self.labels is None else self.labels.labels
-        if unknown := [query_id for query_id in self.pooled.queries if query_id not in known]:
-            said.append(f"queries of the pool without any label: {len(unknown)}, such as {unknown[0]!r}")
-        return Remarks(said)
+        """Remarks on the files, and on queries of the pool without labels."""
+        sentences = [
+            line for source in self._sources() for line in remarks_on(source.name, source.notes, source.faulty)
+        ]
+        labelled = self.pooled.queries if self.labels is None else self.labels.labels
+        if unlabelled := [query_id for query_id in self.pooled.queries if query_id not in labelled]:
+            sentences.append(f"queries of the pool without any label: {len(unlabelled)}, such as {unlabelled[0]!r}")
+        return Remarks(sentences)
 
     def json(self) -> Any:
         shape = {
@@ -363,8 +383,8 @@ class PoolBoard(Board, frozen=True):
         for query_id, query in self.pooled.queries.items():
             row: dict[str, Any] = {"qid": query_id, "pairs": len(query.doc_ids)}
             if self.labels is not None:
-                known = self.labels.labels.get(query_id, {})
-                row["labelled"] = sum(doc_id in known for doc_id in query.doc_ids)
+                labels = self.labels.labels.get(query_id, {})
+                row["labelled"] = sum(doc_id in labels for doc_id in query.doc_ids)
                 row["unlabelled"] = row["pairs"] - row["labelled"]
             rows.append(row)
         return Table("queries", "", _POOLED_QUERIES if self.labels is not None else _POOLED_QUERIES[:2], rows)
@@ -389,7 +409,7 @@ _KEYS: Final[Mapping[LabelSource, str]] = {"judge": "citation_precision", "peopl
 
 
 class Citations(Board, frozen=True):
-    """Citations of a tournament's agents; ``order`` is that of their ratings, others follow, most precise first."""
+    """Citation precision of agents; the agents in ``order`` come first, then the others, most precise first."""
 
     cited: CitationBoard
     order: Sequence[str] = ()
@@ -398,32 +418,39 @@ class Citations(Board, frozen=True):
         lead = "Are the documents that the answers cite relevant?"
         note = f"Relevant from label {self.cited.relevant} on; means over the queries where precision is defined."
         tables = [
-            citations_table(f"citations_{source}", f"Citations, by labels of {WHOSE[source]}", own, self.order, [note])
-            for source, own in self.cited.scores.items()
+            citations_table(
+                f"citations_{source}", f"Citations, by labels of {WHOSE[source]}", scores, self.order, [note]
+            )
+            for source, scores in self.cited.scores.items()
         ]
         return [Section("citations", "Citations", lead, tables)]
 
     def json(self) -> TableRow:
-        return {"relevant": self.cited.relevant, **{whose: citations(own) for whose, own in self.cited.scores.items()}}
+        return {
+            "relevant": self.cited.relevant,
+            **{source: citations(scores) for source, scores in self.cited.scores.items()},
+        }
 
     def columns(self, agent: str) -> TableRow:
-        """One agent's precision beside its ratings."""
+        """An agent's citation precision as columns of the leaderboard."""
         scores = self.cited.scores.items()
-        return {_KEYS[source]: own[agent].precision if agent in own else None for source, own in scores}
+        return {_KEYS[source]: by_agent[agent].precision if agent in by_agent else None for source, by_agent in scores}
 
 
 def citations(scores: Mapping[str, CitationScores]) -> dict[str, TableRow]:
-    """All figures by agent, flat."""
-    return {agent: flat(own) | {"coverage": own.coverage} for agent, own in scores.items()}
+    """All citation figures by agent, flat."""
+    return {agent: flat(figures) | {"coverage": figures.coverage} for agent, figures in scores.items()}
 
 
 def citations_table(
     name: str, title: str, scores: Mapping[str, CitationScores], order: Sequence[str] = (), notes: Sequence[str] = ()
 ) -> Table:
-    """Citation precision of agents in this order, then by precision."""
+    """Table of citation precision; the agents in ``order`` come first, then the others, most precise first."""
     best = sorted(scores, key=lambda agent: (-(scores[agent].precision.value or 0), agent))
     agents = [*(agent for agent in order if agent in scores), *(agent for agent in best if agent not in order)]
     figures = citations(scores)
-    lost = [f"{agent} {own.unresolved}" for agent, own in scores.items() if own.unresolved]
-    said = [f"Numbers that stand for no document, left out: {', '.join(lost)}."] if lost else []
-    return Table(name, title, _CITATIONS, [{"agent": agent, **figures[agent]} for agent in agents], [*notes, *said])
+    unresolved = [
+        f"{agent} {agent_scores.unresolved}" for agent, agent_scores in scores.items() if agent_scores.unresolved
+    ]
+    remarks = [f"Numbers that stand for no document, left out: {', '.join(unresolved)}."] if unresolved else []
+    return Table(name, title, _CITATIONS, [{"agent": agent, **figures[agent]} for agent in agents], [*notes, *remarks])

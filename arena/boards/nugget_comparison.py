@@ -1,4 +1,4 @@
-"""Two conditions of a nugget evaluation: how alike they order runs, and where their labels agree."""
+"""Comparison of two conditions of a nugget evaluation: rank correlations of runs, and agreement of labels."""
 
 from __future__ import annotations
 
@@ -28,77 +28,80 @@ _LABELS: Final = (Column("labels", "Labels"), Column("n", "Labels in both", COUN
 
 
 class NuggetComparison(Board, frozen=True):
-    """Two conditions by their names, and the score of them that is compared."""
+    """Two conditions compared by one score; ``names`` are the conditions, ``column`` is the score."""
 
     comparison: ConditionsCompared
     column: str
     names: tuple[str, str]
 
     def sections(self) -> list[Section]:
-        said, of = self.comparison, self.comparison.correlation
-        orders = [("Kendall's tau, runs", of.runs, of.kendall), ("Spearman's rho, runs", of.runs, of.spearman)]
-        if said.topics:
-            orders.append(("Kendall's tau, all (run, query) pairs", of.pairs, of.pairs_kendall))
-            orders.append(("Kendall's tau by query, mean", of.topics, of.topics_kendall))
+        comparison, correlation = self.comparison, self.comparison.correlation
+        orders = [
+            ("Kendall's tau, runs", correlation.runs, correlation.kendall),
+            ("Spearman's rho, runs", correlation.runs, correlation.spearman),
+        ]
+        if comparison.topics:
+            orders.append(("Kendall's tau, all (run, query) pairs", correlation.pairs, correlation.pairs_kendall))
+            orders.append(("Kendall's tau by query, mean", correlation.topics, correlation.topics_kendall))
         rows = [{"measure": name, "n": n, "value": tau, "p": tau.p_value} for name, n, tau in orders]
-        unit = UNITS[said.unit][1] if of.resampled == "topic" else "runs, since no queries are known"
+        unit = UNITS[comparison.unit][1] if correlation.resampled == "topic" else "runs, since no queries are known"
         title = f"{self.column} of {self.names[0]} against {self.names[1]}"
-        of_orders = [ORDERS] if of.resampled == "topic" else []
-        notes = [f"Intervals: bootstrap over {unit}.", *of_orders, *self._left_out()]
+        order_notes = [ORDERS] if correlation.resampled == "topic" else []
+        notes = [f"Intervals: bootstrap over {unit}.", *order_notes, *self._left_out()]
         blocks: list[Block] = [Table("orders", title, _ORDERS, rows, notes), *self._charts()]
-        found = [Section("orders", "Order of the runs", "", blocks)]
-        if said.nuggets is not None:
-            found.append(Section("labels", "Labels of nuggets", "", list(_label_tables(said.nuggets))))
-        front = [f"{own.run} ({own.length:.0f} words, {own.a:.3f})" for own in said.runs if own.front]
+        sections = [Section("orders", "Order of the runs", "", blocks)]
+        if comparison.nuggets is not None:
+            sections.append(Section("labels", "Labels of nuggets", "", list(_label_tables(comparison.nuggets))))
+        front = [f"{run.run} ({run.length:.0f} words, {run.a:.3f})" for run in comparison.runs if run.front]
         if front:
             remark = f"No run is both shorter and better than {listed(front)}."
-            found.append(Section("front", "Front", "", [Remarks([remark])]))
-        return found
+            sections.append(Section("front", "Front", "", [Remarks([remark])]))
+        return sections
 
     def _charts(self) -> Iterator[Chart]:
-        """Both scores, and the first one against length with its front (Pradeep et al. 2024, Figures 6 and 7)."""
-        said = self.comparison
-        points = [*said.runs, *said.pairs]
+        """Both scores, and the first score by length with its front (Pradeep et al. 2024, Figures 6 and 7)."""
+        comparison = self.comparison
+        points = [*comparison.runs, *comparison.pairs]
         first, second = (f"{self.column}, {name}" for name in self.names)
-        tau = with_interval(said.correlation.kendall, FIGURE)
+        tau = with_interval(comparison.correlation.kendall, FIGURE)
         caption = f"Kendall's tau of the runs: {tau}. Runs by name; the small points behind them are single answers."
-        dots = [Dot(own.a, own.b, *_name(own)) for own in points]
+        dots = [Dot(point.a, point.b, *_name(point)) for point in points]
         yield Chart("scores", f"{first} and {second}", "Two scores of each run", caption, first, second, dots)
-        known = [(own, own.length) for own in points if own.length is not None]
-        if known:
-            dots = [Dot(length, own.a, *_name(own)) for own, length in known]
-            path = sorted((own.length, own.a) for own in said.runs if own.front and own.length is not None)
+        with_length = [(point, point.length) for point in points if point.length is not None]
+        if with_length:
+            dots = [Dot(length, point.a, *_name(point)) for point, length in with_length]
+            path = sorted((run.length, run.a) for run in comparison.runs if run.front and run.length is not None)
             words = "The score of each run by its length"
-            said_of = "Line: no run is both shorter and better."
-            yield Chart("length", "Score by length", words, said_of, "Length in words", first, dots, path)
+            front_caption = "Line: no run is both shorter and better."
+            yield Chart("length", "Score by length", words, front_caption, "Length in words", first, dots, path)
 
     def _left_out(self) -> list[str]:
         name = dict(zip("ab", self.names, strict=True))
-        what = {"runs": "runs", "topics": "queries"}
+        nouns = {"runs": "runs", "topics": "queries"}
         return [
-            f"Left out, {what[key[:-2]]} in {name[key[-1]]} alone: {listed(names, MOST_NAMED)}."
+            f"Left out, {nouns[key[:-2]]} in {name[key[-1]]} alone: {listed(names, MOST_NAMED)}."
             for key, names in self.comparison.left_out.items()
             if names
         ]
 
     def json(self) -> Any:
-        said, of = self.comparison, self.comparison.correlation
+        comparison, correlation = self.comparison, self.comparison.correlation
         shape: TableRow = {
             "column": self.column,
             "a": self.names[0],
             "b": self.names[1],
-            "resampled": of.resampled,
-            **_kendall(of.runs, of.kendall),
-            **flat({"spearman": of.spearman}),
-            "pairs": _kendall(of.pairs, of.pairs_kendall),
-            "per_topic": _kendall(of.topics, of.topics_kendall)
-            | {"topics": dict(zip(said.topics, of.by_topic, strict=True))},
-            "nuggets": None if said.nuggets is None else _nuggets_json(said.nuggets),
+            "resampled": correlation.resampled,
+            **_kendall(correlation.runs, correlation.kendall),
+            **flat({"spearman": correlation.spearman}),
+            "pairs": _kendall(correlation.pairs, correlation.pairs_kendall),
+            "per_topic": _kendall(correlation.topics, correlation.topics_kendall)
+            | {"topics": dict(zip(comparison.topics, correlation.by_topic, strict=True))},
+            "nuggets": None if comparison.nuggets is None else _nuggets_json(comparison.nuggets),
             "points": {
-                "runs": [_without(run, "topic") for run in said.runs],
-                "topics": [_without(pair, "front") for pair in said.pairs],
+                "runs": [_without(run, "topic") for run in comparison.runs],
+                "topics": [_without(pair, "front") for pair in comparison.pairs],
             },
-            "left_out": said.left_out,
+            "left_out": comparison.left_out,
         }
         return exact(shape)
 
@@ -108,23 +111,38 @@ def _kendall(n: int, tau: Coefficient) -> TableRow:
     return {"n": n, "kendall_tau": figures.pop("kendall"), **figures}
 
 
-def _nuggets_json(found: NuggetAgreement) -> TableRow:
-    shape: TableRow = {name: getattr(found, name) for name in ("shared", "only_a", "only_b")}
+def _nuggets_json(agreement: NuggetAgreement) -> TableRow:
+    shape: TableRow = {name: getattr(agreement, name) for name in ("shared", "only_a", "only_b")}
     for name, labels in SCALES.items():
-        own: LabelAgreement = getattr(found, name)
-        kappa = {"kappa": own.kappa.value, "low": own.kappa.low, "high": own.kappa.high}
-        counts = {"n": own.n, "labels": labels, "confusion": own.confusion, "share": own.agreement.value}
+        labels_agreement: LabelAgreement = getattr(agreement, name)
+        kappa = {
+            "kappa": labels_agreement.kappa.value,
+            "low": labels_agreement.kappa.low,
+            "high": labels_agreement.kappa.high,
+        }
+        counts = {
+            "n": labels_agreement.n,
+            "labels": labels,
+            "confusion": labels_agreement.confusion,
+            "share": labels_agreement.agreement.value,
+        }
         shape[name] = counts | kappa
     return shape
 
 
-def _label_tables(found: NuggetAgreement) -> Iterator[Table]:
-    compared = {name.replace("_", " "): getattr(found, name) for name in SCALES}
-    rows = [{"labels": name, **flat(own)} for name, own in compared.items() if own.n]
-    alone = f"in the first alone {found.only_a}, in the second alone {found.only_b}"
-    yield Table("labels", "Labels of the same nuggets", _LABELS, rows, [f"Nuggets in both: {found.shared}; {alone}."])
-    if found.assignment.n:
-        yield confusion(found.assignment, "Assignments", "First", "second", SCALES["assignment"])
+def _label_tables(agreement: NuggetAgreement) -> Iterator[Table]:
+    agreements = {name.replace("_", " "): getattr(agreement, name) for name in SCALES}
+    rows = [
+        {"labels": name, **flat(labels_agreement)}
+        for name, labels_agreement in agreements.items()
+        if labels_agreement.n
+    ]
+    alone = f"in the first alone {agreement.only_a}, in the second alone {agreement.only_b}"
+    yield Table(
+        "labels", "Labels of the same nuggets", _LABELS, rows, [f"Nuggets in both: {agreement.shared}; {alone}."]
+    )
+    if agreement.assignment.n:
+        yield confusion(agreement.assignment, "Assignments", "First", "second", SCALES["assignment"])
 
 
 def _without(point: Point, name: str) -> TableRow:

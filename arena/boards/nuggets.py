@@ -1,4 +1,4 @@
-"""Nuggets: six scores of each run or agent, who states which nugget, what people changed of a list."""
+"""Boards of nuggets: six scores of each run or agent, coverage of each nugget, and people's edits of a list."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ SCORES: Final[Mapping[str, tuple[str, str]]] = {
     "a_strict": ("All strict", "Share of all nuggets that an answer states in full."),
     "a": ("All", "Share of all nuggets; one stated in part counts a half."),
 }
-"""Heading and meaning of each score, the primary one first."""
+"""Heading and meaning of each score; the primary score comes first."""
 _COUNTS: Final = ("length", "topics", "missing", "failed", "empty", "labels", "assigned", "coverage")
 _DIGITS = 8
-"""Significant ones in files of single scores, whose p-values are small."""
+"""Significant digits in files of single scores, where p-values are small."""
 MOST_NAMED: Final = 5
-"""Runs or queries that a note names."""
+"""Most runs or queries that a note names."""
 
 
 class Nuggets(Board, frozen=True):
-    """Nugget scores of a tournament's agents; ``order`` is that of their ratings, others follow by score."""
+    """Nugget scores of a tournament's agents; the agents in ``order`` come first, then the others by score."""
 
     scores: NuggetBoard
     order: Sequence[str] = ()
@@ -50,9 +50,9 @@ class Nuggets(Board, frozen=True):
         lead = "Which of the facts (nuggets) that make a good answer does each agent state?"
         blocks: list[Block] = []
         spread: list[Block] = []
-        for name, title, own in self._scored():
-            blocks.append(scores_table(title, own, self.order, name=f"{name}_scores"))
-            spread.append(_intervals_table(name, title, own, self.order))
+        for name, title, scored in self._scored():
+            blocks.append(scores_table(title, scored, self.order, name=f"{name}_scores"))
+            spread.append(_intervals_table(name, title, scored, self.order))
         reasons = Counter(self.scores.without.values())
         if left_out := [f"{counted(number, 'query', 'queries')} left out: {why}." for why, number in reasons.items()]:
             blocks.append(Remarks(left_out))
@@ -63,11 +63,11 @@ class Nuggets(Board, frozen=True):
         ]
 
     def _scored(self) -> Iterator[tuple[str, str, Scored]]:
-        own = self.scores
-        if own.answers.runs:
-            yield "nuggets", "Nuggets of answers", own.answers
-        if own.documents.runs:
-            yield "nuggets_documents", f"Nuggets of the first {own.depth} documents", own.documents
+        board = self.scores
+        if board.answers.runs:
+            yield "nuggets", "Nuggets of answers", board.answers
+        if board.documents.runs:
+            yield "nuggets_documents", f"Nuggets of the first {board.depth} documents", board.documents
 
     def json(self) -> TableRow:
         answers, documents = self.scores.answers, self.scores.documents
@@ -77,14 +77,14 @@ class Nuggets(Board, frozen=True):
         return shape
 
     def scored(self) -> list[str]:
-        """Those with a score."""
-        return list(dict.fromkeys(own.run for _, _, scored in self._scored() for own in scored.runs))
+        """Agents with a score."""
+        return list(dict.fromkeys(run.run for _, _, scored in self._scored() for run in scored.runs))
 
     def columns(self, agent: str) -> TableRow:
-        """The scores that stand beside an agent's ratings; ``None`` where it has none."""
+        """An agent's nugget scores as columns of the leaderboard; ``None`` without a score."""
         row: TableRow = {}
         for name, _, scored in self._scored():
-            means = {own.run: own.means for own in scored.runs}.get(agent)
+            means = {run.run: run.means for run in scored.runs}.get(agent)
             row[f"{name}_v_strict"] = means and means["v_strict"]
             row[f"{name}_all"] = means and means["a"]
             row[f"{name}_missing"] = means and scored.gaps.of(agent)[0]
@@ -92,7 +92,7 @@ class Nuggets(Board, frozen=True):
 
 
 class NuggetScores(Board, frozen=True):
-    """Scores of runs read from files, beside what they cite."""
+    """Nugget scores of runs read from files, beside their citations."""
 
     scores: Scored
     table: ScoreTable
@@ -104,7 +104,7 @@ class NuggetScores(Board, frozen=True):
         table = scores_table("", self.scores, who="Run", more=more)
         blocks: list[Block] = [replace(table, rows=[exact(row) for row in table.rows])]
         if cited:
-            blocks.append(citations_table("citations", "Citations", self.cited, [own.run for own in self.scores.runs]))
+            blocks.append(citations_table("citations", "Citations", self.cited, [run.run for run in self.scores.runs]))
         return [Section("nuggets", "Nuggets", "", blocks)]
 
     def json(self) -> Any:
@@ -115,16 +115,16 @@ class NuggetScores(Board, frozen=True):
         return exact(shape)
 
     def metrics(self) -> Iterator[TableRow]:
-        """Lines of nuggetizer's metrics file: each run's queries, then its means as query ``all``."""
+        """Lines of nuggetizer's metrics file: each run's queries, then its means under the query ``all``."""
         table = self.table
-        for own in self.scores.runs:
-            at = table.runs.index(own.run)
-            for place, topic in enumerate(table.topics):
-                scores = dict(zip(NUGGETIZER.values(), table.values[at, place].tolist(), strict=True))
-                words, answered = int(table.words[at, place]), bool(table.answered[at, place])
-                yield exact({"run_id": own.run, "qid": topic, **scores, "response_length": words, "answered": answered})
-            means = {NUGGETIZER[column]: mean.value for column, mean in own.means.items()}
-            yield exact({"run_id": own.run, "qid": "all", **means, "response_length": own.length})
+        for run in self.scores.runs:
+            row = table.runs.index(run.run)
+            for column, topic in enumerate(table.topics):
+                scores = dict(zip(NUGGETIZER.values(), table.values[row, column].tolist(), strict=True))
+                words, answered = int(table.words[row, column]), bool(table.answered[row, column])
+                yield exact({"run_id": run.run, "qid": topic, **scores, "response_length": words, "answered": answered})
+            means = {NUGGETIZER[score]: mean.value for score, mean in run.means.items()}
+            yield exact({"run_id": run.run, "qid": "all", **means, "response_length": run.length})
 
 
 def scores_table(
@@ -136,28 +136,28 @@ def scores_table(
     who: str = "Agent",
     more: Mapping[str, TableRow] = MappingProxyType({}),
 ) -> Table:
-    """The six scores of each run.
+    """Table of the six scores of each run.
 
     Args:
-        title: of the table.
-        scored: what to show.
-        order: of runs; others follow, best first.
-        name: of the table, for files.
-        who: heading of the runs.
+        title: title of the table.
+        scored: the scores.
+        order: runs to list first; the others follow, best first.
+        name: name of the table in files.
+        who: heading of the column of runs.
         more: further columns for programs, by run.
     """
     none = dict.fromkeys(key for row in more.values() for key in row)
-    rows = [_score_row(own) | more.get(own.run, none) for own in _ordered(scored.runs, order)]
+    rows = [_score_row(run) | more.get(run.run, none) for run in _ordered(scored.runs, order)]
     if all(row["v_strict_topics"] == scored.queries for row in rows):
-        rows = [row | {"queries": None} for row in rows]  # as the note says
+        rows = [row | {"queries": None} for row in rows]  # the note states the number
     scores = [
-        Column(key, heading, FIGURE, said, interval="95% interval" if key == "v_strict" else "", programs=False)
-        for key, (heading, said) in SCORES.items()
+        Column(key, heading, FIGURE, meaning, interval="95% interval" if key == "v_strict" else "", programs=False)
+        for key, (heading, meaning) in SCORES.items()
     ]
     people = [
         Column("run", who, programs=False),
         *scores,
-        Column("length", "Words", POINTS, "Mean length; nothing that is missing has any.", programs=False),
+        Column("length", "Words", POINTS, "Mean length of the answers; missing answers do not count.", programs=False),
         Column("queries", "Queries", COUNT, "In the mean of V strict.", programs=False),
         Column("unanswered", "No answer", COUNT, "Queries without one, each counted 0.", programs=False),
         Column("coverage", "Assigned", PERCENT, "Share of the labels that did not fail.", programs=False),
@@ -172,56 +172,56 @@ def scores_table(
 
 
 def _intervals_table(name: str, title: str, scored: Scored, order: Sequence[str]) -> Table:
-    columns = [Column(key, heading, WORDS, said) for key, (heading, said) in SCORES.items()]
+    columns = [Column(key, heading, WORDS, meaning) for key, (heading, meaning) in SCORES.items()]
     rows = [
-        {"run": own.run, **{key: FIGURE.between(mean.low, mean.high) for key, mean in own.means.items()}}
-        for own in _ordered(scored.runs, order)
+        {"run": run.run, **{key: FIGURE.between(mean.low, mean.high) for key, mean in run.means.items()}}
+        for run in _ordered(scored.runs, order)
     ]
     return Table(f"{name}_intervals", f"{title}: 95% intervals", [Column("run", "Agent"), *columns], rows)
 
 
 def _ordered(runs: Sequence[RunScores], order: Sequence[str]) -> list[RunScores]:
-    place = {agent: at for at, agent in enumerate(order)}
-    return sorted(runs, key=lambda own: place.get(own.run, len(place)))
+    place = {agent: position for position, agent in enumerate(order)}
+    return sorted(runs, key=lambda run: place.get(run.run, len(place)))
 
 
-def _score_row(own: RunScores) -> TableRow:
-    row: TableRow = {"run": own.run, **{column: mean.value for column, mean in own.means.items()}}
-    row |= {name: getattr(own, name) for name in _COUNTS}
-    for column, mean in own.means.items():
+def _score_row(run: RunScores) -> TableRow:
+    row: TableRow = {"run": run.run, **{column: mean.value for column, mean in run.means.items()}}
+    row |= {name: getattr(run, name) for name in _COUNTS}
+    for column, mean in run.means.items():
         row |= {f"{column}_topics": mean.n, f"{column}_low": mean.low, f"{column}_high": mean.high}
         row |= {f"{column}_lowest": mean.lowest, f"{column}_highest": mean.highest}
-    return row | {"queries": own.means["v_strict"].n, "unanswered": own.missing or None}
+    return row | {"queries": run.means["v_strict"].n, "unanswered": run.missing or None}
 
 
-def _scores_json(scored: Scored, what: str) -> TableRow:
-    people = {"run", "queries", "unanswered"}
-    rows = {own.run: {k: v for k, v in _score_row(own).items() if k not in people} for own in scored.runs}
-    return {what: rows, "notes": score_notes(scored)}
+def _scores_json(scored: Scored, key: str) -> TableRow:
+    hidden = {"run", "queries", "unanswered"}
+    rows = {run.run: {k: v for k, v in _score_row(run).items() if k not in hidden} for run in scored.runs}
+    return {key: rows, "notes": score_notes(scored)}
 
 
 def score_notes(scored: Scored) -> list[str]:
-    """All a reader must know who compares the scores."""
+    """Notes that a reader of the scores needs: failures, missing answers, queries left out."""
     runs = scored.runs
-    empty = [f"{own.run} {own.empty}" for own in runs if own.empty]
+    empty = [f"{run.run} {run.empty}" for run in runs if run.empty]
     lists = {
-        "topics a run did not answer, each counted 0": [f"{own.run} {own.missing}" for own in runs if own.missing],
+        "topics a run did not answer, each counted 0": [f"{run.run} {run.missing}" for run in runs if run.missing],
         "answers without a single nugget, left out of the means": empty,
         "V is not defined without vital nuggets; topics in its mean": [
-            f"{own.run} {own.means['v_strict'].n}"
-            for own in runs
-            if (own.means["v_strict"].n or 0) < own.topics - own.failed - own.empty
+            f"{run.run} {run.means['v_strict'].n}"
+            for run in runs
+            if (run.means["v_strict"].n or 0) < run.topics - run.failed - run.empty
         ],
         "topics without an assignment of any run, counted 0 for all": scored.unjudged,
-        "topics where runs were held against different nuggets": scored.differing,
+        "topics where runs were graded by different nuggets": scored.differing,
     }
     notes = [f"{words}: {listed(names, MOST_NAMED)}" for words, names in lists.items() if names]
     notes += [
-        f"{own.run}: {own.labels - own.assigned} of {own.labels} labels failed; topics left out of its means for that: "
-        f"{own.failed}; with every label V strict would lie in "
-        + FIGURE.between(own.means["v_strict"].lowest, own.means["v_strict"].highest)
-        for own in runs
-        if own.failed
+        f"{run.run}: {run.labels - run.assigned} of {run.labels} labels failed; topics left out of its means for that: "
+        f"{run.failed}; with every label V strict would lie in "
+        + FIGURE.between(run.means["v_strict"].lowest, run.means["v_strict"].highest)
+        for run in runs
+        if run.failed
     ]
     if scored.left_out:
         notes.append(f"{scored.left_out} assignments are on queries outside the topic set and left out")
@@ -231,7 +231,7 @@ def score_notes(scored: Scored) -> list[str]:
 
 
 def exact(value: Any) -> Any:
-    """The value with significant digits, where ``plain`` has decimals."""
+    """The value with floats rounded to significant digits, for JSON; NaN becomes ``None``."""
     if isinstance(value, float):
         return None if math.isnan(value) else Exact(f"{value:.{_DIGITS}g}")
     if isinstance(value, Mapping):
@@ -257,17 +257,17 @@ _EDITS: Final = (
 
 
 def support_words(label: Support | None) -> str:
-    """A label in words."""
+    """A support label in words."""
     return _SUPPORT[label]
 
 
 class NuggetEdits(Board, frozen=True):
-    """What people made of lists of nuggets.
+    """People's edits of lists of nuggets.
 
     Attributes:
-        file: that holds the edited lists.
-        changes: by query.
-        not_in_edited_file: queries that stay as they were.
+        file: the file with the edited lists.
+        changes: the changes by query.
+        not_in_edited_file: queries that the edited file lacks; their lists are unchanged.
     """
 
     file: str
@@ -275,36 +275,40 @@ class NuggetEdits(Board, frozen=True):
     not_in_edited_file: Sequence[str]
 
     def sections(self) -> list[Section]:
-        rows = [{"query": query_id, **row} for query_id, own in self.changes.items() for row in _edits(own)]
-        counts = Counter(change.kind for own in self.changes.values() for change in own)
-        told = ", ".join(f"{number} {kind.value}" for kind in EditKind if (number := counts[kind]))
-        said = [f"wrote {self.file}: {told or 'no nuggets'}"]
+        rows = [
+            {"query": query_id, **row}
+            for query_id, query_changes in self.changes.items()
+            for row in _edits(query_changes)
+        ]
+        counts = Counter(change.kind for query_changes in self.changes.values() for change in query_changes)
+        summary = ", ".join(f"{number} {kind.value}" for kind in EditKind if (number := counts[kind]))
+        sentences = [f"wrote {self.file}: {summary or 'no nuggets'}"]
         if self.not_in_edited_file:
-            said.append(f"- not in the edited file, kept as they were: {', '.join(self.not_in_edited_file)}")
-        return [Section("edits", "Edits", "", [Table("edits", "", _EDITS, rows), Remarks(said)])]
+            sentences.append(f"- not in the edited file, kept as they were: {', '.join(self.not_in_edited_file)}")
+        return [Section("edits", "Edits", "", [Table("edits", "", _EDITS, rows), Remarks(sentences)])]
 
 
 def edits_table(before: NuggetBank, after: NuggetBank) -> Table:
-    """What an edit does to one list, without what it keeps."""
+    """The changes of one list; unchanged nuggets are not shown."""
     notes = ["The nuggets stand in another order."] if is_reordered(before, after) else []
     return Table("your-changes", "Your changes", _EDITS, list(_edits(changes(before, after))), notes)
 
 
 def preview_table(before_and_after: Sequence[tuple[RunScores, RunScores]]) -> Table:
-    """V strict and All of each agent before and after an edit; both ends where labels are still to be assigned."""
+    """V strict and All of each agent before and after an edit; a range where labels are not assigned yet."""
     shown = {key: SCORES[key][0] for key in ("v_strict", "a")}
     columns = [
         Column("agent", "Agent"),
-        *(Column(f"{key}_{at}", f"{head} {at}") for key, head in shown.items() for at in ("before", "after")),
+        *(Column(f"{key}_{when}", f"{head} {when}") for key, head in shown.items() for when in ("before", "after")),
         Column("open", "To be assigned", COUNT, "Labels that the next run asks a judge for."),
     ]
     rows = [
         {
             "agent": before.run,
             **{
-                f"{key}_{at}": _mean_words(own, key)
+                f"{key}_{when}": _mean_words(scores, key)
                 for key in shown
-                for at, own in (("before", before), ("after", after))
+                for when, scores in (("before", before), ("after", after))
             },
             "open": after.labels - after.assigned,
         }
@@ -317,8 +321,8 @@ def preview_table(before_and_after: Sequence[tuple[RunScores, RunScores]]) -> Ta
     return Table("scores-before-and-after", "Scores before and after", columns, rows, [note])
 
 
-def _edits(done: Sequence[Change]) -> Iterator[TableRow]:
-    for change in done:
+def _edits(query_changes: Sequence[Change]) -> Iterator[TableRow]:
+    for change in query_changes:
         if change.kind is not EditKind.KEPT:
             old, new = change.importance_before, change.importance
             same = old is None or new is None or old == new
@@ -330,8 +334,8 @@ def _edits(done: Sequence[Change]) -> Iterator[TableRow]:
             }
 
 
-def _mean_words(own: RunScores, key: str) -> str:
-    mean = own.means[key]
-    if own.assigned == own.labels:
+def _mean_words(run: RunScores, key: str) -> str:
+    mean = run.means[key]
+    if run.assigned == run.labels:
         return FIGURE.write(mean.value)
     return MISSING if mean.lowest is None else FIGURE.between(mean.lowest, mean.highest)

@@ -1,4 +1,4 @@
-"""Ratings of a file of verdicts, with everything that was noticed about its rows."""
+"""Rate a file of verdicts or a win matrix, with counts of skipped, repeated and conflicting rows."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ AUTO = "auto"
 LOG = "log:"
 _LOG_NAME = "log_"
 
-_OF_ORDER = {
+_UNKNOWN_ORDER = {
     **dict.fromkeys(("both_orders", "contradictions"), 0),
     **dict.fromkeys(("order_agreement", "first_share", "first_effect"), Estimate(None)),
 }
-"""What judge health says about places where nobody knows who was shown first."""
+"""Values of judge health's figures on the order shown if no order is known."""
 
 
 class TableOptions(Struct, frozen=True):
-    """How a table of verdicts is read.
+    """How to read a table of verdicts.
 
     Attributes:
-        cluster: the column whose values are resampled whole, ``qid`` for the query, ``none`` for single games;
-            ``auto`` is ``conversation`` where the table has that column, else the query.
-        covariates: ``NAME`` for the columns NAME_a and NAME_b, or ``COLUMN:COLUMN`` for those of agent_a and agent_b;
-            ``log:`` before either takes logarithms, and so does ``log_NAME`` where there are no such columns.
-        columns: ``NAME=COLUMN``, the file's name for one of ours.
-        values: what words of the file mean, see ``read_verdicts``.
-        skip_empty: leave out rows without a verdict.
-        skip_self_play: leave out games of an agent against itself.
-        by_judge: also rate each judge's verdicts alone.
+        cluster: the column whose values are resampled as a whole; ``qid`` for queries, ``none`` for single games;
+            ``auto`` is ``conversation`` if the table has that column, else ``qid``.
+        covariates: ``NAME`` for the columns NAME_a and NAME_b, or ``COLUMN:COLUMN`` for agent_a's and agent_b's;
+            the prefix ``log:`` takes logarithms, and so does ``log_NAME`` if there are no such columns.
+        columns: ``NAME=COLUMN`` pairs: our name of a column and the file's name.
+        values: meanings of the file's words, see ``read_verdicts``.
+        skip_empty: skip rows without a verdict.
+        skip_self_play: skip games of an agent against itself.
+        by_judge: also rate each judge's verdicts separately.
     """
 
     cluster: str = AUTO
@@ -62,10 +62,10 @@ class TableOptions(Struct, frozen=True):
     skip_self_play: bool = False
     by_judge: bool = False
 
-    def cluster_column(self, read: ImportedVerdicts) -> str | None:
-        """The column to resample by where it is neither the query nor the game."""
+    def cluster_column(self, verdict_file: ImportedVerdicts) -> str | None:
+        """The column to resample by; ``None`` if the unit is the query or the game."""
         if self.cluster == AUTO:
-            return CONVERSATION if CONVERSATION in read.further and read.table.queries else None
+            return CONVERSATION if CONVERSATION in verdict_file.further and verdict_file.table.queries else None
         return None if self.cluster in {BY_QUERY, NO_CLUSTER} else self.cluster
 
 
@@ -74,12 +74,12 @@ class RatedTable(Struct, frozen=True):
 
     Attributes:
         ratings: of all verdicts.
-        by_judge: each judge's own, where they are asked for.
-        controlled: ratings controlled for covariates, ``None`` where none are asked for.
-        rows: what was noticed: rows, those left out, repeated or in conflict.
-        cluster_column: the column whose values stand where the ratings speak of queries, ``None`` for the query itself.
-        panel: ratings that weigh each judge by how well it tells agents apart, where each judge's are asked for and
-            there are several.
+        by_judge: ratings of each judge's verdicts; empty unless requested.
+        controlled: ratings controlled for covariates; ``None`` unless requested.
+        rows: counts of rows by what was noticed: skipped, repeated, conflicting, ...
+        cluster_column: the column that takes the place of the query in resampling; ``None`` for the query itself.
+        panel: ratings that weigh each judge by how well it separates the agents; only if ratings by judge are
+            requested and there are several judges.
     """
 
     ratings: Ratings
@@ -91,10 +91,10 @@ class RatedTable(Struct, frozen=True):
 
 
 def rate_win_matrix(file: Path, settings: RatingSettings, queries: int | None) -> RatedTable:
-    """Rate a matrix of win percentages whose cells stand for ``queries`` games each.
+    """Rate a matrix of win percentages; each cell stands for ``queries`` games.
 
     Raises:
-        InputError: the number is missing, the anchor is none of the agents, or the file cannot be read.
+        InputError: ``queries`` is missing, the anchor is not among the agents, or the file cannot be read.
     """
     if queries is None:
         raise InputError(f"{file}: a matrix of win percentages; say with --queries how many games each cell stands for")
@@ -108,9 +108,9 @@ def rate_table(file: Path, settings: RatingSettings, options: TableOptions) -> R
     """Rate a table of verdicts.
 
     Raises:
-        InputError: the table, a column or the settings cannot be used; says where and why.
+        InputError: the table, a column or a setting cannot be used; the message names the row or column.
     """
-    read = read_verdicts(
+    verdict_file = read_verdicts(
         file,
         columns=column_names(options.columns),
         values=options.values,
@@ -118,129 +118,142 @@ def rate_table(file: Path, settings: RatingSettings, options: TableOptions) -> R
         skip_self_play=options.skip_self_play,
         preferences=settings.preferences == "soft",
     )
-    if not len(read.table):
-        raise DataError(file, "no row is left to rate")
-    sides = [_sides(read, name) for name in options.covariates]
-    read.say({options.cluster, *(column for pair in sides for column in pair)})
-    if settings.position and read.order_unknown:
-        raise read.error(int(read.order_known.argmin()), "position needs the order of every row, and it is empty")
-    if column := options.cluster_column(read):
+    if not len(verdict_file.table):
+        raise DataError(file, "no row has a verdict to rate")
+    sides = [_sides(verdict_file, name) for name in options.covariates]
+    verdict_file.say({options.cluster, *(column for pair in sides for column in pair)})
+    if settings.position and verdict_file.order_unknown:
+        raise verdict_file.error(
+            int(verdict_file.order_known.argmin()), "position needs the order of every row, and it is empty"
+        )
+    if column := options.cluster_column(verdict_file):
         unit: Unit = "conversation" if column == CONVERSATION else "query"
-        read = replace(read, table=read.table.clustered(_clusters(file, read, column), unit))
+        verdict_file = replace(
+            verdict_file, table=verdict_file.table.clustered(_clusters(file, verdict_file, column), unit)
+        )
     return RatedTable(
-        _with_known_order(rate(read.table, settings), read, settings),
-        _by_judge(file, read, settings) if options.by_judge else {},
-        _controlled(file, read, settings, options) if options.covariates else None,
+        _with_known_order(rate(verdict_file.table, settings), verdict_file, settings),
+        _by_judge(file, verdict_file, settings) if options.by_judge else {},
+        _controlled(file, verdict_file, settings, options) if options.covariates else None,
         {
-            "rows": read.rows,
-            "verdicts": len(read.table),
-            "skipped": read.skipped,
-            "self_play": read.self_play,
-            "duplicates": read.duplicates,
-            "conflicts": read.conflicts,
-            "order_unknown": read.order_unknown,
-            "order_assumed": read.order_assumed,
-            "both_bad": read.both_bad,
-            "both_good": read.both_good,
+            "rows": verdict_file.rows,
+            "verdicts": len(verdict_file.table),
+            "skipped": verdict_file.skipped,
+            "self_play": verdict_file.self_play,
+            "duplicates": verdict_file.duplicates,
+            "conflicts": verdict_file.conflicts,
+            "order_unknown": verdict_file.order_unknown,
+            "order_assumed": verdict_file.order_assumed,
+            "both_bad": verdict_file.both_bad,
+            "both_good": verdict_file.both_good,
         },
         column,
-        panel_ratings(read.table) if options.by_judge and len(read.table.judges) > 1 else None,
+        panel_ratings(verdict_file.table) if options.by_judge and len(verdict_file.table.judges) > 1 else None,
     )
 
 
-def column_names(given: Sequence[str], option: str = "--column") -> dict[str, str]:
-    """The file's name for each of our columns, from entries ``NAME=COLUMN`` of a command-line option.
+def column_names(entries: Sequence[str], option: str = "--column") -> dict[str, str]:
+    """The file's name of each of our columns, from ``NAME=COLUMN`` entries of a command-line option.
 
     Raises:
-        InputError: an entry is none, or two contradict each other.
+        InputError: an entry has another form, or two entries contradict each other.
     """
-    found: dict[str, str] = {}
-    for entry in given:
+    columns: dict[str, str] = {}
+    for entry in entries:
         name, separator, column = entry.partition("=")
         if not (name and separator and column):
             raise InputError(f"{option}: NAME=COLUMN, as in verdict=gold, not {entry!r}")
-        if found.setdefault(name, column) != column:
-            raise InputError(f"{option}: {name!r} is given as {found[name]!r} and as {column!r}")
-    return found
+        if columns.setdefault(name, column) != column:
+            raise InputError(f"{option}: {name!r} is given as {columns[name]!r} and as {column!r}")
+    return columns
 
 
-def _by_judge(file: Path, read: ImportedVerdicts, settings: RatingSettings) -> dict[str, Ratings]:
-    verdicts = read.table
+def _by_judge(file: Path, verdict_file: ImportedVerdicts, settings: RatingSettings) -> dict[str, Ratings]:
+    verdicts = verdict_file.table
     nameless = np.array([not judge.strip() for judge in verdicts.judges], np.bool_)[verdicts.judge]
     if nameless.any():
         problem = "--by judge needs a judge in every row; name their column with --column judge=COLUMN"
-        raise read.error(int(nameless.argmax()), problem)
-    found = {}
+        raise verdict_file.error(int(nameless.argmax()), problem)
+    by_judge = {}
     for judge in verdicts.judges:
         try:
-            own = rate(of_judge(verdicts, judge), settings)
+            judge_ratings = rate(of_judge(verdicts, judge), settings)
         except InputError as error:
             raise InputError(f"{file}: judge {judge!r}: {error}") from error
-        found[judge] = _with_known_order(own, read, settings, judge)
-    return found
+        by_judge[judge] = _with_known_order(judge_ratings, verdict_file, settings, judge)
+    return by_judge
 
 
 def _with_known_order(
-    ratings: Ratings, read: ImportedVerdicts, settings: RatingSettings, judge: str | None = None
+    ratings: Ratings, verdict_file: ImportedVerdicts, settings: RatingSettings, judge: str | None = None
 ) -> Ratings:
-    """Health of places from the verdicts alone whose order is given; an order taken for granted says nothing of it."""
-    if not read.order_unknown or ratings.judge_health is None:
+    """Recompute the health figures on the order shown from the verdicts whose order the file gives."""
+    if not verdict_file.order_unknown or ratings.judge_health is None:
         return ratings
-    told = read.order_known.copy()
+    order_given = verdict_file.order_known.copy()
     if judge is not None:
-        told &= read.table.judge == read.table.judges.index(judge)
-    of_told = judge_health(read.table.of(told), ties=settings.ties, scale=settings.scale) if told.any() else None
-    values: dict[str, Any] = {name: getattr(of_told, name, unknown) for name, unknown in _OF_ORDER.items()}
+        order_given &= verdict_file.table.judge == verdict_file.table.judges.index(judge)
+    health = (
+        judge_health(verdict_file.table.of(order_given), ties=settings.ties, scale=settings.scale)
+        if order_given.any()
+        else None
+    )
+    values: dict[str, Any] = {name: getattr(health, name, unknown) for name, unknown in _UNKNOWN_ORDER.items()}
     return replace(ratings, judge_health=replace(ratings.judge_health, **values), beyond_place=None)
 
 
-def _clusters(file: Path, read: ImportedVerdicts, column: str) -> dict[str, str]:
-    names, value = _extra(file, read, column)
+def _clusters(file: Path, verdict_file: ImportedVerdicts, column: str) -> dict[str, str]:
+    names, value = _extra(file, verdict_file, column)
     empty = np.array([not str(name).strip() for name in names], np.bool_)[value]
     if empty.any() and column != CONVERSATION:
-        raise read.error(int(empty.argmax()), f"--cluster {column}: this row has no value there")
-    return read.of_queries(column)
+        raise verdict_file.error(int(empty.argmax()), f"--cluster {column}: this row has no value in that column")
+    return verdict_file.of_queries(column)
 
 
-def _controlled(file: Path, read: ImportedVerdicts, settings: RatingSettings, options: TableOptions) -> Controlled:
-    """Controlled ratings take every verdict as a game, since its two answers have their own covariates."""
-    covariates = {name: _difference(file, read, name) for name in options.covariates}
-    games = as_games(read.table, soft=settings.preferences == "soft")
+def _controlled(
+    file: Path, verdict_file: ImportedVerdicts, settings: RatingSettings, options: TableOptions
+) -> Controlled:
+    """Controlled ratings count every verdict as a game, since covariates belong to single answers."""
+    differences = {name: _difference(file, verdict_file, name) for name in options.covariates}
+    games = as_games(verdict_file.table, soft=settings.preferences == "soft")
     try:
-        return controlled_ratings(games, covariates, settings.bradley_terry, by_query=settings.cluster)
+        return controlled_ratings(games, differences, settings.bradley_terry, by_query=settings.cluster)
     except ValueError as error:
         raise InputError(f"{file}: --covariate: {error}") from error
 
 
-def _difference(file: Path, read: ImportedVerdicts, name: str) -> Floats:
+def _difference(file: Path, verdict_file: ImportedVerdicts, name: str) -> Floats:
     """The covariate of the answer shown first minus that of the second, in standard deviations."""
-    log = name.startswith(LOG) or _is_log_name(read, name)
-    of_a, of_b = (_numbers(file, read, column, log=log) for column in _sides(read, name))
-    shown_first, shown_second = np.where(read.swapped, of_b, of_a), np.where(read.swapped, of_a, of_b)
+    log = name.startswith(LOG) or _is_log_name(verdict_file, name)
+    values_a, values_b = (_numbers(file, verdict_file, column, log=log) for column in _sides(verdict_file, name))
+    shown_first, shown_second = (
+        np.where(verdict_file.swapped, values_b, values_a),
+        np.where(verdict_file.swapped, values_a, values_b),
+    )
     return standardised_difference(shown_first, shown_second, log=log)
 
 
-def _is_log_name(read: ImportedVerdicts, name: str) -> bool:
-    return name.startswith(_LOG_NAME) and f"{name}_a" not in read.further  # as a tournament names it: log_length
+def _is_log_name(verdict_file: ImportedVerdicts, name: str) -> bool:
+    return name.startswith(_LOG_NAME) and f"{name}_a" not in verdict_file.further  # a tournament's name: log_length
 
 
-def _sides(read: ImportedVerdicts, name: str) -> tuple[str, str]:
-    """The columns of a covariate, of agent_a and of agent_b."""
-    plain = name.removeprefix(_LOG_NAME if _is_log_name(read, name) else LOG)
+def _sides(verdict_file: ImportedVerdicts, name: str) -> tuple[str, str]:
+    """The two columns of a covariate: agent_a's and agent_b's."""
+    plain = name.removeprefix(_LOG_NAME if _is_log_name(verdict_file, name) else LOG)
     first, separator, second = plain.partition(":")
     return (first, second) if separator else (f"{plain}_a", f"{plain}_b")
 
 
-def _numbers(file: Path, read: ImportedVerdicts, column: str, *, log: bool) -> Floats:
-    texts = _extra(file, read, column)
+def _numbers(file: Path, verdict_file: ImportedVerdicts, column: str, *, log: bool) -> Floats:
+    texts = _extra(file, verdict_file, column)
     numbers = np.array([_finite(str(name)) for name in texts.names])[texts.codes]
-    for wrong, problem in (
-        (np.isnan(numbers), f"{column!r} is to be controlled for and is no number"),
-        (numbers < 0 if log else np.isnan(numbers), f"{column!r} is negative and has no logarithm"),
+    for faulty, problem in (
+        (np.isnan(numbers), f"the covariate {column!r} is not a number"),
+        (numbers < 0 if log else np.isnan(numbers), f"the covariate {column!r} is negative, so it has no logarithm"),
     ):
-        if wrong.any():
-            at = int(wrong.argmax())
-            raise read.error(at, problem, texts.names[texts.codes[at]])
+        if faulty.any():
+            row = int(faulty.argmax())
+            raise verdict_file.error(row, problem, texts.names[texts.codes[row]])
     return numbers
 
 
@@ -252,8 +265,8 @@ def _finite(text: str) -> float:
     return number if math.isfinite(number) else math.nan
 
 
-def _extra(file: Path, read: ImportedVerdicts, column: str) -> Texts:
-    if column not in read.further:
-        known = ", ".join(sorted(read.further)) or "none"
-        raise InputError(f"{file}: no further column {column!r}; there are: {known}")
-    return read.further[column]
+def _extra(file: Path, verdict_file: ImportedVerdicts, column: str) -> Texts:
+    if column not in verdict_file.further:
+        names = ", ".join(sorted(verdict_file.further)) or "none"
+        raise InputError(f"{file}: no further column {column!r}; there are: {names}")
+    return verdict_file.further[column]

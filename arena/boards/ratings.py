@@ -1,4 +1,4 @@
-"""Ratings: who leads and how sure that is, what would change the order, and what another judge or control would say."""
+"""Boards of ratings: leaderboard, conclusion, robustness of the order, ratings by judge, and controlled ratings."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ FLAGS: Final[Mapping[str, str]] = {
     "covariates": "a covariate runs away with the ratings",
     "single_game": "rated on a single game",
 }
-"""Why a rating is to be read with care, in words."""
+"""Meaning of each flag of a rating, in words."""
 
 _MOST_QUERIES: Final = 12
-"""Queries that carry the lead which are shown with their texts."""
+"""Most queries carrying the lead that are shown with their texts."""
 _NAMED: Final = 8
-"""Agents named in a note; the others are counted."""
+"""Most agents named in a note; the others are counted."""
 _MOST_ALIKE: Final = 3
-"""Notes on the same matter, such as one per agent, that are shown."""
+"""Most notes of the same kind, such as one for each agent, that are shown."""
 _ROWS: Final = {
     "skipped": "without a verdict left out",
     "self_play": "of an agent against itself left out",
@@ -50,7 +50,7 @@ _ROWS: Final = {
     "both_bad": "tied because both are bad",
     "both_good": "tied because both are good",
 }
-"""What may be noticed about the rows of a table of verdicts."""
+"""Phrases for the counts of noticed rows in a table of verdicts."""
 
 
 class RatedBoard(Board, frozen=True):
@@ -59,10 +59,9 @@ class RatedBoard(Board, frozen=True):
     rated: RatedTable
 
     def sections(self) -> list[Section]:
-        """The conclusion, the ratings, the judges, each judge's own ratings, and what was noticed about the rows."""
         rated, ratings = self.rated, self.rated.ratings
-        conclusion = _concluded(ratings)
-        found = [
+        conclusion = _weighed_conclusion(ratings)
+        sections = [
             conclusion_section(conclusion, ratings),
             ratings_section(
                 ratings,
@@ -73,15 +72,17 @@ class RatedBoard(Board, frozen=True):
             ),
             *judge_section(ratings, rated.by_judge, rated.panel),
         ]
-        for at, (judge, own) in enumerate(rated.by_judge.items(), start=1):
-            said = _concluded(own)
-            sentence = Remarks([f"Judge {judge} alone: {said.sentence}"])
-            section = ratings_section(own, said, name=f"judge-{at}", title=f"Judge {judge} alone")
-            found.append(replace(section, blocks=[sentence, *section.blocks]))
-        return found
+        for number, (judge, judge_ratings) in enumerate(rated.by_judge.items(), start=1):
+            judge_conclusion = _weighed_conclusion(judge_ratings)
+            sentence = Remarks([f"Judge {judge} alone: {judge_conclusion.sentence}"])
+            section = ratings_section(
+                judge_ratings, judge_conclusion, name=f"judge-{number}", title=f"Judge {judge} alone"
+            )
+            sections.append(replace(section, blocks=[sentence, *section.blocks]))
+        return sections
 
     def tables(self) -> list[Table]:
-        """The ratings of all verdicts and, where they are asked for, each judge's below them, in one; then the rest."""
+        """One table of all ratings, followed by each judge's ratings if requested; then the other tables."""
         ratings, by_judge = self.rated.ratings, self.rated.by_judge
         table = rating_table(ratings)
         columns, rows = [*table.columns], [dict(row) for row in table.rows]
@@ -91,15 +92,19 @@ class RatedBoard(Board, frozen=True):
             rows = [{**row, "bt_controlled": controlled[row["agent"]]} for row in rows]
         if by_judge:
             columns.insert(0, Column("judge", ""))
-            rows += [{"judge": judge, **row} for judge, own in by_judge.items() for row in rating_table(own).rows]
+            rows += [
+                {"judge": judge, **row}
+                for judge, judge_ratings in by_judge.items()
+                for row in rating_table(judge_ratings).rows
+            ]
         return [replace(table, columns=columns, rows=rows), *Board.tables(self)]
 
     def json(self) -> dict[str, Any]:
-        """The shape of ``rate --format json``."""
+        """The JSON of ``rate --format json``."""
         rated = self.rated
         return {
             **ratings_json(rated.ratings),
-            "by_judge": {judge: ratings_json(own) for judge, own in rated.by_judge.items()},
+            "by_judge": {judge: ratings_json(judge_ratings) for judge, judge_ratings in rated.by_judge.items()},
             "panel": None if rated.panel is None else panel_json(rated.panel),
             "rows": rated.rows,
             "cluster_column": rated.cluster_column,
@@ -119,17 +124,19 @@ class RatedBoard(Board, frozen=True):
             yield f"Rows: {rows['rows']:,}; {'; '.join(noticed)}."
 
 
-def _concluded(ratings: Ratings, comparisons: Sequence[Comparison] = (), of_words: Sequence[str] = ()) -> Conclusion:
-    """What ratings allow to be said, standing as firmly as their own trust checks let it."""
-    found = conclude(ratings, comparisons=comparisons, of_words=of_words)
-    return found.weighed([*rating_checks(ratings, found)])
+def _weighed_conclusion(
+    ratings: Ratings, comparisons: Sequence[Comparison] = (), of_words: Sequence[str] = ()
+) -> Conclusion:
+    """The conclusion of ratings, with the standing that follows from their trust checks."""
+    conclusion = conclude(ratings, comparisons=comparisons, of_words=of_words)
+    return conclusion.weighed([*rating_checks(ratings, conclusion)])
 
 
 def conclusion_section(conclusion: Conclusion, ratings: Ratings | None, trust: str = "") -> Section:
-    """What may be said, and what it comes to."""
-    expected = [] if ratings is None else expectation(ratings, conclusion)
-    said = [conclusion.line, *expected, *([trust] if trust else [])]
-    return Section("conclusion", conclusion.headline, "", [Remarks(said)])
+    """The section with the conclusion, and what the ratings predict for the first two places."""
+    predictions = [] if ratings is None else expectation(ratings, conclusion)
+    sentences = [conclusion.line, *predictions, *([trust] if trust else [])]
+    return Section("conclusion", conclusion.headline, "", [Remarks(sentences)])
 
 
 def ratings_section(
@@ -143,28 +150,35 @@ def ratings_section(
     name: str = "leaderboard",
     title: str = "Leaderboard",
 ) -> Section:
-    """The ratings, what would change their order, and what to know before believing them.
+    """The section of the ratings, of what would change their order, and of notes.
 
-    A ``table`` with further columns takes the place of the ratings' own; with texts of ``queries``, those that carry
-    the lead are shown; ``remarks`` stand behind what the ratings say of themselves.
+    Args:
+        ratings: the ratings.
+        conclusion: their conclusion.
+        table: a leaderboard with further columns; by default ``rating_table``.
+        controlled: ratings controlled for covariates.
+        queries: texts of the queries, to show those that carry the lead.
+        remarks: sentences to add after the notes of the ratings.
+        name: name of the section, for files.
+        title: title of the section.
     """
     shown = table or rating_table(ratings, name=name)
     blocks: list[Block] = [_whiskers(ratings, conclusion.top, name), replace(shown, title=title)]
     if controlled is not None:
         blocks.append(_controlled(controlled, name))
-    said = few_alike(ratings.notes)
+    sentences = few_alike(ratings.notes)
     if conclusion.ordered:
         flips = [flip for flip in ratings.flips if flip.change == "leader" and flip.count]
         blocks += [*_neighbours(ratings, name), *_carriers(flips, queries or {}, name)]
-        said = [*(flip.sentence for flip in flips), *said]
-    if said := [*said, *remarks]:
-        blocks.append(Remarks(said))
+        sentences = [*(flip.sentence for flip in flips), *sentences]
+    if sentences := [*sentences, *remarks]:
+        blocks.append(Remarks(sentences))
     lead = "How strong each agent is, by all its games against the others at once, and how far that may be off."
     return Section(name, title, lead, blocks)
 
 
 def rating_table(ratings: Ratings, *, name: str = "leaderboard") -> Table:
-    """The leaderboard: its columns are defined here, for people and programs."""
+    """The leaderboard table; its columns are defined here, for people and programs."""
     level = f"{ratings.settings.level:.0%}"
     columns = [
         Column("agent", "Agent"),
@@ -191,11 +205,15 @@ def rating_table(ratings: Ratings, *, name: str = "leaderboard") -> Table:
 def ratings_json(
     ratings: Ratings, comparisons: Sequence[Comparison] = (), judge: str = "", *, of_words: bool = False
 ) -> dict[str, Any]:
-    """Ratings alone, concluded on with what people say of their judge; ``of_words``: it is no language model."""
-    of_judge = [replace(one, judges={judge: one.judges[judge]}) for one in comparisons if judge in one.judges]
+    """Ratings as JSON, with the conclusion; ``of_words`` if the judge only compares words."""
+    judge_comparisons = [
+        replace(comparison, judges={judge: comparison.judges[judge]})
+        for comparison in comparisons
+        if judge in comparison.judges
+    ]
     return {
         "agents": records(rating_table(ratings)),
-        "conclusion": _concluded(ratings, of_judge, [judge] if of_words else ()),
+        "conclusion": _weighed_conclusion(ratings, judge_comparisons, [judge] if of_words else ()),
         "judge_health": ratings.judge_health and flat(ratings.judge_health),
         "judges": ratings.judges,
         "fragility": ratings.fragility,
@@ -212,11 +230,11 @@ def ratings_json(
 
 
 def controlled_json(board: Controlled) -> dict[str, Any]:
-    """By agent, as programs read it."""
+    """Ratings controlled for covariates, as JSON."""
     errors = {row.agent: row.standard_error for row in board.agents}
-    known = {key: value for key, value in plain(board).items() if key != "clusters"}
+    fields = {key: value for key, value in plain(board).items() if key != "clusters"}
     return {
-        **known,
+        **fields,
         "problems": [problem.message for problem in board.problems],
         "agents": {row.agent: row.rating for row in board.agents},
         "raw": {row.agent: row.raw for row in board.agents},
@@ -225,7 +243,7 @@ def controlled_json(board: Controlled) -> dict[str, Any]:
 
 
 def panel_json(panel: PanelRatings) -> dict[str, Any]:
-    """Several judges as one panel, as programs read it."""
+    """Ratings of a panel of judges, as JSON."""
     return {
         "agents": dict(zip(panel.agents, panel.ratings.tolist(), strict=True)),
         "judges": panel.judges,
@@ -235,16 +253,16 @@ def panel_json(panel: PanelRatings) -> dict[str, Any]:
 
 
 def few_alike(notes: Sequence[str]) -> list[str]:
-    """Notes of which no matter, what stands before the colon, crowds out the others."""
-    matter = [note.partition(": ")[0] for note in notes]
-    told = []
-    for place, note in enumerate(notes):
-        before, alike = matter[:place].count(matter[place]), matter.count(matter[place])
+    """The notes, but only the first few of each kind (the text before the colon), with a count of the others."""
+    kinds = [note.partition(": ")[0] for note in notes]
+    shown = []
+    for position, note in enumerate(notes):
+        before, alike = kinds[:position].count(kinds[position]), kinds.count(kinds[position])
         if before < _MOST_ALIKE:
-            told.append(note)
+            shown.append(note)
         elif before == _MOST_ALIKE:
-            told.append(f"{matter[place]}: {alike - before} more, all in JSON.")
-    return told
+            shown.append(f"{kinds[position]}: {alike - before} more, all in JSON.")
+    return shown
 
 
 def _whiskers(ratings: Ratings, top: Sequence[str], name: str) -> Whiskers:
@@ -305,9 +323,9 @@ def _neighbours(ratings: Ratings, name: str) -> Iterator[Table]:
     if not pairs:
         return
     changes: dict[frozenset[str], list[str]] = {}
-    for found in ratings.flips:
-        if found.change == "neighbours" and found.count:  # 0: the two are rated equal and have no places to change
-            changes.setdefault(frozenset((found.ahead, found.behind)), []).append(counted(found.count, *found.noun))
+    for flip in ratings.flips:
+        if flip.change == "neighbours" and flip.count:  # 0: the two are rated equal and have no places to change
+            changes.setdefault(frozenset((flip.ahead, flip.behind)), []).append(counted(flip.count, *flip.noun))
     columns = [
         Column("better", "Rated higher"),
         Column("worse", "Neighbour"),
@@ -334,21 +352,21 @@ def _neighbours(ratings: Ratings, name: str) -> Iterator[Table]:
         }
         for pair in pairs
     ]
-    notes = [said] if (said := judge_first(ratings.unjudged)) and any(row["needed"] for row in rows) else []
+    notes = [advice] if (advice := judge_first(ratings.unjudged)) and any(row["needed"] for row in rows) else []
     yield Table(f"{name}-neighbours", "Can neighbours be told apart?", columns, rows, notes)
 
 
 def _carriers(flips: Sequence[Fragility], texts: Mapping[str, str], name: str) -> Iterator[Table]:
-    """The queries without which another agent would be rated highest, where their texts are known."""
-    found = next((one for one in flips if one.unit != "game"), None)
-    if found is None or not texts:
+    """Table of the queries that carry the lead: without them another agent would be rated highest. Needs texts."""
+    flip = next((flip for flip in flips if flip.unit != "game"), None)
+    if flip is None or not texts:
         return
-    names = found.queries[:_MOST_QUERIES]
-    more = f" The first {len(names)} are shown." if len(names) < len(found.queries) else ""
+    names = flip.queries[:_MOST_QUERIES]
+    more = f" The first {len(names)} are shown." if len(names) < len(flip.queries) else ""
     yield Table(
         f"{name}-carriers",
-        f"{found.count} of {counted(found.units, *found.noun)} carry the first place",
-        [Column("query", found.noun[0].capitalize()), Column("text", "Text")],
+        f"{flip.count} of {counted(flip.units, *flip.noun)} carry the first place",
+        [Column("query", flip.noun[0].capitalize()), Column("text", "Text")],
         [{"query": query, "text": texts.get(query)} for query in names],
-        [f"Read the games on these before deciding on {found.ahead}.{more}"],
+        [f"Read the games on these before deciding on {flip.ahead}.{more}"],
     )

@@ -1,4 +1,4 @@
-"""A tournament as one page: its leaderboard with all that stands beside it, and where its figures come from."""
+"""A tournament's report as one HTML page: leaderboard, trust, settings, effort, and how to reproduce the figures."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ from retrieval_eval.data.files import open_binary, open_replacing
 JudgedWants: TypeAlias = Sequence[tuple[Wanted, Result | None]]
 
 _PACKAGES: Final = ("ragleague", "numpy", "scipy", "ir-measures")
-"""Whose versions may change a figure."""
+"""Packages whose versions may change a figure."""
 _SECTIONS: Final = ("pairwise", "retrieval", "criteria", "exam", "nuggets", "agents", "ratings", "prompts")
-"""Of the settings, in the order in which they are shown; any other comes behind."""
+"""Order of the settings' sections; other sections follow."""
 _EFFORT: Final = (
     Column("judge", "Judge"),
     Column("task", "Stage"),
@@ -55,17 +55,17 @@ _EFFORT: Final = (
 
 
 class TournamentReport(Board, frozen=True):
-    """All that a report shows.
+    """Contents of a report.
 
     Attributes:
-        shown: the leaderboard and what stands beside it.
-        judged: when, as words; empty where nobody knows.
-        source: the configuration or store, as it may be shown.
-        counts: of the data: queries, documents, answers, agents, labels of people.
+        shown: the leaderboard with trust checks and all scores.
+        judged: day of the last judgments in words; empty if unknown.
+        source: the configuration or store, in a form that may be shown.
+        counts: numbers of queries, documents, answers, agents and human labels.
         data_digest: SHA-256 of the data, see ``arena.data.dataset.Dataset.digest``.
-        results_digest: SHA-256 of the ids and outcomes of everything judged.
-        versions: of what computed the figures.
-        queries: by id.
+        results_digest: SHA-256 of the ids and outcomes of all judgments.
+        versions: versions of Python and of the packages that compute figures.
+        queries: the queries by id.
     """
 
     shown: TournamentBoard
@@ -78,36 +78,38 @@ class TournamentReport(Board, frozen=True):
     queries: Mapping[str, Query]
 
     def sections(self) -> list[Section]:
-        """The leaderboard's without what stands on top of the page; then settings and origin."""
+        """The leaderboard's sections without what the top of the page shows; then settings and reproduction."""
         board, settings = self.shown.board, self.shown.board.settings
-        found = {section.ident: section for section in self.shown.sections() if section.ident != "conclusion"}
+        sections = {section.ident: section for section in self.shown.sections() if section.ident != "conclusion"}
         if board.ratings is not None:
-            said = Remarks([*expectation(board.ratings, self.shown.conclusion)])
-            blocks = found["leaderboard"].blocks
-            named = [row["query"] for each in blocks if isinstance(each, Table) for row in each.rows if "query" in row]
+            predictions = Remarks([*expectation(board.ratings, self.shown.conclusion)])
+            blocks = sections["leaderboard"].blocks
+            cluster_names = [
+                row["query"] for block in blocks if isinstance(block, Table) for row in block.rows if "query" in row
+            ]
             longest = {
-                each.cluster: each for each in sorted(self.queries.values(), key=lambda each: len(each.messages))
+                query.cluster: query for query in sorted(self.queries.values(), key=lambda query: len(query.messages))
             }
             threads = [
                 Thread((*last.messages, Message("user", last.text)), f"Conversation {name}")
-                for name in named
+                for name in cluster_names
                 if (last := longest.get(name)) is not None and last.messages
             ]
-            found["leaderboard"] = replace(found["leaderboard"], blocks=[*blocks, *threads, said])
+            sections["leaderboard"] = replace(sections["leaderboard"], blocks=[*blocks, *threads, predictions])
         on_top: dict[str, type] = {"leaderboard": Whiskers, "costs": Chart}
-        for ident, drawn in on_top.items():
-            if ident in found:
-                blocks = [block for block in found[ident].blocks if not isinstance(block, drawn)]
-                found[ident] = replace(found[ident], blocks=blocks)
-        lead = "What decided the results, as it was stored with the tournament. Keys are never stored."
+        for ident, picture in on_top.items():
+            if ident in sections:
+                blocks = [block for block in sections[ident].blocks if not isinstance(block, picture)]
+                sections[ident] = replace(sections[ident], blocks=blocks)
+        lead = "The settings behind the results, as stored with the tournament. Keys are never stored."
         return [
-            *found.values(),
+            *sections.values(),
             Section("settings", "Settings, prompts and models", lead, [*_judges(settings), *_settings(settings)]),
             self._reproduce(),
         ]
 
     def page(self, made: datetime, link: Callable[[str], str] | None = None) -> Report:
-        """The page, made at this time in UTC; ``link`` gives the address of an agent, by its name."""
+        """The page; ``made`` is the time in UTC, ``link`` returns an agent's address by its name."""
         return Report(
             self.shown.board.tournament,
             self.shown.opening(self.counts["queries"], self.judged, checks="#trust", link=link),
@@ -118,18 +120,21 @@ class TournamentReport(Board, frozen=True):
     def _reproduce(self) -> Section:
         board = self.shown.board
         identity = {
-            "Data": ", ".join(f"{count:,} {what}" for what, count in self.counts.items()),
+            "Data": ", ".join(f"{count:,} {kind}" for kind, count in self.counts.items()),
             "Digest of the data (SHA-256)": self.data_digest,
             "Digest of all judgments (SHA-256)": self.results_digest,
             "Seed of ratings and intervals": _plain(board.settings.ratings.seed),
             **self.versions,
         }
-        rows = [{"what": what, "value": value} for what, value in identity.items()]
-        chosen = [] if self.source.endswith((".yaml", ".yml")) else ["--tournament", board.tournament]
+        rows = [{"what": name, "value": value} for name, value in identity.items()]
+        tournament_option = [] if self.source.endswith((".yaml", ".yml")) else ["--tournament", board.tournament]
         blocks: list[Block] = [
             Table("identity", "Identity", [Column("what", "What"), Column("value", "Value")], rows),
             Commands(
-                [shlex.join(["ragleague", one, self.source, *chosen]) for one in ("leaderboard", "report", "failures")]
+                [
+                    shlex.join(["ragleague", command, self.source, *tournament_option])
+                    for command in ("leaderboard", "report", "failures")
+                ]
             ),
             Remarks(
                 [
@@ -139,7 +144,7 @@ class TournamentReport(Board, frozen=True):
                 ]
             ),
         ]
-        lead = "From the store that this report was made of."
+        lead = "From the store behind this report."
         return Section("reproduce", "How to get these figures again", lead, blocks)
 
 
@@ -147,9 +152,9 @@ def tournament_report(store: Store, tournament: str, source: str, *, below_cover
     """Read a tournament for its report.
 
     Args:
-        store: where it is.
+        store: the store with the tournament.
         tournament: its name.
-        source: the configuration or store, as it may be shown.
+        source: the configuration or store, in a form that may be shown.
         below_coverage: as for ``leaderboard``.
     """
     board = cached_leaderboard(store, tournament, below_coverage=below_coverage)
@@ -157,18 +162,20 @@ def tournament_report(store: Store, tournament: str, source: str, *, below_cover
     outcomes = [entry for task in TASKS for entry in store.outcomes(tournament, task)]
     compared = compare_board(store, tournament)
     calibration = calibrate_tournament(store, tournament, resampling_of(board.settings), label_next=0)
-    cards = []
+    card_sections = []
     if calibration.comparisons or "card" in board.settings.raw:
-        cards = [*judge_cards(board, calibration, datetime.now(UTC).date()).sections()]
+        card_sections = [*judge_cards(board, calibration, datetime.now(UTC).date()).sections()]
     shown = TournamentBoard(
         board,
         calibration.comparisons,
         calibration.apart,
         compared.report() if compared.ways else None,
         queries=texts_of(data.queries.values()),
-        failures=Counter((want.task, want.judge, own.cause) for want, own in outcomes if isinstance(own, JudgeFailure)),
+        failures=Counter(
+            (want.task, want.judge, result.cause) for want, result in outcomes if isinstance(result, JudgeFailure)
+        ),
         effort=_effort(outcomes),
-        calibration=[*cards, *CalibrationBoard(calibration).sections()],
+        calibration=[*card_sections, *CalibrationBoard(calibration).sections()],
     )
     counts = {
         "queries": len(data.queries),
@@ -186,18 +193,18 @@ def tournament_report(store: Store, tournament: str, source: str, *, below_cover
 def write_report(
     store: Store, tournament: str, out: Path, source: str, *, below_coverage: bool = False, force: bool = False
 ) -> tuple[TournamentReport, int]:
-    """Write a tournament's report as one HTML file; the report and the number of bytes.
+    """Write a tournament's report as one HTML file; returns the report and the number of bytes.
 
     Args:
-        store: where the tournament is.
+        store: the store with the tournament.
         tournament: its name.
-        out: the file; a report that is there is replaced.
-        source: the configuration or store, as it may be shown.
+        out: the file; an earlier report is replaced.
+        source: the configuration or store, in a form that may be shown.
         below_coverage: as for ``leaderboard``.
         force: replace any other file as well.
 
     Raises:
-        InputError: a file that is no report stands there, or its name is not that of a page.
+        InputError: the file exists and is not a report, or its name does not end in .html or .htm.
     """
     if not force:
         _refuse_to_replace(out)
@@ -209,27 +216,30 @@ def write_report(
 
 
 def _refuse_to_replace(out: Path) -> None:
-    """Raise an error where a file stands that no report was written to, such as a store named by mistake."""
+    """Raise an ``InputError`` if the file exists and is not a report, such as a store named by mistake."""
     if out.suffix.lower() not in {".html", ".htm"}:
-        raise InputError(f"{out}: give the report a name that ends in .html, or --force")
+        raise InputError(f"{out}: the name of a report must end in .html; choose another name, or use --force")
     if not out.exists():
         return
-    with open_binary(out) as there:
-        if there.read(len(MARK)) != MARK.encode():
-            raise InputError(f"{out}: a file that is no report stands there; choose another name, or --force")
+    with open_binary(out) as file:
+        if file.read(len(MARK)) != MARK.encode():
+            raise InputError(f"{out}: exists and is not a report; choose another name, or --force")
 
 
 def _effort(outcomes: JudgedWants) -> list[Table]:
-    """What each judge was asked for each stage, and what it took, as far as servers said; nothing before that."""
-    asked: defaultdict[tuple[Task, str], dict[str, Result]] = defaultdict(dict)
+    """Table of each judge's judgments, calls, tokens and cost by stage, as far as servers report them; else none."""
+    by_judge: defaultdict[tuple[Task, str], dict[str, Result]] = defaultdict(dict)
     for want, result in outcomes:
         if result is not None and result.judgment_id != IDENTICAL:
-            asked[want.task, want.judge][result.judgment_id] = result
+            by_judge[want.task, want.judge][result.judgment_id] = result
     rows = []
-    for (task, judge), by_id in asked.items():
+    for (task, judge), by_id in by_judge.items():
         results = by_id.values()
-        judgments, costs = sum(isinstance(own, Judgment) for own in results), [own.cost_usd for own in results]
-        models = Counter(own.model or "unknown" for own in results).most_common()
+        judgments, costs = (
+            sum(isinstance(result, Judgment) for result in results),
+            [result.cost_usd for result in results],
+        )
+        models = Counter(result.model or "unknown" for result in results).most_common()
         rows.append(
             {
                 "judge": judge,
@@ -237,8 +247,8 @@ def _effort(outcomes: JudgedWants) -> list[Table]:
                 "models": [f"{model} ({COUNT.write(count)})" for model, count in models],
                 "judgments": judgments,
                 "failed": len(results) - judgments,
-                "calls": sum(own.calls for own in results),
-                **asdict(sum((own.usage for own in results), Usage())),
+                "calls": sum(result.calls for result in results),
+                **asdict(sum((result.usage for result in results), Usage())),
                 "cost_usd": None if None in costs else sum(filter(None, costs)),
             }
         )
@@ -247,20 +257,26 @@ def _effort(outcomes: JudgedWants) -> list[Table]:
 
 
 def _digest(outcomes: JudgedWants) -> str:
-    said = {
-        f"{own.judgment_id} "
-        + (json.dumps(own.outcome, sort_keys=True) if isinstance(own, Judgment) else f"failed {own.cause}")
-        for _, own in outcomes
-        if own is not None
+    lines = {
+        f"{result.judgment_id} "
+        + (json.dumps(result.outcome, sort_keys=True) if isinstance(result, Judgment) else f"failed {result.cause}")
+        for _, result in outcomes
+        if result is not None
     }
-    return hashlib.sha256("\n".join(sorted(said)).encode()).hexdigest()
+    return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()
 
 
 def _judges(settings: StoredSettings) -> Iterator[Table]:
     if judges := settings.raw.get("judges") or {}:
-        names = dict.fromkeys(name for own in judges.values() for name, value in own.items() if value not in (None, ""))
+        names = dict.fromkeys(
+            name
+            for judge_settings in judges.values()
+            for name, value in judge_settings.items()
+            if value not in (None, "")
+        )
         rows = [
-            {"setting": name} | {f"of {judge}": _plain(own.get(name)) for judge, own in judges.items()}
+            {"setting": name}
+            | {f"of {judge}": _plain(judge_settings.get(name)) for judge, judge_settings in judges.items()}
             for name in names
         ]
         columns = [Column("setting", "Setting"), *(Column(f"of {judge}", judge) for judge in judges)]
@@ -268,8 +284,10 @@ def _judges(settings: StoredSettings) -> Iterator[Table]:
 
 
 def _settings(settings: StoredSettings) -> Iterator[Table]:
-    named = settings.shown()
-    ordered = {name: named[name] for name in dict.fromkeys([*_SECTIONS, *named]) if name in named and name != "judges"}
+    sections = settings.shown()
+    ordered = {
+        name: sections[name] for name in dict.fromkeys([*_SECTIONS, *sections]) if name in sections and name != "judges"
+    }
     if rows := [{"setting": path, "value": value} for path, value in _flat(ordered)]:
         columns = [Column("setting", "Setting"), Column("value", "Value")]
         notes = ["Prompts by name and version in their sections, and by a digest of their words under 'prompts'."]
@@ -277,13 +295,15 @@ def _settings(settings: StoredSettings) -> Iterator[Table]:
 
 
 def _flat(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Leaves by their dotted path; what is not set or empty is left out."""
+    """Settings by dotted path; empty or unset ones are skipped."""
     if isinstance(value, Mapping):
         for name, inner in value.items():
             yield from _flat(inner, f"{path}.{name}".lstrip("."))
     elif isinstance(value, list) and value and all(isinstance(part, Mapping) for part in value):
-        for at, part in enumerate(value, start=1):
-            yield from _flat({key: own for key, own in part.items() if key != "name"}, f"{path}.{part.get('name', at)}")
+        for number, part in enumerate(value, start=1):
+            yield from _flat(
+                {key: inner for key, inner in part.items() if key != "name"}, f"{path}.{part.get('name', number)}"
+            )
     elif value not in (None, "", [], ()):
         yield path, _plain(value)
 

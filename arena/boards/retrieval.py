@@ -1,4 +1,4 @@
-"""What agents retrieved: measures by the judges' labels and by people's, and how far the two agree."""
+"""Board of retrieval: measures by the judges' labels and by human labels, and the agreement of the two."""
 
 from __future__ import annotations
 
@@ -25,59 +25,59 @@ _JUDGES: Final = (
 
 
 class Retrieval(Board, frozen=True):
-    """Retrieval in a tournament; ``order`` is that of the ratings, other agents follow, best first."""
+    """Retrieval scores of a tournament; the agents in ``order`` come first, then the others, best first."""
 
     board: RetrievalBoard
     order: Sequence[str] = ()
 
     def sections(self) -> list[Section]:
-        found: list[Section] = []
+        sections: list[Section] = []
         if self.board.scores:
             lead = "Does each agent find what is relevant? From 0 to 1, higher is better."
-            found.append(Section("retrieval", "Documents retrieved", lead, [self._scores()]))
+            sections.append(Section("retrieval", "Documents retrieved", lead, [self._scores()]))
         if self.board.judges:
-            lead = "A judge that gives nearly all documents one label tells nothing apart."
-            found.append(Section("retrieval-labels", "Labels given", lead, [self._labels()]))
-        if (both := self.board.between_judges) is not None:
-            lead = f"Do the judges agree, on {counted(both.documents, 'document')} labelled by several?"
-            found.append(Section("retrieval-judges", "Labels of several judges", lead, [coefficients(both)]))
+            lead = "A judge that gives nearly all documents the same label separates nothing."
+            sections.append(Section("retrieval-labels", "Labels given", lead, [self._labels()]))
+        if (between := self.board.between_judges) is not None:
+            lead = f"Do the judges agree, on {counted(between.documents, 'document')} labelled by several?"
+            sections.append(Section("retrieval-judges", "Labels of several judges", lead, [coefficients(between)]))
         if (agreement := self.board.agreement) is not None:
             lead = "Do people agree with the judge?"
-            found.append(Section("retrieval-agreement", "Labels of people", lead, self._agreement(agreement)))
-        return found
+            sections.append(Section("retrieval-agreement", "Labels of people", lead, self._agreement(agreement)))
+        return sections
 
     def agents(self) -> list[str]:
-        """Agents with figures in the order of ratings, then the best by the first measure, then those without."""
+        """Agents in the order of ratings, then by the first measure, then those without a score."""
         scores = next(iter(self.board.scores.values()), None)
-        found = {} if scores is None else scores.measures
-        by_value = {agent: own[self.board.measures[0]].value for agent, own in found.items()}
-        known = {agent: value for agent, value in by_value.items() if value is not None}
-        best = [*sorted(known, key=lambda agent: (-known[agent], agent)), *sorted(by_value.keys() - known.keys())]
+        by_agent = {} if scores is None else scores.measures
+        by_value = {agent: scores_of_agent[self.board.measures[0]].value for agent, scores_of_agent in by_agent.items()}
+        scored = {agent: value for agent, value in by_value.items() if value is not None}
+        best = [*sorted(scored, key=lambda agent: (-scored[agent], agent)), *sorted(by_value.keys() - scored.keys())]
         return list(dict.fromkeys([*self.order, *best, *sorted(self.board.mean_labels), *self.board.without_documents]))
 
     def scored(self) -> list[str]:
-        """All agents that retrieved documents, once one has a score."""
-        found: dict[str, None] = {}
+        """All agents that retrieved documents, if any agent has a score."""
+        agents: dict[str, None] = {}
         for scores in self.board.scores.values():
-            if any(own[self.board.measures[0]].value is not None for own in scores.measures.values()):
-                found |= dict.fromkeys(scores.measures)
-        return list(found)
+            if any(estimates[self.board.measures[0]].value is not None for estimates in scores.measures.values()):
+                agents |= dict.fromkeys(scores.measures)
+        return list(agents)
 
     def columns(self, agent: str) -> TableRow:
-        """One agent's scores beside its ratings, the same columns for every agent."""
+        """An agent's retrieval scores as columns of the leaderboard; the columns are the same for every agent."""
         row: TableRow = {}
         for source, scores in self.board.scores.items():
-            own, key, metrics = scores.measures.get(agent), _KEYS[source], scores.metrics
-            if own is not None:
+            estimates, key, metrics = scores.measures.get(agent), _KEYS[source], scores.metrics
+            if estimates is not None:
                 coverage = metrics.coverage[agent]
                 left_out = {*coverage.unasked, *coverage.unknown.get(metrics.measures[0], ())}
-            row[f"{key}_queries"] = own and len(metrics.topics) - len(left_out)
-            row[f"{key}_missing"] = own and coverage.missing_labels
-            for place, measure in enumerate(metrics.measures):
-                found, name = own and own[measure], f"{key}_{measure}"
-                row[name] = found and found.value
-                if not place:
-                    row |= {f"{name}_low": found and found.low, f"{name}_high": found and found.high}
+            row[f"{key}_queries"] = estimates and len(metrics.topics) - len(left_out)
+            row[f"{key}_missing"] = estimates and coverage.missing_labels
+            for position, measure in enumerate(metrics.measures):
+                estimate, name = estimates and estimates[measure], f"{key}_{measure}"
+                row[name] = estimate and estimate.value
+                if not position:
+                    row |= {f"{name}_low": estimate and estimate.low, f"{name}_high": estimate and estimate.high}
         return row
 
     def json(self) -> Any:
@@ -93,12 +93,12 @@ class Retrieval(Board, frozen=True):
                     "agents": {
                         agent: {
                             "measures": scores.measures[agent],
-                            "missing": own.missing,
-                            "unanswered": own.unasked,
-                            "missing_labels": own.missing_labels,
-                            "unknown": own.unknown,
+                            "missing": coverage.missing,
+                            "unanswered": coverage.unasked,
+                            "missing_labels": coverage.missing_labels,
+                            "unknown": coverage.unknown,
                         }
-                        for agent, own in scores.metrics.coverage.items()
+                        for agent, coverage in scores.metrics.coverage.items()
                     },
                 }
                 for source, scores in board.scores.items()
@@ -109,12 +109,15 @@ class Retrieval(Board, frozen=True):
             },
             "without_documents": board.without_documents,
             "judges": {
-                judge: {**plain(own.distribution), "agreement": own.agreement and agreement_json(own.agreement)}
-                for judge, own in board.judges.items()
+                judge: {
+                    **plain(labels.distribution),
+                    "agreement": labels.agreement and agreement_json(labels.agreement),
+                }
+                for judge, labels in board.judges.items()
             },
             "between_judges": board.between_judges and flat(board.between_judges),
             "agreement": board.agreement and agreement_json(board.agreement),
-            "rankings": {measure: flat(own) for measure, own in board.rankings.items()},
+            "rankings": {measure: flat(agreement) for measure, agreement in board.rankings.items()},
         }
         return plain(shape)
 
@@ -135,10 +138,11 @@ class Retrieval(Board, frozen=True):
         columns.append(Column("mean_label", "Mean label", FIGURE))
         notes = [
             f"By labels of {WHOSE[source]}: means over the "
-            f"{counted(len(own.topics) - own.unlabelled, 'query', 'queries')} of {self.board.queries:,} with labels"
-            + (f"; on {len(none):,} none is above 0, so all score 0" if (none := own.without_relevant) else "")
+            f"{counted(len(scored.topics) - scored.unlabelled, 'query', 'queries')} of {self.board.queries:,} with "
+            "labels"
+            + (f"; on {len(zeros):,} none is above 0, so all score 0" if (zeros := scored.without_relevant) else "")
             + ("; of each agent those that are not known left out." if self.board.lacking else ".")
-            for source, own in ((source, scores.metrics) for source, scores in self.board.scores.items())
+            for source, scored in ((source, scores.metrics) for source, scores in self.board.scores.items())
         ]
         unlabelled = "A document that was not to be labelled" if self.board.lacking else "A document without a label"
         notes.append(f"{unlabelled} counts as not relevant; Judged is the share that has one.")
@@ -154,9 +158,9 @@ class Retrieval(Board, frozen=True):
     def _row(self, agent: str, source: LabelSource, scores: LabelScores) -> TableRow:
         mean, row = self.board.mean_labels.get(agent), TableRow()
         if agent in scores.measures:
-            own = scores.metrics.coverage[agent]
-            row |= {**scores.measures[agent], "missing": len(own.missing), "unanswered": len(own.unasked)}
-            row |= {"unknown": max(map(len, own.unknown.values()), default=0)}
+            coverage = scores.metrics.coverage[agent]
+            row |= {**scores.measures[agent], "missing": len(coverage.missing), "unanswered": len(coverage.unasked)}
+            row |= {"unknown": max(map(len, coverage.unknown.values()), default=0)}
         if source == "judge" and mean is not None:
             row |= {"mean_label": mean.mean}
             if mean.judged < mean.of:
@@ -165,9 +169,11 @@ class Retrieval(Board, frozen=True):
 
     def _labels(self) -> Table:
         board = self.board
-        named = {agent: board.distributions[agent] for agent in self.agents() if agent in board.mean_labels}
-        named |= {f"all documents, judge {judge}": own.distribution for judge, own in board.judges.items()}
-        labels = sorted({label for given in named.values() for label in given.counts})
+        distributions = {agent: board.distributions[agent] for agent in self.agents() if agent in board.mean_labels}
+        distributions |= {
+            f"all documents, judge {judge}": judge_labels.distribution for judge, judge_labels in board.judges.items()
+        }
+        labels = sorted({label for distribution in distributions.values() for label in distribution.counts})
         columns = [
             Column("documents", "Documents of"),
             *(Column(f"label {label}", f"Label {label}", COUNT) for label in labels),
@@ -178,12 +184,12 @@ class Retrieval(Board, frozen=True):
         rows = [
             {
                 "documents": name,
-                **{f"label {label}": given.counts.get(label, 0) for label in labels},
-                "failed": given.failed or None,
-                "left": given.left or None,
+                **{f"label {label}": distribution.counts.get(label, 0) for label in labels},
+                "failed": distribution.failed or None,
+                "left": distribution.left or None,
                 "mean_label": board.mean_labels[name].mean if name in board.mean_labels else None,
             }
-            for name, given in named.items()
+            for name, distribution in distributions.items()
         ]
         return Table("labels_given", "Labels given", columns, rows)
 
@@ -198,8 +204,12 @@ class Retrieval(Board, frozen=True):
             confusion(agreement, "What is taken for what", "People", "judge"),
         ]
         if len(self.board.judges) > 1:
-            alone = {judge: own.agreement for judge, own in self.board.judges.items() if own.agreement}
-            rows = [{"judge": judge, **flat(own)} for judge, own in alone.items()]
+            by_judge = {
+                judge: judge_labels.agreement
+                for judge, judge_labels in self.board.judges.items()
+                if judge_labels.agreement
+            }
+            rows = [{"judge": judge, **flat(agreement_of_judge)} for judge, agreement_of_judge in by_judge.items()]
             blocks.append(Table("agreement_by_judge", "Each judge alone", _JUDGES, rows))
         if self.board.rankings:
             notes = ["Labels that agree poorly on single documents may still rank agents well."]

@@ -1,4 +1,4 @@
-"""Runs of a tournament: what the next one would ask, what each asked for and what that took, by stage and in words."""
+"""Runs of a tournament: the plan of the next one, and calls, results and cost of past ones, as tables and in words."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _WORDS: Final[Mapping[str, str]] = {AGENTS: AGENTS_ASKED, **{task.value: words for task, words in STAGES.items()}}
 _STAGE: Final = Column("stage", "Stage")
 _WANTED: Final = Column("wanted", "Wanted", COUNT)
-_FAILED: Final = Column("failed", "Failed", COUNT, "Of this run; once it has ended also earlier ones not asked again.")
+_FAILED: Final = Column("failed", "Failed", COUNT, "Of this run; after its end, with earlier ones not asked again.")
 _CALLS: Final = Column("calls", "Calls", COUNT, "Requests sent, attempts included.")
 _TOKENS: Final = (Column("input_tokens", "Tokens in", COUNT), Column("output_tokens", "Tokens out", COUNT))
 _COST: Final = Column("cost_usd", "Cost", MONEY, "As far as prices and tokens are known.")
@@ -30,7 +30,7 @@ _PLAN: Final = (
     Column("who", "Who"),
     _WANTED,
     Column("known", "Known", COUNT, "In the store already, or the same as another one."),
-    Column("waiting", "In a batch", COUNT, "Not asked again: sent already, or maybe; 'failures --batches' says which."),
+    Column("waiting", "In a batch", COUNT, "Not asked again: perhaps sent already; see 'failures --batches'."),
     Column("identical", "Identical", COUNT, "Games of equal answers: ties without a call."),
     Column("calls", "Calls", COUNT),
     *_TOKENS,
@@ -59,95 +59,97 @@ _STAGES: Final = (
 
 
 class PlanBoard(Board, frozen=True):
-    """What a run would ask."""
+    """The plan of the next run."""
 
     plan: Plan
 
     def sections(self) -> Sequence[Section]:
-        """One: a line for each agent and each judge's part in each stage, the sums, and what they assume."""
-        own = self.plan
-        rows = _rows(own)
+        """Tables by stage and by agent or judge, the sums, and the assumptions behind them."""
+        plan = self.plan
+        rows = _rows(plan)
         sums = [
-            Figure("Calls", own.calls, COUNT, "As far as they can be counted."),
-            Figure("Cost", own.cost_usd, MONEY, "Of all of it; - where a price is not known."),
+            Figure("Calls", plan.calls, COUNT, "As far as they can be counted."),
+            Figure("Cost", plan.cost_usd, MONEY, "Of all calls; - if a price is not known."),
         ]
         blocks: list[Block] = [Table("plan", "", _PLAN, rows)]
-        if (most := own.most) is not None:
+        if (most := plan.most) is not None:
             blocks.append(Table("plan-at-most", "At most, with what is still to come", _PLAN, _rows(most)))
             sums += [
                 Figure("Calls at most", most.calls, COUNT, "With what is still to come."),
                 Figure("Cost at most", most.cost_usd, MONEY, "With what is still to come."),
             ]
-        blocks += [Figures(sums), Remarks(own.notes)]
+        blocks += [Figures(sums), Remarks(plan.notes)]
         return [Section("plan", "The next run", "", blocks)]
 
     def json(self) -> Any:
-        """The shape of ``plan --format json``."""
-        own = self.plan
-        most = own.most or own
+        """The JSON of ``plan --format json``."""
+        plan = self.plan
+        most = plan.most or plan
         at_most = {"calls": most.calls, "cost_usd": most.cost_usd}
-        shape = {"agents": own.agents, "stages": own.rows, "cost_usd": own.cost_usd, "notes": own.notes}
+        shape = {"agents": plan.agents, "stages": plan.rows, "cost_usd": plan.cost_usd, "notes": plan.notes}
         return plain({**shape, "at_most": at_most})
 
 
 def _rows(plan: Plan) -> list[dict[str, Any]]:
-    rows = [{**plain(one), "stage": AGENTS_ASKED, "who": one.agent} for one in plan.agents]
+    rows = [{**plain(entry), "stage": AGENTS_ASKED, "who": entry.agent} for entry in plan.agents]
     rows += [
-        {**plain(one), "stage": STAGES[one.task], "who": one.judge, "waiting": one.waiting or None} for one in plan.rows
+        {**plain(entry), "stage": STAGES[entry.task], "who": entry.judge, "waiting": entry.waiting or None}
+        for entry in plan.rows
     ]
     return rows
 
 
 def runs_table(runs: Sequence[StoredRun], link: Callable[[StoredRun], str] = lambda _: "") -> Table:
-    """A line for each run, the latest first; counts are sums over its stages, empty where it was not there to tell.
+    """A row for each run, latest first; counts are sums over stages, empty if the run did not record them.
 
-    ``link`` says where a run leads.
+    ``link`` returns a run's address.
     """
     asks = any(AGENTS in run.spent for run in runs)
     return Table("runs-so-far", "", _RUNS, [_run(run, asks=asks) | {"to": link(run)} for run in runs])
 
 
 def stages_table(run: StoredRun) -> Table:
-    """A line for each stage of a run, agents first; a figure that nobody knows is empty, not 0."""
+    """A row for each stage of a run, agents first; an unknown figure is empty, not 0."""
     stages = [stage for stage in _WORDS if stage in run.stages or stage in run.spent]
     return Table("run-by-stage", "", _STAGES, [_stage(run, stage) for stage in stages])
 
 
-def run_names(found: Sequence[StoredRun]) -> dict[str, str]:
-    """What runs are called, by id: the second in which each began, with a number if it is not the first of that second.
+def run_names(runs: Sequence[StoredRun]) -> dict[str, str]:
+    """Names of runs by id: the time each began, with a number if several began in the same second.
 
     Args:
-        found: all runs of a tournament, the latest first. A name stays as it is when others come, so an address may
-            hold it.
+        runs: all runs of a tournament, latest first. Later runs do not change a name, so addresses can contain it.
     """
     begun: Counter[str] = Counter()
-    called = {}
-    for run in reversed(found):
-        moment = f"{datetime.fromtimestamp(run.begun, UTC):%Y-%m-%d %H:%M:%S} UTC"
-        begun[moment] += 1
-        called[run.run_id] = moment if begun[moment] == 1 else f"{moment} ({begun[moment]})"
-    return called
+    names = {}
+    for run in reversed(runs):
+        time = f"{datetime.fromtimestamp(run.begun, UTC):%Y-%m-%d %H:%M:%S} UTC"
+        begun[time] += 1
+        names[run.run_id] = time if begun[time] == 1 else f"{time} ({begun[time]})"
+    return names
 
 
 def agents_so_far(run: StoredRun) -> tuple[int, int, int]:
-    """Of the queries that the run asks agents: how many came to an end, how many failed, and how many there are."""
+    """Progress of the agents' queries in a run: finished, failed, and total."""
     _, failed, done = _ended(run, AGENTS)
     return done, failed, run.stages.get(AGENTS, {}).get("wanted", 0)
 
 
 def in_words(run: StoredRun) -> str:
-    """What was asked for and what it took, with how many results the figures leave out."""
+    """Results, calls, tokens and cost of a run in words, with the number of results whose figures are unknown."""
     spent, answers = _total(run), run.spent.get(AGENTS, Spent()).judged
     if not spent.results:
         return "nothing was asked for" if run.state == "complete" else "no reply was kept"
-    came = [(answers, "answer"), (spent.judged - answers, "judgment"), (spent.failed, "failure")]
-    said = [f"{listed([counted(number, one) for number, one in came if number])} by {counted(spent.calls, 'call')}"]
+    counts = [(answers, "answer"), (spent.judged - answers, "judgment"), (spent.failed, "failure")]
+    phrases = [
+        f"{listed([counted(number, noun) for number, noun in counts if number])} by {counted(spent.calls, 'call')}"
+    ]
     if spent.tokens_known:
         tokens = f"{COUNT.write(spent.input_tokens)} tokens in and {COUNT.write(spent.output_tokens)} out"
-        said.append(tokens + _without(spent.tokens_unknown, "tokens"))
+        phrases.append(tokens + _without(spent.tokens_unknown, "tokens"))
     cost = MONEY.write(spent.cost_usd) + _without(spent.cost_unknown, "cost")
-    said.append(cost if spent.cost_known else "unknown cost")
-    return "; ".join(said)
+    phrases.append(cost if spent.cost_known else "unknown cost")
+    return "; ".join(phrases)
 
 
 def _run(run: StoredRun, *, asks: bool) -> dict[str, Any]:
@@ -166,14 +168,14 @@ def _run(run: StoredRun, *, asks: bool) -> dict[str, Any]:
 
 
 def _stage(run: StoredRun, stage: str) -> dict[str, Any]:
-    told = run.stages.get(stage, {})
+    progress = run.stages.get(stage, {})
     made, failed, _ = _ended(run, stage)
-    counts = {"wanted": told.get("wanted"), "made": made, "known": told.get("known"), "failed": failed}
+    counts = {"wanted": progress.get("wanted"), "made": made, "known": progress.get("known"), "failed": failed}
     return {**_spent(run.spent.get(stage, Spent())), "stage": _WORDS[stage], **counts}
 
 
 def _spent(spent: Spent) -> dict[str, Any]:
-    """What asking took; ``None`` for a cost that nobody knows."""
+    """Calls, tokens and cost as columns; the cost is ``None`` if it is unknown."""
     return asdict(spent) if spent.cost_known else {**asdict(spent), "cost_usd": None}
 
 
@@ -182,11 +184,11 @@ def _total(run: StoredRun) -> Spent:
 
 
 def _ended(run: StoredRun, stage: str) -> tuple[int, int, int]:
-    """Made, failed, and all that came to an end, known ones included; what was told may be of the beginning."""
-    told, spent = run.stages.get(stage, {}), run.spent.get(stage, Spent())
-    made, failed = max(told.get("judged", 0), spent.judged), max(told.get("failed", 0), spent.failed)
-    return made, failed, told.get("known", 0) + made + failed
+    """Made, failed, and finished in total (including known ones); the recorded progress may be out of date."""
+    progress, spent = run.stages.get(stage, {}), run.spent.get(stage, Spent())
+    made, failed = max(progress.get("judged", 0), spent.judged), max(progress.get("failed", 0), spent.failed)
+    return made, failed, progress.get("known", 0) + made + failed
 
 
-def _without(number: int, what: str) -> str:
-    return f" without {counted(number, 'result')} of unknown {what}" if number else ""
+def _without(number: int, figure: str) -> str:
+    return f" without {counted(number, 'result')} of unknown {figure}" if number else ""

@@ -1,6 +1,6 @@
-"""A tournament as a folder of linked pages that any file server serves: its report, every query, every agent.
+"""A tournament as a folder of linked static pages: its report, and a page for each query and each agent.
 
-Questions of the exam and nuggets are not in it: agents could be trained on what is public.
+Exam questions and nuggets are left out: published ones could be used to train agents.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _STYLE: Final = "style.css"
 _INDEX: Final = "index.html"
 _FOLDERS: Final = ("queries", "agents")
 _WORST: Final = 30
-"""Queries on an agent's page."""
+"""Most queries on an agent's page."""
 _GAMES, _PLAYING, _MOST_DOCUMENTS = 30, 6, 20
-"""Games up to which all are on a query's page, else those of so many best agents; its documents."""
-_TOLD: Final = 2000
-"""Answers above which a query's page has some of them, and cells of a heat map are figures alone."""
+"""Limits of a query's page: games shown in full, best agents whose games are shown otherwise, and documents."""
+_LARGE: Final = 2000
+"""Answers above which a query's page shows only some, and heat maps lose their tooltips and links."""
 _NEEDLESS: Final = re.compile(r"</(?:td|th|tr|li|dt|dd)>| class=\"\"|(?<==)\"([\w.#/-]*[\w.#-])\"")
-"""End tags and quotes that HTML does without; texts have quotes and brackets as entities."""
+"""End tags and quotes that HTML does not need; in texts, quotes and brackets are entities."""
 _DOCUMENTS: Final = (
     Column("did", "Document"),
     Column("text", "Text"),
@@ -52,10 +52,10 @@ _DOCUMENTS: Final = (
 
 
 class _Site(Struct, frozen=True):
-    """What the pages are made of.
+    """Data and settings behind the pages.
 
     Attributes:
-        numbers: of queries and agents, which name their files: names may hold anything.
+        numbers: numbers of queries and agents, used as file names since names may contain anything.
     """
 
     store: Store
@@ -73,7 +73,7 @@ class _Site(Struct, frozen=True):
         return self.report.shown.board.tournament
 
     def pages(self) -> Iterator[tuple[str, Report]]:
-        """Each page with the path of its file, those that lead to others after them."""
+        """Each page with the path of its file; pages that link to others follow them."""
         queries = self.board.separating(self.board.kinds[0]) if self.board.kinds else [*self.board.queries]
         maps: list[Block] = [
             _sparing(
@@ -83,12 +83,12 @@ class _Site(Struct, frozen=True):
             )
             for kind in self.board.kinds
         ]
-        said = [self.board.in_short(), *maps] if maps else [Remarks(["No game has a verdict yet."])]
+        blocks = [self.board.in_short(), *maps] if maps else [Remarks(["No game has a verdict yet."])]
         for query_id in self.board.queries:
             yield self._address(query_id, "", ""), self._of_query(query_id)
         for agent in self.agents:
             yield self._address("", agent, ""), self._of_agent(agent)
-        yield "queries.html", self._page("", [], [Section("queries", "Queries", "", said)])
+        yield "queries.html", self._page("", [], [Section("queries", "Queries", "", blocks)])
         front = self.report.page(self.made, lambda agent: self._address("", agent, ""))
         yield _INDEX, replace(front, pages=self._beside(""), style=_STYLE)
 
@@ -100,38 +100,38 @@ class _Site(Struct, frozen=True):
         return ("Leaderboard", f"{up}{_INDEX}"), ("Compare", f"{up}{_INDEX}#compare"), ("Queries", f"{up}queries.html")
 
     def _address(self, query_id: str, agent: str, up: str = "../") -> str:
-        """Of a query's page, or of an agent's where there is no query."""
+        """Address of a query's page, or of an agent's page if ``query_id`` is empty."""
         kind, name = ("queries", query_id) if query_id else ("agents", agent)
         return f"{up}{kind}/{self.numbers[kind, name]}.html" if name else ""
 
     def _of_query(self, query_id: str) -> Report:
         ranking = self.board.query_table(query_id, self.agents, lambda _, agent: self._address("", agent))
-        large = len(self.agents) * len(self.board.queries) > _TOLD
+        large = len(self.agents) * len(self.board.queries) > _LARGE
         left_out = range(_PLAYING, len(ranking.rows) - _PLAYING) if large else range(0)
         rows = [
-            {**row, "answer": None if place in left_out else self._answer(query_id, row["agent"])}
-            for place, row in enumerate(ranking.rows)
+            {**row, "answer": None if position in left_out else self._answer(query_id, row["agent"])}
+            for position, row in enumerate(ranking.rows)
         ]
-        told = f"Answers of the {_PLAYING} best and the {_PLAYING} worst here. {len(left_out)} more are in the store."
+        note = f"Answers of the {_PLAYING} best and the {_PLAYING} worst here. {len(left_out)} more are in the store."
         others = [column for column in ranking.columns[1:] if column.key != "games"]
         columns = [ranking.columns[0], Column("answer", "Answer"), *others]
         shown: list[Block] = [
             Thread(self.data.queries[query_id].messages),
-            replace(ranking, rows=rows, columns=columns, notes=[*ranking.notes, *([told] if left_out else [])]),
+            replace(ranking, rows=rows, columns=columns, notes=[*ranking.notes, *([note] if left_out else [])]),
         ]
         sections = [Section("agents", self.board.label(query_id), "", shown)]
-        if found := documents_on(query_id, self.data, labels_of(self.store, self.name, query_id)):
-            known: list[dict[str, Any]] = [
+        if documents := documents_on(query_id, self.data, labels_of(self.store, self.name, query_id)):
+            document_rows: list[dict[str, Any]] = [
                 {
-                    "did": one.document.doc_id,
-                    "text": one.document.text,
-                    "label": one.label,
-                    "people": one.human,
-                    "found": len(one.ranks),
+                    "did": document.document.doc_id,
+                    "text": document.document.text,
+                    "label": document.label,
+                    "people": document.human,
+                    "found": len(document.ranks),
                 }
-                for one in found
+                for document in documents
             ]
-            table = first(Table("documents", "", _DOCUMENTS, known), _MOST_DOCUMENTS, "in the store")
+            table = first(Table("documents", "", _DOCUMENTS, document_rows), _MOST_DOCUMENTS, "in the store")
             sections.append(Section("documents", "Documents", "", [table]))
         played = int(self.games.of_query(query_id).sum())
         best = self.agents[:_PLAYING] if played > _GAMES else None
@@ -147,8 +147,8 @@ class _Site(Struct, frozen=True):
         return None if answer is None else answer.text or "(empty)"
 
     def _of_agent(self, agent: str) -> Report:
-        every = self.board.failures_table(agent, lambda query_id, _: self._address(query_id, ""))
-        worst = first(every, _WORST, "the heat map")
+        failures = self.board.failures_table(agent, lambda query_id, _: self._address(query_id, ""))
+        worst = first(failures, _WORST, "the heat map")
         sections = [
             Section("agent", agent, "", [self.board.scores_of(agent, self.report.shown.board.ratings)]),
             Section("queries", "Queries, the worst first", "", [_without_links_to_games(worst)]),
@@ -163,30 +163,34 @@ class _Site(Struct, frozen=True):
 def publish(
     store: Store, tournament: str, folder: Path, source: str, *, below_coverage: bool = False
 ) -> tuple[TournamentReport, int, int]:
-    """Write a tournament as pages into a folder; its report, the number of pages and of bytes.
+    """Write a tournament as pages into a folder; returns its report, the number of pages and the number of bytes.
 
-    Pages that an earlier call wrote are replaced, and go where they have no query or agent any more. Other files stay.
-    The pages run no script and ask for nothing but each other and their style sheet. ``source`` is the configuration or
-    store as it may be shown; the folder is made where it is not there.
+    Pages of an earlier call are replaced; those of removed queries or agents are deleted. Other files are not touched.
+    The pages contain no script and load only each other and their style sheet. The folder is created if it is missing;
+    ``source`` is the configuration or store in a form that may be shown.
 
     Raises:
-        InputError: another page stands where one must be written, or the folder is a file.
+        InputError: the folder is a file, or its index.html or queries.html was not written by ``publish``.
     """
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder}: a file stands there; name a folder")
-    there = [path for pattern in ("*.html", *(f"{name}/*.html" for name in _FOLDERS)) for path in folder.glob(pattern)]
-    ours = {path for path in there if _is_ours(path)}
-    if other := next((path for path in there if path not in ours and path.name in {_INDEX, "queries.html"}), None):
-        raise InputError(f"{other}: a page that 'publish' did not write; choose another folder")
+        raise InputError(f"{folder}: is a file; name a folder")
+    existing = [
+        path for pattern in ("*.html", *(f"{name}/*.html" for name in _FOLDERS)) for path in folder.glob(pattern)
+    ]
+    published = {path for path in existing if _is_published(path)}
+    if foreign := next(
+        (path for path in existing if path not in published and path.name in {_INDEX, "queries.html"}), None
+    ):
+        raise InputError(f"{foreign}: a page that 'publish' did not write; choose another folder")
     site = _read(store, tournament, source, below_coverage=below_coverage)
     written, size = set[Path](), 0
     for name in ("", *_FOLDERS):
         (folder / name).mkdir(parents=True, exist_ok=True)
     size += _write(folder / _STYLE, style_sheet())
     for name, page in site.pages():
-        size += _write(folder / name, MARK + _NEEDLESS.sub(lambda found: found[1] or "", render(page)[len(MARK) :]))
+        size += _write(folder / name, MARK + _NEEDLESS.sub(lambda match: match[1] or "", render(page)[len(MARK) :]))
         written.add(folder / name)
-    for stale in ours - written:
+    for stale in published - written:
         stale.unlink()
     return site.report, len(written), size
 
@@ -212,21 +216,24 @@ def _read(store: Store, tournament: str, source: str, *, below_coverage: bool) -
 
 
 def _without_links_to_games(table: Table) -> Table:
-    """A game has no page of its own here."""
+    """The table without links to games, which have no pages here."""
     return replace(
         table,
-        columns=[replace(own, link="" if own.link in {"to_games", "to_lost"} else own.link) for own in table.columns],
+        columns=[
+            replace(column, link="" if column.link in {"to_games", "to_lost"} else column.link)
+            for column in table.columns
+        ],
     )
 
 
-def _sparing(drawn: Matrix) -> Matrix:
-    """A large matrix without what its cells say under the pointer and where they lead."""
-    if len(drawn.cells) <= _TOLD:
-        return drawn
-    return replace(drawn, cells={key: replace(cell, told="", link="") for key, cell in drawn.cells.items()})
+def _sparing(matrix: Matrix) -> Matrix:
+    """A large matrix without its cells' tooltips and links."""
+    if len(matrix.cells) <= _LARGE:
+        return matrix
+    return replace(matrix, cells={key: replace(cell, told="", link="") for key, cell in matrix.cells.items()})
 
 
-def _is_ours(path: Path) -> bool:
+def _is_published(path: Path) -> bool:
     with open_binary(path) as file:
         return file.read(len(MARK)) == MARK.encode()
 

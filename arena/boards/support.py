@@ -1,4 +1,4 @@
-"""Support: whether the documents that answers cite say what the answers claim, as a table."""
+"""Board of the support stage: whether cited documents support the answers' claims."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ _COLUMNS: Final = (
 )
 
 
-def _last_if_unknown(own: Estimate | None) -> tuple[bool, float]:
-    return (True, 0.0) if own is None or own.value is None else (False, -own.value)
+def _last_if_unknown(score: Estimate | None) -> tuple[bool, float]:
+    return (True, 0.0) if score is None or score.value is None else (False, -score.value)
 
 
 class SupportBoard(Board, frozen=True, eq=False):
-    """What ``results`` say."""
+    """Scores of support by agent."""
 
     results: SupportResults
 
     def sections(self) -> list[Section]:
         lead = "Do the documents that the answers cite say what the answers claim?"
-        said = "the first citation of each sentence" if self.results.which == "first" else "every citation"
-        note = f"Of {said}. Means over the answers where a score is defined; intervals over queries."
+        scope = "the first citation of each sentence" if self.results.which == "first" else "every citation"
+        note = f"Of {scope}. Means over the answers where a score is defined; intervals over queries."
         others = [
-            f"{agent}: marks such as {own.example} are read as no citations, in {counted(own.answers, 'answer')}."
-            for agent, own in self.results.marks.items()
+            f"{agent}: marks such as {marks.example} are read as no citations, in {counted(marks.answers, 'answer')}."
+            for agent, marks in self.results.marks.items()
         ]
         table = Table("support", "Support by agent", _COLUMNS, self._rows(), [note, *others])
         return [Section("support", "Support", lead, [table])]
@@ -55,23 +55,23 @@ class SupportBoard(Board, frozen=True, eq=False):
     def _rows(self) -> list[dict[str, Any]]:
         rows = []
         for agent in dict.fromkeys([*self.results.scores.agents, *self.results.unread]):
-            own = [answer for (_, name), answer in self.results.answers.items() if name == agent]
+            answers = [answer for (_, name), answer in self.results.answers.items() if name == agent]
             precision, recall = self.results.scores.of_agents.get(agent, (None, None))
-            sentences = sum(answer.sentences for answer in own)
-            none, partial, full = (sum(answer.pairs[level] for answer in own) for level in range(len(WEIGHTS)))
+            sentences = sum(answer.sentences for answer in answers)
+            none, partial, full = (sum(answer.pairs[level] for answer in answers) for level in range(len(WEIGHTS)))
             rows.append(
                 {
                     "agent": agent,
                     "precision": precision,
                     "recall": recall,
-                    "answers": sum(answer.precision is not None for answer in own),
-                    "cited_share": sum(answer.cited for answer in own) / sentences if sentences else None,
+                    "answers": sum(answer.precision is not None for answer in answers),
+                    "cited_share": sum(answer.cited for answer in answers) / sentences if sentences else None,
                     "full": full,
                     "partial": partial,
                     "none": none,
-                    "invented": sum(answer.invented for answer in own),
-                    "unjudged": sum(answer.unjudged for answer in own),
-                    "missing": sum(answer.missing for answer in own),
+                    "invented": sum(answer.invented for answer in answers),
+                    "unjudged": sum(answer.unjudged for answer in answers),
+                    "missing": sum(answer.missing for answer in answers),
                     "unread": self.results.unread.get(agent, 0),
                 }
             )
@@ -85,16 +85,16 @@ class SupportBoard(Board, frozen=True, eq=False):
         }
 
     def scored(self) -> Collection[str]:
-        """Agents with a score."""
+        """The agents with a score."""
         return self.results.scores.agents
 
     def columns(self, agent: str) -> dict[str, Any]:
-        """An agent's scores beside its rating."""
+        """An agent's support scores as columns of the leaderboard."""
         precision, recall = self.results.scores.of_agents.get(agent, (None, None))
         missing, _ = self.results.gaps.of(agent)
         return {"support_precision": precision, "support_recall": recall, "support_missing": missing}
 
 
 def board(results: SupportResults) -> SupportBoard:
-    """The board of these results."""
+    """Build the board from the results."""
     return SupportBoard(results)

@@ -1,4 +1,4 @@
-"""The report on synthetic queries: how many each model wrote and why some were dropped, lengths, likeness, sources."""
+"""Board of synthetic queries: counts by model, reasons for dropping, lengths, similarity, and source documents."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from arena.stages.queries.candidates import REASONS
 from arena.stages.queries.own_files import WRITTEN
 
 _SOURCES: Final = 5
-"""Documents that are named; the others are counted."""
+"""Most documents that are named; the others are counted."""
 _SPREADS: Final[Mapping[str, str]] = {
     "lengths": "Words of the queries",
     "example_lengths": "Words of the experts' queries",
@@ -26,32 +26,32 @@ _SPREADS: Final[Mapping[str, str]] = {
 
 
 class SynthBoard(Board, frozen=True):
-    """A report, and the section of the configuration that asked for it."""
+    """Report on synthetic queries; ``section`` is the configuration's section."""
 
     report: SynthReport
     section: SynthSection
 
     def sections(self) -> Sequence[Section]:
-        """One: what was read, the models, and the queries in figures."""
-        own = self.report
-        read = (
-            f"{counted(own.documents, 'document')}, {counted(own.passages, 'passage')}, {own.sampled} asked about; "
-            f"{len(own.twins)} left out as near-duplicates"
+        report = self.report
+        input_line = (
+            f"{counted(report.documents, 'document')}, {counted(report.passages, 'passage')}, "
+            f"{report.sampled} asked about; "
+            f"{len(report.twins)} left out as near-duplicates"
         )
-        before = [Remarks([read])] if own.documents else []
-        blocks: list[Block] = [*before, self._models(), self._spreads(), Remarks([*self._lines()])]
+        opening = [Remarks([input_line])] if report.documents else []
+        blocks: list[Block] = [*opening, self._models(), self._spreads(), Remarks([*self._lines()])]
         return [Section("synth", "Synthetic queries", "", blocks)]
 
     def json(self) -> Any:
-        """All but the calls, which a run's summary has."""
-        own = self.report
-        short = {model: {"kept": kept, "quota": quota} for model, (kept, quota) in own.short.items()}
-        shape = {name: value for name, value in asdict(own).items() if name != "summary"}
-        return plain({**shape, "short": short, "complete": own.complete})
+        """The report without the summary of calls, which the run shows."""
+        report = self.report
+        short = {model: {"kept": kept, "quota": quota} for model, (kept, quota) in report.short.items()}
+        shape = {name: value for name, value in asdict(report).items() if name != "summary"}
+        return plain({**shape, "short": short, "complete": report.complete})
 
     def _models(self) -> Table:
-        own = self.report
-        reasons = {reason: reason.replace("_", " ") for reason in REASONS if reason in own.dropped}
+        report = self.report
+        reasons = {reason: reason.replace("_", " ") for reason in REASONS if reason in report.dropped}
         columns = [
             Column("model", "Model"),
             Column("written", "Written", COUNT),
@@ -60,9 +60,9 @@ class SynthBoard(Board, frozen=True):
             Column("quota", "Quota", COUNT),
         ]
         rows = [
-            {"model": model, "written": written, "kept": own.kept.get(model, 0), "quota": own.wanted.get(model)}
-            | {reason: own.dropped[reason].get(model, 0) for reason in reasons}
-            for model, written in sorted(own.generated.items())
+            {"model": model, "written": written, "kept": report.kept.get(model, 0), "quota": report.wanted.get(model)}
+            | {reason: report.dropped[reason].get(model, 0) for reason in reasons}
+            for model, written in sorted(report.generated.items())
         ]
         return Table("models", "", columns, rows, [f"{words}: {REASONS[reason]}" for reason, words in reasons.items()])
 
@@ -74,13 +74,13 @@ class SynthBoard(Board, frozen=True):
         return Table("spreads", "", [Column("what", "Queries in figures"), *figures], rows, notes)
 
     def _lines(self) -> Iterator[str]:
-        own = self.report
-        if own.by_source:
-            most = sorted(own.by_source.items(), key=lambda entry: (-entry[1], entry[0]))
-            sources = listed([f"{source or 'unknown'} {number}" for source, number in most], _SOURCES)
-            yield f"from {counted(len(most), 'document')}: {sources}"
-        if not any(line.startswith(f"{self.section.out}: ") for line in own.left_alone):
-            yield f"{counted(sum(own.kept.values()), 'query', 'queries')} written to {self.section.out}"
-        yield from own.left_alone
-        if own.review == WRITTEN:
-            yield f"{self.section.review}: {own.review}"
+        report = self.report
+        if report.by_source:
+            by_count = sorted(report.by_source.items(), key=lambda entry: (-entry[1], entry[0]))
+            sources = listed([f"{source or 'unknown'} {number}" for source, number in by_count], _SOURCES)
+            yield f"from {counted(len(by_count), 'document')}: {sources}"
+        if not any(line.startswith(f"{self.section.out}: ") for line in report.left_alone):
+            yield f"{counted(sum(report.kept.values()), 'query', 'queries')} written to {self.section.out}"
+        yield from report.left_alone
+        if report.review == WRITTEN:
+            yield f"{self.section.review}: {report.review}"

@@ -1,6 +1,6 @@
-"""Whether a leaderboard may be believed: each thing that must hold, what to do where it does not, the judges' habits.
+"""Checks whether a leaderboard can be trusted, each with a remedy, and tables of the judges' habits.
 
-The bars are rules of thumb, named beside each finding; none of them enters a rating.
+The bars are rules of thumb, stated in each finding; none of them affects a rating.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ if TYPE_CHECKING:
 
 PEOPLE: Final = "Agreement of people with the judge"
 _CARRIED_BY: Final = 0.02
-"""Share of the queries, two at least, that must not carry the lead alone."""
+"""Share of the queries (at least two) that must not be enough to change the leader."""
 _NAMED: Final = 5
-"""Agents named in a finding; the others are counted."""
+"""Most agents named in a finding; the others are counted."""
 _ORDER: Final[Sequence[Status]] = ("failed", "unknown", "passed")
 _STATUS: Final[Mapping[Status, str]] = {"failed": "Failed", "unknown": "Not known"}
 _SAME_IN_BOTH_ORDERS: Final = (0.75, math.inf)
@@ -65,45 +65,45 @@ SCORES: Final[Mapping[str, str]] = {
     "retrieval": "labels of documents",
     "support": "support",
 }
-"""What scores are called in sentences."""
+"""Names of scores within sentences."""
 NOT_FOOLED: Final = "No points for cheats from"
-"""Before a judge's name, the check of an audit."""
+"""Name of an audit's check, before the judge's name."""
 LENGTH: Final = "No favour for length"
 PLACE: Final = "No favour for the place shown"
 TIES: Final = "Few ties"
-"""Names of checks that people's own taste may fail."""
+"""Names of the checks of preferences that people may share."""
 _LONGER: Final = (0.35, 0.65)
 _TIES: Final = (0.0, 0.5)
 _CIRCLES: Final = (0.0, 0.1)
 _SAME_AGAIN: Final = (0.8, math.inf)
 ALPHA: Final = 0.4
-"""Moderate agreement by the usual reading of kappa (Landis and Koch 1977)."""
+"""Bar for alpha: moderate agreement, as kappa is usually read (Landis and Koch 1977)."""
 
 
 def trust_checks(board: Leaderboard, conclusion: Conclusion, of_people: Sequence[Check] = ()) -> tuple[Check, ...]:
-    """All checks that apply to a tournament: those that failed first, then those that nobody can tell.
+    """All checks that apply to a tournament: failed ones first, then unknown, then passed.
 
-    ``of_people`` says whether people agree with its judges, where they judged the same.
+    ``of_people`` are the checks of its judges against people; if there are none, that check is unknown.
     """
-    found = [*_enough(board), *_even(board)]
+    results = [*_enough(board), *_even(board)]
     if board.ratings is not None:
         checks = rating_checks(board.ratings, conclusion, both_orders=orders_asked(board.settings))
-        found += _by_judge(checks, board.by_judge, both_orders=orders_asked(board.settings))
-    found += [*_samples(board), *_cards(board)]
-    found += [check for own in further_boards(board.further).values() for check in own.checks()]
-    found += _by_servers(board)
-    found += of_people or [no_people()]
-    found += _language_models(board)
-    return tuple(check for status in _ORDER for check in found if check.status == status)
+        results += _by_judge(checks, board.by_judge, both_orders=orders_asked(board.settings))
+    results += [*_samples(board), *_cards(board)]
+    results += [check for further_board in further_boards(board.further).values() for check in further_board.checks()]
+    results += _by_servers(board)
+    results += of_people or [no_people()]
+    results += _language_models(board)
+    return tuple(check for status in _ORDER for check in results if check.status == status)
 
 
 def orders_asked(settings: StoredSettings) -> bool | None:
-    """Whether every game is to be judged in both orders; ``None`` where no run judges them."""
+    """Whether every game is to be judged in both orders; ``None`` for imported verdicts."""
     return None if settings.imported else settings.both_orders
 
 
 def rating_checks(ratings: Ratings, conclusion: Conclusion, *, both_orders: bool | None = None) -> Iterator[Check]:
-    """Those that apply to ratings alone; ``both_orders`` as ``orders_asked`` says."""
+    """Checks of the ratings alone; ``both_orders`` is the result of ``orders_asked``."""
     yield from _of_ratings(ratings, conclusion)
     if ratings.judge_health is not None:
         yield from habit_checks(ratings.judge_health, ratings, both_orders=both_orders)
@@ -111,15 +111,17 @@ def rating_checks(ratings: Ratings, conclusion: Conclusion, *, both_orders: bool
 
 
 def _by_judge(checks: Iterable[Check], by_judge: Mapping[str, Ratings], *, both_orders: bool | None) -> Iterator[Check]:
-    """The same checks; one of all judges' habits that only some of them fail says which."""
-    alone = {
-        judge: {check.name: check.status for check in habit_checks(own.judge_health, own, both_orders=both_orders)}
-        for judge, own in by_judge.items()
-        if own.judge_health is not None
+    """The checks, where a failed one names the judges that fail it if only some do."""
+    statuses = {
+        judge: {
+            check.name: check.status for check in habit_checks(ratings.judge_health, ratings, both_orders=both_orders)
+        }
+        for judge, ratings in by_judge.items()
+        if ratings.judge_health is not None
     }
     for check in checks:
-        failing = [judge for judge, own in alone.items() if own.get(check.name) == "failed"]
-        some = check.status == "failed" and 0 < len(failing) < len(alone)
+        failing = [judge for judge, by_name in statuses.items() if by_name.get(check.name) == "failed"]
+        some = check.status == "failed" and 0 < len(failing) < len(statuses)
         verb = "fails" if len(failing) == 1 else "fail"
         yield (
             replace(check, finding=f"{check.finding} By judge only {listed(failing, _NAMED)} {verb}.")
@@ -129,7 +131,7 @@ def _by_judge(checks: Iterable[Check], by_judge: Mapping[str, Ratings], *, both_
 
 
 def no_people(apart: Sequence[Level] = ()) -> Check:
-    """The check where people judged nothing that a judge did; ``apart`` are the levels on which they judged."""
+    """The check for a tournament without comparison; ``apart`` are levels where both judged different things."""
     finding = "No person judged anything that the judge did."
     if apart:
         finding = f"Judges and people have no {', '.join(apart)} of the same things to compare."
@@ -137,32 +139,32 @@ def no_people(apart: Sequence[Level] = ()) -> Check:
 
 
 def in_short(checks: Sequence[Check], named: Sequence[Status] = ("failed", "unknown")) -> str:
-    """How many checks passed, and the names of those that did not."""
+    """Number of passed checks, and the names of the others."""
     names = {status: [check.name for check in checks if check.status == status] for status in _ORDER}
-    said = f"{len(names['passed'])} of {len(checks)} trust checks passed."
+    summary = f"{len(names['passed'])} of {len(checks)} trust checks passed."
     for status in named:
-        if those := names[status]:
-            said += f" {_STATUS[status]}: {'; '.join(name[0].lower() + name[1:] for name in those)}."
-    return said
+        if unresolved := names[status]:
+            summary += f" {_STATUS[status]}: {'; '.join(name[0].lower() + name[1:] for name in unresolved)}."
+    return summary
 
 
 def _enough(board: Leaderboard) -> Iterator[Check]:
-    stages, lacking = board.coverage.values(), board.shortfall
+    stages, shortfall = board.coverage.values(), board.shortfall
     wanted, judged = sum(stage.wanted for stage in stages), sum(stage.judged for stage in stages)
     bar = board.settings.ratings.min_coverage
     share = PERCENT.write(judged / wanted if wanted else 1)
     finding = f"{judged:,} of {wanted:,} wanted judgments are there ({share})"
-    if lacking is not None:
-        finding = lacking.message[0].upper() + lacking.message[1:]
+    if shortfall is not None:
+        finding = shortfall.message[0].upper() + shortfall.message[1:]
     yield Check(
         "Enough judgments",
-        passed(lacking is None and all(stage.share >= bar for stage in stages) and wanted > 0),
+        passed(shortfall is None and all(stage.share >= bar for stage in stages) and wanted > 0),
         f"{finding}; the bar is {PERCENT.write(bar)} of each stage.",
         _as_sentence(_again(board)),
     )
     if board.costs.agents:
-        gaps = [f"{own.agent} {own.answered:,} of {own.queries:,}" for own in board.costs.gaps]
-        if board.settings.imported:  # verdicts alone: whether an agent answered elsewhere, nobody knows
+        gaps = [f"{gap.agent} {gap.answered:,} of {gap.queries:,}" for gap in board.costs.gaps]
+        if board.settings.imported:  # imported verdicts do not show which agents answered
             yield Check(
                 "Games of every agent on every query",
                 passed(not gaps),
@@ -176,8 +178,8 @@ def _enough(board: Leaderboard) -> Iterator[Check]:
             "Answers of every agent to every query",
             passed(not gaps),
             f"Answered: {listed(gaps, _NAMED)}; games are played where both agents answered." if gaps else "All did.",
-            "Bring the missing answers; of agents that are asked, 'ragleague failures' says what helps. Who leaves out "
-            "what is hard gains by it.",
+            "Add the missing answers; for agents that a run asks, 'ragleague failures' says what to do. An agent "
+            "that leaves out hard queries gains by it.",
         )
 
 
@@ -191,35 +193,35 @@ def _as_sentence(phrase: str) -> str:
 
 
 def _even(board: Leaderboard) -> Iterator[Check]:
-    """That no agent lacks more judgments than others do by more than chance, of any score that lacks some."""
+    """Check that no agent's share of missing judgments exceeds the others' by more than chance."""
     if not board.uneven:
         return
-    sure, doubtful = ([own for own in board.uneven if chosen(own)] for chosen in (_is_uneven, _is_doubtful))
+    uneven, doubtful = ([share for share in board.uneven if applies(share)] for applies in (_is_uneven, _is_doubtful))
     named = [
-        f"{SCORES.get(own.score, own.score)}: {own.missing:,} of {own.wanted:,} of {own.agent}, "
-        f"{own.others_missing:,} of {own.others_wanted:,} of all others (p {P_VALUE.write(own.p)})"
-        for own in sorted(sure or doubtful, key=lambda own: own.p)
+        f"{SCORES.get(share.score, share.score)}: {share.missing:,} of {share.wanted:,} of {share.agent}, "
+        f"{share.others_missing:,} of {share.others_wanted:,} of all others (p {P_VALUE.write(share.p)})"
+        for share in sorted(uneven or doubtful, key=lambda share: share.p)
     ]
     finding = "No agent lacks a larger share than the others by more than chance"
     if named:
         finding = f"Missing of {'; '.join(named[:_NAMED])}"
-        if not sure:
+        if not uneven:
             finding += "; a few queries may be why"
     yield Check(
         EVEN,
-        "failed" if sure else "unknown" if doubtful else "passed",
+        "failed" if uneven else "unknown" if doubtful else "passed",
         f"{finding}. The bar is {PERCENT.write(MISSING_LEVEL)}, after Holm's correction.",
-        f"{_as_sentence(_again(board))} Until then compare nothing by these scores: who lacks what is hard gains by "
-        "it.",
+        f"{_as_sentence(_again(board))} Until then do not compare agents by these scores: an agent that lacks hard "
+        "queries gains by it.",
     )
 
 
-def _is_uneven(own: MissingShare) -> bool:
-    return own.uneven
+def _is_uneven(share: MissingShare) -> bool:
+    return share.uneven
 
 
-def _is_doubtful(own: MissingShare) -> bool:
-    return own.doubtful
+def _is_doubtful(share: MissingShare) -> bool:
+    return share.doubtful
 
 
 def _of_ratings(ratings: Ratings, conclusion: Conclusion) -> Iterator[Check]:
@@ -243,45 +245,45 @@ def _of_ratings(ratings: Ratings, conclusion: Conclusion) -> Iterator[Check]:
     if not flips:
         return
     flip = next((flip for flip in flips if flip.unit != "game"), flips[0])
-    units, least = counted(flip.units, *flip.noun), max(2, round(_CARRIED_BY * flip.units))
+    units, carrier_bar = counted(flip.units, *flip.noun), max(2, round(_CARRIED_BY * flip.units))
     status: Status = "unknown"
     if not conclusion.ordered:
         finding = conclusion.headline if conclusion.headline.endswith("?") else f"{conclusion.headline}."
     elif flip.count == 0:
         finding = "No agent is surely rated above all others."
     elif flip.count is not None:
-        finding, status = flip.sentence, passed(flip.count > least)
+        finding, status = flip.sentence, passed(flip.count > carrier_bar)
     elif flip.tried:
         weigh = counted(flip.tried, f"{flip.noun[0]} that weighs", f"{flip.noun[1]} that weigh")
         finding = f"{flip.ahead} is rated highest also without the {weigh} most for it."
-        status = "passed" if flip.tried > least else "unknown"
+        status = "passed" if flip.tried > carrier_bar else "unknown"
     else:
         finding = f"There are too few {flip.noun[1]} to leave any out."
     yield Check(
         f"Robust to a few {ratings.asked}",
         status,
-        f"{finding} The bar is more than {least} of {units}.",
+        f"{finding} The bar is more than {carrier_bar} of {units}.",
         f"Read the {flip.noun[1]} that carry the first place, and add more {ratings.asked} before choosing."
         + (f" {first}" if first else ""),
     )
 
 
 def habit_checks(health: JudgeHealth, ratings: Ratings, *, both_orders: bool | None) -> Iterator[Check]:
-    """That place, length and ties do not decide; ``ratings`` are by the same judges, ``both_orders`` is as above."""
+    """Checks of position, length and ties; ``both_orders`` as in ``rating_checks``."""
     tally = ratings.tally
-    whole = tally is not None and tally.both_orders == tally.games
-    bring = "Bring verdicts on both orders of every game, so that"
-    unseen = "Set pairwise.both_orders, so that contradictions are seen."
+    all_in_both = tally is not None and tally.both_orders == tally.games
+    import_advice = "Bring verdicts on both orders of every game, so that"
+    order_remedy = "Set pairwise.both_orders, so that contradictions are seen."
     if both_orders is None:
-        unseen = f"{bring} contradictions are seen."
+        order_remedy = f"{import_advice} contradictions are seen."
     if health.both_orders:
-        unseen = "Take a stronger judge or another prompt: games that contradict themselves tell little."
+        order_remedy = "Take a stronger judge or another prompt: games that contradict themselves tell little."
     yield _share_check(
         "Agreement of both orders",
         health.order_agreement,
         _SAME_IN_BOTH_ORDERS,
         f"{{}} of {counted(health.both_orders, 'game')} judged in both orders",
-        unseen,
+        order_remedy,
         unknown="No game is known to be judged in both orders.",
     )
     remedy = (
@@ -289,10 +291,10 @@ def habit_checks(health: JudgeHealth, ratings: Ratings, *, both_orders: bool | N
         "it off the ratings (ratings.bradley_terry.position)."
     )
     if both_orders is None:
-        remedy = f"{bring} the favour falls on both sides alike."
+        remedy = f"{import_advice} the favour falls on both sides alike."
     if both_orders:
         remedy = "Run again, with --retry-failed: a game without one of its orders keeps the favour."
-    if whole:
+    if all_in_both:
         remedy = (
             "Read the ratings as they are: every game was judged in both orders, so the favour falls on both sides "
             "alike."
@@ -318,7 +320,7 @@ def habit_checks(health: JudgeHealth, ratings: Ratings, *, both_orders: bool | N
         health.tie_rate,
         _TIES,
         f"{{}} of {counted(health.n, 'verdict')} are ties",
-        "Ties leave little to tell agents apart by: add queries, or ask the judge for what matters to you (factors).",
+        "Ties do not separate agents: add queries, or tell the judge what matters to you (factors).",
     )
 
 
@@ -326,89 +328,101 @@ _CONTROLLED: Final = ", and see the ratings controlled for length (ratings.bradl
 
 
 def _between_equals(advantage: Estimate, scale: float) -> Estimate:
-    """The share of wins that an advantage in points gives: who is shown first, or writes more, may be the better."""
+    """Win rate that an advantage in rating points gives between equal agents, which separates habit from strength."""
     points = advantage.value, advantage.low, advantage.high
     value, low, high = (None if point is None else 1 / (1 + 10 ** (-point / scale)) for point in points)
     return Estimate(value, low, high)
 
 
 def _share_check(
-    name: str, share: Estimate, bar: tuple[float, float], found: str, remedy: str, *, unknown: str = ""
+    name: str, share: Estimate, bar: tuple[float, float], template: str, remedy: str, *, unknown: str = ""
 ) -> Check:
-    """That a share lies between two bars; ``found`` is a sentence with a place for it, ``unknown`` one without it."""
-    least, most = bar
-    shown = PERCENT.between(least, most) if least and most <= 1 else PERCENT.write(least or most)
-    finding = f"{found.format(with_interval(share, PERCENT))}; the bar is {shown}."
-    return Check(name, settled(share, least, most), unknown if share.value is None else finding, remedy)
+    """Check that a share lies between two bars.
+
+    Args:
+        name: name of the check.
+        share: the share with its interval.
+        bar: lowest and highest allowed value.
+        template: the finding, with ``{}`` in place of the share.
+        remedy: what to do if it fails.
+        unknown: the finding if the share has no value.
+    """
+    low, high = bar
+    shown = PERCENT.between(low, high) if low and high <= 1 else PERCENT.write(low or high)
+    finding = f"{template.format(with_interval(share, PERCENT))}; the bar is {shown}."
+    return Check(name, settled(share, low, high), unknown if share.value is None else finding, remedy)
 
 
 def _between_agents_and_judges(ratings: Ratings) -> Iterator[Check]:
-    found = circles([row.agent for row in ratings.agents], ratings.direct)
-    if found.triples:
-        share = Estimate(None, found.surely / found.triples, 1 - found.surely_not / found.triples)
+    counts = circles([row.agent for row in ratings.agents], ratings.direct)
+    if counts.triples:
+        share = Estimate(None, counts.surely / counts.triples, 1 - counts.surely_not / counts.triples)
         yield Check(
             "Few circles",
             settled(share, *_CIRCLES),
-            f"Of {counted(found.triples, 'set')} of three agents that all met, {found.surely:,} surely beat each other "
-            f"in a circle and {found.surely_not:,} surely do not; the bar is {PERCENT.write(_CIRCLES[1])} circles.",
+            f"Of {counted(counts.triples, 'set')} of three agents that all met, {counts.surely:,} surely beat each "
+            f"other in a circle and {counts.surely_not:,} surely do not; the bar is {PERCENT.write(_CIRCLES[1])} "
+            "circles.",
             "One rating per agent cannot describe circles: look at the win matrix pair by pair.",
         )
     if ratings.judges is not None:
         alpha, games = ratings.judges.alpha, counted(ratings.judges.games, "game")
         finding = f"Krippendorff's alpha is {with_interval(alpha, FIGURE)} on {games} judged by several"
-        odd = odd_judge(ratings.judges)
+        outlier = odd_judge(ratings.judges)
         yield Check(
             "Agreement among judges",
             settled(alpha, ALPHA),
             "No game was judged by several."
             if alpha.value is None
             else f"{finding}; the bar is {ALPHA}."
-            + (f" {odd} agrees less with each of the others than any two of these agree." if odd else ""),
-            f"Calibrate {odd} against people's verdicts, or leave it out."
-            if odd
+            + (f" {outlier} agrees less with each of the others than any two of these agree." if outlier else ""),
+            f"Calibrate {outlier} against people's verdicts, or leave it out."
+            if outlier
             else "See which judge stands alone, and calibrate each against people's verdicts.",
         )
 
 
 def odd_judge(judges: JudgeAgreement) -> str:
-    """The judge, out of three or more, that agrees surely less with every other than any two others do; else empty."""
+    """The judge, of three or more, that clearly agrees less with every other judge than those do; empty if none."""
     for judge in judges.judges:
         sides: tuple[list[float | None], list[float | None]] = [], []
         for pair in judges.pairs:
             of_judge = judge in (pair.first, pair.second)
             sides[of_judge].append(pair.kappa.high if of_judge else pair.kappa.low)
-        others, own = ([bound for bound in side if bound is not None] for side in sides)
-        known = len(others) + len(own) == len(judges.judges) * (len(judges.judges) - 1) // 2
-        if known and others and own and max(own) < min(others):
+        other_bounds, judge_bounds = ([bound for bound in side if bound is not None] for side in sides)
+        complete = len(other_bounds) + len(judge_bounds) == len(judges.judges) * (len(judges.judges) - 1) // 2
+        if complete and other_bounds and judge_bounds and max(judge_bounds) < min(other_bounds):
             return judge
     return ""
 
 
 def _samples(board: Leaderboard) -> Iterator[Check]:
     for task, judges in board.consistency.items():
-        for judge, own in judges.items():
-            if own.agreement is not None:
-                yield retest_check(judge, task, own)
+        for judge, consistency in judges.items():
+            if consistency.agreement is not None:
+                yield retest_check(judge, task, consistency)
 
 
-def retest_check(judge: str, task: Task, own: Consistency | None) -> Check:
-    """That a judge that is asked again says the same."""
-    share, number = (None, 0) if own is None else (own.agreement, own.repeated)
-    ends = wilson(share, share * (1 - share) / number, number, number) if share is not None and number > 1 else ()
+def retest_check(judge: str, task: Task, consistency: Consistency | None) -> Check:
+    """Check that a judge's repeated judgments agree."""
+    share, repeats = (None, 0) if consistency is None else (consistency.agreement, consistency.repeated)
+    interval = (
+        wilson(share, share * (1 - share) / repeats, repeats, repeats) if share is not None and repeats > 1 else ()
+    )
     return _share_check(
         f"Agreement of judge {judge} with itself",
-        Estimate(share, *ends),
+        Estimate(share, *interval),
         _SAME_AGAIN,
-        f"{{}} of two samples agree ({task.value}, {counted(number, 'thing')})",
+        f"{{}} of two samples agree ({task.value}, {counted(repeats, 'thing')})",
         "Lower the judge's temperature, or raise its samples so that a majority decides."
-        if number
-        else "Ask for several samples of each judgment ('samples' of the judge), if it may say something else again.",
-        unknown="It was not asked anything twice.",
+        if repeats
+        else "Ask for several samples of each judgment ('samples' of the judge), if its replies may vary.",
+        unknown="None of its judgments was repeated.",
     )
 
 
 def _cards(board: Leaderboard) -> Iterator[Check]:
-    """That the judges of the games have the cards that the configuration requires."""
+    """Check that the games' judges have the cards that the configuration requires."""
     settings, today = board.settings, datetime.now(UTC).date()
     if settings.game_judges and "required" in (settings.raw.get("card") or {}):
         from arena.config.card import lacking_cards
@@ -424,15 +438,15 @@ def _cards(board: Leaderboard) -> Iterator[Check]:
 
 
 def _by_servers(board: Leaderboard) -> Iterator[Check]:
-    """What servers did to judgments without a word, where they did."""
-    said = [*_by_others(board)]
+    """Checks for what servers did silently: other models, and prompts cut short. Only failures are reported."""
+    sentences = [*_by_others(board)]
     if refused := board.causes.get("other_model", 0):
-        said.append(f"{counted(refused, 'judgment')} failed since another model replied.")
-    if said:
+        sentences.append(f"{counted(refused, 'judgment')} failed since another model replied.")
+    if sentences:
         yield Check(
             "One model behind each judge",
             "failed",
-            " ".join(said),
+            " ".join(sentences),
             "Keep the server from falling back on another model, and ask for the one that replies as 'model'; if "
             "'model' is your own name for it, declare 'replies_as'.",
         )
@@ -446,7 +460,7 @@ def _by_servers(board: Leaderboard) -> Iterator[Check]:
 
 
 def _by_others(board: Leaderboard) -> Iterator[str]:
-    """A sentence for each judge with judgments of a model that was not asked for."""
+    """A sentence for each judge whose judgments come from a model that was not requested."""
     if not board.models:
         return
     from judges.witness import is_same_model
@@ -460,23 +474,23 @@ def _by_others(board: Leaderboard) -> Iterator[str]:
 
 
 def _language_models(board: Leaderboard) -> Iterator[Check]:
-    words = [*filter(board.settings.of_words, board.settings.judges)]
-    if words:
-        what = "compare words and are no language models: their"
-        if len(words) == 1:
-            what = "compares words and is no language model: its"
+    word_judges = [*filter(board.settings.of_words, board.settings.judges)]
+    if word_judges:
+        phrase = "compare words and are no language models: their"
+        if len(word_judges) == 1:
+            phrase = "compares words and is no language model: its"
         yield Check(
             NO_MODEL if board.settings.judges_of_words else "No judge that compares words alone",
             "failed",
-            f"{listed(words)} {what} judgments are a baseline.",
+            f"{listed(word_judges)} {phrase} judgments are a baseline.",
             "Name a language model under 'judges' before anything is decided.",
         )
 
 
 _MOST_PAIRS: Final = 15
-"""Pairs of judges that a person can take in; those with the most games in common come first."""
+"""Most pairs of judges in the table; pairs with the most common games come first."""
 _FEWEST_GAMES: Final = 10
-"""Below so many games in common a kappa is noise."""
+"""Fewest common games for which a kappa is shown."""
 _WORTH: Final = Number(0, signed=True, unit=" points")
 _HABITS: Final[Sequence[tuple[str, str, Number, str]]] = (
     ("order_agreement", "Orders agree", PERCENT, "near 100%"),
@@ -485,7 +499,7 @@ _HABITS: Final[Sequence[tuple[str, str, Number, str]]] = (
     ("longer_share", "Longer wins", PERCENT, "near 50%"),
     ("tie_rate", "Ties", PERCENT, "few"),
 )
-"""Fields of a judge's health, what people call them, how they are written, and what a judge without a habit has."""
+"""Judge health's fields with heading, number format, and value of an unbiased judge."""
 _OF_GAMES: Final = (
     "1 is full agreement, 0 what chance gives. Each game counts in both directions, so that it changes nothing which "
     "agent is named first."
@@ -510,7 +524,7 @@ def judge_section(
     panel: PanelRatings | None = None,
     consistency: Mapping[Task, Mapping[str, Consistency]] | None = None,
 ) -> Iterator[Section]:
-    """The judges' health; nothing without verdicts."""
+    """The section on the judges' health; nothing without verdicts."""
     if ratings.judge_health is None:
         return
     blocks: list[Block] = [habits_table(ratings, by_judge)]
@@ -520,61 +534,70 @@ def judge_section(
         blocks.append(_agreement(ratings.judges))
     if consistency:
         samples = [
-            {"judge": judge, "stage": task.value, **flat(own)}
+            {"judge": judge, "stage": task.value, **flat(record)}
             for task, judges in consistency.items()
-            for judge, own in judges.items()
+            for judge, record in judges.items()
         ]
         blocks.append(Table("self-consistency", "Does a judge agree with itself?", _CONSISTENCY, samples))
-    lead = "Whether place, length or chance decide in place of quality."
+    lead = "Whether place, length or chance decide instead of quality."
     yield Section("judges", "The judge's health", lead, blocks)
 
 
 def habits_table(ratings: Ratings, by_judge: Mapping[str, Ratings]) -> Table:
-    """What decides in place of quality, over all verdicts, and those of each judge where there are several."""
-    of_all = "All judges" if by_judge else "The judge"
-    found = {of_all: ratings.judge_health, **{judge: own.judge_health for judge, own in by_judge.items()}}
-    known = {judge: own for judge, own in found.items() if own is not None}
+    """Table of biases by position, length and ties: over all verdicts and, with several judges, by judge."""
+    heading_all = "All judges" if by_judge else "The judge"
+    by_name = {
+        heading_all: ratings.judge_health,
+        **{judge: ratings_of_judge.judge_health for judge, ratings_of_judge in by_judge.items()},
+    }
+    known_health = {judge: health for judge, health in by_name.items() if health is not None}
     rows = [
         {
             "habit": heading,
-            **{judge: with_interval(getattr(own, key), form) for judge, own in known.items()},
+            **{judge: with_interval(getattr(health, key), form) for judge, health in known_health.items()},
             "fair": fair,
         }
         for key, heading, form, fair in _HABITS
     ]
     circles = {
-        judge: f"{COUNT.write(own.intransitive_triples)} of {COUNT.write(own.triples)}" for judge, own in known.items()
+        judge: f"{COUNT.write(health.intransitive_triples)} of {COUNT.write(health.triples)}"
+        for judge, health in known_health.items()
     }
     rows.append({"habit": "Circles of three", **circles, "fair": "few"})
-    rows.append({"habit": "Verdicts", **{judge: COUNT.write(own.n) for judge, own in known.items()}})
-    columns = [Column("habit", "Habit"), *(Column(judge, judge, ALIGNED) for judge in known)]
+    rows.append({"habit": "Verdicts", **{judge: COUNT.write(health.n) for judge, health in known_health.items()}})
+    columns = [Column("habit", "Habit"), *(Column(judge, judge, ALIGNED) for judge in known_health)]
     return Table("habits", "", [*columns, Column("fair", "Without a habit")], rows)
 
 
 def _alone(ratings: Ratings, by_judge: Mapping[str, Ratings], panel: PanelRatings | None) -> Table:
     columns = [Column("agent", "Agent"), Column("all", "All judges")]
     columns += [Column(f"by {judge}", judge) for judge in by_judge]
-    columns.append(Column("weighed", "Weighed", POINTS, "Each judge counts as much as it tells agents apart."))
-    found: dict[str, dict[str, object]] = {row.agent: {"agent": row.agent} for row in ratings.agents}
-    for key, own in {"all": ratings, **{f"by {judge}": own for judge, own in by_judge.items()}}.items():
-        for row in own.agents:
-            found[row.agent][key] = f"{row.rank} ({POINTS.write(row.bt)})"
+    columns.append(Column("weighed", "Weighed", POINTS, "Judges weighed by how well they tell agents apart."))
+    rows: dict[str, dict[str, object]] = {row.agent: {"agent": row.agent} for row in ratings.agents}
+    for key, ratings_of_judge in {
+        "all": ratings,
+        **{f"by {judge}": ratings_of_judge for judge, ratings_of_judge in by_judge.items()},
+    }.items():
+        for row in ratings_of_judge.agents:
+            rows[row.agent][key] = f"{row.rank} ({POINTS.write(row.bt)})"
     notes = ["The place of each agent by Bradley-Terry ratings, which are in brackets."]
     if panel is not None:
         for agent, rating in zip(panel.agents, panel.ratings.tolist(), strict=True):
-            found[agent]["weighed"] = rating
+            rows[agent]["weighed"] = rating
         shown = ", ".join(f"{judge.judge} {FIGURE.write(judge.discrimination)}" for judge in panel.judges)
         notes.append(f"How well judges tell agents apart (1 average, 0 a coin, below 0 the wrong way): {shown}.")
-    return Table("judges-alone", "What each judge alone would say", columns, [*found.values()], notes)
+    return Table("judges-alone", "What each judge alone would say", columns, [*rows.values()], notes)
 
 
-def _agreement(own: JudgeAgreement) -> Table:
-    common = sorted((two for two in own.pairs if two.games >= _FEWEST_GAMES), key=lambda two: -two.games)[:_MOST_PAIRS]
+def _agreement(agreement: JudgeAgreement) -> Table:
+    common = sorted((pair for pair in agreement.pairs if pair.games >= _FEWEST_GAMES), key=lambda pair: -pair.games)[
+        :_MOST_PAIRS
+    ]
     rows: list[Mapping[str, object]] = [
-        {"judges": "all (Krippendorff's alpha)", "games": own.games, "kappa": own.alpha},
-        *(flat(two) | {"judges": f"{two.first} and {two.second}"} for two in common),
+        {"judges": "all (Krippendorff's alpha)", "games": agreement.games, "kappa": agreement.alpha},
+        *(flat(pair) | {"judges": f"{pair.first} and {pair.second}"} for pair in common),
     ]
     notes = ["Both orders of a game are reconciled first."]
-    if left := len(own.pairs) - len(common):
-        notes.append(f"{counted(left, 'more pair')} of judges, with few games in common: in --format json.")
+    if left_out := len(agreement.pairs) - len(common):
+        notes.append(f"{counted(left_out, 'more pair')} of judges, with few games in common: in --format json.")
     return Table("judges-agree", "Do the judges agree with each other?", _AGREEMENT, rows, notes)

@@ -1,4 +1,4 @@
-"""Who beats whom: the win matrix as a picture, as the table that papers print, and pair by pair."""
+"""The win matrix: as a heat map, as a table of percentages like those in papers, and as a table of pairs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from arena.store import Store
 WinsCounted: TypeAlias = Literal["wins and half the ties", "wins only"]
 
 ALPHA: Final = 0.05
-"""Below so small a p-value a pair is called told apart."""
+"""Significance level: a pair with a smaller p-value counts as told apart."""
 _WHOLE: Final = Number(0, factor=100)
 _LEAD: Final = "How each agent did against each other one: where the order of the leaderboard comes from."
 _PAIRS: Final = (
@@ -35,12 +35,12 @@ _PAIRS: Final = (
 
 
 class Wins(Board, frozen=True, eq=False):
-    """The results of each two agents.
+    """Results of every two agents.
 
     Attributes:
-        pairs: of all that played.
-        order: agents as they are to be listed; others are left out.
-        counted: what percentages count in the picture and pair by pair.
+        pairs: results of all agents that played.
+        order: the agents to list, in this order.
+        counted: what the percentages count in the picture and in the table of pairs.
     """
 
     pairs: PairResults
@@ -54,14 +54,14 @@ class Wins(Board, frozen=True, eq=False):
         return {"percent": plain(self._rows())}
 
     def report(self) -> Section:
-        """For a report, which has no room for many columns of figures."""
+        """The section for a report: the heat map, which takes less room than the table."""
         return Section("matrix", "Who beats whom", _LEAD, [self.picture()])
 
     def percentages(self) -> Table:
-        """A line for each agent: the percentage of its games that it won against each other one, and their average.
+        """A row for each agent: the percentage of games won against each other agent, and the average.
 
-        ``arena.data.win_matrix`` reads this table. Ties count for neither side; a cell is empty where two agents never
-        met, and the average is over those that they did (004, Table 5).
+        ``arena.data.win_matrix`` reads this table. Ties count for neither side; a cell is empty if the two agents never
+        met, and the average leaves such cells out (004, Table 5).
         """
         rows = [
             {key: round(value, 1) if isinstance(value, float) else value for key, value in row.items()}
@@ -72,30 +72,30 @@ class Wins(Board, frozen=True, eq=False):
         return Table("matrix", "", [*columns, Column("average", "Average", POINTS)], rows, [note])
 
     def pairwise(self) -> Table:
-        """A line for each two agents that met."""
+        """A row for each two agents that met."""
         return Table("win-matrix", "", _PAIRS, list(self._met()))
 
     def picture(self, link: Callable[[str, str], str] = nowhere) -> Matrix:
-        """The heat map; ``link`` gives the address of two agents' games."""
-        cells, told = {}, 0
-        for one in self._met():
-            row, column, apart = one["row"], one["column"], bool(one["p"] < ALPHA)
-            told += apart
-            counts = ", ".join(f"{key} {COUNT.write(one[key])}" for key in ("won", "tied", "lost"))
+        """The heat map; ``link`` returns the address of two agents' games."""
+        cells, significant = {}, 0
+        for pair in self._met():
+            row, column, is_significant = pair["row"], pair["column"], bool(pair["p"] < ALPHA)
+            significant += is_significant
+            counts = ", ".join(f"{key} {COUNT.write(pair[key])}" for key in ("won", "tied", "lost"))
             cells[row, column] = MatrixCell(
-                _WHOLE.write(one["share"]),
-                2 * one["share"] - 1,
-                COUNT.write(one["games"]),
-                f"{row} against {column}: {counts}; p {P_VALUE.write(one['p'])}",
-                bold=apart,
+                _WHOLE.write(pair["share"]),
+                2 * pair["share"] - 1,
+                COUNT.write(pair["games"]),
+                f"{row} against {column}: {counts}; p {P_VALUE.write(pair['p'])}",
+                bold=is_significant,
                 link=link(row, column),
             )
         caption = (
             f"Percentage of its games against the column's agent that the row's agent took ({self.counted}); below it, "
             "where there is room, the number of games. Blue: the row's agent does better; orange: worse; pale: even. A "
             "gap is a pair that never met. In bold are pairs that their own games tell apart: "
-            f"{told // 2:,} of {len(cells) // 2:,}, at 5% for all of them together. Where it is not bold, a strong "
-            "colour may be chance."
+            f"{significant // 2:,} of {len(cells) // 2:,}, at 5% for all of them together. Where it is not bold, a "
+            "strong colour may be chance."
         )
         if link is not nowhere:
             caption += " A cell leads to the two agents' games."
@@ -104,16 +104,16 @@ class Wins(Board, frozen=True, eq=False):
 
     def _met(self) -> Iterator[dict[str, Any]]:
         wins, p = self.pairs.wins, self.pairs.p
-        taken = wins.wins + (wins.ties / 2 if self.counted == "wins and half the ties" else 0)
-        place = {agent: at for at, agent in enumerate(wins.agents)}
+        points = wins.wins + (wins.ties / 2 if self.counted == "wins and half the ties" else 0)
+        index = {agent: number for number, agent in enumerate(wins.agents)}
         for row in self.order:
             for column in self.order:
-                i, j = place[row], place[column]
+                i, j = index[row], index[column]
                 if i != j and wins.games[i, j] > 0:
                     yield {
                         "row": row,
                         "column": column,
-                        "share": float(taken[i, j] / wins.games[i, j]),
+                        "share": float(points[i, j] / wins.games[i, j]),
                         "games": float(wins.games[i, j]),
                         "won": float(wins.wins[i, j]),
                         "tied": float(wins.ties[i, j]),
@@ -123,12 +123,12 @@ class Wins(Board, frozen=True, eq=False):
 
     def _rows(self) -> list[dict[str, Any]]:
         wins = self.pairs.wins
-        place = {agent: at for at, agent in enumerate(wins.agents)}
+        index = {agent: number for number, agent in enumerate(wins.agents)}
         rows = []
         for agent in self.order:
             shares: dict[str, float | None] = {}
             for opponent in self.order:
-                i, j = place[agent], place[opponent]
+                i, j = index[agent], index[opponent]
                 met = agent != opponent and wins.games[i, j] > 0
                 shares[opponent] = float(100 * wins.wins[i, j] / wins.games[i, j]) if met else None
             won = [percent for percent in shares.values() if percent is not None]
@@ -137,19 +137,19 @@ class Wins(Board, frozen=True, eq=False):
 
 
 def tournament_pairs(store: Store, tournament: str) -> PairResults | None:
-    """Each two agents over the games that are rated; ``None`` before the first verdict."""
+    """Results of every two agents over the rated games; ``None`` before the first verdict."""
     games = cached_games(store, tournament).rated(rating_settings(store.settings(tournament)))
     return None if games is None else pair_results(games)
 
 
 def as_declared(board: Leaderboard) -> list[str]:
-    """The agents as the configuration declares them, those it does not behind them, best rated first."""
+    """The rated agents in the configuration's order; agents that it does not list follow, best rated first."""
     rated = [row.agent for row in board.ratings.agents] if board.ratings else []
     stated = [agent.name for agent in board.settings.agents if agent.name in rated]
     return list(dict.fromkeys([*stated, *rated]))
 
 
 def by_points(wins: WinMatrix) -> list[str]:
-    """The agents, that with the largest share of its points first: a win counts 1, a tie half."""
+    """Agents by share of points, largest first; a win counts 1, a tie half."""
     share = (wins.wins + wins.ties / 2).sum(axis=1) / wins.games.sum(axis=1)
     return [wins.agents[number] for number in np.argsort(-share, kind="stable")]

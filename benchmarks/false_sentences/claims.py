@@ -216,7 +216,7 @@ def _never_met(seen: Seen, _said: Said) -> bool | str:
 
 @claim(
     "lead by place",
-    r"(?P<a>[v-z]) is rated highest, but not every game was judged in both orders, and once being shown first may count for something, its lead may be chance\. Judge both orders\.",
+    r"(?P<a>[v-z]) is rated highest, but not every game was judged in both orders\. If being shown first has an effect, its lead may be chance\. Judge both orders\.",
 )
 def _by_place(seen: Seen, said: Said) -> bool | str:
     one_order = len(seen.count.in_both_orders) < len(seen.count.games)

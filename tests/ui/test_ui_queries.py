@@ -88,7 +88,7 @@ def test_a_query_shows_every_answer_document_and_verdict_with_what_was_said(here
     run = page("queries", query="q01", agent="bm25")
     words, board = shown(run), board_of(here)
     assert words.index("The answer of bm25 to q01") < words.index("The answer of hybrid to q01"), "the agent asked for"
-    assert board.said_of("q01", "bm25") in words
+    assert board.scores_line("q01", "bm25") in words
     assert set(table(run, "Agent", "Games")["Agent"]) == set(board.standings.agents)
     verdicts = table(run, "Game", "Result")
     assert len(verdicts) == 6

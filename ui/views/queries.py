@@ -146,7 +146,7 @@ def _show_answers(
     for at in range(0, len(agents), _BESIDE):
         for column, agent in zip(st.columns(min(_BESIDE, len(agents))), agents[at : at + _BESIDE], strict=False):
             with column:
-                said = TextLine("quiet", board.said_of(query.query_id, agent))
+                said = TextLine("quiet", board.scores_line(query.query_id, agent))
                 text.lines(TextLine("strong", agent, link=to(agent=agent)), said)
                 text.answer(dataset.answers[query.query_id, agent], f"answer-{agents.index(agent)}", raw=raw)
     return agents

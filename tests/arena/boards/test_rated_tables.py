@@ -181,9 +181,13 @@ LINE = ("q1", "ann", "bob", "A", "d", "ab", 5, 9, "t1")
     [
         (LINE, {"covariates": ("length",)}, ": no further column 'length_a'; there are: topic, words_a, words_b"),
         (LINE, {"cluster": "theme"}, ": no further column 'theme'; there are: topic, words_a, words_b"),
-        (("q2", *LINE[1:6], "many", 9, "t1"), {"covariates": ("words",)}, ":3: 'words_a' is to be controlled"),
-        (("q2", *LINE[1:6], 5, "", "t1"), {"covariates": ("words",)}, ":3: 'words_b' is to be controlled"),
-        (("q2", *LINE[1:6], -5, 9, "t1"), {"covariates": ("log:words",)}, ":3: 'words_a' is negative"),
+        (
+            ("q2", *LINE[1:6], "many", 9, "t1"),
+            {"covariates": ("words",)},
+            ":3: the covariate 'words_a' is not a number",
+        ),
+        (("q2", *LINE[1:6], 5, "", "t1"), {"covariates": ("words",)}, ":3: the covariate 'words_b' is not a number"),
+        (("q2", *LINE[1:6], -5, 9, "t1"), {"covariates": ("log:words",)}, ":3: the covariate 'words_a' is negative"),
         (("q1", *LINE[1:8], "t2"), {"cluster": "topic"}, ":3: query 'q1' has 't1' as 'topic' above"),
         (("q2", *LINE[1:8], ""), {"cluster": "topic"}, ":3: --cluster topic: this row has no value"),
         (("q2", *LINE[1:4], "", *LINE[5:]), {"by_judge": True}, ":3: --by judge needs a judge in every row"),
@@ -210,7 +214,7 @@ def test_what_the_whole_table_lacks_is_refused(write: Callable[..., Path]) -> No
     bare = write([LINE[1:4]], HEADER[1:4])
     assert "--by judge needs a judge" in refusal(bare, by_judge=True)
     assert "--column qid=COLUMN" in refusal(write([LINE[1:]], HEADER[1:]), cluster="topic")
-    assert "no row is left" in refusal(write([(*LINE[:3], "", *LINE[4:])]), skip_empty=True)
+    assert "no row has a verdict to rate" in refusal(write([(*LINE[:3], "", *LINE[4:])]), skip_empty=True)
     same = write([(*LINE[:6], 7, 7, "t1")])
     assert "the same for both answers" in refusal(same, covariates=("words",))
 

@@ -113,7 +113,7 @@ def test_a_report_is_replaced_and_any_other_file_is_not(
     out.write_text("<p>mine</p>", encoding="utf-8")
     refused = cli("report", config, "--out", out)
     assert refused.status == 2
-    assert "no report stands there" in refused.err
+    assert "exists and is not a report" in refused.err
     assert out.read_text(encoding="utf-8") == "<p>mine</p>"
     assert cli("report", config, "--out", out, "--force").status == 0
     assert out.read_text(encoding="utf-8").startswith("<!doctype html>")
@@ -122,8 +122,8 @@ def test_a_report_is_replaced_and_any_other_file_is_not(
 @pytest.mark.parametrize(
     ("out", "said"),
     [
-        ("r.db", "ends in .html"),
-        (".", "ends in .html"),
+        ("r.db", "must end in .html"),
+        (".", "must end in .html"),
         ("no/folder/r.html", "cannot be written"),
         ("d.html", "folder"),
     ],

@@ -147,7 +147,7 @@ def test_labels_of_several_judges_are_combined_unless_one_is_named(cli: Any, tmp
     assert cli("export", path, out, "--what", "qrels", "--judge", "two", "--force").status == 0
     assert out.read_text(encoding="utf-8") == "q1 0 a 0\nq1 0 b 1\n"
     assert (
-        "no judge 'three' gave labels, only one, two"
+        "judge 'three' gave no labels; judges with labels: one, two"
         in cli("export", path, out, "--what", "qrels", "--judge", "three", "--force").err
     )
 

@@ -117,6 +117,6 @@ def test_a_folder_that_holds_something_is_not_written_to(cli: CLI, tmp_path: Pat
     taken.mkdir()
     (taken / "notes").touch()
     told = cli("export", location, taken, "--parts", 3)
-    assert (told.status, told.err) == (2, f"error: {taken}: there is something already; name a new folder\n")
+    assert (told.status, told.err) == (2, f"error: {taken}: exists already; name a new folder\n")
     assert [path.name for path in taken.iterdir()] == ["notes"]
     assert cli("export", location, tmp_path / "x", "--parts", 3, "--what", "labels").status == 2
