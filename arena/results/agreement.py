@@ -134,8 +134,8 @@ def calibrate_tournament(
         judge_figures = judges_alone(store, tournament, figures, games, data)
         methods = [*stored_methods(store, tournament, games, data), *people_methods(opinions.people)]
         if opinions.outdated:
-            notes.append(f"{opinions.outdated:,} annotations are of texts that have changed since: left out")
-        notes.extend(f"{level}: people spoke of nothing that a judge judged: left out" for level in opinions.apart)
+            notes.append(f"{opinions.outdated:,} annotations left out: their texts have changed since")
+        notes.extend(f"{level}: people labelled only items that no judge judged; left out" for level in opinions.apart)
         return replace(
             judge_figures,
             comparisons=opinions.comparisons(settings, most=most, label_next=label_next),
@@ -160,7 +160,7 @@ def calibrate_tournament(
 
 
 def resampling_of(settings: StoredSettings) -> Settings:
-    """Settings for comparisons with the seed, the sample count and the epsilon of a tournament's stored settings."""
+    """Comparison settings that use the seed, sample count and epsilon of a tournament's stored settings."""
     epsilon = (settings.raw.get("card") or {}).get("epsilon", EPSILON)
     return Settings(samples=settings.ratings.bootstrap.samples, seed=settings.ratings.seed, epsilon=epsilon)
 
@@ -189,12 +189,12 @@ def compare_with_people(
         store = of_group(store, tournament, group)
     # Labels in the data need the whole dataset; otherwise the annotated queries are enough.
     data = cache(partial(store.dataset, tournament)) if store.is_labelled(tournament) else None
-    tell(0.0, "Reading what judges and people said")
+    tell(0.0, "Reading the opinions of judges and people")
     opinions = _tournament_opinions(
         store, tournament, {}, cached_games(store, tournament), data, whole=label_next is not None
     )
     settings = resampling_of(store.settings(tournament))
-    tell(0.3, "Holding judges against people")
+    tell(0.3, "Comparing judges with people")
     return opinions.comparisons(settings, most=most, boards=boards, label_next=label_next), opinions.apart
 
 
@@ -285,17 +285,15 @@ def judges_alone(
         verdicts = games.verdicts()
         by_judge = {judge: of_judge(verdicts, judge) for judge in verdicts.judges}
         texts = {key: answer.text for key, answer in data().answers.items() if answer.has_text} if by_judge else {}
-        answers = answer_qualities(texts, lambda share: tell(0.2 + 0.25 * share, "Looking at the answers"))
+        answers = answer_qualities(texts, lambda share: tell(0.2 + 0.25 * share, "Measuring the answers"))
         styles: list[StyleEffect] = []
         for number, (judge, judge_verdicts) in enumerate(by_judge.items()):
 
             def fitted(share: float, number: int = number) -> None:
-                tell(
-                    0.45 + 0.3 * (number + share) / len(by_judge), "Fitting what length, lists and citations are worth"
-                )
+                tell(0.45 + 0.3 * (number + share) / len(by_judge), "Fitting effects of length, lists and citations")
 
             styles += style_effects(judge, judge_verdicts, answers, fitted)
-        tell(0.75, "Adding up what judges cost")
+        tell(0.75, "Adding up the judges' costs")
         return Calibration(
             tournament=tournament,
             spent=spending(store, tournament),

@@ -34,7 +34,7 @@ of this module fail until you do.
 """
 
 WORTH_KEEPING: Final = 20_000
-"""Number of games from which pages are precomputed at the end of a run; with fewer they take about a second."""
+"""Number of games from which pages are precomputed at the end of a run; with fewer, they open in about a second."""
 DRAWN: Final = "compare: ratings {}"
 """Kind of the ratings on draws of all queries or of a group."""
 _BOARD, _GAMES = "leaderboard", "games"
@@ -145,7 +145,7 @@ def written(value: Any) -> bytes:
 
 
 _SMALL = 32_000_000
-"""Maximum of bytes that a small value may unpack to; the limit for larger ones is 50 times their compressed size."""
+"""Limit in bytes for an unpacked value; values of more than 1/50 of this may unpack to 50 times their size."""
 
 
 def read(content: bytes) -> Any:

@@ -162,7 +162,7 @@ _MOST: Final = 1e15
 
 
 def _number(text: str | None) -> float | None:
-    """The text as a figure, ``None`` if it is none: a column of that name may hold something else."""
+    """Parse a figure; ``None`` if the text is not one, since a column of that name may hold something else."""
     try:
         value = math.nan if text is None else float(text)
     except ValueError:
@@ -247,7 +247,6 @@ class CostBoard(Board, frozen=True):
         return [Section("costs", "Latency and cost", lead, [self.table(), *charts, *remarks])]
 
     def table(self) -> Table:
-        """The costs, one row for each agent."""
         return Table("costs", "What an answer takes", _COLUMNS, [self._row(costs) for costs in self.agents])
 
     def columns(self, agent: str) -> dict[str, Any]:

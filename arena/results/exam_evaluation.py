@@ -226,9 +226,9 @@ def read_official(path: Path) -> dict[str, float]:
         try:
             value = float(text)
         except ValueError:
-            raise row.error("an official leaderboard has a number in its column 'rank' or 'score'", text) from None
+            raise row.error("an official leaderboard needs a number in its column 'rank' or 'score'", text) from None
         if row.identifier("agent") in ranks:
-            raise row.error("this agent stands there twice", row.text("agent"))
+            raise row.error("this agent is listed twice", row.text("agent"))
         ranks[row.identifier("agent")] = value
     return ranks if ranked else places(ranks)
 

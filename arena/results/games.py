@@ -185,7 +185,6 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
         return table.clustered(self.clusters)
 
     def each_verdict(self) -> Iterator[GameVerdict]:
-        """Yield the single verdicts, game by game."""
         for row, second in zip(*map(np.ndarray.tolist, np.nonzero(self.judged)), strict=True):
             query_id, a, b, judge = self.key(row)
             first, other, outcome = (b, a, -self.outcome[row, 1]) if second else (a, b, self.outcome[row, 0])
@@ -238,7 +237,6 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
 
 
 def _index(names: Sequence[str], name: str) -> int:
-    """The index of a name, -1 if it is not among the names."""
     return names.index(name) if name in names else -1
 
 
@@ -264,7 +262,7 @@ def verdict_probabilities(judgment: Judgment) -> dict[str, float]:
 
 
 def preference(judgment: Judgment) -> float | None:
-    """Probability that the answer shown first is better, with half of a tie's; ``None`` if the reply gives none."""
+    """Probability that the answer shown first is better, plus half that of a tie; ``None`` if the reply gives none."""
     probabilities = verdict_probabilities(judgment)
     total = sum(probabilities.values())
     return (probabilities["p_a"] + probabilities["p_tie"] / 2) / total if total else None

@@ -327,7 +327,10 @@ def _collected(
         query_id = row.identifier("qid")
         name = "" if CONVERSATION in _further(options) else row.text(CONVERSATION).strip()
         if name and (earlier := clusters.setdefault(query_id, name)) != name:
-            raise row.error(f"query {query_id!r} is of the conversation {earlier!r} above, and of another here", name)
+            raise row.error(
+                f"query {query_id!r} belongs to the conversation {earlier!r} in a row above, and to another one here",
+                name,
+            )
         chance = _as_chance(row.text(PROBABILITY)) if PROBABILITY in row.values else None
         if chance is None and PROBABILITY in row.values:
             raise row.error(f"{PROBABILITY!r} must be above 0 and at most 1", row.text(PROBABILITY))

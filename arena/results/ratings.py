@@ -194,7 +194,7 @@ def leaderboard_of(
     """Compute the leaderboard from data and games that have been read already; see ``leaderboard``."""
     settings = store.settings(name)
     if name not in store.rated_tournaments():
-        raise InputError(f"{name!r} keeps how synthetic queries were made; there is nothing to rate in it")
+        raise InputError(f"{name!r} only has synthetic queries; there is nothing to rate")
     options = rating_settings(settings)
     lengths = {key: count_words(answer.text) for key, answer in data.answers.items()}
     board, verdicts = _of_games(name, settings, wanted, options, lengths, below_coverage=below_coverage)
@@ -357,7 +357,7 @@ def _documents(
 
 
 def _unjudged(store: Store, data: Dataset, wanted: WantedGames, settings: StoredSettings) -> int:
-    """Number of queries for at least two agents without a judged game, including those that ``data.limit`` left out."""
+    """Number of queries for two or more agents on which no game is judged, plus those that ``data.limit`` left out."""
     table = wanted.table
     judged = {table.queries[place] for place in set(table.query[table.played].tolist())}
     answering: dict[str, set[str]] = {query_id: {agent.name for agent in settings.agents} for query_id in data.queries}
@@ -368,7 +368,6 @@ def _unjudged(store: Store, data: Dataset, wanted: WantedGames, settings: Stored
 
 
 def _owed(store: Store, data: Dataset, settings: StoredSettings) -> Mapping[str, Causes]:
-    """Number of missing answers by agent and cause, for agents that the tournament asks."""
     if not settings.agents:
         return {}
     from arena.results.replies import owed

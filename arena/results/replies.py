@@ -81,7 +81,7 @@ def with_replies(data: Dataset, agents: Sequence[Declared], location: str) -> Da
 
 
 def unanswered(data: Dataset, settings: StoredSettings) -> dict[str, list[str]]:
-    """The queries without an answer, by agent that the tournament asks."""
+    """Unanswered queries of each agent that the tournament asks."""
     return {
         agent.name: [query_id for query_id in data.queries if (query_id, agent.name) not in data.answers]
         for agent in settings.agents
@@ -89,7 +89,7 @@ def unanswered(data: Dataset, settings: StoredSettings) -> dict[str, list[str]]:
 
 
 def owed(store: Store, data: Dataset, settings: StoredSettings) -> dict[str, Causes]:
-    """Number of missing answers by agent that the tournament asks, and by cause.
+    """Number of missing answers of each agent that the tournament asks, by cause.
 
     Args:
         store: the store that holds the replies.
@@ -132,7 +132,7 @@ def require_fit(data: Dataset, agents: Iterable[Declared]) -> None:
     """
     retrieving = {entry.agent for entries in data.retrieved.values() for entry in entries}
     if SHARED in retrieving:
-        raise InputError("agents: they retrieve documents of their own, and the table of documents names no agent")
+        raise InputError("agents: they retrieve their own documents, so the table of documents needs a column 'agent'")
     in_files = retrieving | {agent for _, agent in data.answers}
     for agent in agents:
         if agent.name in in_files:

@@ -82,7 +82,7 @@ def calibrate_tables(
     sides = [key for key in judge_opinions if key not in people_opinions] + [
         key for key in people_opinions if key not in judge_opinions
     ]
-    unmatched = [f"{' '.join(filter(None, key))}: on one side only, left out" for key in sides]
+    unmatched = [f"{' '.join(filter(None, key))}: only judges or only people have these; left out" for key in sides]
     texts = {} if data is None else dataset_texts(data)
     return Calibration(comparisons, settings, (*judge_notes, *people_notes, *unmatched), texts, grade_tests=tests)
 
@@ -138,7 +138,7 @@ def _apart(level: Level, judges: Sequence[Opinion], people: Sequence[Opinion]) -
     }
     apart = next((name for name, sides in names_by_kind.items() if sides and sides[0].isdisjoint(sides[1])), "")
     if not apart:
-        return f"judges have {counted(len(judges), 'opinion')} and people {len(people):,}, of other pairs"
+        return f"judges have {counted(len(judges), 'opinion')} and people {len(people):,}, but of different pairs"
     of_judges, of_people = ([f"{name!r}" for name in sorted(side)] for side in names_by_kind[apart])
     sides = f"the judges' {apart} are {listed(of_judges, _NAMED)}, people's {listed(of_people, _NAMED)}"
     if apart != "criteria":
@@ -199,7 +199,7 @@ def _gathered(
             opinions[table.level, group] += group_opinions
         notes += [f"{path}: {note}" for note in table.notes]
         if table.apart:
-            notes.append(f"{path}: rows of one thing differ in {listed(sorted(table.apart))}, and count as one")
+            notes.append(f"{path}: rows of one item differ in {listed(sorted(table.apart))}, and count as one")
     return dict(opinions), notes, clusters
 
 
@@ -217,8 +217,8 @@ def _require_told_apart(
             if shared and judge_table.level == people_table.level:
                 column = min(shared)
                 raise InputError(
-                    f"{judge_path}, {people_path}: rows of one thing differ in column {column!r}; say --item {column} "
-                    f"to tell them apart, or --by {column} to compare each of its values by itself"
+                    f"{judge_path}, {people_path}: rows of one item differ in column {column!r}; use --item "
+                    f"{column} to tell them apart, or --by {column} to compare its values separately"
                 )
 
 
