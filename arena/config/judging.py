@@ -136,7 +136,9 @@ class CriterionSection(Section):
     """What answers are checked against: the ``documents`` that the agent itself retrieved, or the ``reference``."""
 
 
-_DESCRIBED: Final[dict[str, str | CriterionSection]] = {each.name: each.description for each in DEFAULT_CRITERIA}
+_DESCRIBED: Final[dict[str, str | CriterionSection]] = {
+    criterion.name: criterion.description for criterion in DEFAULT_CRITERIA
+}
 
 
 class _CriteriaFile(RootModel[dict[str, str | CriterionSection | None]]):
@@ -146,12 +148,12 @@ class _CriteriaFile(RootModel[dict[str, str | CriterionSection | None]]):
 def _written_out(criteria: Iterable[Criterion], scale: tuple[int, int]) -> dict[str, Any]:
     """Criteria as a configuration file lists them; their levels describe grades from 0 to 2."""
     return {
-        each.name: {
-            "description": each.description,
-            "levels": dict(each.levels) if scale == (0, 2) else {},
-            "needs": list(each.needs),
+        criterion.name: {
+            "description": criterion.description,
+            "levels": dict(criterion.levels) if scale == (0, 2) else {},
+            "needs": list(criterion.needs),
         }
-        for each in criteria
+        for criterion in criteria
     }
 
 
@@ -209,14 +211,15 @@ class CriteriaSection(Section):
             raise ValueError("'names' is empty; name at least one")
         each_once(list(self.names))
         grades = list(range(self.scale[0], self.scale[1] + 1))
-        for each in self.listed():
-            if "documents" in each.needs and self.documents != ReferencesSection():
+        for criterion in self.listed():
+            if "documents" in criterion.needs and self.documents != ReferencesSection():
                 raise ValueError(
-                    f"names.{each.name}: shows all documents that the answer's agent retrieved; leave 'documents' out"
+                    f"names.{criterion.name}: shows all documents that the answer's agent retrieved; "
+                    "leave 'documents' out"
                 )
-            if each.levels and [grade for grade, _ in each.levels] != grades:
+            if criterion.levels and [grade for grade, _ in criterion.levels] != grades:
                 raise ValueError(
-                    f"names.{each.name}: 'levels' needs a line for each grade from {self.scale[0]} to "
+                    f"names.{criterion.name}: 'levels' needs a line for each grade from {self.scale[0]} to "
                     f"{self.scale[1]} and no other"
                 )
         return self
@@ -224,7 +227,7 @@ class CriteriaSection(Section):
     @property
     def own_documents(self) -> bool:
         """Whether the judge reads the documents that the answer's own agent retrieved."""
-        return any("documents" in each.needs for each in self.listed())
+        return any("documents" in criterion.needs for criterion in self.listed())
 
     def listed(self) -> list[Criterion]:
         """The criteria for the prompt."""
@@ -350,11 +353,11 @@ class NuggetAssignmentSection(Section):
     def prompts(self) -> dict[Task, str]:
         """The prompt of each task, by default the packaged one."""
         grades = "" if self.grades == 3 else "_two_grades"
-        named = {
+        task_prompts = {
             "answers": (Task.ASSIGNMENT, self.prompt or f"nugget_assign{grades}"),
             "documents": (Task.PASSAGE_ASSIGNMENT, self.passage_prompt or f"nugget_assign_passage{grades}"),
         }
-        return dict(named[what] for what in self.texts)
+        return dict(task_prompts[kind] for kind in self.texts)
 
 
 class NuggetsSection(Section):

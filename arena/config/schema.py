@@ -156,8 +156,8 @@ class ExecutorSection(Section):
 
     @model_validator(mode="after")
     def _belongs_to_ray(self) -> ExecutorSection:
-        if self.kind == "local" and (given := self.model_fields_set - {"kind"}):
-            raise ValueError(f"{', '.join(sorted(given))}: only for 'kind: ray'; leave it out")
+        if self.kind == "local" and (ray_keys := self.model_fields_set - {"kind"}):
+            raise ValueError(f"{', '.join(sorted(ray_keys))}: only for 'kind: ray'; leave it out")
         return self
 
 

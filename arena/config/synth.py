@@ -83,5 +83,5 @@ class SynthSection(Section):
 
     def judges(self) -> list[str]:
         """Names of the models and of the judge for ``answerable``, without repetitions."""
-        asked = [*self.models, *([self.filters.answerable] if self.filters.answerable else [])]
-        return list(dict.fromkeys(asked))
+        names = [*self.models, *([self.filters.answerable] if self.filters.answerable else [])]
+        return list(dict.fromkeys(names))

@@ -129,8 +129,8 @@ def calibrate_tournament(
 
     def calibrate() -> Calibration:
         games = cached_games(store, tournament)
-        whole = label_next is not None or settings.games == "ordered"
-        opinions = _tournament_opinions(store, tournament, file_opinions, games, data, whole=whole)
+        all_games = label_next is not None or settings.games == "ordered"
+        opinions = _tournament_opinions(store, tournament, file_opinions, games, data, all_games=all_games)
         judge_figures = judges_alone(store, tournament, figures, games, data)
         methods = [*stored_methods(store, tournament, games, data), *people_methods(opinions.people)]
         if opinions.outdated:
@@ -191,7 +191,7 @@ def compare_with_people(
     data = cache(partial(store.dataset, tournament)) if store.is_labelled(tournament) else None
     tell(0.0, "Reading the opinions of judges and people")
     opinions = _tournament_opinions(
-        store, tournament, {}, cached_games(store, tournament), data, whole=label_next is not None
+        store, tournament, {}, cached_games(store, tournament), data, all_games=label_next is not None
     )
     settings = resampling_of(store.settings(tournament))
     tell(0.3, "Comparing judges with people")
@@ -219,19 +219,21 @@ def _tournament_opinions(
     games: GameTable,
     data: Callable[[], Dataset] | None,
     *,
-    whole: bool,
+    all_games: bool,
 ) -> _TournamentOpinions:
     """Collect the opinions of judges, and of people in files, on the pages and in the data.
 
     People's opinions from the pages and the data count at a level where a judge judged some of the same items, or where
-    the files have opinions too. Verdicts of judges are read only for games that people judged, unless ``whole`` asks
-    for all of them: there may be hundreds of thousands of others.
+    the files have opinions too. Verdicts of judges are read only for games that people judged, unless ``all_games``
+    is set: there may be hundreds of thousands of others.
     """
     store_opinions, outdated = peoples_opinions(store, tournament, data)
     if data is not None and store.is_labelled(tournament):
         store_opinions["labels", ""] = store_opinions.get(("labels", ""), []) + labels_with_data(data())
     human_verdicts = [*file_opinions.get(_VERDICTS, ()), *store_opinions.get(_VERDICTS, ())]
-    shared = None if whole else games.of_pairs({(opinion.query_id, *opinion.item[-2:]) for opinion in human_verdicts})
+    shared = (
+        None if all_games else games.of_pairs({(opinion.query_id, *opinion.item[-2:]) for opinion in human_verdicts})
+    )
     if shared is not None and set(games.judge[games.played & shared]) != set(games.judge[games.played]):
         shared = None  # a judge that played none of these games is compared too
     judges = judges_opinions(

@@ -59,11 +59,11 @@ def _row(
 ) -> dict[str, Any]:
     judge, canary = key
     ratings = {} if rated is None else {row.agent: row.bt for row in rated.agents}
-    whole = {game: sum(orders.values()) / 2 for game, orders in games.items() if len(orders) == 2}
-    unit = units_of([clusters.get(game[0], repr(game)) for game in whole])
-    share = share_estimate(np.bincount(unit, [*whole.values()]), np.bincount(unit))
+    scored_games = {game: sum(orders.values()) / 2 for game, orders in games.items() if len(orders) == 2}
+    unit = units_of([clusters.get(game[0], repr(game)) for game in scored_games])
+    share = share_estimate(np.bincount(unit, [*scored_games.values()]), np.bincount(unit))
     fair = 0.5 if canary in COPIES else 0.0
-    met = [ratings[agent] for _, agent in whole if agent in ratings]
+    met = [ratings[agent] for _, agent in scored_games if agent in ratings]
     model: dict[str, Any] = {}
     if rated is not None:
         model = {"ties": rated.settings.tie_model, "tie_parameter": rated.tie_parameter, "scale": rated.settings.scale}
@@ -76,8 +76,8 @@ def _row(
     return {
         "judge": judge,
         "canary": canary,
-        "queries": len(whole),
-        "missing": len(games) - len(whole),
+        "queries": len(scored_games),
+        "missing": len(games) - len(scored_games),
         "points": share,
         "fair": fair,
         "given": Estimate(value, low, high),

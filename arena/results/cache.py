@@ -71,8 +71,8 @@ class Cache:
         if not isinstance(value, tuple) or value[0] != digest:
             value = digest, make()
             self.keep({kind: value})
-        made: Value = value[1]
-        return made
+        figure: Value = value[1]
+        return figure
 
 
 def cached_leaderboard(
@@ -156,7 +156,7 @@ def read(content: bytes) -> Any:
     """
     try:
         types, value = json.loads(zlib.decompressobj().decompress(content, max(_SMALL, 50 * len(content))))
-        return _Reader([_type(*named) for named in types]).value(value)
+        return _Reader([_type(*type_args) for type_args in types]).value(value)
     except (zlib.error, ImportError, LookupError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         raise ValueError(f"no frozen value: {error}") from error
 
@@ -191,7 +191,7 @@ class _Writer:
             return [self._number(type(value), list(value._fields)), *map(self.value, value)]
         if isinstance(value, Mapping):
             return ["map", *([self.value(key), self.value(entry)] for key, entry in value.items())]
-        kind = next((name for name, each in _SERIES.items() if isinstance(value, each)), None)
+        kind = next((name for name, series_type in _SERIES.items() if isinstance(value, series_type)), None)
         if kind is None:
             raise TypeError(f"{type(value).__qualname__} cannot be written")
         return [kind, *map(self.value, value)]

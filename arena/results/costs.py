@@ -368,9 +368,9 @@ def _front_words(front: Front, rated: int) -> str:
     (first, *_), others = front.agents, [agent for agent in front.points if agent not in front.agents]
     if len(front.agents) == 1 and front.shows_less(front.agents, others):
         return f"Rating against {word}: none is rated higher than {first}, the {superlative}."
-    rest = "answers no faster" if front.price == LATENCY else "costs no less"
+    price_phrase = "answers no faster" if front.price == LATENCY else "costs no less"
     verb, subject = ("is", first) if len(front.agents) == 1 else ("are", "one of them")
-    ending = f"; every other agent is rated no higher and {rest} than {subject}" if others else ""
+    ending = f"; every other agent is rated no higher and {price_phrase} than {subject}" if others else ""
     members = [f"{name} ({_shown(front.price, front.points[name][1])})" for name in front.agents]
     return f"Rating against {word}: by these figures, on the front {verb} {listed(members, _NAMED)}{ending}."
 

@@ -96,18 +96,20 @@ def stored_bank(store: Store, tournament: str) -> Bank:
     section = exam.generate
     assert section is not None
     writer = settings.judges[section.judge or exam.section.judge]
-    drawn = {"temperature": writer.temperature, "seed": writer.seed}
-    origin = {name: value for name, value in drawn.items() if value is not None} | {"prompt": exam.prompts["questions"]}
-    written = store.outcomes(tournament, Task.QUESTIONS)
+    sampling = {"temperature": writer.temperature, "seed": writer.seed}
+    origin = {name: value for name, value in sampling.items() if value is not None} | {
+        "prompt": exam.prompts["questions"]
+    }
+    item_outcomes = store.outcomes(tournament, Task.QUESTIONS)
     items = [
         item
-        for want, result in written
+        for want, result in item_outcomes
         if isinstance(result, Judgment) and isinstance(result.outcome, tuple)
         for item in written_items(
             section, want.query_id, FacetSubject.of(want).subtopic, result.outcome, {"model": result.model, **origin}
         )
     ]
-    facets = [(want.query_id, FacetSubject.of(want).subtopic) for want, _ in written]
+    facets = [(want.query_id, FacetSubject.of(want).subtopic) for want, _ in item_outcomes]
     return generated_bank(store.dataset(tournament).queries, facets, items)
 
 
@@ -119,8 +121,10 @@ def open_items(store: Store, tournament: str) -> frozenset[str]:
 
 
 class _Reader:
-    def __init__(self, read: OutcomesOf, combinations: Mapping[str, Combine], section: ExamSection, bank: Bank) -> None:
-        self._read, self._combinations, self._section = read, combinations, section
+    def __init__(
+        self, outcomes_of: OutcomesOf, combinations: Mapping[str, Combine], section: ExamSection, bank: Bank
+    ) -> None:
+        self._outcomes_of, self._combinations, self._section = outcomes_of, combinations, section
         self._active = {item.item_id: item for items in bank.active.values() for item in items}
 
     def grades(self) -> Iterator[Grade]:
@@ -166,7 +170,7 @@ class _Reader:
                     yield Grade(want.query_id, subject.passage_id, item_id, grade, reply)
 
     def _outcomes(self, task: Task) -> list[tuple[Wanted, Result | None]]:
-        return combined(self._reparsed(self._read(task)), self._combinations)
+        return combined(self._reparsed(self._outcomes_of(task)), self._combinations)
 
     def _reparsed(self, outcomes: Iterable[tuple[Wanted, Result | None]]) -> Iterator[tuple[Wanted, Result | None]]:
         """Yield the outcomes; with ``compat``, ratings are parsed again from the first reply as the workbench does."""

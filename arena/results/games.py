@@ -190,7 +190,7 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
             first, other, outcome = (b, a, -self.outcome[row, 1]) if second else (a, b, self.outcome[row, 0])
             yield GameVerdict(query_id, first, other, _VERDICTS[int(outcome)], judge)
 
-    def rated(self, how: RatingSettings, of: Bools | None = None) -> Games | None:
+    def rated(self, settings: RatingSettings, of: Bools | None = None) -> Games | None:
         """The games as the ratings use them, ``None`` if none has a verdict; ``of`` selects games, by default all.
 
         Games scored by preferences become wins and losses of fractional weight.
@@ -198,7 +198,7 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
         verdicts = self.verdicts(of)
         from arena.ratings.rate import games_to_rate  # imported late: cached games need no fits
 
-        return counted(games_to_rate(verdicts, how), by_query=True).games if len(verdicts) else None
+        return counted(games_to_rate(verdicts, settings), by_query=True).games if len(verdicts) else None
 
     def coverage(self) -> Coverage:
         """Coverage of verdicts; each order of a game counts as one."""

@@ -60,7 +60,7 @@ class NuggetResults(Struct, frozen=True):
     @property
     def finished(self) -> bool:
         """Whether every query that can have a bank has one."""
-        return all(why in (NO_DOCUMENT, NOT_IN_BANK) for why in self.without.values())
+        return all(reason in (NO_DOCUMENT, NOT_IN_BANK) for reason in self.without.values())
 
 
 def nugget_results(store: Store, tournament: str) -> NuggetResults | None:
@@ -170,12 +170,12 @@ def _missing_importance(turns: Outcomes, labels: Outcomes, section: NuggetsSecti
 class _Turns(Struct, frozen=True):
     """The turns that made each query's nuggets.
 
-    ``unlabelled`` are queries with documents that still need a label; ``given`` says whether the bank came from a file.
+    ``unlabelled`` are queries with documents that still need a label; ``from_bank`` means that a file has the nuggets.
     """
 
     by_query: Mapping[str, Outcomes]
     unlabelled: frozenset[str]
-    given: bool
+    from_bank: bool
 
     def of(self, query_id: str) -> Outcomes:
         return self.by_query.get(query_id, ())
@@ -189,7 +189,7 @@ class _Turns(Struct, frozen=True):
             return "its nuggets are not made yet"
         if results:
             return None
-        if self.given:
+        if self.from_bank:
             return NOT_IN_BANK
         return "some of its documents have no label yet" if query_id in self.unlabelled else NO_DOCUMENT
 
@@ -198,7 +198,7 @@ def _turns(store: Store, tournament: str, section: NuggetsSection) -> _Turns:
     labels = store.outcomes(tournament, Task.RELEVANCE) if section.create is not None else []
     unlabelled = frozenset(want.query_id for want, result in labels if to_be_asked(result))
     turns = _by_query(store.outcomes(tournament, Task.NUGGETS))
-    return _Turns(turns, unlabelled, given=section.create is None)
+    return _Turns(turns, unlabelled, from_bank=section.create is None)
 
 
 def _texts(turns: Outcomes, section: NuggetsSection) -> tuple[str, ...]:

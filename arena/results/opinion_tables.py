@@ -143,10 +143,10 @@ def rater_of_file(path: Path) -> str:
 
 
 def _qrels(path: Path) -> OpinionTable:
-    rater, read = rater_of_file(path), read_qrels(path)
+    rater, qrels = rater_of_file(path), read_qrels(path)
     opinions = [
         Opinion(query_id, (doc_id,), rater, float(label))
-        for query_id, labels in read.labels.items()
+        for query_id, labels in qrels.labels.items()
         for doc_id, label in labels.items()
     ]
     return OpinionTable("labels", {"": opinions}, tuple(_below_zero(opinions)))
@@ -161,56 +161,56 @@ def _below_zero(opinions: Sequence[Opinion]) -> Iterator[str]:
 
 
 def _verdicts(path: Path, options: TableReading) -> OpinionTable:
-    read = read_verdicts(path, columns=options.columns, values=options.values, skip_empty=options.skip_empty)
-    read.say({PROBABILITY, *_further(options)})
+    imported = read_verdicts(path, columns=options.columns, values=options.values, skip_empty=options.skip_empty)
+    imported.say({PROBABILITY, *_further(options)})
     for column in _further(options):
-        if column not in read.extras:
-            raise missing_column(path, column, read.extras)
-    table = read.table
+        if column not in imported.extras:
+            raise missing_column(path, column, imported.extras)
+    table = imported.table
     if table.query is None and len(table):
         raise missing_column(path, "qid", read_columns(path))
-    placed, swapped = _places_known(read), table.a > table.b
+    placed, swapped = _places_known(imported), table.a > table.b
     sides = (map(table.agents.__getitem__, side(table.a, table.b).tolist()) for side in (np.minimum, np.maximum))
     items: Iterator[ItemKey] = zip(*sides, strict=True)
     if options.item:
-        further = zip(*(read.extras[column] for column in options.item), strict=True)
+        further = zip(*(imported.extras[column] for column in options.item), strict=True)
         items = (prefix + pair for prefix, pair in zip(further, items, strict=True))
     raters = [judge.strip() or rater_of_file(path) for judge in table.judges]
     groups: defaultdict[str, list[Opinion]] = defaultdict(list)
     rows = zip(
-        read.extras[options.by] if options.by else [""] * len(table),
+        imported.extras[options.by] if options.by else [""] * len(table),
         map((table.queries or ()).__getitem__, [] if table.query is None else table.query.tolist()),
         items,
         map(raters.__getitem__, table.judge.tolist()),
         np.where(swapped, -table.outcome, table.outcome).astype(np.float64).tolist(),
         swapped.tolist(),
-        (read.order_known & placed).tolist(),
-        _chances(read),
+        (imported.order_known & placed).tolist(),
+        _chances(imported),
         strict=True,
     )
     for place, (group, *fields) in enumerate(rows):
         if options.by and not group.strip():
-            raise read.error(place, f"{options.by!r} is empty")
+            raise imported.error(place, f"{options.by!r} is empty")
         groups[group].append(Opinion._make(fields))
     notes = {
-        "without a verdict left out": read.skipped,
-        "repeated": read.duplicates,
-        "games with different verdicts in repeated rows": read.conflicts,
+        "without a verdict left out": imported.skipped,
+        "repeated": imported.duplicates,
+        "games with different verdicts in repeated rows": imported.conflicts,
     }
     remarks = [f"{count:,} {problem}" for problem, count in notes.items() if count]
     if not placed:
         remarks.append("no column 'order' says which answer was shown first, so nothing is said of places")
-    named = CONVERSATION in read.further and CONVERSATION not in _further(options)
-    clusters = read.of_queries(CONVERSATION) if named else {}
+    has_conversations = CONVERSATION in imported.further and CONVERSATION not in _further(options)
+    clusters = imported.of_queries(CONVERSATION) if has_conversations else {}
     spare = {
         name: texts
-        for name, texts in read.extras.items()
+        for name, texts in imported.extras.items()
         if name not in {"reason", CONVERSATION, PROBABILITY, *_further(options)}
     }
     rows_of_one = zip(
-        read.extras[options.by] if options.by else [""] * len(table),
+        imported.extras[options.by] if options.by else [""] * len(table),
         [] if table.query is None else table.query.tolist(),
-        zip(*(read.extras[column] for column in options.item), strict=True) if options.item else [()] * len(table),
+        zip(*(imported.extras[column] for column in options.item), strict=True) if options.item else [()] * len(table),
         table.a.tolist(),
         table.b.tolist(),
         table.judge.tolist(),
@@ -232,14 +232,14 @@ def telling_apart(items: Sequence[Hashable], further: Mapping[str, Sequence[str]
     return frozenset(name for name, texts in few.items() if len(set(zip(items, texts, strict=True))) > len(set(items)))
 
 
-def _chances(read: ImportedVerdicts) -> Sequence[float | None]:
-    if PROBABILITY not in read.extras:
-        return [None] * len(read.table)
-    texts = read.extras[PROBABILITY]
+def _chances(imported: ImportedVerdicts) -> Sequence[float | None]:
+    if PROBABILITY not in imported.extras:
+        return [None] * len(imported.table)
+    texts = imported.extras[PROBABILITY]
     chances = [_as_chance(text) for text in texts]
     if None in chances:
         place = chances.index(None)
-        raise read.error(place, f"{PROBABILITY!r} must be above 0 and at most 1", texts[place])
+        raise imported.error(place, f"{PROBABILITY!r} must be above 0 and at most 1", texts[place])
     return chances
 
 
@@ -251,17 +251,17 @@ def _as_chance(text: str) -> float | None:
     return value if 0 < value <= 1 else None
 
 
-def _places_known(read: ImportedVerdicts) -> bool:
+def _places_known(imported: ImportedVerdicts) -> bool:
     """Whether the table says which answer was shown first.
 
     It does so by an ``order`` column, by columns named after places, or by listing some game both ways round.
     """
-    column_of = {name: column for column, name in read.called.items()}
+    column_of = {name: column for column, name in imported.called.items()}
     if "order" in column_of or column_of.keys() >= set(BOTH_ORDERS):
         return True
     if folded(column_of["agent_a"]) == "left" and folded(column_of["agent_b"]) == "right":
         return True
-    table, size = read.table, len(read.table.agents)
+    table, size = imported.table, len(imported.table.agents)
     if table.query is None:
         return False
     query = table.query.astype(np.int64) * size
@@ -283,12 +283,12 @@ def _wide(path: Path, options: TableReading) -> OpinionTable:
     names, columns = options.names("qid", "agent", "annotator"), read_columns(path)
     canonical = canonical_names(columns, names, options.columns)
     known = {folded(name) for column in names.items() for name in (column[0], *column[1]) if name != "number"}
-    ours = {"reason", CONVERSATION, PROBABILITY, *_further(options)}
+    reserved = {"reason", CONVERSATION, PROBABILITY, *_further(options)}
     rows = list(read_rows(path, ["qid", "agent", *_further(options)], names, columns=options.columns))
     criteria = [
         name
         for name in columns
-        if canonical[name] == name and name not in ours and folded(name) not in known and not _is_text(rows, name)
+        if canonical[name] == name and name not in reserved and folded(name) not in known and not _is_text(rows, name)
     ]
     if not criteria:
         raise missing_column(path, "criterion", columns)
@@ -346,7 +346,7 @@ def _collected(
             rows_of_one.append((group, query_id, item, rater))
             for name, texts in further.items():
                 texts.append(row.text(name))
-    read = {
+    used_columns = {
         "qid",
         "annotator",
         "reason",
@@ -358,8 +358,8 @@ def _collected(
     }
     raters = {opinion.rater for opinions in groups.values() for opinion in opinions}
     count = f"{counted(len(rows_of_one), _OPINION_NOUNS.get(level, 'label'))} by {counted(len(raters), 'rater')}"
-    say_read(path, spellings, read, count)
-    spare = {name: texts for name, texts in further.items() if spellings.get(name, name) not in read}
+    say_read(path, spellings, used_columns, count)
+    spare = {name: texts for name, texts in further.items() if spellings.get(name, name) not in used_columns}
     remarks = [f"{skipped:,} without a value left out"] if skipped else []
     if level == "labels":
         remarks += _below_zero([opinion for opinions in groups.values() for opinion in opinions])

@@ -164,7 +164,7 @@ def judges_opinions(
         "nuggets": lambda: _nuggets(store, tournament),
         "support": lambda: (_of_support(subject, *label) for subject, label in checked(store, tournament).items()),
     }
-    opinions = {level: list(read()) for level, read in readers.items() if level in levels}
+    opinions = {level: list(reader()) for level, reader in readers.items() if level in levels}
     return {(level, ""): level_opinions for level, level_opinions in opinions.items() if level_opinions}
 
 

@@ -458,7 +458,7 @@ def _ungraded(
 ) -> tuple[str, ...]:
     graded = Counter(name for want, _ in outcomes for name in graded_by(want, settings))
     criteria = settings.criteria.listed() if settings.criteria is not None else ()
-    return tuple(filter(None, (each.left_out(graded[each.name], answers) for each in criteria)))
+    return tuple(filter(None, (criterion.left_out(graded[criterion.name], answers) for criterion in criteria)))
 
 
 def _criteria(
