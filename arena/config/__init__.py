@@ -1,4 +1,4 @@
-"""The one YAML file. Unknown keys are refused, paths are relative to the file, keys stay in the environment.
+"""The YAML configuration file: unknown keys are refused, paths are relative to the file, keys stay in the environment.
 
-``ratings`` and ``stored`` are modules of their own, since every leaderboard reads them and no other section.
+``ratings`` and ``settings`` are separate modules because every leaderboard reads them, but no other section.
 """

@@ -1,4 +1,4 @@
-"""Judge cards as a tournament demands them: what a card is bound to, and whether one is still good."""
+"""Judge cards that a tournament requires: what a card is bound to, and whether it is still valid."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from retrieval_eval.data.files import read_json
 if TYPE_CHECKING:
     from arena.calibration.votes import Level
 
-_ASKED: Final[Mapping[Level, tuple[str, Collection[str], Collection[str]]]] = {
+_LEVELS: Final[Mapping[Level, tuple[str, Collection[str], Collection[str]]]] = {
     "verdicts": ("pairwise", ("judges", "schedule"), ("pairwise",)),
     "labels": ("retrieval", ("judge", "depth", "combine", "measures"), ("relevance",)),
     "criteria": ("criteria", ("judge",), ("criteria",)),
     "nuggets": ("nuggets", ("judge", "bank", "create", "keep"), ("assignment", "passage_assignment")),
     "support": ("support", ("judge", "citations"), ("support",)),
 }
-"""By what is judged: the section, what of it says nothing of how a judge is asked, and the prompts."""
+"""By level: the section, its keys that do not affect how a judge is asked, and the prompts."""
 
 
-_DECIDES: Final = ("judge", "level", "verdict", "bound_to", "expires", "epsilon")
-"""What a gate reads of a card."""
+_SEALED_FIELDS: Final = ("judge", "level", "verdict", "bound_to", "expires", "epsilon")
+"""The fields of a card that a gate reads; its seal covers them."""
 
 NO_CARD: Final = "a card is required, and no judge can have one for this score"
-"""Of what people judge nowhere, or no judge does."""
+"""Message for a score that people never judge, or that no judge judges."""
 
 
 class CardSection(Section):
@@ -46,85 +46,85 @@ class CardSection(Section):
     """The JSON file of `calibrate --card`. A gate decides only by judges with a valid card that says yes."""
 
     def settings(self) -> dict[str, Any]:
-        """What the store keeps: the cards themselves, none where the file is not there yet."""
-        stored: dict[str, Any] = {"epsilon": self.epsilon}
+        """The settings to store, with the cards themselves; the list is empty while the file does not exist."""
+        settings: dict[str, Any] = {"epsilon": self.epsilon}
         if self.required is not None:
-            stored["required"] = read_cards(self.required) if self.required.is_file() else []
-        return stored
+            settings["required"] = read_cards(self.required) if self.required.is_file() else []
+        return settings
 
 
 def read_cards(path: Path) -> list[dict[str, str]]:
-    """The cards in a file, each with its judge, level, verdict, what it is bound to, and when it expires.
+    """Read the cards in a file, each with its judge, level, verdict, binding, epsilon and expiry date.
 
     Raises:
-        InputError: it is no file of judge cards.
+        InputError: the file does not hold valid judge cards, or a card was edited.
     """
     try:
-        cards = [{name: str(card[name]) for name in (*_DECIDES, "seal")} for card in read_json(path)["cards"]]
+        cards = [{name: str(card[name]) for name in (*_SEALED_FIELDS, "seal")} for card in read_json(path)["cards"]]
         for card in cards:
             date.fromisoformat(card["expires"])
             float(card["epsilon"])
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(
-            f"{path}: no judge card; write one with 'ragleague calibrate CONFIG --card FILE.json'"
+            f"{path}: not a file of judge cards; write one with 'ragleague calibrate CONFIG --card FILE.json'"
         ) from error
     for card in cards:
         if card.pop("seal") != seal(card):
-            said = f"the card of {card['judge']} for {card['level']} is not as it was written"
-            raise InputError(f"{path}: {said}; write it anew with 'ragleague calibrate CONFIG --card FILE.json'")
+            problem = f"the card of {card['judge']} for {card['level']} was edited after it was written"
+            raise InputError(f"{path}: {problem}; write it again with 'ragleague calibrate CONFIG --card FILE.json'")
     return cards
 
 
 def seal(card: Mapping[str, Any]) -> str:
-    """A checksum of what decides, which shows that nobody edited it by hand. It is no secret, and no signature."""
-    return hashlib.sha256(json.dumps([str(card[name]) for name in _DECIDES]).encode()).hexdigest()[:16]
+    """A checksum of the card's deciding fields that reveals manual edits. It is neither a secret nor a signature."""
+    return hashlib.sha256(json.dumps([str(card[name]) for name in _SEALED_FIELDS]).encode()).hexdigest()[:16]
 
 
 def bound_to(settings: StoredSettings, judge: str, level: Level) -> str:
-    """A hash of the judge's model and parameters, its prompt, and how it is asked; empty where they are not known."""
-    section, aside, prompts = _ASKED[level]
-    how, declared = settings.raw.get(section), (settings.raw.get("judges") or {}).get(judge)
-    if not how or not declared:
+    """A hash of the judge's model and parameters, its prompt, and how it is asked; empty if they are not known."""
+    section, ignored, prompts = _LEVELS[level]
+    options, declaration = settings.raw.get(section), (settings.raw.get("judges") or {}).get(judge)
+    if not options or not declaration:
         return ""
     digests = settings.raw.get("prompts", {})
-    asked = {
+    inputs = {
         "level": level,
-        "judge": declared,
-        "asked": {key: value for key, value in how.items() if key not in aside},
+        "judge": declaration,
+        "asked": {key: value for key, value in options.items() if key not in ignored},
         "prompts": {name: digests[name] for name in prompts if name in digests},
     }
-    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def lacking_cards(settings: StoredSettings, level: Level | None, today: date) -> list[str]:
-    """Why judges have no valid card that says yes, as words; nothing where all have one, or none is required.
+    """The reason why each judge lacks a valid card that says yes; empty if all have one, or if none is required.
 
     Args:
-        settings: of the tournament.
-        level: what was judged; ``None`` for what people judge nowhere, so that there can be no card.
-        today: on which the cards must be good.
+        settings: stored settings of the tournament.
+        level: what was judged; ``None`` for what people never judge, so that no card can exist.
+        today: the date on which the cards must be valid.
     """
     required = (settings.raw.get("card") or {}).get("required")
     if required is None:
         return []
-    section = settings.raw.get(_ASKED[level][0]) if level is not None else None
+    section = settings.raw.get(_LEVELS[level][0]) if level is not None else None
     if level is None or not section:
         return [NO_CARD]
-    named = section.get("judges", section.get("judge"))
-    judges = [named] if isinstance(named, str) else named
-    return [why for judge in judges if (why := _lacking(settings, judge, level, today, required))]
+    names = section.get("judges", section.get("judge"))
+    judges = [names] if isinstance(names, str) else names
+    return [reason for judge in judges if (reason := _lacking(settings, judge, level, today, required))]
 
 
 def _lacking(
     settings: StoredSettings, judge: str, level: Level, today: date, required: Sequence[Mapping[str, str]]
 ) -> str:
-    known = [card for card in required if (card["judge"], card["level"]) == (judge, level)]
-    now = bound_to(settings, judge, level)
-    card = next((card for card in known if card["bound_to"] == now), None)
-    if not known:
+    cards = [card for card in required if (card["judge"], card["level"]) == (judge, level)]
+    binding = bound_to(settings, judge, level)
+    card = next((card for card in cards if card["bound_to"] == binding), None)
+    if not cards:
         return f"{judge} has no card for {level}"
     if card is None:
-        return f"the card of {judge} for {level} is of another model, prompt or parameters"
+        return f"the card of {judge} for {level} was made with another model, prompt or parameters"
     if date.fromisoformat(card["expires"]) < today:
         return f"the card of {judge} for {level} expired on {card['expires']}"
     allowed = settings.raw["card"]["epsilon"]

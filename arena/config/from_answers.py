@@ -1,4 +1,4 @@
-"""A tournament without a YAML file: what is assumed of it, as the YAML file that would say the same."""
+"""The default configuration of a tournament without a YAML file, built from its answers and a judge."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ from judges.sections import nearest, parse_section
 from retrieval_eval.data.vocabulary import Columns
 
 STORE: Final = "ragleague.db"
-"""Where such tournaments are kept, in the working directory: judgments that they share are made once."""
-_LONGEST: Final = 60
-_JUDGES: Final = {
+"""The default store of such tournaments, in the working directory; they share its judgments."""
+_MAX_NAME: Final = 60
+_SLASH_KEYS: Final = {
     "openai": "model",
     "anthropic": "model",
     "transformers": "model",
     "python": "function",
     "replay": "path",
 }
-"""For each kind of judge what is named behind its slash; ``lexical`` needs nothing."""
+"""By provider, the key for what follows the slash in a judge's name; ``lexical`` needs none."""
 
 
-def judge_named(named: str | Callable[..., Any] | Mapping[str, Any]) -> dict[str, Any]:
-    """The declaration of a judge that is named as ``openai/gpt-4.1-mini``, is a function, or is declared as in a file.
+def judge_named(judge: str | Callable[..., Any] | Mapping[str, Any]) -> dict[str, Any]:
+    """The declaration of a judge given as a name such as ``openai/gpt-4.1-mini``, a function, or a declaration.
 
     Raises:
-        InputError: it is not named so.
+        InputError: the name is invalid.
     """
-    if isinstance(named, Mapping):
-        return dict(named)
-    if not isinstance(named, str):
-        return {"provider": "python", "function": named}
-    provider, _, name = named.partition("/")
-    if named == "lexical":
+    if isinstance(judge, Mapping):
+        return dict(judge)
+    if not isinstance(judge, str):
+        return {"provider": "python", "function": judge}
+    provider, _, name = judge.partition("/")
+    if judge == "lexical":
         return {"provider": "lexical"}
-    if provider not in _JUDGES or not name:
+    if provider not in _SLASH_KEYS or not name:
         raise InputError(
-            f"--judge {named!r}: name provider and model, such as openai/gpt-4.1-mini"
-            f"{'' if provider in _JUDGES else nearest(provider, [*_JUDGES, 'lexical'])}"
+            f"--judge {judge!r}: name provider and model, such as openai/gpt-4.1-mini"
+            f"{'' if provider in _SLASH_KEYS else nearest(provider, [*_SLASH_KEYS, 'lexical'])}"
         )
-    return {"provider": provider, _JUDGES[provider]: name}
+    return {"provider": provider, _SLASH_KEYS[provider]: name}
 
 
 def assumed_content(
@@ -61,59 +61,61 @@ def assumed_content(
     folder: Path | None = None,
     asked: Mapping[str, Callable[..., Any] | Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
-    """What a configuration says of games between all agents, each pair in both orders on every query.
+    """The content of a configuration in which all pairs of agents play in both orders on every query.
 
     Args:
-        answers: files of answers or patterns, as the working directory has them.
-        agents: whose answers are in them; they name the tournament.
-        judge: see ``judge_named``.
-        columns: for a name of ours the column of the files.
-        limit: of the queries, if any.
-        store: where results are kept.
-        folder: where it is to be saved, so that its paths start there; ``None``: in the working directory.
-        asked: agents that answer when they are asked: functions, or what would stand under ``agents``.
+        answers: files of answers or patterns, relative to the working directory.
+        agents: agents in these files; the tournament is named after the agents.
+        judge: as in ``judge_named``.
+        columns: the files' column for each of our column names.
+        limit: maximum number of queries, if any.
+        store: path or URL of the store.
+        folder: folder of the file to be saved, to which paths become relative; by default the working directory.
+        asked: agents to ask: functions, or declarations as under ``agents``.
 
     Raises:
-        InputError: the judge is not named as judges are.
+        InputError: the judge's name is invalid.
     """
 
     def path(name: Path | str) -> str:
-        own = os.fspath(name)
-        return own if folder is None or "://" in own or Path(own).is_absolute() else os.path.relpath(own, folder)
+        text = os.fspath(name)
+        return text if folder is None or "://" in text or Path(text).is_absolute() else os.path.relpath(text, folder)
 
     data: dict[str, Any] = {"answers": [path(file) for file in answers]}
     data |= {"columns": dict(columns)} if columns else {}
     data |= {} if limit is None else {"limit": limit}
     declared = judge_named(judge)
-    called = Path(str(declared.get("model") or ("judge" if len(declared) > 1 else declared["provider"]))).name
-    for key, named in declared.items():
-        if key == "path" or (key == "function" and isinstance(named, str) and ".py:" in named):
-            declared[key] = path(named)
+    judge_name = Path(str(declared.get("model") or ("judge" if len(declared) > 1 else declared["provider"]))).name
+    for key, value in declared.items():
+        if key == "path" or (key == "function" and isinstance(value, str) and ".py:" in value):
+            declared[key] = path(value)
     asked = asked or {}
-    own = {name: {"kind": "python", "function": each} if callable(each) else each for name, each in asked.items()}
+    agent_sections = {
+        name: {"kind": "python", "function": agent} if callable(agent) else agent for name, agent in asked.items()
+    }
     return {
         "name": _name([*agents, *asked]),
         "store": path(store),
         "data": data,
-        "judges": {called: declared},
-        **({"agents": own} if own else {}),
-        "pairwise": {"judges": called},
+        "judges": {judge_name: declared},
+        **({"agents": agent_sections} if agent_sections else {}),
+        "pairwise": {"judges": judge_name},
     }
 
 
 def assumed_yaml(content: Mapping[str, Any]) -> str:
-    """The YAML file that says the same as ``assumed_content``."""
+    """``assumed_content`` as the text of a YAML file."""
     return yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True, width=120)
 
 
 def assumed(content: Mapping[str, Any]) -> Config:
-    """The configuration that ``assumed_content`` of the working directory says."""
+    """``assumed_content`` as a checked configuration, with paths relative to the working directory."""
     return parse_section(content, "run", Config, ConfigError, folder=Path.cwd())
 
 
 def _name(agents: Sequence[str]) -> str:
-    """The agents' names, as far as a tournament may be called so, cut where they are many."""
-    whole = "-".join(re.sub(r"[^\w .-]+", "_", agent).strip(" .-") or "_" for agent in agents)
-    if len(whole) > _LONGEST:
-        whole = f"{whole[: _LONGEST - 9]}-{sha256(whole.encode()).hexdigest()[:8]}"
-    return whole.strip(" .-") or "answers"
+    """A valid tournament name from the agents' names, shortened with a hash if it is too long."""
+    name = "-".join(re.sub(r"[^\w .-]+", "_", agent).strip(" .-") or "_" for agent in agents)
+    if len(name) > _MAX_NAME:
+        name = f"{name[: _MAX_NAME - 9]}-{sha256(name.encode()).hexdigest()[:8]}"
+    return name.strip(" .-") or "answers"

@@ -1,4 +1,4 @@
-"""The sections of what is judged: relevance, games, criteria, the exam and nuggets."""
+"""The sections of the stages: relevance, games, criteria, the exam and nuggets."""
 
 from __future__ import annotations
 
@@ -29,25 +29,26 @@ from retrieval_eval.nuggets.types import BATCH, KEPT, MOST, WINDOW
 
 
 class ScheduleSection(Section):
-    """Which pairs of agents meet on a query."""
+    """Which pairs of agents play on a query."""
 
     kind: Literal["all", "random", "baseline", "adaptive"] = "all"
-    """``all`` pairs, ``random`` pairs, everybody against one ``baseline``, or
-    [``adaptive``](running.md#fewer-games-the-adaptive-schedule)."""
+    """``all`` pairs, ``random`` pairs, every agent against one ``baseline``, or
+    [``adaptive``](running.md#fewer-games-the-adaptive-schedule).
+    """
     games_per_query: Count | None = None
     """``random``: pairs to draw on each query."""
     baseline: str | None = None
-    """``baseline``: the agent that everybody meets."""
+    """``baseline``: the agent that all others play against."""
     seed: Seed = 0
     """Seed of the draws."""
     decide: Literal["order", "top"] | None = None
     """``adaptive``: stop once the whole ``order`` (default) or the ``top`` is decided."""
     confidence: Annotated[float, Field(gt=0, lt=1)] | None = None
-    """``adaptive``: that no decided place is wrong. 0.95 when left out."""
+    """``adaptive``: probability that no decided place is wrong. 0.95 when left out."""
     batch: Count | None = None
-    """``adaptive``: games to choose at a time. 60 when left out."""
+    """``adaptive``: number of games to choose at a time. 60 when left out."""
     max_games: Count | None = None
-    """``adaptive``: most games; one is a pair on a query."""
+    """``adaptive``: maximum number of games; one is a pair on a query."""
 
     @model_validator(mode="after")
     def _fits_kind(self) -> ScheduleSection:
@@ -56,8 +57,8 @@ class ScheduleSection(Section):
         if (self.kind == "baseline") != (self.baseline is not None):
             raise ValueError("'baseline' goes with kind 'baseline', and only with it")
         adaptive = ("decide", "confidence", "batch", "max_games")
-        if self.kind != "adaptive" and (given := [name for name in adaptive if getattr(self, name) is not None]):
-            raise ValueError(f"'{given[0]}' goes with kind 'adaptive' only")
+        if self.kind != "adaptive" and (names := [name for name in adaptive if getattr(self, name) is not None]):
+            raise ValueError(f"'{names[0]}' goes with kind 'adaptive' only")
         return self
 
 
@@ -71,7 +72,7 @@ def _known_measures(names: list[str]) -> list[str]:
 
 
 class RetrievalSection(Section):
-    """The pointwise judges that label retrieved documents, and what their labels are measured by."""
+    """The judges that label retrieved documents, and the measures computed from their labels."""
 
     judge: JudgeNames
     """One judge, or a list: each labels every document."""
@@ -89,7 +90,7 @@ class RetrievalSection(Section):
 
 
 class ReferencesSection(Section):
-    """Which documents an answer judge sees."""
+    """Which documents an answer judge reads."""
 
     include: bool = True
     """Show documents that the agents retrieved."""
@@ -99,7 +100,7 @@ class ReferencesSection(Section):
     """Lowest label to show. Without ``retrieval`` all documents are shown."""
 
     def options(self) -> ReferenceOptions:
-        """The same for the judges."""
+        """The section as options for prompts."""
         return ReferenceOptions(self.include, self.annotations, self.threshold)
 
 
@@ -111,79 +112,81 @@ class PairwiseSection(Section):
     prompt: PromptName = "pairwise"
     """A packaged prompt, or the path of your own."""
     schedule: ScheduleSection = ScheduleSection()
-    """Which agents meet."""
+    """Which agents play on each query."""
     both_orders: bool = True
     """``false`` shows each pair in one order, drawn at random."""
     documents: ReferencesSection = ReferencesSection()
-    """Which documents the judges see."""
+    """Which documents the judges read."""
     citations: bool = False
     """The judge checks citations; [marks](nuggets.md#marks) are shown as numbers of the documents in the prompt."""
     factors: str = ""
-    """What to weigh, in your words; the prompt has a default."""
+    """What the judge should weigh, in your words; the prompt has a default."""
     win_and_tie: Literal["tie", "win"] = "tie"
-    """What a win in one order and a tie in the other come to: ``tie`` or ``win``."""
+    """The result of a game with a win in one order and a tie in the other: ``tie`` or ``win``."""
 
 
 class CriterionSection(Section):
-    """One criterion that answers are graded by, where it is more than a name."""
+    """One criterion, if it has more than a name."""
 
     description: str = ""
-    """What the judge reads besides the name."""
+    """What the judge reads in addition to the name."""
     levels: dict[int, str] = Field(default_factory=dict)
     """What each grade means: ``{0: it is rude, 1: it is curt, 2: it is friendly}``."""
     needs: Annotated[list[Need], BeforeValidator(as_list), AfterValidator(each_once)] = Field(default_factory=list)
     """What answers are checked against: the ``documents`` that the agent itself retrieved, or the ``reference``."""
 
 
-_DESCRIBED: Final[dict[str, str | CriterionSection]] = {each.name: each.description for each in DEFAULT_CRITERIA}
+_DESCRIBED: Final[dict[str, str | CriterionSection]] = {
+    criterion.name: criterion.description for criterion in DEFAULT_CRITERIA
+}
 
 
 class _CriteriaFile(RootModel[dict[str, str | CriterionSection | None]]):
-    """A file of criteria: what ``names`` holds, by itself."""
+    """A YAML file of criteria, with the same content as ``names``."""
 
 
 def _written_out(criteria: Iterable[Criterion], scale: tuple[int, int]) -> dict[str, Any]:
-    """Criteria as a file has them; their levels are those of grades from 0 to 2."""
+    """Criteria as a configuration file lists them; their levels describe grades from 0 to 2."""
     return {
-        each.name: {
-            "description": each.description,
-            "levels": dict(each.levels) if scale == (0, 2) else {},
-            "needs": list(each.needs),
+        criterion.name: {
+            "description": criterion.description,
+            "levels": dict(criterion.levels) if scale == (0, 2) else {},
+            "needs": list(criterion.needs),
         }
-        for each in criteria
+        for criterion in criteria
     }
 
 
-def _named(given: Any, info: ValidationInfo) -> Any:
-    """The words of criteria that come ready, or stand in a file, in place of their names."""
-    if given == "anchored":
+def _named(content: Any, info: ValidationInfo) -> Any:
+    """Replace names of packaged criteria, and the name of a file of criteria, by the criteria themselves."""
+    if content == "anchored":
         return _written_out(ANCHORED_CRITERIA, (0, 2))
-    if isinstance(given, str) and given.endswith((".yaml", ".yml")):
+    if isinstance(content, str) and content.endswith((".yaml", ".yml")):
         try:
-            given = load_section(beside_file(Path(given), info), _CriteriaFile, ConfigError).model_dump()
+            content = load_section(beside_file(Path(content), info), _CriteriaFile, ConfigError).model_dump()
         except InputError as error:
             raise ValueError(str(error)) from error
     ready = _written_out(NAMED_CRITERIA, info.data.get("scale", (0, 2)))
     known = {*ready, *_DESCRIBED}
-    for name in given if isinstance(given, list | dict) else ():
-        bare = isinstance(given, list) or given[name] is None
-        if bare and name not in known and (near := get_close_matches(str(name), known, n=1, cutoff=0.8)):
+    for name in content if isinstance(content, list | dict) else ():
+        unspecified = isinstance(content, list) or content[name] is None
+        if unspecified and name not in known and (near := get_close_matches(str(name), known, n=1, cutoff=0.8)):
             raise ValueError(f"no criterion {name!r} comes ready; is it {near[0]!r}? Describe your own: {name}: ...")
-    if isinstance(given, list) and all(isinstance(name, str) for name in given) and ready.keys() & {*given}:
-        return {name: ready.get(name, {}) for name in each_once(given)}
-    if isinstance(given, dict):
-        return {name: ready.get(name, {}) if said is None else said for name, said in given.items()}
-    return given
+    if isinstance(content, list) and all(isinstance(name, str) for name in content) and ready.keys() & {*content}:
+        return {name: ready.get(name, {}) for name in each_once(content)}
+    if isinstance(content, dict):
+        return {name: ready.get(name, {}) if criterion is None else criterion for name, criterion in content.items()}
+    return content
 
 
 _MOST_GRADES: Final = 100
 
 
 class CriteriaSection(Section):
-    """The pointwise answer judge."""
+    """The judge that grades single answers by criteria."""
 
     judge: str
-    """The judge."""
+    """The judge that grades."""
     prompt: PromptName = "criteria"
     """A packaged prompt, or the path of your own."""
     scale: tuple[int, int] = (0, 2)
@@ -194,8 +197,9 @@ class CriteriaSection(Section):
     """The [criteria](prompts.md#criteria): a list of names, names with descriptions or levels, a YAML file that holds
     the same, or ``anchored``. Default: relevance, accuracy, completeness, precision."""
     documents: ReferencesSection = ReferencesSection()
-    """Which documents the judge sees: those of all agents. If a criterion needs ``documents``: all that the answer's
-    own agent retrieved."""
+    """Which documents the judge reads: those of all agents. If a criterion needs ``documents``: all that the answer's
+    own agent retrieved.
+    """
 
     @model_validator(mode="after")
     def _usable(self) -> CriteriaSection:
@@ -207,40 +211,41 @@ class CriteriaSection(Section):
             raise ValueError("'names' is empty; name at least one")
         each_once(list(self.names))
         grades = list(range(self.scale[0], self.scale[1] + 1))
-        for each in self.listed():
-            if "documents" in each.needs and self.documents != ReferencesSection():
+        for criterion in self.listed():
+            if "documents" in criterion.needs and self.documents != ReferencesSection():
                 raise ValueError(
-                    f"names.{each.name}: shows all documents that the answer's agent retrieved; leave 'documents' out"
+                    f"names.{criterion.name}: shows all documents that the answer's agent retrieved; "
+                    "leave 'documents' out"
                 )
-            if each.levels and [grade for grade, _ in each.levels] != grades:
+            if criterion.levels and [grade for grade, _ in criterion.levels] != grades:
                 raise ValueError(
-                    f"names.{each.name}: 'levels' needs a line for each grade from {self.scale[0]} to "
+                    f"names.{criterion.name}: 'levels' needs a line for each grade from {self.scale[0]} to "
                     f"{self.scale[1]} and no other"
                 )
         return self
 
     @property
     def own_documents(self) -> bool:
-        """Whether the judge sees what the answer's own agent retrieved."""
-        return any("documents" in each.needs for each in self.listed())
+        """Whether the judge reads the documents that the answer's own agent retrieved."""
+        return any("documents" in criterion.needs for criterion in self.listed())
 
     def listed(self) -> list[Criterion]:
-        """The same for the judges."""
+        """The criteria for the prompt."""
         if isinstance(self.names, list):
             return [Criterion(name) for name in self.names]
         return [
-            Criterion(name, said)
-            if isinstance(said, str)
-            else Criterion(name, said.description, tuple(sorted(said.levels.items())), tuple(said.needs))
-            for name, said in self.names.items()
+            Criterion(name, section)
+            if isinstance(section, str)
+            else Criterion(name, section.description, tuple(sorted(section.levels.items())), tuple(section.needs))
+            for name, section in self.names.items()
         ]
 
 
 class GenerateSection(Section):
-    """The test bank is written by a judge."""
+    """How a judge writes the test bank."""
 
     judge: str | None = None
-    """Who writes; the exam's judge by default."""
+    """The judge that writes; the exam's judge by default."""
     kind: ItemType = "question"
     """``question`` or ``nugget``."""
     per_query: Count = 10
@@ -256,31 +261,31 @@ class GenerateSection(Section):
 
 
 class ExamSection(Section):
-    """Passages of the answers, or the retrieved documents, are graded against a test bank of questions or nuggets."""
+    """An exam: passages of answers, or retrieved documents, are graded by a test bank of questions or nuggets."""
 
     judge: str
     """The judge that grades."""
     bank: RelativePath | None = None
     """The file of the test bank; this or ``generate``."""
     generate: GenerateSection | None = None
-    """Has a judge write the bank."""
+    """How a judge writes the bank."""
     grading: Literal["self_rating", "extraction_words", "extraction_llm", "extraction_only"] = "self_rating"
     """[How passages are graded](exam.md#a-judge-that-grades): ``self_rating``, ``extraction_words``, ``extraction_llm``
     or ``extraction_only``."""
     prompt: PromptName | None = None
     """A packaged prompt, or the path of your own."""
     check_judge: str | None = None
-    """``extraction_llm``: who checks; ``judge`` when left out."""
+    """``extraction_llm``: the judge that checks; ``judge`` when left out."""
     check_prompt: PromptName = "answer_check"
     """``extraction_llm``: the prompt for checking."""
     texts: Literal["answers", "documents"] = "answers"
     """Grade ``answers``, or the ``documents`` that agents retrieved."""
     passage_words: Count = 400
-    """Longest passage, in words."""
+    """Maximum length of a passage in words."""
     items_per_call: Count = 1
-    """``self_rating``: items to rate in one call."""
+    """``self_rating``: number of items to rate in one call."""
     depth: Count = 20
-    """Passages of each answer, or documents of each agent, to grade: the k of EXAM-Cover@k."""
+    """Number of passages of each answer, or documents of each agent, to grade: the k of EXAM-Cover@k."""
     min_grade: Annotated[int, Field(ge=1, le=5)] = 4
     """Lowest grade that covers an item; 1 to 5."""
     compat: Literal["workbench"] | None = None
@@ -299,44 +304,44 @@ class ExamSection(Section):
         return self
 
     def judges(self) -> list[str]:
-        """Who writes, grades and checks."""
-        writes = [self.generate.judge or self.judge] if self.generate is not None else []
-        checks = [self.check_judge or self.judge] if self.grading == "extraction_llm" else []
-        return [*writes, self.judge, *checks]
+        """The judges that write, grade and check."""
+        writers = [self.generate.judge or self.judge] if self.generate is not None else []
+        checkers = [self.check_judge or self.judge] if self.grading == "extraction_llm" else []
+        return [*writers, self.judge, *checkers]
 
 
 class NuggetCreationSection(Section):
-    """How nuggets are made of relevant documents."""
+    """How nuggets are made from relevant documents."""
 
     from_label: int = 1
     """Lowest label of documents to read."""
     window: Count = WINDOW
-    """Documents in one turn."""
+    """Number of documents in one turn."""
     most: Count = MOST
-    """Longest list of nuggets."""
+    """Maximum number of nuggets for a query."""
     prompt: PromptName = "nugget_create"
     """A packaged prompt, or the path of your own."""
     importance_prompt: PromptName = "nugget_importance"
-    """The same for vital or okay."""
+    """The prompt that rates nuggets as vital or okay."""
 
 
 class NuggetAssignmentSection(Section):
-    """How answers, and the documents that agents retrieved, are held against nuggets."""
+    """How answers, and the documents that agents retrieved, are checked against nuggets."""
 
     texts: Annotated[
         list[Literal["answers", "documents"]], BeforeValidator(as_list), Field(min_length=1), AfterValidator(each_once)
     ] = ["answers"]
     """``answers``, ``documents`` or both."""
     depth: Count | None = None
-    """``documents``: how many of each agent's ranking; 20 when left out."""
+    """``documents``: number of documents of each agent to check; 20 when left out."""
     batch: Count = BATCH
-    """Nuggets in one call."""
+    """Number of nuggets in one call."""
     grades: Literal[2, 3] = 3
     """``3`` with ``partial_support``, ``2`` without."""
     prompt: PromptName | None = None
     """For answers: a packaged prompt, or the path of your own."""
     passage_prompt: PromptName | None = None
-    """The same for documents."""
+    """For documents: a packaged prompt, or the path of your own."""
 
     @model_validator(mode="after")
     def _fits(self) -> NuggetAssignmentSection:
@@ -346,35 +351,35 @@ class NuggetAssignmentSection(Section):
         return self
 
     def prompts(self) -> dict[Task, str]:
-        """The prompt of each task, named or not."""
+        """The prompt of each task, by default the packaged one."""
         grades = "" if self.grades == 3 else "_two_grades"
-        named = {
+        task_prompts = {
             "answers": (Task.ASSIGNMENT, self.prompt or f"nugget_assign{grades}"),
             "documents": (Task.PASSAGE_ASSIGNMENT, self.passage_prompt or f"nugget_assign_passage{grades}"),
         }
-        return dict(named[what] for what in self.texts)
+        return dict(task_prompts[kind] for kind in self.texts)
 
 
 class NuggetsSection(Section):
-    """The nugget judge. It makes each query's nuggets of its relevant documents, unless a bank of them is given."""
+    """The nugget judge. It makes each query's nuggets from its relevant documents, unless you give a ``bank``."""
 
     judge: str
     """The judge, without ``samples``."""
     create: NuggetCreationSection | None = None
     """How nuggets are made from documents, if there is no ``bank``."""
     keep: Count = KEPT
-    """Nuggets to keep of those made, vital ones first."""
+    """Number of nuggets to keep, vital ones first."""
     bank: RelativePath | None = None
-    """A file of nuggets, in place of ``create``."""
+    """A file of nuggets, instead of ``create``."""
     assign: NuggetAssignmentSection = NuggetAssignmentSection()
     """How answers and documents are checked against nuggets."""
 
     @model_validator(mode="before")
     @classmethod
-    def _made_unless_given(cls, given: Any) -> Any:
-        if isinstance(given, dict) and given.get("bank") is None and given.get("create") is None:
-            return {**given, "create": {}}
-        return given
+    def _made_unless_given(cls, content: Any) -> Any:
+        if isinstance(content, dict) and content.get("bank") is None and content.get("create") is None:
+            return {**content, "create": {}}
+        return content
 
     @model_validator(mode="after")
     def _made_or_given(self) -> NuggetsSection:

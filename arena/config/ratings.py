@@ -1,4 +1,4 @@
-"""How games become ratings."""
+"""The section ``ratings``: how ratings are computed from games."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from judges.sections import Draws, Section, Seed, each_once, nearest
 
 
 class EloSection(Section):
-    """Elo over seeded random orders of all games."""
+    """Elo ratings, averaged over random orders of all games."""
 
     k: Annotated[float, Field(gt=0)] = 32.0
-    """The step after one game."""
+    """Step size after one game."""
     initial: float = 1000.0
     """First rating, and the mean of the Bradley-Terry ratings."""
     tournaments: Draws = 500
-    """Random orders of all games to average over."""
+    """Number of random orders to average over."""
 
 
 def _known(names: list[str]) -> list[str]:
@@ -39,9 +39,9 @@ class BradleyTerrySection(Section):
     position: bool = False
     """Estimate the advantage of being shown first. Every verdict is then a game."""
     covariates: Annotated[list[str], AfterValidator(_known), AfterValidator(each_once)] = Field(default_factory=list)
-    """[Qualities](#covariates) that further ratings are controlled for."""
+    """[Qualities](#covariates) of answers to control for in additional ratings."""
     anchor: str | None = None
-    """The agent whose rating is ``elo.initial``, in place of the mean."""
+    """The agent whose rating is fixed at ``elo.initial``; by default the mean rating is."""
 
 
 class BootstrapSection(Section):
@@ -50,23 +50,23 @@ class BootstrapSection(Section):
     by: Literal["query", "game"] = "query"
     """What is resampled: ``query`` or ``game``."""
     samples: Draws = 1000
-    """Samples, also for calibration."""
+    """Number of samples, also for calibration."""
 
 
 class RatingsSection(Section):
-    """How games become ratings."""
+    """How ratings are computed from games."""
 
     elo: EloSection = EloSection()
     """Mean Elo over random orders of the games."""
     bradley_terry: BradleyTerrySection = BradleyTerrySection()
     """One strength for each agent, by maximum likelihood."""
     bootstrap: BootstrapSection = BootstrapSection()
-    """Ranks and groups from resampled queries or games."""
+    """How queries or games are resampled for ranks and groups."""
     intervals: Literal["bootstrap", "sandwich"] = "bootstrap"
     """Ranks and groups from the ``bootstrap`` (resampled queries) or the ``sandwich`` (a formula, quicker)."""
     preferences: Literal["hard", "soft"] = "hard"
     """``hard``: score a game by its verdict. ``soft``: [by how sure the judge is](rate.md#preferences)."""
     min_coverage: Annotated[float, Field(ge=0, le=1)] = 0.8
-    """Share of its verdicts that every judge and agent needs before ratings are shown."""
+    """Share of wanted verdicts that every judge and agent needs before ratings are shown."""
     seed: Seed = 0
     """Seed of Elo's orders, the bootstrap and calibration."""

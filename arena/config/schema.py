@@ -1,4 +1,4 @@
-"""The whole file: where data and store are, who makes calls, and what its sections ask of each other."""
+"""The whole configuration file: data, store, executor, judges, agents, and checks across its sections."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ from retrieval_eval.documents.types import Limits
 
 def _store_beside_file(store: str, info: ValidationInfo) -> str:
     folder = (info.context or {}).get("folder")
-    if (variable := re.search(r"\$\{\w*\}?", store)) is not None:  # and no more of an address that may hold a password
+    # The message shows only the variable, because the address may hold a password.
+    if (variable := re.search(r"\$\{\w*\}?", store)) is not None:
         raise ValueError(f"variables of the environment are not filled in: write the path itself, not {variable[0]!r}")
     return store if "://" in store or folder is None else str(folder / at_home(store))
 
@@ -75,8 +76,9 @@ class DataSection(Section):
     answers: Paths = Field(default_factory=list)
     """Tables of answers, one for all agents or one for each, or patterns such as ``answers/*.jsonl``."""
     columns: dict[str, str | None] = Field(default_factory=dict)
-    """What your tables call [our columns](your-data.md#columns): ``{qid: id, answer: output}``. ``null``: no column is
-    it."""
+    """The names of [our columns](your-data.md#columns) in your tables: ``{qid: id, answer: output}``. ``null``: no
+    column has this role.
+    """
     limit: Count | None = None
     """Take only the first N queries."""
     runs: Paths = Field(default_factory=list)
@@ -85,19 +87,19 @@ class DataSection(Section):
     """Texts for ``runs``, and for agents to search: tables or ``irds:NAME``. For agents also folders, PDF, HTML,
     Markdown and DOCX."""
     passages: PassagesSection = PassagesSection(by="paragraph")
-    """How documents are cut for agents to search, by default by ``paragraph``."""
+    """How to cut documents into passages for agents to search, by default by ``paragraph``."""
     limits: Limits = Limits()
-    """What reading one file may take."""
+    """Limits for reading one file."""
     qrels: Sources = Field(default_factory=list)
     """People's relevance labels, or ``irds:NAME``."""
 
     @field_validator("columns")
     @classmethod
-    def _known_columns(cls, given: dict[str, str | None]) -> dict[str, str | None]:
+    def _known_columns(cls, columns: dict[str, str | None]) -> dict[str, str | None]:
         known = {*NAMES, "rank", "score"}
-        if unknown := [name for name in given if name not in known]:
+        if unknown := [name for name in columns if name not in known]:
             raise ValueError(f"unknown name {unknown[0]!r}{nearest(unknown[0], known)}")
-        return given
+        return columns
 
 
 _RUNTIME_ENV: Final = (
@@ -121,40 +123,41 @@ class ExecutorSection(Section):
     kind: Literal["local", "ray"] = "local"
     """``local``: this process; ``ray``: workers on a Ray cluster."""
     address: str | None = None
-    """A running cluster: ``auto``, ``HOST:PORT`` or ``ray://HOST:PORT``. Else ``RAY_ADDRESS``; without both, the run
-    starts its own Ray."""
+    """A running cluster: ``auto``, ``HOST:PORT`` or ``ray://HOST:PORT``; by default ``RAY_ADDRESS``. Without both, the
+    run starts Ray itself.
+    """
     workers: Count = 2
     """Processes of each judge, each with the judge's ``concurrency``."""
     gpus: Annotated[float, Field(ge=0)] = 0
     """GPUs for each worker of a local model; may be a fraction."""
     wait_s: Annotated[float, Field(ge=0)] = 300
-    """Seconds to wait for machines, or for a model to load."""
+    """Seconds to wait for workers to start or for a model to load."""
     runtime_env: dict[str, Any] | None = None
-    """What Ray brings to the workers: ``pip``, ``working_dir``, ``env_vars`` and others. Keep keys out of it."""
+    """Ray's environment for the workers: ``pip``, ``working_dir``, ``env_vars`` and others. Keep keys out of it."""
 
     @field_validator("runtime_env")
     @classmethod
-    def _without_keys(cls, given: dict[str, Any] | None) -> dict[str, Any] | None:
-        if given is None:
-            return given
-        for key in given:
+    def _without_keys(cls, env: dict[str, Any] | None) -> dict[str, Any] | None:
+        if env is None:
+            return env
+        for key in env:
             if key not in _RUNTIME_ENV:
                 raise ValueError(f"unknown key {key!r}{nearest(key, _RUNTIME_ENV)}")
-        variables = given.get("env_vars", {})
+        variables = env.get("env_vars", {})
         if not isinstance(variables, dict) or {type(part) for pair in variables.items() for part in pair} - {str}:
             raise ValueError("env_vars: names and texts, such as {HF_HOME: /models}; put numbers in quotes")
-        named = next((("env_vars", variable) for variable in variables if _SECRET.search(variable)), None)
-        if at := named or key_in(given):
+        secret = next((("env_vars", variable) for variable in variables if _SECRET.search(variable)), None)
+        if path := secret or key_in(env):
             raise ValueError(
-                f"{'.'.join(at)} looks like a key, and Ray shows runtime_env in its logs: set it in the environment of "
-                "the machines, from a secret"
+                f"{'.'.join(path)} looks like a key, and Ray shows runtime_env in its logs: set it in the environment "
+                "of the machines, from a secret"
             )
-        return given
+        return env
 
     @model_validator(mode="after")
     def _belongs_to_ray(self) -> ExecutorSection:
-        if self.kind == "local" and (given := self.model_fields_set - {"kind"}):
-            raise ValueError(f"{', '.join(sorted(given))}: only for 'kind: ray'; leave it out")
+        if self.kind == "local" and (ray_keys := self.model_fields_set - {"kind"}):
+            raise ValueError(f"{', '.join(sorted(ray_keys))}: only for 'kind: ray'; leave it out")
         return self
 
 
@@ -166,7 +169,7 @@ AgentName = Annotated[
 
 
 class Config(Section):
-    """A whole tournament. Every stage is optional, data is not."""
+    """A whole tournament. ``data`` is required, every stage is optional."""
 
     name: TournamentName
     """The tournament's name in its store: letters, digits, space, ``_``, ``.``, ``-``."""
@@ -175,7 +178,7 @@ class Config(Section):
     data: DataSection
     """The files of queries, documents and answers."""
     executor: ExecutorSection = ExecutorSection()
-    """Where judges are called."""
+    """Where judges run."""
     judges: dict[str, JudgeSpec] = Field(default_factory=dict)
     """The judges, by names of your choice."""
     agents: dict[AgentName, AgentSpec] = Field(default_factory=dict)
@@ -193,33 +196,34 @@ class Config(Section):
     nuggets: NuggetsSection | None = None
     """The stages that make nuggets and check which ones answers state."""
     ratings: RatingsSection = RatingsSection()
-    """How games become ratings."""
+    """How ratings are computed from games."""
     card: CardSection | None = None
-    """What must be shown before judges stand in for people."""
+    """Requirements for judges that stand in for people."""
     families: dict[str, str] = Field(default_factory=dict)
-    """Whose model wrote each agent's answers. Shows whether judges favour their own
-    [family](calibration.md#a-tournament)."""
+    """The model family that wrote each agent's answers. Shows whether judges favour their own
+    [family](calibration.md#a-tournament).
+    """
     further: dict[str, Any] = Field(default_factory=dict, exclude=True)
-    """By key, the sections of stages that bring them along; a file has them beside the others."""
+    """The sections of the stages in ``FURTHER``, by key; in the file they stand at the top level."""
     _file: Path | None = PrivateAttr(default=None)
 
     @model_validator(mode="before")
     @classmethod
-    def _further_sections(cls, given: Any, info: ValidationInfo) -> Any:
-        if not isinstance(given, dict):
-            return given
-        if empty := [key for key, value in given.items() if value is None and key in cls.model_fields]:
+    def _further_sections(cls, content: Any, info: ValidationInfo) -> Any:
+        if not isinstance(content, dict):
+            return content
+        if empty := [key for key, value in content.items() if value is None and key in cls.model_fields]:
             raise mistake(f"{empty[0]}: is empty; fill it in, or remove it", empty[0])
         known = (cls.model_fields.keys() - {"further"}) | FURTHER.keys()
-        if unknown := [key for key in given if key not in known and key != "api_key"]:
+        if unknown := [key for key in content if key not in known and key != "api_key"]:
             raise mistake(f"unknown key {unknown[0]!r}{nearest(unknown[0], known)}", str(unknown[0]))
         further = {}
-        for key in given.keys() & FURTHER.keys():
+        for key in content.keys() & FURTHER.keys():
             try:
-                further[key] = FURTHER[key].load("SECTION").model_validate(given[key], context=info.context)
+                further[key] = FURTHER[key].load("SECTION").model_validate(content[key], context=info.context)
             except ValidationError as problem:
                 raise mistake(f"{key}.{describe(problem)}", key) from problem
-        return {key: value for key, value in given.items() if key not in further} | {"further": further}
+        return {key: value for key, value in content.items() if key not in further} | {"further": further}
 
     @model_validator(mode="after")
     def _judges_are_declared(self) -> Config:
@@ -235,7 +239,7 @@ class Config(Section):
         for name in [*synth, *judges_of_agents(self.agents.values())]:
             if self.judges[name].in_batches:
                 raise ValueError(
-                    f"judge {name!r} asks in batches, and agents and 'synth' ask directly; declare another"
+                    f"judge {name!r} asks in batches, but agents and 'synth' need direct calls; declare another judge"
                 )
         return self
 
@@ -248,7 +252,9 @@ class Config(Section):
     @model_validator(mode="after")
     def _corpus_is_searched(self) -> Config:
         if self.data.corpus and not (self.data.runs or self.data.answers or uses_corpus(self.agents.values())):
-            raise mistake("data: 'corpus' has the documents of 'runs' or of agents, and none takes any from it", "data")
+            raise mistake(
+                "data: 'corpus' is only used by 'runs', 'answers' or agents that search; leave it out", "data"
+            )
         if needs_corpus(self.agents.values()) and not self.data.corpus:
             raise mistake("data: agents search documents; say where they are with 'corpus'", "data")
         return self
@@ -268,15 +274,15 @@ class Config(Section):
 
     @property
     def file(self) -> Path | None:
-        """The file that it was read from; ``None`` where it comes from none."""
+        """The file of this configuration; ``None`` if it was not read from one."""
         return self._file
 
     def limited(self, limit: int) -> Config:
-        """The same with the first queries only."""
+        """The same configuration, restricted to the first queries."""
         return self.model_copy(update={"data": self.data.model_copy(update={"limit": limit})})
 
     def at(self, key: str) -> str:
-        """A key as errors name it: behind the file and its line, where the configuration was read from one."""
+        """A key as errors name it, after the file and the line if the configuration was read from a file."""
         if self._file is None:
             return key
         line = line_in(self._file.read_text(encoding="utf-8"))(tuple(key.split("."))) if self._file.is_file() else None
@@ -284,58 +290,57 @@ class Config(Section):
 
     @property
     def query_files(self) -> list[Path]:
-        """Where the queries are: files that are named, else the one that ``synth`` writes, else only in the answers."""
+        """Configured files of queries, else the one that ``synth`` writes; empty if only ``answers`` have queries."""
         return self.data.queries or ([self.synth.out] if self.synth is not None else [])
 
     @property
     def lacks_queries(self) -> bool:
-        """Whether the queries are to be made first."""
+        """Whether ``synth`` must write the queries first."""
         if self.synth is None or has_rows(self.synth.out):
             return False
-        made = self.synth.out.resolve()
-        return any(path.resolve() == made for path in self.query_files)
+        target = self.synth.out.resolve()
+        return any(path.resolve() == target for path in self.query_files)
 
     def queries(self) -> list[Path]:
-        """The same, to be read.
+        """Like ``query_files``, but raises if ``synth`` must write them first.
 
         Raises:
-            InputError: the queries are to be made first.
+            InputError: ``synth`` must write the queries first.
         """
         if self.synth is not None and self.lacks_queries:
             raise InputError(
-                f"{self.synth.out}: no query is there yet; 'ragleague run CONFIG --stage synth' makes them"
+                f"{self.synth.out}: has no queries yet; write them with 'ragleague run CONFIG --stage synth'"
             )
         return self.query_files
 
     def judges_in_use(self) -> list[str]:
-        """Names of the judges that some stage asks, in the order of the stages, each once."""
+        """Names of the judges that stages ask, without repetitions, in the order of the stages."""
         sections = (self.section(stage.key) for stage in STAGES)
         return list(dict.fromkeys(name for section in sections if section is not None for name in _judges_of(section)))
 
     def _asked(self) -> dict[str, list[str]]:
         sections = {stage.key: self.section(stage.key) for stage in STAGES}
-        named = {key: list(_judges_of(section)) for key, section in sections.items() if section is not None}
+        names_by_section = {key: list(_judges_of(section)) for key, section in sections.items() if section is not None}
         if self.synth is not None:
-            named["synth"] = self.synth.judges()
-        return named | {"agents": judges_of_agents(self.agents.values())}
+            names_by_section["synth"] = self.synth.judges()
+        return names_by_section | {"agents": judges_of_agents(self.agents.values())}
 
     def section(self, key: str) -> Section | None:
-        """The section of a stage, ``None`` where the file has none."""
         section: Section | None = self.further.get(key) if key in FURTHER else getattr(self, key)
         return section
 
 
 def _judges_of(section: Any) -> list[str]:
-    named = section.judges if hasattr(section, "judges") else section.judge
-    named = named() if callable(named) else named
-    return [named] if isinstance(named, str) else named
+    names = section.judges if hasattr(section, "judges") else section.judge
+    names = names() if callable(names) else names
+    return [names] if isinstance(names, str) else names
 
 
 def load_config(path: Path) -> Config:
-    """Read and check one YAML file.
+    """Read and check a YAML file.
 
     Raises:
-        ConfigError: one line that names the file, the key and the problem.
+        ConfigError: the file is invalid; the message is one line with the file, the key and the problem.
     """
     config = load_section(path, Config, ConfigError)
     config._file = path

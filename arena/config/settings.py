@@ -1,7 +1,7 @@
-"""The settings of a tournament as its store has them: what decides the results, without paths, addresses or keys.
+"""The stored settings of a tournament: everything that affects the results, without paths, addresses or keys.
 
-Settings are written as JSON (``arena.run.judging.stored_settings``) and read here alone, a section when it is first
-asked for. What older versions did not write has the value that it had then.
+``arena.run.judging.stored_settings`` writes them as JSON; this module reads them, each section on first use. Settings
+that an older version did not write get the value that this version used.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 Combine: TypeAlias = Literal["majority", "median", "mean"]
 
-_SCORING: Final = "transformers"
-"""The provider whose judges give probabilities; nobody else's explanation is taken for them."""
+_PROBABILITY_PROVIDER: Final = "transformers"
+"""The provider whose judges give probabilities; replies of other providers are not read for them."""
 
 
 class StoredJudge(Struct, frozen=True):
-    """What of a judge's declaration decides its replies.
+    """The fields of a judge's declaration that affect its replies.
 
     Attributes:
         combine: how several samples become one outcome.
-        replies_as: its name in replies, where that is declared.
+        replies_as: the judge's name in replies, if it is declared.
     """
 
     provider: str = ""
@@ -42,12 +42,12 @@ class StoredJudge(Struct, frozen=True):
 
     @property
     def gives_probabilities(self) -> bool:
-        """Whether its replies may hold the probability of each label."""
-        return self.provider == _SCORING
+        """Whether its replies may have a probability for each label."""
+        return self.provider == _PROBABILITY_PROVIDER
 
 
 class StoredAgent(Struct, frozen=True):
-    """An agent that the tournament asks itself; the attributes are those of ``Declared``."""
+    """An agent that the tournament asks; the attributes are those of ``Declared``."""
 
     name: str
     identity: str = ""
@@ -59,10 +59,10 @@ class StoredRetrieval(Struct, frozen=True):
     """How retrieval is judged and scored.
 
     Attributes:
-        depth: the rank down to which documents count; all when ``None``.
-        combine: what several judges' labels of one document come to.
-        measures: by ir_measures' names; ``None`` in a tournament begun before they were stored.
-        scale: labels by the judges' words; empty in a tournament begun before scales were stored.
+        depth: the rank down to which documents count, ``None`` for all.
+        combine: how labels of several judges become one.
+        measures: measures by ir_measures' names; ``None`` in stores of versions that did not store them.
+        scale: label by the judges' word for it; empty in stores of versions that did not store scales.
     """
 
     depth: int | None = None
@@ -72,13 +72,13 @@ class StoredRetrieval(Struct, frozen=True):
 
 
 class StoredExam(Struct, frozen=True):
-    """An exam.
+    """The stored settings of an exam.
 
     Attributes:
         section: the section of the configuration, without its bank and prompts.
-        generate: how the bank was written, ``None`` where it came from a file.
-        bank: the bank of a file, without secret texts.
-        prompts: by what they are for, as NAME@VERSION.
+        generate: how the bank was written, ``None`` if it came from a file.
+        bank: the bank from the file, without secret texts.
+        prompts: each prompt as NAME@VERSION, by its purpose.
     """
 
     section: ExamSection
@@ -91,70 +91,69 @@ class StoredSettings(Struct, frozen=True, dict=True):
     """A tournament's settings.
 
     Attributes:
-        raw: as they are written.
+        raw: the settings as stored JSON.
     """
 
     raw: Mapping[str, Any]
 
     @cached_property
     def ratings(self) -> RatingsSection:
-        """How games become ratings."""
         return RatingsSection.model_validate(self.raw.get("ratings") or {})
 
     @cached_property
     def judges(self) -> Mapping[str, StoredJudge]:
-        """The judges by name."""
-        return {name: _of(StoredJudge, judge) for name, judge in (self.raw.get("judges") or {}).items()}
+        return {name: _fields_of(StoredJudge, judge) for name, judge in (self.raw.get("judges") or {}).items()}
 
     @cached_property
     def combinations(self) -> Mapping[str, Combine]:
-        """By judge, how its samples become one outcome."""
+        """How each judge's samples are combined."""
         return {name: judge.combine for name, judge in self.judges.items()}
 
     @cached_property
     def hosted(self) -> frozenset[str]:
-        """The judges that servers run, which say what model replied."""
+        """The judges that servers run; their replies name the model."""
         return frozenset(name for name, judge in self.judges.items() if judge.provider in VENDORS)
 
     def gives_probabilities(self, judge: str) -> bool:
-        """Whether a judge's replies may hold the probability of each label."""
+        """Whether the judge's replies may have a probability for each label."""
         return judge in self.judges and self.judges[judge].gives_probabilities
 
     def of_words(self, judge: str) -> bool:
-        """Whether a judge compares words and asks no language model."""
+        """Whether the judge compares words and calls no language model."""
         return judge in self.judges and self.judges[judge].provider == "lexical"
 
     @property
     def judges_of_words(self) -> tuple[str, ...]:
-        """The judges of the games, where none of them is a language model."""
+        """The judges of the games if none of them is a language model, else empty."""
         names = self.game_judges or tuple(self.judges)
         return names if all(map(self.of_words, names)) else ()
 
     @cached_property
     def agents(self) -> tuple[StoredAgent, ...]:
-        """The agents that the tournament asks itself."""
-        given = self.raw.get("agents", ())
-        return tuple(_of(StoredAgent, {**agent, "notes": tuple(agent.get("notes", ()))}) for agent in given)
+        """The agents that the tournament asks."""
+        declarations = self.raw.get("agents", ())
+        return tuple(
+            _fields_of(StoredAgent, {**agent, "notes": tuple(agent.get("notes", ()))}) for agent in declarations
+        )
 
     @cached_property
     def retrieval(self) -> StoredRetrieval | None:
-        """How retrieval is judged and scored; ``None`` without labels of judges."""
+        """How retrieval is judged and scored; ``None`` if no judge labels documents."""
         section = self.raw.get("retrieval")
-        return None if section is None else _of(StoredRetrieval, section)
+        return None if section is None else _fields_of(StoredRetrieval, section)
 
     @property
     def depth(self) -> int | None:
-        """The rank down to which the tournament looks at documents; all when ``None``."""
+        """The rank down to which documents count, ``None`` for all."""
         return None if self.retrieval is None else self.retrieval.depth
 
     @property
     def across_judges(self) -> Combine:
-        """What several relevance judges' labels of one document come to."""
+        """How labels of several relevance judges are combined."""
         return "majority" if self.retrieval is None else self.retrieval.combine
 
     @cached_property
     def pairwise(self) -> PairwiseSection | None:
-        """The answer judges and their games."""
         from arena.config.judging import PairwiseSection
 
         section = self.raw.get("pairwise")
@@ -162,18 +161,16 @@ class StoredSettings(Struct, frozen=True, dict=True):
 
     @property
     def game_judges(self) -> tuple[str, ...]:
-        """The answer judges."""
         return tuple((self.raw.get("pairwise") or {}).get("judges", ()))
 
     @property
     def win_and_tie(self) -> WinAndTie:
-        """What a win in one order and a tie in the other make; read alone, since every leaderboard needs it."""
-        how: WinAndTie = (self.raw.get("pairwise") or {}).get("win_and_tie", "tie")
-        return how
+        """Result of a game with a win in one order and a tie in the other; does not import ``PairwiseSection``."""
+        rule: WinAndTie = (self.raw.get("pairwise") or {}).get("win_and_tie", "tie")
+        return rule
 
     @property
     def both_orders(self) -> bool:
-        """Whether every game is to be judged in both orders."""
         return bool((self.raw.get("pairwise") or {}).get("both_orders"))
 
     @property
@@ -184,19 +181,18 @@ class StoredSettings(Struct, frozen=True, dict=True):
 
     @cached_property
     def criteria(self) -> CriteriaSection | None:
-        """What answers are graded by."""
         from arena.config.judging import CriteriaSection
 
         section = self.raw.get("criteria")
         if not section:
             return None
-        names = section["names"]  # what a name stands for today is not what the judge read then
+        names = section["names"]  # today's description of a name may differ from the one that the judge read
         plain = {"names": dict.fromkeys(names, "")} if isinstance(names, list) else {}
         return CriteriaSection.model_validate({"judge": "", **section, **plain})
 
     @cached_property
     def nuggets(self) -> NuggetsSection | None:
-        """How nuggets are made and assigned; a bank is named by its digest."""
+        """The stored section ``nuggets``, if any; its bank is named by a digest."""
         from arena.config.judging import NuggetsSection
 
         section = self.raw.get("nuggets")
@@ -204,43 +200,42 @@ class StoredSettings(Struct, frozen=True, dict=True):
 
     @cached_property
     def exam(self) -> StoredExam | None:
-        """The exam."""
         from arena.config.judging import ExamSection, GenerateSection
 
-        if not (written := self.raw.get("exam")):
+        if not (section := self.raw.get("exam")):
             return None
-        known = {name: written[name] for name in ExamSection.model_fields if name in written}
-        generate = written["generate"] and GenerateSection.model_construct(**written["generate"])
-        return StoredExam(ExamSection.model_construct(**known), generate, written["bank"], written["prompts"])
+        fields = {name: section[name] for name in ExamSection.model_fields if name in section}
+        generate = section["generate"] and GenerateSection.model_construct(**section["generate"])
+        return StoredExam(ExamSection.model_construct(**fields), generate, section["bank"], section["prompts"])
 
     @property
     def families(self) -> tuple[Mapping[str, str], Mapping[str, str]]:
-        """Whose model judges are, and whose model wrote agents' answers, as far as that is declared."""
+        """The declared model families of judges, and those that wrote agents' answers."""
         families = self.raw.get("families") or {"judges": {}, "agents": {}}
         return families["judges"], families["agents"]
 
     @property
     def left_out(self) -> int:
-        """Queries of the files that ``data.limit`` leaves out."""
+        """Number of queries in the files that ``data.limit`` leaves out."""
         return int(self.raw.get("left_out", 0))
 
     @property
     def imported(self) -> bool:
-        """Whether its verdicts were imported, and no run made them."""
+        """Whether the verdicts were imported and not judged by a run."""
         return "source" in self.raw
 
     @property
     def of_queries(self) -> bool:
-        """Whether synthetic queries are kept here, and there is nothing to rate."""
+        """Whether the tournament only has synthetic queries, so that there is nothing to rate."""
         return "synth" in self.raw
 
     def shown(self) -> dict[str, Any]:
-        """As they may be shown: the test bank has a file of its own, and secret items."""
+        """The settings without the test bank, which has its own file and may hold secret items."""
         exam = self.raw.get("exam")
         without = {name: value for name, value in exam.items() if name != "bank"} if exam else exam
         return {**self.raw, "exam": without} if exam else dict(self.raw)
 
 
-def _of(kind: Any, section: Mapping[str, Any]) -> Any:
-    """The fields that a type has of a section, whatever else is written there."""
+def _fields_of(kind: Any, section: Mapping[str, Any]) -> Any:
+    """Create a struct from those keys of a section that are its fields; ignores other keys."""
     return kind(**{name: section[name] for name in kind.__struct_fields__ if name in section})

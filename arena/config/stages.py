@@ -1,6 +1,6 @@
-"""The list of stages: a section of the configuration, what judges are asked, and where the stage's code is.
+"""The list of stages: their sections in the configuration, their tasks, and the modules of their code.
 
-A further stage is a file in ``arena.stages`` with its class and section, one each in ``arena.results`` and
+A new stage needs a file in ``arena.stages`` with its class and section, one file each in ``arena.results`` and
 ``arena.boards``, a prompt, and a line here.
 """
 
@@ -16,18 +16,18 @@ from judges.types import EXAM_TASKS, NUGGET_TASKS, Task
 
 
 class ListedStage(Struct, frozen=True):
-    """A stage as the list names it. Its module is imported where a configuration or a store has its section.
+    """A stage in the list. Its module is imported only if a configuration or a store has its section.
 
     Attributes:
         key: its section in the configuration and in stored settings.
-        tasks: what judges are asked to do.
-        module: in ``arena.stages``. Of a stage that brings its section along it has ``SECTION``, the section's model;
-            modules of the key's name in ``arena.results`` and ``arena.boards`` have ``results`` and ``board``.
-        make: what makes it of its section, the configuration, the data and the labels.
-        words: of a stage that brings its section along, what its wants are called.
-        name: as ``--stage`` has it, where that is not the key.
-        scores: headings of the ways of scoring that the board of such a stage has as ``means`` and as ``columns``, by
-            their names; the first stands for the stage.
+        tasks: tasks that it gives to judges.
+        module: module in ``arena.stages``. If ``words`` is set, it defines the section's model as ``SECTION``, and the
+            modules named ``key`` in ``arena.results`` and ``arena.boards`` define ``results`` and ``board``.
+        make: name of the class or function that creates the stage from its section, the configuration, data and labels.
+        words: heading for its judgments; set only for a stage that defines its own section.
+        name: its name for ``--stage``, if that differs from the key.
+        scores: headings of its ways of scoring by name, for a stage that defines its own section; the first one stands
+            for the stage.
     """
 
     key: str
@@ -39,7 +39,7 @@ class ListedStage(Struct, frozen=True):
     scores: Mapping[str, str] = field(default_factory=dict)
 
     def load(self, name: str) -> Any:
-        """The class, function or constant of this name in the stage's module."""
+        """Import the stage's module and return its class, function or constant ``name``."""
         return getattr(import_module(f"arena.stages.{self.module}"), name)
 
 
@@ -59,10 +59,10 @@ STAGES: Final = (
     ),
     ListedStage("audit", (Task("audit"),), "audit", "AuditStage", "Games of known cheats"),
 )
-"""In the order in which they are done."""
+"""The stages in the order in which they run."""
 
 TASKS: Final = tuple(dict.fromkeys([*Task, *(task for stage in STAGES for task in stage.tasks)]))
-"""All that a judge may be asked to do."""
+"""All tasks of judges."""
 
 FURTHER: Final = {stage.key: stage for stage in STAGES if stage.words}
-"""The stages that bring their section along."""
+"""The stages that define their own section, by key."""

@@ -1,6 +1,6 @@
-"""The section ``synth``: how queries are made of documents (004, section 4). Knows no store and no judges.
+"""The section ``synth``: how queries are made from documents (004, section 4), without store and judges.
 
-It imports nothing of ``arena.config``, so that a tournament's configuration can have it as one of its sections.
+It imports nothing from ``arena.config``, so that the configuration of a tournament can include it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SHOTS = 10
 
 
 class SampleSection(Section):
-    """What is drawn, by seed; the order of files and replies makes no difference."""
+    """What is drawn at random by seed; the order of files and replies makes no difference."""
 
     passages: Count | None = None
     """Passages to ask about; all when left out."""
@@ -27,41 +27,41 @@ class SampleSection(Section):
 
 
 class FiltersSection(Section):
-    """Which queries are dropped. Equal ones always are, and those that repeat an example."""
+    """Which queries are dropped. Duplicates and queries that repeat an example are always dropped."""
 
     near_duplicates: Annotated[float, Field(gt=0, le=1)] | None = 0.9
-    """Drop the later of two queries that share so many of their words; ``null`` keeps both."""
+    """Drop the later of two queries that share at least this fraction of their words; ``null`` keeps both."""
     mentions_source: bool = True
-    """Drop queries that speak of "the passage"."""
+    """Drop queries that mention "the passage"."""
     answerable: str | None = None
-    """The judge that says whether the passage answers the query."""
+    """The judge that checks whether the passage answers the query."""
     prompt: PromptName = "answerable"
-    """How that judge is asked."""
+    """The prompt for that judge."""
 
 
 class SynthSection(Section):
-    """From documents to queries."""
+    """How queries are made from documents."""
 
     documents: Annotated[Paths, Field(min_length=1)]
     """Folders and files: PDF, HTML, Markdown, DOCX, text."""
     passages: PassagesSection = PassagesSection(by="pages")
-    """What a model sees at a time, by default by ``pages``."""
+    """How to cut documents into the passages that a model reads, by default by ``pages``."""
     limits: Limits = Limits()
-    """What reading one file may take."""
+    """Limits for reading one file."""
     models: JudgeNames
     """Judges that write queries."""
     per_passage: Count = PER_PASSAGE
-    """Most queries that a model may write about a passage."""
+    """Maximum number of queries that a model writes for a passage."""
     examples: RelativePath | None = None
     """Experts' queries to show as examples: a file with one a line, or a table with a column ``query``."""
     shots: Count = SHOTS
-    """Examples to show, drawn anew for each passage."""
+    """Number of examples to show, drawn separately for each passage."""
     prompt: PromptName = "synthetic_queries"
     """A packaged prompt, or the path of your own."""
     sample: SampleSection = SampleSection()
-    """What is drawn by seed."""
+    """What is drawn at random by seed."""
     quotas: dict[str, Count] = Field(default_factory=dict)
-    """Queries to keep of each model; all when left out."""
+    """Number of queries to keep from each model; all when left out."""
     filters: FiltersSection = FiltersSection()
     """Which queries are dropped."""
     out: RelativePath
@@ -82,6 +82,6 @@ class SynthSection(Section):
         return self
 
     def judges(self) -> list[str]:
-        """Who is asked, each once."""
-        asked = [*self.models, *([self.filters.answerable] if self.filters.answerable else [])]
-        return list(dict.fromkeys(asked))
+        """Names of the models and of the judge for ``answerable``, without repetitions."""
+        names = [*self.models, *([self.filters.answerable] if self.filters.answerable else [])]
+        return list(dict.fromkeys(names))

@@ -1,4 +1,4 @@
-"""A small real tournament that comes with the package: queries, retrieved documents and answers."""
+"""A small real tournament that is packaged with the tool: queries, retrieved documents and answers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FILES = ("queries.csv", "documents.csv", "answers.csv", "exam.csv", "nuggets.jso
 
 
 def copy_demo(folder: Path) -> Path:
-    """Put the demo's files into ``folder``; those that are there already stay as they are.
+    """Copy the demo's files into ``folder`` without replacing existing files.
 
     Returns:
         The configuration file.
@@ -26,6 +26,6 @@ def copy_demo(folder: Path) -> Path:
         raise InputError(f"{folder}: cannot be written: {reason(error)}") from error
     for name in FILES:
         if not (folder / name).exists():
-            with open_replacing(folder / name) as file:  # half a file would stay as it is
+            with open_replacing(folder / name) as file:  # a partial file would never be replaced
                 file.write(resources.files("arena.demo").joinpath(name).read_bytes())
     return folder / "tournament.yaml"

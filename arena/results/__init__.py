@@ -1,1 +1,1 @@
-"""What a store holds of a tournament, read into values: games, scores by agent and query, opinions."""
+"""Reads a tournament's results from its store: games, scores by agent and query, opinions."""

@@ -1,4 +1,4 @@
-"""Judges held against people, and ways of scoring against each other, from a tournament's store."""
+"""Compares judges with people, and ways of scoring with each other, from a tournament's store."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ from retrieval_eval.stats.bootstrap import Clusters
 from retrieval_eval.stats.estimate import Drawn
 
 _VERDICTS: Final = ("verdicts", "")
-"""Level and group of a tournament's games."""
+"""Level and group of the opinions on a tournament's games."""
 
 
 TellDoing: TypeAlias = Callable[[float, str], None]
-"""Told how far something is, from 0 to 1, and what is done next."""
+"""Called with the progress, from 0 to 1, and a description of the next step."""
 
 
-class _Said(Struct, frozen=True):
-    """Everything said of a tournament, by judges and by people.
+class _TournamentOpinions(Struct, frozen=True):
+    """All opinions on a tournament, from judges and from people.
 
-    ``grades`` are people's of answers, whoever else judged them; ``outdated`` counts annotations of texts that have
-    changed since, which are left out; ``apart`` is as of ``Calibration``; ``games`` are all, where the judges' verdicts
-    are of some; ``clusters`` are the conversations.
+    ``grades`` are people's grades of answers, whether or not a judge graded them too. ``outdated`` counts annotations
+    that are left out because their texts have changed. ``apart`` is as in ``Calibration``. ``games`` are all games if
+    ``judges`` has the verdicts of only some, else ``None``. ``clusters`` are the conversations.
     """
 
     judges: Opinions
@@ -62,32 +62,33 @@ class _Said(Struct, frozen=True):
     games: GameTable | None
     clusters: Clusters
 
-    def compared(
+    def comparisons(
         self, settings: Settings, *, most: int = 0, label_next: int | None = None, boards: bool = True
     ) -> tuple[Comparison, ...]:
-        """Judges held against people; arguments as for ``compare``."""
-        how: dict[str, Any] = {"most": most, "label_next": label_next, "boards": boards, "clusters": self.clusters}
-        found = compare_opinions(self.judges, self.people, settings, **how)
+        """Compare judges with people; the arguments are those of ``compare``."""
+        options: dict[str, Any] = {"most": most, "label_next": label_next, "boards": boards, "clusters": self.clusters}
+        comparisons = compare_opinions(self.judges, self.people, settings, **options)
         if self.games is None:
-            return found
+            return comparisons
         against = settings.against
         return tuple(
-            _counting_all(one, self.games, against) if one.people.level == "verdicts" else one for one in found
+            _with_all_games(comparison, self.games, against) if comparison.people.level == "verdicts" else comparison
+            for comparison in comparisons
         )
 
 
-def _counting_all(found: Comparison, games: GameTable, against: Against) -> Comparison:
+def _with_all_games(comparison: Comparison, games: GameTable, against: Against) -> Comparison:
     verdicts = games.verdicts()
-    whole = {}
-    for name, judge in found.judges.items():
+    judges = {}
+    for name, judge in comparison.judges.items():
         of_panel = name == PANEL
         played = np.unique(games.pair[games.played]).size if of_panel else (games.played & games.of_judge(name)).sum()
         orders = None if of_panel else table_health(of_judge(verdicts, name))
-        alone, labels = int(played) - judge.n, judge.labels
+        judge_only, labels = int(played) - judge.n, judge.labels
         if labels is not None and against == "consensus":
-            labels = replace(labels, second_only=alone)
-        whole[name] = replace(judge, judge_only=alone, orders=orders, labels=labels)
-    return replace(found, judges=whole)
+            labels = replace(labels, second_only=judge_only)
+        judges[name] = replace(judge, judge_only=judge_only, orders=orders, labels=labels)
+    return replace(comparison, judges=judges)
 
 
 def calibrate_tournament(
@@ -100,58 +101,66 @@ def calibrate_tournament(
     most: int = 0,
     label_next: int | None = None,
 ) -> Calibration:
-    """Calibrate what a store holds.
+    """Compare a tournament's judges with people and its ways of scoring with each other.
 
     Args:
-        store: where the judgments are.
+        store: the store that holds the judgments.
         tournament: its name.
-        settings: of comparisons with people.
-        people: files of what people said; what they said on the pages, and their labels among the data, come on top.
-        method_samples: bootstrap samples of the methods' correlations.
-        most: disagreements listed of each judge.
-        label_next: things to label next, of each judge corrected by people; ``None`` corrects none.
+        settings: settings of the comparisons with people.
+        people: files of people's opinions, in addition to annotations from the pages and labels in the data.
+        method_samples: bootstrap samples for the correlations between ways of scoring.
+        most: how many disagreements to list for each judge.
+        label_next: how many items to suggest for labelling, for each judge that people's labels correct; ``None``
+            corrects none.
 
     Raises:
-        InputError: no such tournament, a file cannot be read, or people speak of nothing that a judge judged.
+        InputError: there is no such tournament, a file cannot be read, or judges and people have no item in common.
     """
-    kept, data = Cache(store, tournament), cache(partial(store.dataset, tournament))
-    in_files, notes, _ = read_tables(people or OpinionFiles())
+    figures, data = Cache(store, tournament), cache(partial(store.dataset, tournament))
+    file_opinions, notes, _ = read_tables(people or OpinionFiles())
     latest = Annotations(store, tournament).latest()
-    made_of = repr((settings, method_samples, most, label_next, in_files, notes, latest)).encode()
+    inputs = repr((settings, method_samples, most, label_next, file_opinions, notes, latest)).encode()
 
-    def drawn(method: Method, queries: Sequence[str], samples: int, seed: int, clusters: Clusters) -> Drawn:
+    def cached_draw(method: Method, queries: Sequence[str], samples: int, seed: int, clusters: Clusters) -> Drawn:
         make = partial(draw, method, queries, samples, seed, clusters)
         if isinstance(method, Means) or method.name == PEOPLE:
             return make()
-        return kept.made(f"calibration: {method.name}", make, repr((queries, samples, seed)).encode())
+        return figures.made(f"calibration: {method.name}", make, repr((queries, samples, seed)).encode())
 
-    def made() -> Calibration:
+    def calibrate() -> Calibration:
         games = cached_games(store, tournament)
-        whole = label_next is not None or settings.games == "ordered"
-        said = _said(store, tournament, in_files, games, data, whole=whole)
-        alone = judges_alone(store, tournament, kept, games, data)
-        methods = [*stored_methods(store, tournament, games, data), *people_methods(said.people)]
-        if said.outdated:
-            notes.append(f"{said.outdated:,} annotations are of texts that have changed since: left out")
-        notes.extend(f"{level}: people spoke of nothing that a judge judged: left out" for level in said.apart)
+        all_games = label_next is not None or settings.games == "ordered"
+        opinions = _tournament_opinions(store, tournament, file_opinions, games, data, all_games=all_games)
+        judge_figures = judges_alone(store, tournament, figures, games, data)
+        methods = [*stored_methods(store, tournament, games, data), *people_methods(opinions.people)]
+        if opinions.outdated:
+            notes.append(f"{opinions.outdated:,} annotations left out: their texts have changed since")
+        notes.extend(f"{level}: people labelled only items that no judge judged; left out" for level in opinions.apart)
         return replace(
-            alone,
-            comparisons=said.compared(settings, most=most, label_next=label_next),
+            judge_figures,
+            comparisons=opinions.comparisons(settings, most=most, label_next=label_next),
             settings=settings,
             notes=tuple(notes),
-            methods=compare_methods(methods, method_samples, settings.seed, games.clusters, drawn=drawn),
-            styles=(*alone.styles, *_families(store, tournament, games, said.people.get(("verdicts", ""), ()))),
-            apart=said.apart,
-            grade_tests=tests_of(said.grades, settings, said.clusters),
+            methods=compare_methods(methods, method_samples, settings.seed, games.clusters, drawn=cached_draw),
+            styles=(
+                *judge_figures.styles,
+                *_family_effects_of(store, tournament, games, opinions.people.get(("verdicts", ""), ())),
+            ),
+            apart=opinions.apart,
+            grade_tests=tests_of(opinions.grades, settings, opinions.clusters),
         )
 
-    found = kept.made("calibration", made, made_of)
-    listed = most and found.comparisons
-    return replace(found, texts=dataset_texts(data()) | nugget_texts(store, tournament)) if listed else found
+    calibration = figures.made("calibration", calibrate, inputs)
+    with_texts = most and calibration.comparisons
+    return (
+        replace(calibration, texts=dataset_texts(data()) | nugget_texts(store, tournament))
+        if with_texts
+        else calibration
+    )
 
 
 def resampling_of(settings: StoredSettings) -> Settings:
-    """How intervals are drawn, from a tournament's stored settings: as its ratings' are."""
+    """Comparison settings that use the seed, sample count and epsilon of a tournament's stored settings."""
     epsilon = (settings.raw.get("card") or {}).get("epsilon", EPSILON)
     return Settings(samples=settings.ratings.bootstrap.samples, seed=settings.ratings.seed, epsilon=epsilon)
 
@@ -166,85 +175,96 @@ def compare_with_people(
     label_next: int | None = None,
     tell: TellDoing = lambda _share, _doing: None,
 ) -> tuple[tuple[Comparison, ...], tuple[Level, ...]]:
-    """A tournament's judges with people alone, as ``calibrate_tournament`` compares them.
+    """Compare a tournament's judges with people, as ``calibrate_tournament`` does, without the other figures.
 
-    Arguments are as for ``calibrate_tournament``; ``boards`` says whether leaderboards of judges and people are
-    compared too, and ``tell`` is called with how far it is, and what is done next.
+    ``boards`` also compares the leaderboards of judges and people. ``tell`` is called with the progress and the next
+    step. The other arguments are those of ``calibrate_tournament``.
 
     Returns:
-        The comparisons, and ``apart`` as of ``Calibration``.
+        The comparisons, and ``apart`` as in ``Calibration``; both are empty if no person labelled anything.
     """
     if not (store.is_labelled(tournament) or Annotations(store, tournament).counts()):
         return (), ()
     if group is not None:
         store = of_group(store, tournament, group)
-    # Without labels that came with the data, those on which somebody said something are enough.
+    # Labels in the data need the whole dataset; otherwise the annotated queries are enough.
     data = cache(partial(store.dataset, tournament)) if store.is_labelled(tournament) else None
-    tell(0.0, "Reading what judges and people said")
-    said = _said(store, tournament, {}, cached_games(store, tournament), data, whole=label_next is not None)
+    tell(0.0, "Reading the opinions of judges and people")
+    opinions = _tournament_opinions(
+        store, tournament, {}, cached_games(store, tournament), data, all_games=label_next is not None
+    )
     settings = resampling_of(store.settings(tournament))
-    tell(0.3, "Holding judges against people")
-    return said.compared(settings, most=most, boards=boards, label_next=label_next), said.apart
+    tell(0.3, "Comparing judges with people")
+    return opinions.comparisons(settings, most=most, boards=boards, label_next=label_next), opinions.apart
 
 
 def keep_judges_alone(store: Store, tournament: str) -> None:
-    """Make, at the end of a run, what a page of a large tournament would have to wait for."""
+    """Precompute per-judge figures at the end of a run, so that the Trust page opens at once."""
     games = cached_games(store, tournament)
     judges_alone(store, tournament, Cache(store, tournament), games, partial(store.dataset, tournament))
 
 
 def styles_of(store: Store, tournament: str, tell: TellDoing) -> tuple[StyleEffect, ...]:
-    """What answer judges make of qualities of style, and of agents of their own family; ``tell`` as above."""
+    """How answer style and model family affect the judges' verdicts; ``tell`` is as in ``compare_with_people``."""
     games, data = cached_games(store, tournament), cache(partial(store.dataset, tournament))
-    alone = judges_alone(store, tournament, Cache(store, tournament), games, data, tell=tell)
+    judge_figures = judges_alone(store, tournament, Cache(store, tournament), games, data, tell=tell)
     people, _ = peoples_opinions(store, tournament, data)
-    return (*alone.styles, *_families(store, tournament, games, people.get(_VERDICTS, ())))
+    return (*judge_figures.styles, *_family_effects_of(store, tournament, games, people.get(_VERDICTS, ())))
 
 
-def _said(
+def _tournament_opinions(
     store: Store,
     tournament: str,
-    people: Opinions,
+    file_opinions: Opinions,
     games: GameTable,
     data: Callable[[], Dataset] | None,
     *,
-    whole: bool,
-) -> _Said:
-    """What people said: in files, on the pages, and with the data where a judge judged the same; and judges beside.
+    all_games: bool,
+) -> _TournamentOpinions:
+    """Collect the opinions of judges, and of people in files, on the pages and in the data.
 
-    Of the judges' verdicts those on games that people judged are enough, unless all are asked for (``whole``): there
-    may be hundreds of thousands of others.
+    People's opinions from the pages and the data count at a level where a judge judged some of the same items, or where
+    the files have opinions too. Verdicts of judges are read only for games that people judged, unless ``all_games``
+    is set: there may be hundreds of thousands of others.
     """
-    own, outdated = peoples_opinions(store, tournament, data)
+    store_opinions, outdated = peoples_opinions(store, tournament, data)
     if data is not None and store.is_labelled(tournament):
-        own["labels", ""] = own.get(("labels", ""), []) + labels_with_data(data())
-    both = [*people.get(_VERDICTS, ()), *own.get(_VERDICTS, ())]
-    shared = None if whole else games.of_pairs({(one.query_id, *one.item[-2:]) for one in both})
+        store_opinions["labels", ""] = store_opinions.get(("labels", ""), []) + labels_with_data(data())
+    human_verdicts = [*file_opinions.get(_VERDICTS, ()), *store_opinions.get(_VERDICTS, ())]
+    shared = (
+        None if all_games else games.of_pairs({(opinion.query_id, *opinion.item[-2:]) for opinion in human_verdicts})
+    )
     if shared is not None and set(games.judge[games.played & shared]) != set(games.judge[games.played]):
-        shared = None  # a judge of none of these games is compared too
-    judges = judges_opinions(store, tournament, games, {level for level, _ in (*people, *own)}, shared)
-    human = {key: list(said) for key, said in people.items()}
+        shared = None  # a judge that played none of these games is compared too
+    judges = judges_opinions(
+        store, tournament, games, {level for level, _ in (*file_opinions, *store_opinions)}, shared
+    )
+    human = {key: list(opinions) for key, opinions in file_opinions.items()}
     apart = []
-    for key, said in own.items():
-        judged = {(one.query_id, one.item) for one in judges.get(key, ())}
-        if key in people or any((one.query_id, one.item) in judged for one in said):
-            human.setdefault(key, []).extend(said)
+    for key, opinions in store_opinions.items():
+        judged = {(opinion.query_id, opinion.item) for opinion in judges.get(key, ())}
+        if key in file_opinions or any((opinion.query_id, opinion.item) in judged for opinion in opinions):
+            human.setdefault(key, []).extend(opinions)
         else:
             apart.append(key[0])
-    graded = [key for key in {**people, **own} if key[0] == "criteria"]
-    grades = {key: [*people.get(key, ()), *own.get(key, ())] for key in graded}
-    return _Said(judges, human, grades, outdated, tuple(apart), None if shared is None else games, games.clusters)
+    graded = [key for key in {**file_opinions, **store_opinions} if key[0] == "criteria"]
+    grades = {key: [*file_opinions.get(key, ()), *store_opinions.get(key, ())] for key in graded}
+    return _TournamentOpinions(
+        judges, human, grades, outdated, tuple(apart), None if shared is None else games, games.clusters
+    )
 
 
-def _families(store: Store, tournament: str, games: GameTable, people: Sequence[Opinion]) -> tuple[StyleEffect, ...]:
-    """What judges with a family make of their kin, where any have one."""
+def _family_effects_of(
+    store: Store, tournament: str, games: GameTable, people: Sequence[Opinion]
+) -> tuple[StyleEffect, ...]:
+    """How judges with a declared model family treat agents of that family; empty if no judge that played has one."""
     of_judges, of_agents = store.settings(tournament).families
     played = {games.judges[number] for number in set(games.judge[games.played].tolist())}
-    judges = {judge: own for judge, own in of_judges.items() if judge in played}
+    judges = {judge: family for judge, family in of_judges.items() if judge in played}
     if not judges:
         return ()
-    said = regrouped([*verdict_opinions(games), *people], games.clusters)
-    return family_effects(said, judges, of_agents)
+    opinions = regrouped([*verdict_opinions(games), *people], games.clusters)
+    return family_effects(opinions, judges, of_agents)
 
 
 def judges_alone(
@@ -256,30 +276,31 @@ def judges_alone(
     *,
     tell: TellDoing = lambda _share, _doing: None,
 ) -> Calibration:
-    """What answer judges show in all games without people: what they cost, what places sway, and what style does.
+    """Figures of answer judges that need no people: cost, effects of order and effects of style, over all games.
 
-    ``data`` reads the tournament's, where the figures are not kept; ``tell`` is as of ``compare_with_people``.
+    ``data`` reads the tournament's dataset and is called only if the figures are not cached. ``tell`` is as in
+    ``compare_with_people``.
     """
 
-    def made() -> Calibration:
+    def compute() -> Calibration:
         tell(0.0, "Reading the answers")
         verdicts = games.verdicts()
         by_judge = {judge: of_judge(verdicts, judge) for judge in verdicts.judges}
-        texts = {key: own.text for key, own in data().answers.items() if own.has_text} if by_judge else {}
-        answers = answer_qualities(texts, lambda share: tell(0.2 + 0.25 * share, "Looking at the answers"))
+        texts = {key: answer.text for key, answer in data().answers.items() if answer.has_text} if by_judge else {}
+        answers = answer_qualities(texts, lambda share: tell(0.2 + 0.25 * share, "Measuring the answers"))
         styles: list[StyleEffect] = []
-        for at, (judge, own) in enumerate(by_judge.items()):
+        for number, (judge, judge_verdicts) in enumerate(by_judge.items()):
 
-            def fitted(share: float, at: int = at) -> None:
-                tell(0.45 + 0.3 * (at + share) / len(by_judge), "Fitting what length, lists and citations are worth")
+            def fitted(share: float, number: int = number) -> None:
+                tell(0.45 + 0.3 * (number + share) / len(by_judge), "Fitting effects of length, lists and citations")
 
-            styles += style_effects(judge, own, answers, fitted)
-        tell(0.75, "Adding up what judges cost")
+            styles += style_effects(judge, judge_verdicts, answers, fitted)
+        tell(0.75, "Adding up the judges' costs")
         return Calibration(
             tournament=tournament,
             spent=spending(store, tournament),
-            orders={judge: table_health(own) for judge, own in by_judge.items()},
+            orders={judge: table_health(judge_verdicts) for judge, judge_verdicts in by_judge.items()},
             styles=tuple(styles),
         )
 
-    return cache.made("calibration: judges", made)
+    return cache.made("calibration: judges", compute)

@@ -1,4 +1,4 @@
-"""What known cheats got in their games against the agents: points given away, and where these would place them."""
+"""Results of the audit: points that judges gave known cheats against the agents, and the rank that these would earn."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ _POINTS: Final = {Verdict.A.value: 1.0, Verdict.TIE.value: 0.5, Verdict.B.value:
 
 
 class AuditResults(Struct, frozen=True):
-    """Points of each judge's cheats.
+    """Points of the cheats by judge.
 
     Attributes:
-        rows: of each judge and cheat ``judge``, ``canary``, ``queries`` (with both verdicts), ``missing`` (without),
-            ``points`` (share, a tie half), ``fair`` (what it deserves), ``given`` (points less what is fair) and
-            ``rank`` (the place among the agents that these points would give it).
+        rows: for each judge and cheat: ``judge``, ``canary``, ``queries`` (with both verdicts), ``missing`` (without),
+            ``points`` (share, a tie counts half), ``fair`` (the share it deserves), ``given`` (points minus fair) and
+            ``rank`` (the rank among the agents that these points would give it).
     """
 
     rows: Sequence[Mapping[str, Any]]
 
 
 def results(store: Store, tournament: str) -> AuditResults:
-    """What the cheats have got so far."""
+    """Points of the cheats in the games judged so far."""
     settings, games = store.settings(tournament), cached_games(store, tournament)
-    how = replace(rating_settings(settings), intervals="sandwich", bootstrap=0, tournaments=0, fragility="none")
-    rated = rate(games.verdicts(), how) if games.played.any() else None
+    options = replace(rating_settings(settings), intervals="sandwich", bootstrap=0, tournaments=0, fragility="none")
+    rated = rate(games.verdicts(), options) if games.played.any() else None
     points: defaultdict[tuple[str, str], dict[tuple[str, str], dict[str, float]]] = defaultdict(dict)
     for want, result in outcomes(store, tournament, AUDIT):
-        own = points[want.judge, want.item].setdefault((want.query_id, want.other), {})
+        orders = points[want.judge, want.item].setdefault((want.query_id, want.other), {})
         if isinstance(result, Judgment):
             won = _POINTS[str(result.outcome)]
-            own[want.order] = won if want.order == "ab" else 1 - won
-    return AuditResults([_row(key, own, rated, games.clusters) for key, own in points.items()])
+            orders[want.order] = won if want.order == "ab" else 1 - won
+    return AuditResults([_row(key, orders, rated, games.clusters) for key, orders in points.items()])
 
 
 def _row(
@@ -59,11 +59,11 @@ def _row(
 ) -> dict[str, Any]:
     judge, canary = key
     ratings = {} if rated is None else {row.agent: row.bt for row in rated.agents}
-    whole = {game: sum(own.values()) / 2 for game, own in games.items() if len(own) == 2}
-    unit = units_of([clusters.get(game[0], repr(game)) for game in whole])
-    share = share_estimate(np.bincount(unit, [*whole.values()]), np.bincount(unit))
+    scored_games = {game: sum(orders.values()) / 2 for game, orders in games.items() if len(orders) == 2}
+    unit = units_of([clusters.get(game[0], repr(game)) for game in scored_games])
+    share = share_estimate(np.bincount(unit, [*scored_games.values()]), np.bincount(unit))
     fair = 0.5 if canary in COPIES else 0.0
-    met = [ratings[agent] for _, agent in whole if agent in ratings]
+    met = [ratings[agent] for _, agent in scored_games if agent in ratings]
     model: dict[str, Any] = {}
     if rated is not None:
         model = {"ties": rated.settings.tie_model, "tie_parameter": rated.tie_parameter, "scale": rated.settings.scale}
@@ -76,8 +76,8 @@ def _row(
     return {
         "judge": judge,
         "canary": canary,
-        "queries": len(whole),
-        "missing": len(games) - len(whole),
+        "queries": len(scored_games),
+        "missing": len(games) - len(scored_games),
         "points": share,
         "fair": fair,
         "given": Estimate(value, low, high),
@@ -86,5 +86,7 @@ def _row(
 
 
 def _place(rating: float | None, ratings: Mapping[str, float]) -> int | None:
-    """The place among the agents, which keep their ratings."""
-    return None if rating is None or not ratings else 1 + sum(own > rating for own in ratings.values())
+    """Rank that this rating would have among the agents."""
+    return (
+        None if rating is None or not ratings else 1 + sum(agent_rating > rating for agent_rating in ratings.values())
+    )

@@ -1,4 +1,4 @@
-"""What was computed of a tournament, kept in its store until something is judged or begun anew."""
+"""Cache of computed figures in a tournament's store; new judgments invalidate it."""
 
 from __future__ import annotations
 
@@ -29,21 +29,22 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 
 FIGURES: Final = 11
-"""The version of the figures. Whoever changes how one is computed raises it, and the stores compute theirs anew; the
-tests of this module fail until that is done."""
+"""Version of the figures. Raise it when the computation of a figure changes, so that stores recompute theirs; the tests
+of this module fail until you do.
+"""
 
 WORTH_KEEPING: Final = 20_000
-"""Games; what a page shows of fewer is made in about a second, and not at the end of a run."""
+"""Number of games from which pages are precomputed at the end of a run; with fewer, they open in about a second."""
 DRAWN: Final = "compare: ratings {}"
-"""The kind of ratings on draws of all queries or of a group."""
+"""Kind of the ratings on draws of all queries or of a group."""
 _BOARD, _GAMES = "leaderboard", "games"
 
 
 class Cache:
-    """The kept values of one tournament; open it before reading what they are made of.
+    """Cached values of one tournament; open it before you read the data they are computed from.
 
-    Rows of the store hold them. Whatever changes what they are made of takes them away in the same transaction, and
-    nothing is put there that was made before such a change. Of a part of a store nothing is kept.
+    The values are rows of the store. A transaction that changes their inputs also deletes them, and a value computed
+    before such a change is not stored. Nothing is cached for a part of a store.
     """
 
     def __init__(self, store: Store, tournament: str) -> None:
@@ -52,43 +53,43 @@ class Cache:
         self._whole = store.only is None
 
     def get(self, kind: str) -> Any | None:
-        """The value of this kind; ``None`` where none is kept, or not as it is written now."""
+        """The value of this kind; ``None`` if none is cached, or if it was written in another format."""
         content = self._figures.get(kind) if self._whole else None
         with suppress(ValueError):
             return None if content is None else read(content)
         return None
 
     def keep(self, values: Mapping[str, Any]) -> None:
-        """Keep values by kind, where the store can be written and is as it was."""
+        """Cache values by kind; does nothing if the store is read-only or has changed since."""
         with suppress(StoreError):
             if self._whole:
-                self._figures.keep({kind: written(own) for kind, own in values.items()}, seen=self._seen)
+                self._figures.keep({kind: written(value) for kind, value in values.items()}, seen=self._seen)
 
-    def made(self, kind: str, make: Callable[[], Value], made_of: bytes = b"") -> Value:
-        """The value of this kind if it was made of the same; else it is made, and kept."""
-        digest, value = hashlib.sha256(made_of).hexdigest(), self.get(kind)
+    def made(self, kind: str, make: Callable[[], Value], inputs: bytes = b"") -> Value:
+        """The cached value of this kind if its inputs are the same; else compute and cache it."""
+        digest, value = hashlib.sha256(inputs).hexdigest(), self.get(kind)
         if not isinstance(value, tuple) or value[0] != digest:
             value = digest, make()
             self.keep({kind: value})
-        made: Value = value[1]
-        return made
+        figure: Value = value[1]
+        return figure
 
 
 def cached_leaderboard(
     store: Store, tournament: str, group: Group | None = None, *, below_coverage: bool = False
 ) -> Leaderboard:
-    """The same as ``leaderboard``, from what is kept in the store if that is fresh; else it is made and kept.
+    """The leaderboard from the cache of the store; if it is missing, compute and cache it as ``leaderboard`` does.
 
-    A store that cannot be written keeps nothing, and each reader makes its own. Nor are ratings kept that are made of
-    too little: only whoever asks for them with ``below_coverage`` is shown them.
+    A read-only store caches nothing, so each reader computes its own. Ratings below ``ratings.min_coverage`` are never
+    cached and are returned only with ``below_coverage``.
     """
-    board = _as_rated(store, tournament, group)
+    board = _cached_board(store, tournament, group)
     if board.withheld and below_coverage:
         return leaderboard(store, tournament, below_coverage=True, group=group)
     return board
 
 
-def _as_rated(store: Store, tournament: str, group: Group | None) -> Leaderboard:
+def _cached_board(store: Store, tournament: str, group: Group | None) -> Leaderboard:
     cache = Cache(store, tournament)
     if group is not None:
         return cache.made(f"{_BOARD} of {'='.join(group)}", lambda: leaderboard(store, tournament, group=group))
@@ -102,38 +103,40 @@ def _as_rated(store: Store, tournament: str, group: Group | None) -> Leaderboard
 
 
 def cached_games(store: Store, tournament: str) -> GameTable:
-    """All games of a tournament, from what is kept with its leaderboard if that is fresh."""
+    """All games of a tournament, cached with its leaderboard."""
     games = Cache(store, tournament).get(_GAMES)
     return games if isinstance(games, GameTable) else verified(store, tournament, lambda _, wanted: wanted.table)
 
 
 def rating_draws(store: Store, tournament: str) -> Drawn | None:
-    """The ratings on draws of the queries; the same draws at any time, as long as the queries and the seed are."""
+    """Ratings on bootstrap draws of the queries; the draws are the same as long as the queries and the seed are."""
 
-    def made() -> Drawn | None:
+    def compute() -> Drawn | None:
         from arena.calibration.methods import draw
         from arena.results.scores import RATING, played_methods
 
         settings, queries = store.settings(tournament), sorted(store.queries(tournament))
-        how, games = rating_settings(settings), cached_games(store, tournament)
-        ways = (own for own in played_methods(games, settings) if own.name == RATING)
-        return next((draw(own, queries, how.bootstrap, how.seed, games.clusters) for own in ways), None)
+        options, games = rating_settings(settings), cached_games(store, tournament)
+        methods = (method for method in played_methods(games, settings) if method.name == RATING)
+        return next(
+            (draw(method, queries, options.bootstrap, options.seed, games.clusters) for method in methods), None
+        )
 
-    return Cache(store, tournament).made(DRAWN.format(None), made)
+    return Cache(store, tournament).made(DRAWN.format(None), compute)
 
 
 _PLAIN: Final = (type(None), bool, int, float, str)
 _SERIES: Final[Mapping[str, type]] = {"tuple": tuple, "list": list, "set": frozenset}
 _NUMBERS: Final = "biufU"
-"""Kinds of arrays: truth values, whole and real numbers, texts."""
+"""Kinds of NumPy arrays that can be written: booleans, integers, floats and strings."""
 _MODULE: Final = re.compile(r"(arena|judges|retrieval_eval)(\.[a-z][a-z_]*)+")
 
 
 def written(value: Any) -> bytes:
-    """The value as bytes.
+    """Serialize a frozen value.
 
     Raises:
-        TypeError: it holds something that is not frozen.
+        TypeError: the value holds something that is not frozen.
     """
     writer = _Writer()
     content = writer.value(value)
@@ -142,24 +145,24 @@ def written(value: Any) -> bytes:
 
 
 _SMALL = 32_000_000
-"""Bytes that a value may unpack to, and 50 times its size: beyond them is none that we wrote."""
+"""Limit in bytes for an unpacked value; values of more than 1/50 of this may unpack to 50 times their size."""
 
 
 def read(content: bytes) -> Any:
-    """The value that ``written`` wrote.
+    """Deserialize a value written by ``written``.
 
     Raises:
-        ValueError: these are no such bytes, or of types that are not so defined now.
+        ValueError: the content is damaged, or a type has changed its fields since.
     """
     try:
         types, value = json.loads(zlib.decompressobj().decompress(content, max(_SMALL, 50 * len(content))))
-        return _Reader([_type(*named) for named in types]).value(value)
+        return _Reader([_type(*type_args) for type_args in types]).value(value)
     except (zlib.error, ImportError, LookupError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         raise ValueError(f"no frozen value: {error}") from error
 
 
 class _Writer:
-    """Writes a value inside out; ``types`` are its types with the names of their fields, in the order of their use."""
+    """Serializes a value depth first; ``types`` has its types and their field names, in the order of first use."""
 
     def __init__(self) -> None:
         self.types: dict[tuple[str, str], list[str]] = {}
@@ -171,9 +174,9 @@ class _Writer:
             return value
         if (place := self._places.get(id(value))) is not None:
             return ["again", place]
-        found = self._new(value)
+        encoded = self._new(value)
         self._places[id(value)] = len(self._places)
-        return found
+        return encoded
 
     def _new(self, value: Any) -> list[Any]:
         if isinstance(value, np.ndarray | np.generic) and value.dtype.kind in _NUMBERS:
@@ -182,13 +185,13 @@ class _Writer:
         if isinstance(value, Enum):
             return [self._number(type(value), []), value.value]
         if isinstance(value, Struct):
-            own = asdict(value)
-            return [self._number(type(value), list(own)), *map(self.value, own.values())]
+            fields = asdict(value)
+            return [self._number(type(value), list(fields)), *map(self.value, fields.values())]
         if isinstance(value, tuple) and hasattr(value, "_fields"):
             return [self._number(type(value), list(value._fields)), *map(self.value, value)]
         if isinstance(value, Mapping):
-            return ["map", *([self.value(key), self.value(one)] for key, one in value.items())]
-        kind = next((name for name, each in _SERIES.items() if isinstance(value, each)), None)
+            return ["map", *([self.value(key), self.value(entry)] for key, entry in value.items())]
+        kind = next((name for name, series_type in _SERIES.items() if isinstance(value, series_type)), None)
         if kind is None:
             raise TypeError(f"{type(value).__qualname__} cannot be written")
         return [kind, *map(self.value, value)]
@@ -202,18 +205,18 @@ class _Writer:
 
 
 def _type(module: str, name: str, names: list[str]) -> Any:
-    """A type by its name and the names of its fields.
+    """Look up a type by its module and name, and check the names of its fields.
 
     Raises:
-        TypeError: it is not frozen, not of this project, or has other fields.
+        TypeError: the type is not frozen, is not part of this project, or has other fields.
     """
-    found: Any = getattr(import_module(module), name) if _MODULE.fullmatch(module) else None
-    frozen = isinstance(found, type) and issubclass(found, Struct) and found.__struct_config__.frozen
-    if not isinstance(found, type) or not (frozen or issubclass(found, tuple | Enum)):
+    kind: Any = getattr(import_module(module), name) if _MODULE.fullmatch(module) else None
+    frozen = isinstance(kind, type) and issubclass(kind, Struct) and kind.__struct_config__.frozen
+    if not isinstance(kind, type) or not (frozen or issubclass(kind, tuple | Enum)):
         raise TypeError(f"{module}.{name} is no frozen type")
-    if found.__module__ != module or names != _names(found):
+    if kind.__module__ != module or names != _names(kind):
         raise TypeError(f"{module}.{name} has other fields")
-    return found
+    return kind
 
 
 def _names(kind: type) -> list[str]:
@@ -225,15 +228,15 @@ class _Reader:
         self._types = types
         self._known: list[Any] = []
 
-    def value(self, given: Any) -> Any:
-        if not isinstance(given, list):
-            return given
-        kind, *parts = given
+    def value(self, content: Any) -> Any:
+        if not isinstance(content, list):
+            return content
+        kind, *parts = content
         if kind == "again":
             return self._known[parts[0]]
-        found = self._new(kind, parts)
-        self._known.append(found)
-        return found
+        decoded = self._new(kind, parts)
+        self._known.append(decoded)
+        return decoded
 
     def _new(self, kind: Any, parts: list[Any]) -> Any:
         if isinstance(kind, int):
@@ -243,11 +246,11 @@ class _Reader:
             array = np.frombuffer(base64.b64decode(data), _numeric(dtype)).reshape(shape)
             return array[()] if single else array
         if kind == "map":
-            return {self.value(key): self.value(one) for key, one in parts}
+            return {self.value(key): self.value(entry) for key, entry in parts}
         return _SERIES[kind](map(self.value, parts))
 
 
 def _numeric(name: str) -> np.dtype[Any]:
-    if (found := np.dtype(name)).kind not in _NUMBERS:
+    if (dtype := np.dtype(name)).kind not in _NUMBERS:
         raise ValueError(f"no frozen value: an array of {name}")
-    return found
+    return dtype

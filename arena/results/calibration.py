@@ -1,4 +1,4 @@
-"""What judges are worth, as values: held against people, what they cost, and what style and kin do."""
+"""Results of calibration: judges compared with people, what judges cost, and how style and model family affect them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from arena.calibration.votes import Level
 
 
 class Spending(Struct, frozen=True):
-    """What one judge's games took.
+    """The games and costs of one judge.
 
     Attributes:
-        games: pairs of answers with a verdict, however many orders.
-        failed: verdicts that failed, of ``wanted``.
-        cost_usd: of all its verdicts, ``None`` where a price is not known.
+        games: pairs of answers with a verdict in at least one order.
+        wanted: number of wanted verdicts.
+        failed: number of these that failed.
+        cost_usd: cost of all its verdicts, ``None`` if a price is not known.
     """
 
     games: int
@@ -30,25 +31,24 @@ class Spending(Struct, frozen=True):
 
     @property
     def per_thousand(self) -> float | None:
-        """Dollars per 1000 games."""
+        """Dollars per 1000 games; ``None`` if the cost is not known or no game was judged."""
         return None if self.cost_usd is None or not self.games else 1000 * self.cost_usd / self.games
 
 
 class Calibration(Struct, frozen=True):
-    """What tables or a tournament show of judges.
+    """What tables or a tournament show about judges.
 
     Attributes:
-        comparisons: judges against people, nothing where there are no people.
-        settings: of the comparisons.
-        notes: what is odd about what was read, or left out, a sentence each.
-        texts: for disagreements: of queries under ``(query_id, "")``, of answers, documents and nuggets under their
-            query and name.
-        tournament: its name; with all below empty for tables.
-        methods: its ways of scoring against each other.
-        spent, orders: by answer judge.
-        styles: what answer judges make of qualities of style, and of agents of their own family.
-        apart: levels on which people said something on the pages or with the data, of nothing that a judge judged.
-        grade_tests: agents held against each other by people's grades.
+        comparisons: judges compared with people; empty without people.
+        settings: settings of the comparisons.
+        notes: sentences on what is odd in the input or was left out.
+        texts: texts for disagreements: queries by ``(query_id, "")``; answers, documents and nuggets by query and name.
+        tournament: its name. It and the attributes below are empty for tables.
+        methods: the tournament's ways of scoring compared with each other.
+        spent, orders: cost and effects of order, by answer judge.
+        styles: how answer style and model family affect the answer judges.
+        apart: levels at which people annotated only items that no judge judged.
+        grade_tests: agents compared by people's grades.
     """
 
     comparisons: tuple[Comparison, ...] = ()

@@ -1,4 +1,4 @@
-"""Ratings of a tournament controlled for qualities of its answers."""
+"""Ratings of a tournament, controlled for qualities of the answers such as their length."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 def controlled_for(names: Sequence[str], verdicts: VerdictTable, data: Dataset, settings: RatingSettings) -> Controlled:
-    """Ratings controlled for some of the ``QUALITIES`` of answers; every verdict is a game.
+    """Ratings controlled for the named ``QUALITIES`` of answers; every verdict counts as a game.
 
     Raises:
-        ValueError: these verdicts cannot tell the effects, as ``controlled_ratings`` says.
+        ValueError: the effects cannot be estimated from these verdicts, see ``controlled_ratings``.
     """
     from arena.ratings.covariates import controlled_ratings
 

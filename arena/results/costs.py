@@ -1,7 +1,7 @@
-"""What answers took: seconds, tokens and dollars of each agent, and on how many queries there is an answer at all.
+"""Costs of answers: seconds, tokens and dollars of each agent, and how many queries it answered.
 
-A leaderboard shows it per agent, with the fronts of quality against price, the agents that nobody beats in both, and
-what that means where quality ties.
+A leaderboard shows them for each agent, with the Pareto fronts of quality against price, and names the cheapest and
+fastest among agents of equal quality.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 _ALPHA: Final = 0.05
 _SHORTEST: Final = 0.001
-"""Seconds below which latencies are alike."""
+"""Seconds; shorter latencies count as equal to this."""
 _NAMED: Final = 5
-"""Agents named in a sentence; the others are counted."""
+"""Maximum number of agents named in a sentence; the others are counted."""
 _LATENCY: Final = (
     "Median, from sending the request to the end of the answer; waiting for a turn and failed attempts are not in it."
 )
@@ -56,38 +56,38 @@ _COLUMNS: Final = (
 
 
 class CostMean(Struct, frozen=True):
-    """Over those of an agent's answers that have a figure, and how many they are."""
+    """Mean over those of an agent's answers that have a figure, and the number of these answers."""
 
     mean: float | None = None
     known: int = 0
 
 
 class Median(Struct, frozen=True):
-    """The same for seconds."""
+    """Median over those of an agent's answers that have a time in seconds, and the number of these answers."""
 
     median: float | None = None
     known: int = 0
 
 
 class Latency(Median, frozen=True):
-    """The same, and the 95th percentile."""
+    """Median and 95th percentile of latency in seconds, and the number of answers that have one."""
 
     p95: float | None = None
 
 
 class AgentCosts(Struct, frozen=True):
-    """What one agent's answers took. A figure that an answer does not have is left out and counted, never 0.
+    """Costs of one agent's answers. An answer without a figure is left out of the mean, not counted as 0.
 
     Attributes:
-        queries: of the tournament.
-        answered: of these, with an answer.
-        missing: why it has no answer where we asked it ourselves.
-        latency_s: seconds an answer took, as its user sees them: from the request to the end of the answer.
-        retried: answers before which attempts failed.
-        tried_s: seconds of all attempts at an answer together, without the waits between them; where nobody
-            counted these, the answer's latency.
-        cost_usd: dollars an answer cost.
-        input_tokens, output_tokens: tokens an answer took.
+        queries: number of queries in the tournament.
+        answered: number of queries with an answer.
+        missing: by cause, the number of queries without an answer, for an agent that the tournament asks itself.
+        latency_s: seconds that a user waits for an answer: from sending the request to the end of the answer.
+        retried: number of answers that came after failed attempts.
+        tried_s: seconds of all attempts at an answer, without the waits between them; the latency if attempts were not
+            recorded.
+        cost_usd: dollars for an answer.
+        input_tokens, output_tokens: tokens of an answer.
     """
 
     agent: str
@@ -104,45 +104,47 @@ class AgentCosts(Struct, frozen=True):
     @property
     def known(self) -> bool:
         """Whether any answer has any figure."""
-        return any(one.known for one in (self.latency_s, self.cost_usd, self.input_tokens, self.output_tokens))
+        return any(figure.known for figure in (self.latency_s, self.cost_usd, self.input_tokens, self.output_tokens))
 
 
 def agent_costs(data: Dataset, failed: Mapping[str, Causes]) -> tuple[AgentCosts, ...]:
-    """What each agent's answers took, by name.
+    """The costs of each agent's answers, sorted by agent.
 
-    The figures are those that an answer carries as metadata: a table of answers may have the columns ``latency_s``,
-    ``tried_s``, ``cost_usd``, ``input_tokens`` and ``output_tokens``, and replies of agents that we ask have them.
-    ``failed`` are the agents that we ask, with the causes of the answers they owe.
+    Figures are read from the metadata of answers: a table of answers may have the columns ``latency_s``, ``tried_s``,
+    ``cost_usd``, ``input_tokens`` and ``output_tokens``; replies of agents that the tournament asks have them too.
+    ``failed`` are the agents that the tournament asks, each with its missing answers by cause.
     """
     answers: dict[str, list[Answer]] = {agent: [] for agent in sorted({*data.agents, *failed})}
     for (_, agent), answer in data.answers.items():
         answers[agent].append(answer)
     return tuple(
-        _costs(agent, own, len(data.queries), failed.get(agent, {}))
-        for agent, own in answers.items()
-        if own or agent in failed
+        _costs(agent, agent_answers, len(data.queries), failed.get(agent, {}))
+        for agent, agent_answers in answers.items()
+        if agent_answers or agent in failed
     )
 
 
 def _costs(agent: str, answers: Iterable[Answer], queries: int, missing: Causes) -> AgentCosts:
     import numpy as np
 
-    own = list(answers)
-    latencies = _values(own, LATENCY)
+    answer_list = list(answers)
+    latencies = _values(answer_list, LATENCY)
     median, p95 = np.percentile(latencies, (50, 95)).tolist() if latencies else (None, None)
-    both = [(_number(answer.metadata.get(LATENCY)), _number(answer.metadata.get(TRIED))) for answer in own]
-    tried = [taken for answer in own if (taken := _taken(answer, LATENCY)) is not None]
+    time_pairs = [
+        (_number(answer.metadata.get(LATENCY)), _number(answer.metadata.get(TRIED))) for answer in answer_list
+    ]
+    attempt_times = [seconds for answer in answer_list if (seconds := _answer_price(answer, LATENCY)) is not None]
     return AgentCosts(
         agent,
         queries,
-        len(own),
+        len(answer_list),
         Latency(median, len(latencies), p95),
-        _mean(own, COST),
-        _mean(own, TOKENS_IN),
-        _mean(own, TOKENS_OUT),
+        _mean(answer_list, COST),
+        _mean(answer_list, TOKENS_IN),
+        _mean(answer_list, TOKENS_OUT),
         dict(missing),
-        sum(latency is not None and all_s is not None and all_s > latency for latency, all_s in both),
-        Median(float(np.median(tried)) if tried else None, len(tried)),
+        sum(latency is not None and all_s is not None and all_s > latency for latency, all_s in time_pairs),
+        Median(float(np.median(attempt_times)) if attempt_times else None, len(attempt_times)),
     )
 
 
@@ -156,11 +158,11 @@ def _values(answers: Iterable[Answer], name: str) -> list[float]:
 
 
 _MOST: Final = 1e15
-"""Of seconds, dollars or tokens: more is none of these."""
+"""Maximum of seconds, dollars or tokens; a larger number is no such figure."""
 
 
 def _number(text: str | None) -> float | None:
-    """The figure; ``None`` for what is none, which a column of that name may hold by chance."""
+    """Parse a figure; ``None`` if the text is not one, since a column of that name may hold something else."""
     try:
         value = math.nan if text is None else float(text)
     except ValueError:
@@ -172,11 +174,11 @@ class Front(Struct, frozen=True):
     """The Pareto front of rating and one price.
 
     Attributes:
-        price: ``latency_s``, the median with failed attempts, or ``cost_usd``, the mean of an answer.
-        points: of every agent that has both: its Bradley-Terry rating and its price.
-        agents: those on the front, best rated first: each other agent is no better and no cheaper than one of them.
-        taken: by agent, what its answer to each query took, ``None`` where that is not known.
-        units: the number of each query's conversation, or its own.
+        price: ``latency_s`` (median, failed attempts included) or ``cost_usd`` (mean of an answer).
+        points: Bradley-Terry rating and price of every agent that has both.
+        agents: agents on the front, best rated first; each other agent is no better and no cheaper than one of them.
+        taken: price of the answer to each query by agent, ``None`` where it is not known.
+        units: for each query the number of its conversation, or a number of its own outside conversations.
     """
 
     price: str
@@ -186,10 +188,10 @@ class Front(Struct, frozen=True):
     units: tuple[int, ...] = ()
 
     def shows_less(self, agents: Sequence[str], others: Sequence[str]) -> bool:
-        """Whether each of some agents takes less than each of some others, beyond chance.
+        """Whether each of ``agents`` costs significantly less than each of ``others``.
 
-        On the queries that both answered, by the randomisation test of the mean difference, corrected for the number of
-        pairs (Holm). Of latencies the logarithm is compared, so that one very slow answer does not decide.
+        Compares the queries that both answered, by the randomisation test of the mean difference, corrected for the
+        number of pairs (Holm). Latencies are compared by their logarithm, so that one very slow answer does not decide.
         """
         if not all(agent in self.taken for agent in (*agents, *others)):
             return False
@@ -198,22 +200,22 @@ class Front(Struct, frozen=True):
         from retrieval_eval.stats.bootstrap import sums_by_unit
         from retrieval_eval.stats.significance import holm, sign_flip
 
-        def each(names: Sequence[str]) -> NDArray[np.float64]:
-            own = np.array([self.taken[name] for name in names], np.float64)
-            return np.log(np.maximum(own, _SHORTEST)) if self.price == LATENCY else own
+        def prices(names: Sequence[str]) -> NDArray[np.float64]:
+            values = np.array([self.taken[name] for name in names], np.float64)
+            return np.log(np.maximum(values, _SHORTEST)) if self.price == LATENCY else values
 
-        differences = np.nan_to_num(each(agents)[:, np.newaxis] - each(others)).reshape(-1, len(self.units))
+        differences = np.nan_to_num(prices(agents)[:, np.newaxis] - prices(others)).reshape(-1, len(self.units))
         sums = sums_by_unit(differences, np.array(self.units, np.int64))
         return bool((sums.sum(axis=1) < 0).all() and (holm(sign_flip(sums)) <= _ALPHA).all())
 
 
 class CostBoard(Board, frozen=True):
-    """All agents that answered or were to answer; nothing is shown where nothing is known and no answer is missing.
+    """Costs of all agents; it has no section if no figure is known and no answer is missing.
 
     Attributes:
-        agents: best rated first, those without a rating behind them by name.
+        agents: best rated first; agents without a rating follow, sorted by name.
         fronts: by price, see ``fronts``.
-        notes: what they say, in words.
+        notes: sentences on the fronts and on retried answers.
     """
 
     agents: tuple[AgentCosts, ...] = ()
@@ -222,21 +224,21 @@ class CostBoard(Board, frozen=True):
 
     @property
     def known(self) -> bool:
-        """Whether anything is known of what any answer took."""
-        return any(each.known for each in self.agents)
+        """Whether any figure of any answer is known."""
+        return any(costs.known for costs in self.agents)
 
     @property
     def gaps(self) -> tuple[AgentCosts, ...]:
-        """Agents without an answer to some of the queries."""
-        return tuple(own for own in self.agents if own.answered < own.queries)
+        """Agents that did not answer every query."""
+        return tuple(costs for costs in self.agents if costs.answered < costs.queries)
 
     @property
     def complete(self) -> bool:
-        """Whether every agent that we ask ourselves has answered everything."""
-        return not any(own.missing for own in self.agents)
+        """Whether every agent that the tournament asks has answered every query."""
+        return not any(costs.missing for costs in self.agents)
 
     def sections(self) -> Sequence[Section]:
-        """One, or none."""
+        """The section on costs; an empty list if there is nothing to show."""
         if not self.known and not self.gaps:
             return []
         lead = "What an answer takes, and which agents nobody beats in both quality and price."
@@ -245,71 +247,67 @@ class CostBoard(Board, frozen=True):
         return [Section("costs", "Latency and cost", lead, [self.table(), *charts, *remarks])]
 
     def table(self) -> Table:
-        """A row for each agent."""
-        return Table("costs", "What an answer takes", _COLUMNS, [self._row(each) for each in self.agents])
+        return Table("costs", "What an answer takes", _COLUMNS, [self._row(costs) for costs in self.agents])
 
     def columns(self, agent: str) -> dict[str, Any]:
-        """An agent's figures as columns of a flat row, the same for every agent; none where there is no section."""
+        """An agent's figures as columns of a flat row, the same for every agent; empty if there is no section."""
         if not self.sections():
             return {}
-        own = [row for row in self.table().rows if row["agent"] == agent] or [{"agent": agent, "front": ""}]
-        (record,) = records(Table("costs", "", _COLUMNS, own))
+        rows = [row for row in self.table().rows if row["agent"] == agent] or [{"agent": agent, "front": ""}]
+        (record,) = records(Table("costs", "", _COLUMNS, rows))
         return {name: value for name, value in record.items() if name != "agent"}
 
     def json(self) -> Any:
-        """The field ``costs`` of a leaderboard's JSON."""
-        agents = plain({own.agent: own for own in self.agents})
-        for shape in agents.values():
-            del shape["agent"]
+        """The value of ``costs`` in a leaderboard's JSON."""
+        agents = plain({costs.agent: costs for costs in self.agents})
+        for figures in agents.values():
+            del figures["agent"]
         fronts = {price: list(front.agents) for price, front in self.fronts.items()}
         return {"agents": agents, "fronts": fronts, "notes": list(self.notes)}
 
-    def _row(self, own: AgentCosts) -> Mapping[str, Any]:
-        fronts = [price for price, front in self.fronts.items() if own.agent in front.agents]
+    def _row(self, costs: AgentCosts) -> Mapping[str, Any]:
+        fronts = [price for price, front in self.fronts.items() if costs.agent in front.agents]
         return {
-            **{name: getattr(own, name) for name in ("agent", "answered", "queries", "retried")},
-            "latency_median_s": own.latency_s.median,
-            "latency_p95_s": own.latency_s.p95,
-            "latency_known": own.latency_s.known,
-            "tried_median_s": own.tried_s.median,
-            "cost_usd": own.cost_usd.mean,
-            "cost_known": own.cost_usd.known,
-            "input_tokens": own.input_tokens.mean,
-            "output_tokens": own.output_tokens.mean,
+            **{name: getattr(costs, name) for name in ("agent", "answered", "queries", "retried")},
+            "latency_median_s": costs.latency_s.median,
+            "latency_p95_s": costs.latency_s.p95,
+            "latency_known": costs.latency_s.known,
+            "tried_median_s": costs.tried_s.median,
+            "cost_usd": costs.cost_usd.mean,
+            "cost_known": costs.cost_usd.known,
+            "input_tokens": costs.input_tokens.mean,
+            "output_tokens": costs.output_tokens.mean,
             "on_front": ["latency" if price == LATENCY else "cost" for price in fronts],
             "front": " ".join(fronts),
-            "missing": [f"{cause} {count}" for cause, count in own.missing.items()],
+            "missing": [f"{cause} {count}" for cause, count in costs.missing.items()],
         }
 
 
 def cost_board(data: Dataset, rows: Sequence[AgentRating], failed: Mapping[str, Causes]) -> CostBoard:
-    """Put together what answers took.
-
-    ``rows`` are the ratings, best first; ``failed`` is as of ``agent_costs``.
-    """
-    rank = {row.agent: place for place, row in enumerate(rows)}
-    costs = sorted(agent_costs(data, failed), key=lambda own: (rank.get(own.agent, len(rank)), own.agent))
-    found = fronts(rows, costs, data)
-    said = (*in_words(rows, found), *filter(None, map(_retry_words, costs)))
-    return CostBoard(tuple(costs), found, said)
+    """Build the board of costs. ``rows`` are the ratings, best first; ``failed`` is as in ``agent_costs``."""
+    places = {row.agent: place for place, row in enumerate(rows)}
+    costs = sorted(agent_costs(data, failed), key=lambda costs: (places.get(costs.agent, len(places)), costs.agent))
+    price_fronts = fronts(rows, costs, data)
+    notes = (*in_words(rows, price_fronts), *filter(None, map(_retry_words, costs)))
+    return CostBoard(tuple(costs), price_fronts, notes)
 
 
-def _retry_words(own: AgentCosts) -> str:
-    """What an agent's latency leaves out; empty where that is nothing."""
-    if not own.retried or own.tried_s.median is None:
+def _retry_words(costs: AgentCosts) -> str:
+    """A note that the agent's latency leaves out retried answers; empty if it has none."""
+    if not costs.retried or costs.tried_s.median is None:
         return ""
     return (
-        f"{own.agent}: {counted(own.retried, 'answer')} of {own.answered} came after failed attempts. Latency leaves "
-        f"these out; with them the median is {SECONDS.write(own.tried_s.median)}, and by that it is compared."
+        f"{costs.agent}: {counted(costs.retried, 'answer')} of {costs.answered} came after failed attempts. Latency "
+        f"leaves these out; with them the median is {SECONDS.write(costs.tried_s.median)}, and by that it is compared."
     )
 
 
 def pareto_front(points: Mapping[str, tuple[float, float]]) -> tuple[str, ...]:
-    """The points that no other one dominates, best quality first, equal points by name.
+    """Names of the points that no other point dominates, best quality first, equal points sorted by name.
 
     Args:
-        points: (quality, price) by name. One dominates another if it is at least as good and costs at most as much,
-            and is better in one of the two.
+        points: (quality, price) by name. One point dominates another if it is at least as good and costs at most as
+            much, and is better in one of the two.
     """
     front: list[str] = []
     for name, point in sorted(points.items(), key=lambda entry: (-entry[1][0], entry[1][1], entry[0])):
@@ -319,42 +317,44 @@ def pareto_front(points: Mapping[str, tuple[float, float]]) -> tuple[str, ...]:
 
 
 def fronts(rows: Sequence[AgentRating], costs: Sequence[AgentCosts], data: Dataset) -> dict[str, Front]:
-    """For latency and cost, the agents that no other agent beats on both rating and price.
+    """The Pareto front of rating and latency, and that of rating and cost, by price.
 
-    Agents without a rating or without that price are left out; where all prices are equal there is no front.
-    ``costs`` are those of the answers in ``data``.
+    Agents without a rating or without that price are left out. There is no front if all prices are equal. ``costs`` are
+    those of the answers in ``data``.
     """
-    found = {}
+    by_price = {}
     units = tuple(units_of(data.queries, {name: query.cluster for name, query in data.queries.items()}).tolist())
     for price in (LATENCY, COST):
-        prices = {own.agent: value for own in costs if (value := _price(own, price)) is not None}
+        prices = {
+            agent_cost.agent: value for agent_cost in costs if (value := _agent_price(agent_cost, price)) is not None
+        }
         points = {row.agent: (row.bt, prices[row.agent]) for row in rows if row.agent in prices}
         if len({price for _, price in points.values()}) > 1:
             taken = {
-                agent: tuple(_taken(data.answers.get((query_id, agent)), price) for query_id in data.queries)
+                agent: tuple(_answer_price(data.answers.get((query_id, agent)), price) for query_id in data.queries)
                 for agent in points
             }
-            found[price] = Front(price, points, pareto_front(points), taken, units)
-    return found
+            by_price[price] = Front(price, points, pareto_front(points), taken, units)
+    return by_price
 
 
-def _taken(answer: Answer | None, price: str) -> float | None:
-    """What one answer took of a price, failed attempts among it."""
+def _answer_price(answer: Answer | None, price: str) -> float | None:
+    """The price of one answer; latency includes failed attempts."""
     if answer is None:
         return None
-    alone = _number(answer.metadata.get(price))
-    tried = _number(answer.metadata.get(TRIED)) if price == LATENCY and alone is not None else None
-    return alone if tried is None else tried
+    value = _number(answer.metadata.get(price))
+    tried = _number(answer.metadata.get(TRIED)) if price == LATENCY and value is not None else None
+    return value if tried is None else tried
 
 
-def in_words(rows: Sequence[AgentRating], found: Mapping[str, Front]) -> tuple[str, ...]:
-    """What the fronts say, a sentence each; then of agents that cannot be told apart, which is cheaper or faster."""
-    return (*(_front_words(front, len(rows)) for front in found.values()), *_tie_words(rows, found))
+def in_words(rows: Sequence[AgentRating], price_fronts: Mapping[str, Front]) -> tuple[str, ...]:
+    """Sentences on the fronts, then on the cheapest and fastest of the agents that ratings cannot separate."""
+    return (*(_front_words(front, len(rows)) for front in price_fronts.values()), *_tie_words(rows, price_fronts))
 
 
-def _price(own: AgentCosts, price: str) -> float | None:
-    """What an agent is compared by: nobody is fast whose answers come at the second attempt."""
-    return own.tried_s.median if price == LATENCY else own.cost_usd.mean
+def _agent_price(costs: AgentCosts, price: str) -> float | None:
+    """The agent's price on a front: median latency with failed attempts included, or mean cost."""
+    return costs.tried_s.median if price == LATENCY else costs.cost_usd.mean
 
 
 def _shown(price: str, value: float) -> str:
@@ -368,47 +368,47 @@ def _front_words(front: Front, rated: int) -> str:
     (first, *_), others = front.agents, [agent for agent in front.points if agent not in front.agents]
     if len(front.agents) == 1 and front.shows_less(front.agents, others):
         return f"Rating against {word}: none is rated higher than {first}, the {superlative}."
-    rest = "answers no faster" if front.price == LATENCY else "costs no less"
-    verb, one = ("is", first) if len(front.agents) == 1 else ("are", "one of them")
-    ending = f"; every other agent is rated no higher and {rest} than {one}" if others else ""
+    price_phrase = "answers no faster" if front.price == LATENCY else "costs no less"
+    verb, subject = ("is", first) if len(front.agents) == 1 else ("are", "one of them")
+    ending = f"; every other agent is rated no higher and {price_phrase} than {subject}" if others else ""
     members = [f"{name} ({_shown(front.price, front.points[name][1])})" for name in front.agents]
     return f"Rating against {word}: by these figures, on the front {verb} {listed(members, _NAMED)}{ending}."
 
 
-def lowest_prices(members: Sequence[str], found: Mapping[str, Front]) -> str:
-    """Which of some agents of equal quality is the fastest and which the cheapest, or that this cannot be told.
+def lowest_prices(members: Sequence[str], price_fronts: Mapping[str, Front]) -> str:
+    """Which of some equally rated agents is the fastest and which the cheapest, or that the data cannot tell.
 
-    Empty where no two of them have a price that differs.
+    Empty if no two of them have different prices.
     """
-    shown: dict[tuple[str, ...], list[str]] = {}
-    open_ones = []
-    for front in found.values():
+    proven: dict[tuple[str, ...], list[str]] = {}
+    undecided = []
+    for front in price_fronts.values():
         prices = {agent: front.points[agent][1] for agent in members if agent in front.points}
         if len(prices) < 2 or (lowest := min(prices.values())) == (highest := max(prices.values())):
             continue
         word = "the fastest" if front.price == LATENCY else "the cheapest"
-        known = "" if len(prices) == len(members) else ", as far as that is known"
-        those = tuple(agent for agent, price in prices.items() if price == lowest)
-        if front.shows_less(those, [agent for agent in prices if agent not in those]):
-            shown.setdefault(those, []).append(f"{word} ({_shown(front.price, lowest)}){known}")
+        caveat = "" if len(prices) == len(members) else ", as far as that is known"
+        leaders = tuple(agent for agent, price in prices.items() if price == lowest)
+        if front.shows_less(leaders, [agent for agent in prices if agent not in leaders]):
+            proven.setdefault(leaders, []).append(f"{word} ({_shown(front.price, lowest)}){caveat}")
         else:
             ends = " to ".join(_shown(front.price, price) for price in (lowest, highest))
-            open_ones.append(f"{word} ({ends}) cannot be told")
-    said = [
-        f"{listed(those, _NAMED)} {'is' if len(those) == 1 else 'are'} {' and '.join(each)}"
-        for those, each in shown.items()
+            undecided.append(f"{word} ({ends}) cannot be told")
+    sentences = [
+        f"{listed(leaders, _NAMED)} {'is' if len(leaders) == 1 else 'are'} {' and '.join(superlatives)}"
+        for leaders, superlatives in proven.items()
     ]
-    return " and ".join([*said, *open_ones])
+    return " and ".join([*sentences, *undecided])
 
 
-def _tie_words(rows: Sequence[AgentRating], found: Mapping[str, Front]) -> Iterator[str]:
+def _tie_words(rows: Sequence[AgentRating], price_fronts: Mapping[str, Front]) -> Iterator[str]:
     for members in _groups(rows):
-        if said := lowest_prices(members, found):
-            yield f"{listed(members, _NAMED)} cannot be told apart by rating; of these {said}."
+        if phrase := lowest_prices(members, price_fronts):
+            yield f"{listed(members, _NAMED)} cannot be told apart by rating; of these {phrase}."
 
 
 def _groups(rows: Sequence[AgentRating]) -> list[list[str]]:
-    """The agents of each letter, see ``arena.ratings.ranks.groups``; agents alone under theirs are left out."""
+    """The agents of each letter (see ``arena.ratings.ranks.groups``), without letters that only one agent has."""
     letters = sorted({end for row in rows for end in row.group.split("-")}, key=lambda letter: (len(letter), letter))
     groups = ([row.agent for row in rows if _in_group(row.group, letter)] for letter in letters)
     return [members for members in groups if len(members) > 1]
@@ -421,33 +421,33 @@ def _in_group(group: str, letter: str) -> bool:
 
 
 def front_chart(front: Front, link: Callable[[str], str] | None = None) -> Chart:
-    """Rating against what an answer takes; agents that nobody beats in both are filled and joined by steps.
+    """Chart of rating against latency or cost; agents on the front are filled dots joined by steps.
 
-    ``link`` gives the address of an agent.
+    ``link`` returns the address of an agent.
     """
     from arena.present.picture import Chart, Dot
 
-    fast = front.price == LATENCY
-    title, form = ("Rating against latency", SECONDS) if fast else ("Rating against cost", MONEY)
+    by_latency = front.price == LATENCY
+    title, form = ("Rating against latency", SECONDS) if by_latency else ("Rating against cost", MONEY)
     dots = [
         Dot(
             price,
             rating,
             agent,
             "blue" if agent in front.agents else "grey",
-            f"{agent}: {rating:.0f}, {written}",
+            f"{agent}: {rating:.0f}, {price_text}",
             link=link(agent) if link else "",
         )
         for agent in sorted(front.points, key=lambda agent: agent not in front.agents)
         for rating, price in [front.points[agent]]
-        for written in [form.write(price)]
+        for price_text in [form.write(price)]
     ]
     return Chart(
         front.price,
         title,
         f"{title}: the agents {', '.join(front.agents)} are on the front",
         "The best are in the upper left corner; by these figures, nobody beats a filled dot in both.",
-        "Median latency in seconds" if fast else "Mean cost of a query in US dollars",
+        "Median latency in seconds" if by_latency else "Mean cost of a query in US dollars",
         "Rating in points",
         dots,
         [(dot.x, dot.y) for dot in dots[: len(front.agents)]],

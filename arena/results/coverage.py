@@ -1,4 +1,4 @@
-"""How much of what was wanted is judged, and whether that is enough to rate on."""
+"""Coverage: how many of a stage's wanted judgments exist, and whether they are enough to rate on."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ STAGES: Mapping[Task, str] = {
 }
 
 AGENTS_ASKED: Final = "Agents asked"
-"""The stage before these."""
+"""Name of the step in which agents answer, before all these stages."""
 
 
 class Coverage(Struct, frozen=True):
-    """How much of what was wanted is judged. ``identical`` games are among the judged ones."""
+    """Counts of one stage's wanted judgments; ``identical`` games are included in ``judged``."""
 
     wanted: int
     judged: int
@@ -45,21 +45,20 @@ class Coverage(Struct, frozen=True):
 
     @property
     def share(self) -> float:
-        """Judged divided by wanted."""
         return self.judged / self.wanted if self.wanted else 1.0
 
 
 class Shortfall(Struct, frozen=True):
-    """Whose verdicts are too few to rate on.
+    """The judge or agent with too few verdicts to rate on.
 
     Attributes:
         kind: ``judge`` or ``agent``.
-        name: of the judge or agent that has the smallest share of its verdicts.
-        judged: its wanted verdicts that are there; each order of a game is one.
-        wanted: all of them.
-        min_coverage: the share that ``ratings.min_coverage`` asks for.
-        rated: whether any game has a verdict, so that there is something to show all the same.
-        again: what brings the rest, a phrase.
+        name: the judge or agent with the smallest share of its verdicts.
+        judged: number of its wanted verdicts that exist; each order of a game counts as one.
+        wanted: number of its wanted verdicts.
+        min_coverage: the share that ``ratings.min_coverage`` requires.
+        rated: whether any game has a verdict, so that ratings can be shown on request.
+        again: how to get the missing verdicts, a phrase.
     """
 
     kind: str
@@ -72,30 +71,31 @@ class Shortfall(Struct, frozen=True):
 
     @property
     def share(self) -> float:
-        """Judged divided by wanted."""
         return self.judged / self.wanted
 
     @property
     def message(self) -> str:
-        """What is there and what is needed, on one line."""
-        there = f"{self.kind} {self.name} has {self.judged} of {self.wanted} wanted verdicts ({self._share()})"
-        return f"{there}, and ratings need {100 * self.min_coverage:g}% of every judge's and agent's"
+        """One line with the number of verdicts and the required share."""
+        counts = f"{self.kind} {self.name} has {self.judged} of {self.wanted} wanted verdicts ({self._share()})"
+        return f"{counts}, and ratings need {100 * self.min_coverage:g}% of every judge's and agent's"
 
     def _share(self) -> str:
-        """The share with as many decimals as it takes to look smaller than what is needed."""
-        bar = 100 * self.min_coverage
-        forms = (f"{100 * self.share:.{decimals}f}" for decimals in range(4))
-        return f"{next((written for written in forms if float(written) < bar), f'under {bar:g}')}%"
+        """The share in percent, with enough decimals to show that it is below the required one."""
+        threshold = 100 * self.min_coverage
+        candidates = (f"{100 * self.share:.{decimals}f}" for decimals in range(4))
+        return (
+            f"{next((candidate for candidate in candidates if float(candidate) < threshold), f'under {threshold:g}')}%"
+        )
 
     @property
     def remedy(self) -> str:
-        """How to see the ratings, if there are any."""
+        """How to get the missing verdicts and, if any game has one, how to see the ratings without them."""
         see = ", or see them with 'ragleague leaderboard --below-coverage'"
         return f"{self.again}{see}" if self.rated else self.again
 
 
 def coverage(outcomes: Sequence[tuple[Wanted, Result | None]]) -> Coverage:
-    """Of one stage."""
+    """Count the judged, failed and missing judgments of one stage."""
     judged = sum(isinstance(result, Judgment) for _, result in outcomes)
     failed = sum(isinstance(result, JudgeFailure) for _, result in outcomes)
     identical = sum(result is not None and result.judgment_id == IDENTICAL for _, result in outcomes)
@@ -103,20 +103,20 @@ def coverage(outcomes: Sequence[tuple[Wanted, Result | None]]) -> Coverage:
 
 
 def shortfall(judged_of: Mapping[str, Mapping[str, tuple[int, int]]], min_coverage: float) -> Shortfall | None:
-    """The judge, or if all have enough the agent, furthest below the least share of verdicts; ``None`` if nobody is.
+    """The judge furthest below ``min_coverage``, else the agent furthest below it; ``None`` if all have enough.
 
-    The share of all games together is a weighted mean of the judges' shares, so where each judge has enough, the whole
-    has too. It may hide a judge that stopped early, or an agent whose answers a judge would not read: what is missing
-    then is no random part of the games, and ratings of the rest are of something else.
+    If every judge has enough, so has the whole: the share over all games is a weighted mean of the judges' shares. But
+    that overall share can hide a judge that stopped early, or an agent whose answers a judge refused. The missing games
+    are then no random sample, and ratings of the others would measure something else.
 
     Args:
-        judged_of: by kind (judge, agent) and name, the verdicts that are there and those that are wanted. Of an
-            adaptive schedule these are the games that were chosen.
+        judged_of: by kind (``judge`` or ``agent``) and name, the number of judged and of wanted verdicts. With an
+            adaptive schedule, only games already chosen are wanted.
         min_coverage: from 0 to 1.
     """
     for kind, by_name in judged_of.items():
         for name, (judged, wanted) in sorted(by_name.items(), key=lambda entry: entry[1][0] / entry[1][1]):
             if judged < min_coverage * wanted - 1e-9:
-                rated = any(there for there, _ in by_name.values())
+                rated = any(judgments for judgments, _ in by_name.values())
                 return Shortfall(kind, name, judged, wanted, min_coverage, rated)
     return None

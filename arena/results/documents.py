@@ -1,4 +1,4 @@
-"""What each agent retrieved and cites is worth, by the judges' labels and by people's, and how far the two agree."""
+"""Scores of what agents retrieved and cited, by judges' and by people's labels, and the agreement of these labels."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ if TYPE_CHECKING:
 
 
 LabelSource: TypeAlias = Literal["judge", "people"]
-"""Whose labels: of all relevance judges together, or people's."""
+"""Whose labels are used: those of all relevance judges combined, or people's."""
 
 Results: TypeAlias = Mapping[tuple[str, str], Result | None]
-"""By (query_id, doc_id): a relevance judgment, a failure, or ``None`` where nothing is known yet."""
+"""Relevance results by (query_id, doc_id): a judgment, a failure, or ``None`` if not judged yet."""
 
 
 class LabelScores(Struct, frozen=True):
-    """All agents that retrieved documents by one set of labels.
+    """Scores of all agents that retrieved documents, by one set of labels.
 
     Attributes:
-        metrics: of every query with labels; its runs are the agents.
-        labels: how many there are.
-        measures: by agent and name, over the queries.
+        metrics: measures for every query with labels; its runs are the agents.
+        labels: number of labels.
+        measures: mean over queries with its interval, by agent and measure.
     """
 
     metrics: Metrics
@@ -62,26 +62,26 @@ class LabelScores(Struct, frozen=True):
 
 
 class JudgeLabels(Struct, frozen=True):
-    """One relevance judge's labels: how they are distributed, and how far they agree with people's where known."""
+    """Distribution of one relevance judge's labels, and their agreement with people's labels if there are any."""
 
     distribution: LabelDistribution
     agreement: LabelAgreement | None
 
 
 class RetrievalBoard(Struct, frozen=True):
-    """Retrieval in a tournament.
+    """Retrieval scores of a tournament.
 
     Attributes:
-        measures: by ir_measures' names; at least one is Judged.
-        queries: of the tournament.
-        scores: by whose labels; nothing is there without labels, or without an agent that retrieved documents.
-        mean_labels: by agent, over its documents that the judges labelled; a failed one is left out and counted.
-        distributions: by agent, of the judges' labels of its documents.
-        without_documents: agents that came with answers alone.
-        judges: each relevance judge by itself.
-        between_judges: with several judges, how far they agree.
-        agreement: of the judges' labels with people's, where both are there.
-        rankings: by measure, whether both rank the agents alike.
+        measures: measures by ir_measures' names, among them at least one Judged@k.
+        queries: number of queries in the tournament.
+        scores: scores by source of labels; empty without labels, or if no agent retrieved documents.
+        mean_labels: mean of the judges' labels of each agent's documents; failed documents are counted and left out.
+        distributions: distribution of the judges' labels of each agent's documents.
+        without_documents: agents that only have answers.
+        judges: labels of each relevance judge.
+        between_judges: agreement between several judges, else ``None``.
+        agreement: agreement of the judges' labels with people's, if both exist.
+        rankings: by measure, how well the rankings of agents by judges' and by people's labels agree.
     """
 
     measures: tuple[str, ...]
@@ -98,72 +98,78 @@ class RetrievalBoard(Struct, frozen=True):
     @property
     def lacking(self) -> bool:
         """Whether some query has no score because labels are missing."""
-        return any(own.unknown for scores in self.scores.values() for own in scores.metrics.coverage.values())
+        return any(coverage.unknown for scores in self.scores.values() for coverage in scores.metrics.coverage.values())
 
     @property
     def failing(self) -> bool:
-        """Whether an agent failed on a query that others are scored on."""
-        return any(own.unasked for scores in self.scores.values() for own in scores.metrics.coverage.values())
+        """Whether an agent did not answer a query on which other agents are scored."""
+        return any(coverage.unasked for scores in self.scores.values() for coverage in scores.metrics.coverage.values())
 
 
 def retrieval_board(
     data: Dataset, wanted: Iterable[tuple[Wanted, Result | None]], settings: StoredSettings
 ) -> RetrievalBoard | None:
-    """Score what the agents of a tournament retrieved; ``None`` where there are no labels to score it by.
+    """Score what the agents of a tournament retrieved; ``None`` if there are no labels.
 
-    An agent's documents count down to ``retrieval.depth``, in its own order. Queries without any label are no topics.
-    Where an agent that the tournament asks itself gave no answer, nobody knows what it would have retrieved. ``wanted``
-    are all relevance wants with their results, in the order of the plan.
+    An agent's documents count down to the rank ``retrieval.depth``. Queries without any label are left out. If an agent
+    that the tournament asks did not answer a query, its documents there count as unknown. ``wanted`` are all relevance
+    wants with their results, in the order of the plan.
 
     Raises:
         InputError: a measure cannot be computed.
     """
-    from retrieval_eval.data.runs import runs_of  # late, as a kept board is read without it
+    from retrieval_eval.data.runs import runs_of  # imported late, because a cached board does not need it
 
-    each = list(wanted)
+    relevance_outcomes = list(wanted)
     by_people = labels_of_documents(data)
-    if not each and not by_people:
+    if not relevance_outcomes and not by_people:
         return None
-    how = settings.combinations
-    results = document_labels(each, how, settings.across_judges)
-    judged = of_each_judge(combined(each, how))
-    by_judge = {judge: labels_in(data, own) for judge, own in judged.items()}
+    combinations = settings.combinations
+    results = document_labels(relevance_outcomes, combinations, settings.across_judges)
+    judged = of_each_judge(combined(relevance_outcomes, combinations))
+    by_judge = {judge: labels_in(data, judge_results) for judge, judge_results in judged.items()}
     missing: dict[str, set[str]] = {}
     for (query_id, doc_id), result in results.items():
         if not isinstance(result, Judgment):
             missing.setdefault(query_id, set()).add(doc_id)
     labels: dict[LabelSource, Labels] = {"judge": labels_in(data, results), "people": by_people}
-    labels = {source: own for source, own in labels.items() if own or (source == "judge" and missing)}
+    labels = {
+        source: source_labels
+        for source, source_labels in labels.items()
+        if source_labels or (source == "judge" and missing)
+    }
     entries = retrieved_by_agents(data, settings.depth)
     runs = {run.name: run.scores() for run in runs_of(entries)}
     names = _measures(settings, labels.values())
     failed = _unanswered(data, settings) if settings.agents else {}
     metrics = {
-        source: evaluate(own, runs, names, failed, missing if source == "judge" else None)
-        for source, own in (labels.items() if runs else ())
+        source: evaluate(source_labels, runs, names, failed, missing if source == "judge" else None)
+        for source, source_labels in (labels.items() if runs else ())
     }
     resampling = _resampling(settings, data)
     clusters = resampling["clusters"]
     people = labels.get("people", {})
-    by_agent = results_by_agent(results, entries) if each else {}
-    if people or len(by_judge) > 1:  # else there is nothing to agree
+    by_agent = results_by_agent(results, entries) if relevance_outcomes else {}
+    if people or len(by_judge) > 1:  # otherwise there is nothing to compare
         from retrieval_eval.stats.agreement import label_agreement, rater_agreement
     return RetrievalBoard(
         measures=tuple(names),
         queries=len(data.queries),
         scores={
-            source: LabelScores(found, sum(map(len, labels[source].values())), found.intervals(**resampling))
-            for source, found in metrics.items()
+            source: LabelScores(
+                source_metrics, sum(map(len, labels[source].values())), source_metrics.intervals(**resampling)
+            )
+            for source, source_metrics in metrics.items()
         },
-        mean_labels={agent: mean_label(own) for agent, own in sorted(by_agent.items())},
-        distributions={agent: label_distribution(own) for agent, own in sorted(by_agent.items())},
+        mean_labels={agent: mean_label(agent_results) for agent, agent_results in sorted(by_agent.items())},
+        distributions={agent: label_distribution(agent_results) for agent, agent_results in sorted(by_agent.items())},
         without_documents=tuple(agent for agent in data.agents if agent not in runs),
         judges={
             judge: JudgeLabels(
                 label_distribution(judged[judge].values()),
-                label_agreement(people, own, clusters=clusters) if people else None,
+                label_agreement(people, judge_labels, clusters=clusters) if people else None,
             )
-            for judge, own in by_judge.items()
+            for judge, judge_labels in by_judge.items()
         },
         between_judges=rater_agreement(list(by_judge.values()), clusters=clusters) if len(by_judge) > 1 else None,
         agreement=label_agreement(people, labels["judge"], clusters=clusters)
@@ -180,10 +186,10 @@ def _unanswered(data: Dataset, settings: StoredSettings) -> Mapping[str, Collect
 
 
 def check_measures(names: Iterable[str], data: Dataset) -> None:
-    """See beforehand whether measures can be computed on these queries: some take numbered ones only.
+    """Check that the measures can be computed on these queries; some need numbers as query ids.
 
     Raises:
-        InputError: one cannot.
+        InputError: a measure cannot be computed.
     """
     try:
         labels = {query_id: {"document": 1} for query_id in data.queries}
@@ -193,16 +199,16 @@ def check_measures(names: Iterable[str], data: Dataset) -> None:
 
 
 def labels_in(data: Dataset, results: Results) -> dict[str, dict[str, int]]:
-    """The labels among relevance results by query_id and doc_id, in the order of the queries; failures are none."""
+    """The labels of relevance results, by query_id and doc_id, in the order of the queries; failures are left out."""
     labels: dict[str, dict[str, int]] = {query_id: {} for query_id in data.queries}
     for (query_id, doc_id), result in results.items():
         if isinstance(result, Judgment):
             labels[query_id][doc_id] = label_of(result.outcome)
-    return {query_id: own for query_id, own in labels.items() if own}
+    return {query_id: by_doc for query_id, by_doc in labels.items() if by_doc}
 
 
 def retrieved_by_agents(data: Dataset, depth: int | None) -> list[Retrieved]:
-    """What agents retrieved down to a rank; documents given to all of them alike are nobody's."""
+    """The documents that agents retrieved down to rank ``depth``, without those shared by all agents."""
     return [
         entry
         for entries in data.retrieved.values()
@@ -212,12 +218,12 @@ def retrieved_by_agents(data: Dataset, depth: int | None) -> list[Retrieved]:
 
 
 def _measures(settings: StoredSettings, labels: Iterable[Labels]) -> list[str]:
-    """The ones asked for, with Judged@k; by the highest label where the tournament was begun without any."""
-    named = None if settings.retrieval is None else settings.retrieval.measures
-    if named is None:
-        given = (label for own in labels for by_doc in own.values() for label in by_doc.values())
-        named = default_measures(max(given, default=1))
-    parsed = parse_measures(named)
+    """The configured measures with Judged@k added; if none are configured, the defaults for the highest label."""
+    names = None if settings.retrieval is None else settings.retrieval.measures
+    if names is None:
+        values = (label for source_labels in labels for by_doc in source_labels.values() for label in by_doc.values())
+        names = default_measures(max(values, default=1))
+    parsed = parse_measures(names)
     if not any(map(is_judged, parsed.values())):
         parsed |= judged_at(parsed.values())
     return list(parsed)
@@ -241,15 +247,15 @@ def _rankings(metrics: Mapping[LabelSource, Metrics], resampling: Mapping[str, A
 
 
 RELEVANT = 1
-"""The lowest label that counts as relevant where no nuggets say from which label on documents are read."""
+"""The lowest label that counts as relevant, unless the settings for nuggets name another."""
 
 
 class CitationBoard(Struct, frozen=True):
-    """Citations of a tournament's agents.
+    """Citation scores of a tournament's agents.
 
     Attributes:
         relevant: the lowest label that counts as relevant.
-        scores: by whose labels, and by agent.
+        scores: scores by source of labels and agent.
     """
 
     relevant: int
@@ -259,8 +265,8 @@ class CitationBoard(Struct, frozen=True):
 def citation_board(
     data: Dataset, wanted: Iterable[tuple[Wanted, Result | None]], settings: StoredSettings
 ) -> CitationBoard | None:
-    """Score what the answers cite; ``None`` where no answer cites a document that has a label."""
-    from retrieval_eval.scores.citations import citation_scores, cited_documents  # late, as above
+    """Score what the answers cite; ``None`` if no answer cites a labelled document."""
+    from retrieval_eval.scores.citations import citation_scores, cited_documents  # imported late, as above
 
     results = document_labels(wanted, settings.combinations, settings.across_judges)
     labels: dict[LabelSource, Mapping[str, Mapping[str, int]]] = {
@@ -271,25 +277,25 @@ def citation_board(
     create = settings.nuggets and settings.nuggets.create
     relevant = create.from_label if create else RELEVANT
     rankings, scores = data.given, {}
-    for source, own in labels.items():
-        if own:
-            cited = cited_documents(data.answers.values(), rankings, own)
-            found = citation_scores(cited, own, relevant=relevant, clusters=clusters)
-            if any(agent.labelled for agent in found.values()):
-                scores[source] = found
+    for source, source_labels in labels.items():
+        if source_labels:
+            cited = cited_documents(data.answers.values(), rankings, source_labels)
+            agent_scores = citation_scores(cited, source_labels, relevant=relevant, clusters=clusters)
+            if any(score.labelled for score in agent_scores.values()):
+                scores[source] = agent_scores
     return CitationBoard(relevant, scores) if scores else None
 
 
 def labels_of_documents(data: Dataset) -> dict[str, Mapping[str, int]]:
-    """People's labels of documents, without those of passages of the answers, which an exam is held against.
+    """People's labels of documents, without labels of passages of answers, which only exams use.
 
-    Nobody could have retrieved such a passage, so it belongs into no ideal ranking.
+    No agent could have retrieved such a passage, so it must not be part of an ideal ranking.
     """
-    found = {
+    labels_by_query = {
         query_id: {doc_id: label for doc_id, label in labels.items() if not _is_of_an_answer(data, doc_id)}
         for query_id, labels in data.qrels.items()
     }
-    return {query_id: labels for query_id, labels in found.items() if labels}
+    return {query_id: labels for query_id, labels in labels_by_query.items() if labels}
 
 
 def _is_of_an_answer(data: Dataset, doc_id: str) -> bool:
@@ -300,11 +306,11 @@ def _is_of_an_answer(data: Dataset, doc_id: str) -> bool:
 
 
 class QueryLabels(Struct, frozen=True):
-    """One query's documents, judged one by one.
+    """Relevance labels of one query's documents.
 
     Attributes:
-        label: the mean, with how many documents it is of. A failed document is in no mean.
-        parts: means of what else the prompt asked for in numbers, such as the match of a ``search_quality`` label.
+        label: mean label and number of labelled documents; failed documents are left out.
+        parts: means of other numbers in the replies, such as the match score of ``search_quality``.
     """
 
     label: MeanLabel
@@ -312,22 +318,22 @@ class QueryLabels(Struct, frozen=True):
 
 
 def query_labels(store: Store, tournament: str) -> dict[str, QueryLabels]:
-    """By query_id, in the order of the queries; those without a document to label are left out.
+    """Mean labels of each query that has documents to label, in the order of the queries.
 
     Raises:
-        InputError: no such tournament.
+        InputError: there is no such tournament.
     """
     by_query = results_by_query(samples.labels_of(store, tournament))
-    found = {}
+    labels_by_query = {}
     for query_id in store.queries(tournament):
         if query_id in by_query:
             results = by_query[query_id]
             details = [details_of(result.outcome) for result in results if isinstance(result, Judgment)]
             numbers: dict[str, list[float]] = {}
-            for one in details:
-                for name, value in one.items():
+            for detail in details:
+                for name, value in detail.items():
                     if not isinstance(value, str):
                         numbers.setdefault(name, []).append(value)
             parts = {name: fmean(values) for name, values in numbers.items()}
-            found[query_id] = QueryLabels(mean_label(results), parts)
-    return found
+            labels_by_query[query_id] = QueryLabels(mean_label(results), parts)
+    return labels_by_query

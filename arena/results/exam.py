@@ -1,4 +1,4 @@
-"""The exam of a tournament from its store: the bank, the grades, and what they make of each agent."""
+"""The exam of a tournament, read from its store: the bank, the grades, and the scores of each agent."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from retrieval_eval.exam.passages import by_document
 from retrieval_eval.exam.scores import RATED_LEVELS
 
 OutcomesOf: TypeAlias = Callable[[Task], Sequence[tuple[Wanted, Result | None]]]
-"""Gives the wants of a task with their results, ``None`` where there is none yet."""
+"""Returns the wants of a task with their results, ``None`` for those not judged yet."""
 
 
 def stored_scores(store: Store, tournament: str, outcomes: OutcomesOf | None = None) -> ExamScores | None:
-    """Score what has been graded so far; ``None`` where there is nothing to score.
+    """Score what has been graded so far; ``None`` if there is nothing to score.
 
-    That is so without an exam, before an item is written, and where answers are extracted and not graded.
+    There is nothing to score without an exam, before an item is written, and if answers are extracted but not graded.
 
     Args:
-        store: where the judgments are.
+        store: the store that holds the judgments.
         tournament: its name.
-        outcomes: each task's wants with their results, where they have been read already.
+        outcomes: returns the wants of a task with their results, if they have been read already.
     """
     exam = store.settings(tournament).exam
     if exam is None or exam.section.grading == "extraction_only":
@@ -47,7 +47,7 @@ def stored_scores(store: Store, tournament: str, outcomes: OutcomesOf | None = N
 
 
 def exam_study(store: Store, tournament: str, outcomes: OutcomesOf | None = None) -> Study:
-    """Everything that the exam of a tournament says, from its store; ``outcomes`` as for ``stored_scores``.
+    """Read a tournament's exam from its store; ``outcomes`` is as in ``stored_scores``.
 
     Raises:
         KeyError: the tournament has no exam.
@@ -58,14 +58,14 @@ def exam_study(store: Store, tournament: str, outcomes: OutcomesOf | None = None
     outcomes = outcomes or partial(store.outcomes, tournament)
     bank = stored_bank(store, tournament)
     grades = list(_Reader(outcomes, settings.combinations, section, bank).grades())
-    given = material(data, section)
+    exam_material = material(data, section)
     rated = section.grading == "self_rating"
     grader = _grader(settings)
     source = Graded(
         {grader: grades},
         frozenset({grader} if rated else ()),
-        given.texts,
-        given.passage_rankings,
+        exam_material.texts,
+        exam_material.passage_rankings,
         nuggets=frozenset(item.item_id for item in bank.items if item.item_type == "nugget"),
     )
     graded = by_document(source) if section.texts == "documents" else source
@@ -75,8 +75,8 @@ def exam_study(store: Store, tournament: str, outcomes: OutcomesOf | None = None
         grader,
         graded.grades[grader],
         bank,
-        given.rankings,
-        make_grids(graded.grades[grader], bank, given.rankings),
+        exam_material.rankings,
+        make_grids(graded.grades[grader], bank, exam_material.rankings),
         data.qrels if section.texts == "documents" else {},
         RATED_LEVELS if rated else (1,),
         section.texts,
@@ -87,7 +87,7 @@ def exam_study(store: Store, tournament: str, outcomes: OutcomesOf | None = None
 
 
 def stored_bank(store: Store, tournament: str) -> Bank:
-    """The bank of a tournament: of its file, without secret texts, or as far as it is written."""
+    """The bank of a tournament: from its file, without secret texts, or the items written so far."""
     settings = store.settings(tournament)
     exam = _exam(settings)
     if exam.bank is not None:
@@ -96,37 +96,41 @@ def stored_bank(store: Store, tournament: str) -> Bank:
     section = exam.generate
     assert section is not None
     writer = settings.judges[section.judge or exam.section.judge]
-    drawn = {"temperature": writer.temperature, "seed": writer.seed}
-    origin = {name: value for name, value in drawn.items() if value is not None} | {"prompt": exam.prompts["questions"]}
-    written = store.outcomes(tournament, Task.QUESTIONS)
+    sampling = {"temperature": writer.temperature, "seed": writer.seed}
+    origin = {name: value for name, value in sampling.items() if value is not None} | {
+        "prompt": exam.prompts["questions"]
+    }
+    item_outcomes = store.outcomes(tournament, Task.QUESTIONS)
     items = [
         item
-        for want, result in written
+        for want, result in item_outcomes
         if isinstance(result, Judgment) and isinstance(result.outcome, tuple)
         for item in written_items(
             section, want.query_id, FacetSubject.of(want).subtopic, result.outcome, {"model": result.model, **origin}
         )
     ]
-    facets = [(want.query_id, FacetSubject.of(want).subtopic) for want, _ in written]
+    facets = [(want.query_id, FacetSubject.of(want).subtopic) for want, _ in item_outcomes]
     return generated_bank(store.dataset(tournament).queries, facets, items)
 
 
 def open_items(store: Store, tournament: str) -> frozenset[str]:
-    """Ids of the items that count and are not secret; none where the tournament has no exam."""
+    """Ids of the items that count and are not secret; empty if the tournament has no exam."""
     if store.settings(tournament).exam is None:
         return frozenset()
     return frozenset(item.item_id for item in stored_bank(store, tournament).items if not item.secret)
 
 
 class _Reader:
-    def __init__(self, read: OutcomesOf, how: Mapping[str, Combine], section: ExamSection, bank: Bank) -> None:
-        self._read, self._how, self._section = read, how, section
+    def __init__(
+        self, outcomes_of: OutcomesOf, combinations: Mapping[str, Combine], section: ExamSection, bank: Bank
+    ) -> None:
+        self._outcomes_of, self._combinations, self._section = outcomes_of, combinations, section
         self._active = {item.item_id: item for items in bank.active.values() for item in items}
 
     def grades(self) -> Iterator[Grade]:
-        """One for each passage and item that was to be graded, or whose answer to be extracted; ``None`` where missing.
+        """Yield a grade for each wanted pair of passage and item, ``None`` if the judgment failed or does not exist.
 
-        That is so where the judgment failed, and where it was never made.
+        If answers are extracted, the wanted pairs are those of the extraction.
         """
         if self._section.grading == "self_rating":
             yield from self._ratings()
@@ -137,14 +141,14 @@ class _Reader:
             if isinstance(result, Judgment)
         }
         for want, result in self._outcomes(Task.EXTRACTION):
-            graded = PassageSubject.of(want)
-            (item_id,) = graded.item_ids
+            subject = PassageSubject.of(want)
+            (item_id,) = subject.item_ids
             if item_id in self._active:
                 grade, answer = None, ""
                 if isinstance(result, Judgment):
                     answer = str(result.outcome)
-                    grade = self._checked(self._active[item_id], answer, checked.get(graded))
-                yield Grade(want.query_id, graded.passage_id, item_id, grade, answer)
+                    grade = self._checked(self._active[item_id], answer, checked.get(subject))
+                yield Grade(want.query_id, subject.passage_id, item_id, grade, answer)
 
     def _checked(self, item: Item, answer: str, by_judge: int | None) -> int | None:
         if self._section.grading == "extraction_words":
@@ -155,28 +159,28 @@ class _Reader:
 
     def _ratings(self) -> Iterator[Grade]:
         for want, result in self._outcomes(Task.GRADING):
-            graded = PassageSubject.of(want)
-            ids, said = graded.item_ids, ""
-            given: Sequence[int | None] = [None] * len(ids)
+            subject = PassageSubject.of(want)
+            ids, reply = subject.item_ids, ""
+            item_grades: Sequence[int | None] = [None] * len(ids)
             if isinstance(result, Judgment):
-                said = "" if len(ids) > 1 or result.reply.strip().isdigit() else result.reply.strip()
-                given = grades_of(result.outcome, len(ids))
-            for item_id, grade in zip(ids, given, strict=True):
+                reply = "" if len(ids) > 1 or result.reply.strip().isdigit() else result.reply.strip()
+                item_grades = grades_of(result.outcome, len(ids))
+            for item_id, grade in zip(ids, item_grades, strict=True):
                 if item_id in self._active:
-                    yield Grade(want.query_id, graded.passage_id, item_id, grade, said)
+                    yield Grade(want.query_id, subject.passage_id, item_id, grade, reply)
 
     def _outcomes(self, task: Task) -> list[tuple[Wanted, Result | None]]:
-        return combined(self._read_anew(self._read(task)), self._how)
+        return combined(self._reparsed(self._outcomes_of(task)), self._combinations)
 
-    def _read_anew(self, outcomes: Iterable[tuple[Wanted, Result | None]]) -> Iterator[tuple[Wanted, Result | None]]:
-        """As they are; with ``compat`` ratings are what the workbench's code makes of the first reply."""
+    def _reparsed(self, outcomes: Iterable[tuple[Wanted, Result | None]]) -> Iterator[tuple[Wanted, Result | None]]:
+        """Yield the outcomes; with ``compat``, ratings are parsed again from the first reply as the workbench does."""
         for want, result in outcomes:
             if self._section.compat is None or want.task is not Task.GRADING or result is None or result.reply is None:
                 yield want, result
                 continue
-            first = result.rejected[0] if result.rejected else result.reply
-            outcome = self_rating(first, compat=self._section.compat)
-            yield want, _judgment(result, outcome, first)
+            reply = result.rejected[0] if result.rejected else result.reply
+            outcome = self_rating(reply, compat=self._section.compat)
+            yield want, _judgment(result, outcome, reply)
 
 
 def _judgment(result: Result, outcome: int, reply: str) -> Judgment:
@@ -192,7 +196,7 @@ def _exam(settings: StoredSettings) -> StoredExam:
 
 
 def _grader(settings: StoredSettings) -> Grader:
-    """Who graded: the declared model, or the judge's name where it has none, and the prompts."""
+    """The grader: the declared model, or the judge's name if it has none, and the prompts."""
     exam = _exam(settings)
     judge = exam.section.judge
     names = [prompt for name, prompt in sorted(exam.prompts.items()) if name != "questions"]

@@ -1,4 +1,4 @@
-"""One evaluation by exam: grades, the bank, rankings and labels brought together, and the scores at every level."""
+"""One evaluation by exam: grades, bank, rankings and labels, and the scores at every level."""
 
 from __future__ import annotations
 
@@ -42,21 +42,21 @@ GradedUnit: TypeAlias = Literal["answers", "documents"]
 
 
 class Study(Struct, frozen=True, dict=True):
-    """What scores and oversight start from.
+    """The input for exam scores and for their oversight by people.
 
     Attributes:
         source: all grades as they were given, passage by passage.
-        graded: the same by document, where documents were graded and cut.
-        grader: whose grades count.
-        grades: those grades.
-        bank: the test bank, ``None`` where none was given; then the graded items stand for it.
-        rankings: of each agent's response the passages, or the documents.
+        graded: the same grades by document, if documents were cut into passages for grading.
+        grader: the grader whose grades count.
+        grades: the grades of that grader.
+        bank: the test bank; ``None`` if there is none, then the graded items are used.
+        rankings: the passages of each agent's response, or its documents.
         grids: the grades by query.
-        labels: relevance by people, empty where nobody gave any.
-        levels: every lowest grade at which an item can count as covered.
+        labels: people's relevance labels, empty if there are none.
+        levels: each lowest grade from which an item can count as covered.
         unit: what was graded: passages of ``answers``, or retrieved ``documents``.
-        min_grade: which of them is looked at first, where somebody said so.
-        bank_version: of the whole bank, where ``bank`` has not all of its texts.
+        min_grade: the level to show first, if one is configured.
+        bank_version: version of the whole bank, if ``bank`` lacks some of its texts.
         clusters: the conversations of the queries.
     """
 
@@ -76,12 +76,12 @@ class Study(Struct, frozen=True, dict=True):
 
     @property
     def version(self) -> str | None:
-        """Of the bank, ``None`` without one."""
+        """Version of the bank, ``None`` without one."""
         return self.bank_version or (self.bank.version if self.bank is not None else None)
 
     @property
     def usual_level(self) -> int:
-        """The ``min_grade``; else 4 where the grades are ratings up to 5, otherwise the highest level."""
+        """The configured ``min_grade``; by default 4 if that is a level, otherwise the highest level."""
         if self.min_grade is not None:
             return self.min_grade
         return USUAL_LEVEL if USUAL_LEVEL in self.levels else max(self.levels)
@@ -92,33 +92,33 @@ class Study(Struct, frozen=True, dict=True):
         return tuple(dict.fromkeys(query_id for query_id, _ in self.rankings if query_id not in self.grids.grids))
 
     def of_query(self, query_id: str) -> Study:
-        """The same, of whose grids one query's alone is left."""
+        """The study with the grid of this query only."""
         return replace(self, grids=Grids({query_id: self.grids.grids[query_id]}))
 
     def text_of(self, item_id: str) -> str:
-        """The question or nugget; its id where the bank is not known. Of a secret item neither is shown."""
+        """The question or nugget; a placeholder for a secret item, and the id if the bank is not known."""
         return self.bank.by_id[item_id].open_text if self.bank is not None and item_id in self.bank.by_id else item_id
 
     def text_of_passage(self, query_id: str, passage_id: str) -> str:
-        """What was graded; empty where the texts are not known."""
+        """The text of a passage; empty if it is not known."""
         return self.graded.passages.get(query_id, {}).get(passage_id, "")
 
     def open_id(self, item_id: str) -> str:
-        """The item's id; of a secret item, whose id may give it away, a number among the secret ones of its query."""
+        """The item's id; for a secret item, whose id may reveal it, its number among the query's secret items."""
         if item_id not in self.secret:
             return item_id
         query_id = self.secret[item_id]
-        own = [secret for secret, query in self.secret.items() if query == query_id]
-        return f"(secret {own.index(item_id) + 1})"
+        secret_ids = [secret for secret, query in self.secret.items() if query == query_id]
+        return f"(secret {secret_ids.index(item_id) + 1})"
 
     def open_answers(self) -> dict[tuple[str, str, str], str]:
-        """Extracted answers by query, passage and item, without those to secret items, which may repeat them."""
+        """Extracted answers by query, passage and item, without answers to secret items, which may reveal them."""
         answers = self.graded.answers(self.grader)
         return {key: answer for key, answer in answers.items() if key[2] not in self.secret}
 
     @cached_property
     def secret(self) -> Mapping[str, str]:
-        """The query of every secret item, by its id."""
+        """The query of every secret item, by item id."""
         items = self.bank.items if self.bank is not None else ()
         return {item.item_id: item.query_id for item in items if item.secret}
 
@@ -133,20 +133,20 @@ def load_study(
     llm: str | None = None,
     prompt: str | None = None,
 ) -> Study:
-    """Read everything.
+    """Read an exam evaluation from files.
 
     Args:
         file: the workbench's graded file or a table of grades.
         bank: the test bank.
-        runs: trec_eval runs; without them the rankings in the file of grades, or those that the ids of passages of
-            answers tell.
-        qrels: relevance by people; without it the judgments in the file of grades.
+        runs: trec_eval runs; by default the rankings in the file of grades, or those that the ids of the answers'
+            passages give.
+        qrels: people's relevance labels; by default the judgments in the file of grades.
         items: a shell pattern that the ids of the items must match.
-        llm: the grader's model, where there are several graders.
-        prompt: the grader's prompt, likewise.
+        llm: the grader's model, if there are several graders.
+        prompt: the grader's prompt, if there are several graders.
 
     Raises:
-        InputError: a file is wrong, no grader or no item fits, or several graders do.
+        InputError: a file is invalid, no grader or no item matches, or several graders match.
     """
     from retrieval_eval.data.runs import read_rankings
     from retrieval_eval.data.trec import read_qrels
@@ -159,22 +159,24 @@ def load_study(
     grades = [entry for entry in graded.grades[grader] if items is None or fnmatchcase(entry.item_id, items)]
     if not grades:
         raise InputError(f"{file}: no graded item has an id like {items!r}")
-    known = read_bank(bank) if bank is not None else None
-    if known is not None and items is not None:
-        known = replace(known, items=tuple(item for item in known.items if fnmatchcase(item.item_id, items)))
+    known_bank = read_bank(bank) if bank is not None else None
+    if known_bank is not None and items is not None:
+        known_bank = replace(
+            known_bank, items=tuple(item for item in known_bank.items if fnmatchcase(item.item_id, items))
+        )
     of_answers = _rankings_of_ids(grades)
     rankings = read_rankings(runs) if runs else graded.rankings or of_answers
-    grids = make_grids(grades, known, rankings)
-    if known is not None and grids.pairs == grids.ungraded:
+    grids = make_grids(grades, known_bank, rankings)
+    if known_bank is not None and grids.pairs == grids.ungraded:
         raise InputError(f"{file}: no grade is for an item of the bank {bank}; are the ids those of the bank?")
     labels = read_qrels(qrels).labels if qrels is not None else graded.labels
     levels = RATED_LEVELS if grader in graded.rated else (1,)
     unit: GradedUnit = "answers" if of_answers else "documents"
-    return Study(source, graded, grader, grades, known, rankings, grids, labels, levels, unit)
+    return Study(source, graded, grader, grades, known_bank, rankings, grids, labels, levels, unit)
 
 
 def load_labels(file: Path, *, llm: str | None = None, prompt: str | None = None) -> tuple[Labels, Labels] | None:
-    """Relevance labels that a model gave without items, and those of people; ``None`` where grades of items are meant.
+    """Relevance labels that a model gave without items, and people's labels; ``None`` if the file has grades of items.
 
     Args:
         file: the workbench's graded file or a table of grades.
@@ -182,53 +184,53 @@ def load_labels(file: Path, *, llm: str | None = None, prompt: str | None = None
         prompt: its prompt.
 
     Raises:
-        InputError: the file is wrong, or several fit.
+        InputError: the file is invalid, or several graders match.
     """
     from retrieval_eval.exam.grade_files import read_graded
 
     graded = read_graded(file)
-    fitting = graded.labelling(llm, prompt)
-    if not fitting or any((llm or own.llm, prompt or own.prompt) == own for own in graded.grades):
+    graders = graded.labelling(llm, prompt)
+    if not graders or any((llm or grader.llm, prompt or grader.prompt) == grader for grader in graded.grades):
         return None
-    if len(fitting) > 1:
-        there = "; ".join(f"--llm {own.llm!r} --prompt {own.prompt!r}" for own in fitting)
-        raise InputError(f"{file}: several graders labelled its passages; name one: {there}")
-    return graded.direct[fitting[0]], graded.labels
+    if len(graders) > 1:
+        choices = "; ".join(f"--llm {grader.llm!r} --prompt {grader.prompt!r}" for grader in graders)
+        raise InputError(f"{file}: several graders labelled its passages; name one: {choices}")
+    return graded.direct[graders[0]], graded.labels
 
 
 def _rankings_of_ids(grades: Sequence[Grade]) -> dict[tuple[str, str], tuple[str, ...]]:
-    """Which passages make up whose answer, where every id leads back to one; an answer without any is not known of."""
-    found: dict[tuple[str, str], dict[int, str]] = {}
+    """The passages of each answer in order, from the passage ids; empty if an id does not name its answer."""
+    passages: dict[tuple[str, str], dict[int, str]] = {}
     for passage_id in dict.fromkeys(entry.passage_id for entry in grades):
         origin = origin_of(passage_id)
         if origin is None:
             return {}
         query_id, agent, number = origin
-        found.setdefault((query_id, agent), {})[number] = passage_id
-    return {key: tuple(own[number] for number in sorted(own)) for key, own in found.items()}
+        passages.setdefault((query_id, agent), {})[number] = passage_id
+    return {key: tuple(by_number[number] for number in sorted(by_number)) for key, by_number in passages.items()}
 
 
 def read_official(path: Path) -> dict[str, float]:
-    """An official leaderboard as places, 1 best: a JSON object from agent to rank, or a table ``agent, rank|score``.
+    """Read an official leaderboard as ranks, 1 best: a JSON object of ranks by agent, or a table of ranks or scores.
 
     Raises:
-        DataError: the file cannot be read or a place is not a number.
+        DataError: the file cannot be read, names an agent twice, or a rank or score is not a number.
     """
     if path.name.endswith(".json"):
         return _official_json(path)
-    found: dict[str, float] = {}
+    ranks: dict[str, float] = {}
     ranked = True
     for row in read_rows(path, ("agent",), {"agent": ("method", "run", *NAMES["agent"]), "rank": ("place",)}):
         ranked = "rank" in row.values
-        given = row.text("rank" if ranked else "score")
+        text = row.text("rank" if ranked else "score")
         try:
-            value = float(given)
+            value = float(text)
         except ValueError:
-            raise row.error("an official leaderboard has a number in its column 'rank' or 'score'", given) from None
-        if row.identifier("agent") in found:
-            raise row.error("this agent stands there twice", row.text("agent"))
-        found[row.identifier("agent")] = value
-    return found if ranked else places(found)
+            raise row.error("an official leaderboard needs a number in its column 'rank' or 'score'", text) from None
+        if row.identifier("agent") in ranks:
+            raise row.error("this agent is listed twice", row.text("agent"))
+        ranks[row.identifier("agent")] = value
+    return ranks if ranked else places(ranks)
 
 
 def _official_json(path: Path) -> dict[str, float]:
@@ -242,19 +244,19 @@ def _official_json(path: Path) -> dict[str, float]:
 
 
 ExamMeasure: TypeAlias = Literal["cover", "least", "possible", "normalised", "alpha_ndcg"]
-"""EXAM-Cover@k; the same if no ungraded pair covered its item, and if every one did; normalised cover; alpha-nDCG@k."""
+"""EXAM-Cover@k; its lower and upper bound over ungraded pairs; normalised cover; alpha-nDCG@k."""
 
 
 class ExamScores(Struct, frozen=True):
-    """What every agent reaches in an exam.
+    """Exam scores of every agent.
 
     Attributes:
-        study: what is scored.
+        study: the study that is scored.
         grids: the grades that count.
-        cover: of each agent, query and level.
-        means: by level and measure, each agent's mean over queries.
-        workbench: whether means are over the queries to which an agent has a response, as the workbench's code counts.
-        official: places of the agents on another leaderboard, to compare with.
+        cover: cover of each agent, query and level.
+        means: each agent's mean over queries, by level and measure.
+        workbench: whether means are over the queries to which the agent has a response, as in the workbench.
+        official: ranks of the agents on another leaderboard, for comparison.
     """
 
     study: Study
@@ -266,25 +268,25 @@ class ExamScores(Struct, frozen=True):
 
     @property
     def level(self) -> int:
-        """The grade from which an item usually counts as covered."""
+        """The grade from which an item counts as covered by default."""
         return self.study.usual_level
 
     @property
     def covers(self) -> dict[str, ExamMean]:
-        """By agent with a score, the first one first, the mean cover at the usual level."""
-        found = self.means[self.level]["cover"]
-        return {agent: found[agent] for agent in self.places(self.level)}
+        """Mean cover at the default level by agent, best first; agents without a score are left out."""
+        means = self.means[self.level]["cover"]
+        return {agent: means[agent] for agent in self.places(self.level)}
 
     def places(self, level: int, measure: ExamMeasure = "cover") -> dict[str, float]:
-        """The place of each agent with a score, the first one first, then by name; ties share the average."""
+        """Rank of each agent with a score, best first, then by name; ties share the average rank."""
         scored = {agent: mean.value for agent, mean in self.means[level][measure].items()}
-        found = places({agent: value for agent, value in scored.items() if value is not None})
-        return dict(sorted(found.items(), key=lambda own: (own[1], own[0])))
+        ranks = places({agent: value for agent, value in scored.items() if value is not None})
+        return dict(sorted(ranks.items(), key=lambda entry: (entry[1], entry[0])))
 
     def agents(self, level: int) -> dict[str, dict[str, Any]]:
-        """By agent, the first one first: ``place``, the mean of each measure, and how much that rests on.
+        """By agent, best first: ``place``, the mean of each measure, and the counts of queries and grades.
 
-        Those of whom nothing is known come last, without a place.
+        Agents without a score come last and have no place.
         """
         counts = {
             "queries": self.cover.present.sum(axis=1).tolist(),
@@ -296,8 +298,8 @@ class ExamScores(Struct, frozen=True):
         return {
             agent: {
                 "place": places.get(agent),
-                **{measure: own[agent] for measure, own in self.means[level].items()},
-                **{name: own[self.cover.agents.index(agent)] for name, own in counts.items()},
+                **{measure: means[agent] for measure, means in self.means[level].items()},
+                **{name: counts_by_agent[self.cover.agents.index(agent)] for name, counts_by_agent in counts.items()},
             }
             for agent in dict.fromkeys([*places, *self.cover.agents])
         }
@@ -314,12 +316,12 @@ def exam_scores(
     """Score all agents.
 
     Args:
-        study: what to score.
-        k: passages of a response that count.
-        alpha: of alpha-nDCG.
-        workbench: as its code does: divide by the items that have a grade instead of the bank's, every item with the
-            weight 1, and average over the queries to which an agent has a response.
-        official: places of the agents on another leaderboard.
+        study: the study to score.
+        k: number of passages of a response that count.
+        alpha: parameter of alpha-nDCG.
+        workbench: score as the workbench's code does: divide by the items that have a grade instead of the bank's, give
+            every item the weight 1, and average over the queries to which the agent has a response.
+        official: ranks of the agents on another leaderboard.
     """
     grids = make_grids(study.grades, None, study.rankings) if workbench else study.grids
     cover = cover_scores(grids, study.rankings, levels=study.levels, k=k, clusters=study.clusters)
@@ -331,17 +333,17 @@ def exam_scores(
         "alpha_ndcg": _alpha_ndcg(study, grids, cover, alpha),
     }
     means = {
-        level: {measure: cover_means(cover, of, level, own_queries=workbench) for measure, of in scores.items()}
+        level: {measure: cover_means(cover, values, level, own_queries=workbench) for measure, values in scores.items()}
         for level in cover.levels
     }
     return ExamScores(study, grids, cover, means, workbench, official)
 
 
 def _alpha_ndcg(study: Study, grids: Grids, cover: CoverScores, alpha: float) -> Floats:
-    """Of every response, shape (agents, queries, levels); 0 where an agent has none, NaN where nobody knows."""
-    found = np.zeros(cover.cover.shape)
-    for at, query_id in enumerate(cover.queries):
+    """Alpha-nDCG of every response, shape (agents, queries, levels); 0 without a response, NaN if it is not known."""
+    scores = np.zeros(cover.cover.shape)
+    for column, query_id in enumerate(cover.queries):
         responses = [study.rankings.get((query_id, agent), ()) for agent in cover.agents]
-        for place, level in enumerate(cover.levels):
-            found[:, at, place] = alpha_ndcg(grids.grids[query_id], responses, level=level, k=cover.k, alpha=alpha)
-    return found
+        for layer, level in enumerate(cover.levels):
+            scores[:, column, layer] = alpha_ndcg(grids.grids[query_id], responses, level=level, k=cover.k, alpha=alpha)
+    return scores

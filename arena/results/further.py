@@ -1,4 +1,4 @@
-"""The results of the stages that bring their section along: each is in the module here that has the section's name."""
+"""Results of the stages in ``FURTHER``; each stage has a module here that is named like its section."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from arena.store import Store
 def further_results(
     store: Store, tournament: str, settings: Mapping[str, Any], *, scored: bool = False
 ) -> dict[str, Any]:
-    """By section, what these stages have come to, where the tournament has them; ``scored``: only those with scores."""
+    """Results of the tournament's stages in ``FURTHER``, by section; ``scored`` skips stages without scores."""
     return {
         key: import_module(f"arena.results.{key}").results(store, tournament)
         for key, stage in FURTHER.items()

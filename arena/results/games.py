@@ -1,8 +1,8 @@
-"""The games of a tournament: a query, two agents and a judge each, and what the judge said in both orders, as columns.
+"""The games of a tournament as columns: query, two agents, judge, and the outcome in both orders.
 
-Columns of numbers all the way from the store, so that millions are no other case. Rows of one query, judge and pair
-become one game, several samples of a verdict one verdict, as ``arena.results.samples`` says of single results. A judge
-may give the probability of each label: then a verdict says how sure the judge is.
+The columns are numbers all the way from the store, so millions of games are no special case. Rows of one query, judge
+and pair become one game; several samples of a verdict become one, as ``arena.results.samples`` does for other results.
+A judge may give a probability for each label: then a verdict also says how sure the judge is.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 Made = TypeVar("Made")
 
 FIRST, TIE, SECOND = 1, 0, -1
-"""A verdict, seen from the game's first agent, whichever was shown first."""
+"""Outcomes from the view of the game's first agent, whichever was shown first."""
 _VERDICTS = {FIRST: Verdict.A, TIE: Verdict.TIE, SECOND: Verdict.B}
 FAILED, WAITING, NOT_WANTED = 2, 3, 4
-"""In place of one: the judge failed, was not asked yet, or is not to be asked in this order."""
+"""Codes for an order without a verdict: the judge failed, has not been asked yet, or is not to be asked."""
 
 
 class GameKey(NamedTuple):
-    """What names a game."""
+    """The names that identify a game."""
 
     query_id: str
     agent_a: str
@@ -52,16 +52,16 @@ class GameKey(NamedTuple):
 
 
 class GameTable(Struct, frozen=True, eq=False, dict=True):
-    """All games wanted of a tournament, in the order of its plan.
+    """All wanted games of a tournament, in the order of its plan.
 
     Attributes:
-        agents, queries, judges: names, sorted; the columns number them.
-        a, b, query, judge: of each game, int32, shape (games,); ``a`` is the agent whose name comes first.
-        said: shape (games, 2), int8: with ``a`` shown first, and with ``b``.
+        agents, queries, judges: sorted names; the columns hold indexes into them.
+        a, b, query, judge: columns of the games, int32, shape (games,); ``a`` is the agent whose name sorts first.
+        outcome: outcome with ``a`` shown first and with ``b`` shown first, int8, shape (games, 2).
         identical: whether both answers are the same text, shape (games,).
-        preference: the judge's probability, in each order, that ``a``'s answer is the better one, NaN where it gives
-            none; shape (games, 2), or (0, 2) where games are scored by verdicts.
-        clusters: the conversation of each query that is a turn of one; all others stand for themselves.
+        preference: the judge's probability in each order that ``a``'s answer is better, NaN where it gives none; shape
+            (games, 2), or (0, 2) if games are scored by verdicts.
+        clusters: the conversation of each query that belongs to one; other queries stand alone.
     """
 
     agents: tuple[str, ...]
@@ -71,7 +71,7 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
     b: Int32s
     query: Int32s
     judge: Int32s
-    said: NDArray[np.int8]
+    outcome: NDArray[np.int8]
     identical: Bools
     preference: Floats = field(default_factory=lambda: np.empty((0, 2)))
     clusters: Mapping[str, str] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
         return self.a.size
 
     def key(self, row: int) -> GameKey:
-        """The names of one game."""
+        """The names of one game's query, agents and judge."""
         return GameKey(
             self.queries[self.query[row]],
             self.agents[self.a[row]],
@@ -89,53 +89,53 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
         )
 
     def find(self, key: GameKey) -> int | None:
-        """The row of a game, its agents in either order; ``None`` if there is no such game."""
+        """The row of a game, with its agents in either order; ``None`` if there is no such game."""
         pair = self.of_agent(key.agent_a) & self.of_agent(key.agent_b) & (key.agent_a != key.agent_b)
-        found = np.flatnonzero(pair & self.of_query(key.query_id) & self.of_judge(key.judge))
-        return int(found[0]) if found.size else None
+        rows = np.flatnonzero(pair & self.of_query(key.query_id) & self.of_judge(key.judge))
+        return int(rows[0]) if rows.size else None
 
     def of_agent(self, name: str) -> Bools:
-        """Whether the agent plays, shape (games,)."""
-        number = _place(self.agents, name)
+        """Whether the agent plays, by game, shape (games,)."""
+        number = _index(self.agents, name)
         return np.asarray((self.a == number) | (self.b == number), np.bool_)
 
     def of_query(self, *names: str) -> Bools:
         """Whether the game is on one of these queries, shape (games,)."""
-        return np.isin(self.query, [_place(self.queries, name) for name in names])
+        return np.isin(self.query, [_index(self.queries, name) for name in names])
 
     def of_judge(self, name: str) -> Bools:
-        """Whether the judge judges it, shape (games,)."""
-        return np.asarray(self.judge == _place(self.judges, name), np.bool_)
+        """Whether this judge judges the game, shape (games,)."""
+        return np.asarray(self.judge == _index(self.judges, name), np.bool_)
 
     @cached_property
     def pair(self) -> NDArray[np.int64]:
-        """A number for the query and both agents of each game, whoever judges it, shape (games,)."""
+        """A number for each game's query and agents, the same for every judge, shape (games,)."""
         size = len(self.agents)
         return np.asarray((self.query.astype(np.int64) * size + self.a) * size + self.b, np.int64)
 
     def of_pairs(self, pairs: Iterable[tuple[str, str, str]]) -> Bools:
-        """Whether the game is one of these, each a query and two agents in the order of their names; shape (games,)."""
-        query, agent = ({name: at for at, name in enumerate(names)} for names in (self.queries, self.agents))
-        size, known = len(self.agents), []
+        """Whether the game is one of ``pairs`` (query, and two agents in the order of their names), shape (games,)."""
+        query, agent = ({name: index for index, name in enumerate(names)} for names in (self.queries, self.agents))
+        size, pair_numbers = len(self.agents), []
         for query_id, a, b in pairs:
             if query_id in query and a in agent and b in agent:
-                known.append((query[query_id] * size + agent[a]) * size + agent[b])
-        return np.isin(self.pair, np.array(known, np.int64))
+                pair_numbers.append((query[query_id] * size + agent[a]) * size + agent[b])
+        return np.isin(self.pair, np.array(pair_numbers, np.int64))
 
     @cached_property
     def judged(self) -> Bools:
-        """Whether an order has a verdict, shape (games, 2)."""
-        return np.asarray(self.said <= FIRST, np.bool_)
+        """Whether the order has a verdict, shape (games, 2)."""
+        return np.asarray(self.outcome <= FIRST, np.bool_)
 
     @cached_property
     def played(self) -> Bools:
-        """Whether a game has any verdict, shape (games,)."""
+        """Whether the game has a verdict in any order, shape (games,)."""
         return np.asarray(self.judged.any(axis=1), np.bool_)
 
     @cached_property
     def orders_disagree(self) -> Bools:
-        """Whether both orders have a verdict, and not the same, shape (games,)."""
-        differ = self.said[:, 0] != self.said[:, 1]
+        """Whether both orders have verdicts that differ, shape (games,)."""
+        differ = self.outcome[:, 0] != self.outcome[:, 1]
         return np.asarray(self.judged.all(axis=1) & differ, np.bool_)
 
     def judges_disagree(self, scores: Floats) -> Bools:
@@ -147,14 +147,14 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
         return np.asarray(low[pair] < high[pair], np.bool_)
 
     def scores(self, win_and_tie: WinAndTie) -> Floats:
-        """Score of ``a`` in each rated game: 1, 0.5 or 0, NaN without a verdict; shape (games,)."""
+        """Score of ``a`` in each game: 1, 0.5 or 0, NaN without a verdict; shape (games,)."""
         outcome, _ = self._folded(self.played, win_and_tie)
         scores = np.full(len(self), np.nan)
         scores[self.played] = (outcome + 1) / 2
         return scores
 
     def games(self, win_and_tie: WinAndTie) -> Games:
-        """The rated games, in the order of the table: what ``reconcile`` makes of ``verdicts``, without a sort."""
+        """The rated games in the order of the table: what ``reconcile`` makes of ``verdicts``, without a sort."""
         rows = self.played
         outcome, tally = self._folded(rows, win_and_tie)
         agents, both = used(self.agents, np.concatenate([self.a[rows], self.b[rows]]))
@@ -164,15 +164,15 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
     def _folded(self, rows: Bools, win_and_tie: WinAndTie) -> tuple[NDArray[np.int8], Tally]:
         judged = self.judged[rows]
         both = np.asarray(judged.all(axis=1), np.bool_)
-        return fold(np.where(judged, self.said[rows], 0).astype(np.int8), both, win_and_tie)
+        return fold(np.where(judged, self.outcome[rows], 0).astype(np.int8), both, win_and_tie)
 
     def verdicts(self, of: Bools | None = None) -> VerdictTable:
-        """Single verdicts, the answer shown first as ``a``; of some games only, if ``of`` says which."""
+        """Single verdicts with the answer shown first as ``a``; ``of`` selects games, by default all."""
         rows, ordered = np.nonzero(self.judged if of is None else self.judged & of[:, None])
         swapped = ordered == 1
-        said = self.said[rows, ordered]
+        outcome_of_a = self.outcome[rows, ordered]
         first, second = np.where(swapped, self.b[rows], self.a[rows]), np.where(swapped, self.a[rows], self.b[rows])
-        outcome = np.where(swapped, -said, said).astype(np.int8)
+        outcome = np.where(swapped, -outcome_of_a, outcome_of_a).astype(np.int8)
         agents, both = used(self.agents, np.concatenate([first, second]))
         queries, query = used(self.queries, self.query[rows])
         judges, judge = used(self.judges, self.judge[rows])
@@ -185,67 +185,74 @@ class GameTable(Struct, frozen=True, eq=False, dict=True):
         return table.clustered(self.clusters)
 
     def each_verdict(self) -> Iterator[GameVerdict]:
-        """Single verdicts one by one, game by game."""
         for row, second in zip(*map(np.ndarray.tolist, np.nonzero(self.judged)), strict=True):
             query_id, a, b, judge = self.key(row)
-            first, other, said = (b, a, -self.said[row, 1]) if second else (a, b, self.said[row, 0])
-            yield GameVerdict(query_id, first, other, _VERDICTS[int(said)], judge)
+            first, other, outcome = (b, a, -self.outcome[row, 1]) if second else (a, b, self.outcome[row, 0])
+            yield GameVerdict(query_id, first, other, _VERDICTS[int(outcome)], judge)
 
-    def rated(self, how: RatingSettings, of: Bools | None = None) -> Games | None:
-        """The games as they are rated, of some only if ``of`` says which; ``None`` where none has a verdict.
+    def rated(self, settings: RatingSettings, of: Bools | None = None) -> Games | None:
+        """The games as the ratings use them, ``None`` if none has a verdict; ``of`` selects games, by default all.
 
-        Games scored by preferences come as wins and losses of fractional weight.
+        Games scored by preferences become wins and losses of fractional weight.
         """
         verdicts = self.verdicts(of)
-        from arena.ratings.rate import games_to_rate  # late: kept games need no fits
+        from arena.ratings.rate import games_to_rate  # imported late: cached games need no fits
 
-        return counted(games_to_rate(verdicts, how), by_query=True).games if len(verdicts) else None
+        return counted(games_to_rate(verdicts, settings), by_query=True).games if len(verdicts) else None
 
     def coverage(self) -> Coverage:
-        """Of the verdicts; each order of a game is one."""
-        wanted = self.said != NOT_WANTED
-        judged, failed = int(self.judged.sum()), int((self.said == FAILED).sum())
+        """Coverage of verdicts; each order of a game counts as one."""
+        wanted = self.outcome != NOT_WANTED
+        judged, failed = int(self.judged.sum()), int((self.outcome == FAILED).sum())
         identical = int((self.judged & self.identical[:, None]).sum())
-        return Coverage(int(wanted.sum()), judged, failed, int((self.said == WAITING).sum()), identical)
+        return Coverage(int(wanted.sum()), judged, failed, int((self.outcome == WAITING).sum()), identical)
 
     def gaps(self) -> Gaps:
-        """Verdicts wanted of each agent on each query, and those that are not there; each order of a game is one."""
+        """Wanted and missing verdicts of each agent on each query; each order of a game counts as one."""
         agents, queries = len(self.agents), len(self.queries)
         cells = np.concatenate([side.astype(np.int64) * queries + self.query for side in (self.a, self.b)])
-        wanted, judged = (self.said != NOT_WANTED).sum(axis=1), self.judged.sum(axis=1)
-        counts = (np.bincount(cells, np.tile(own, 2), agents * queries) for own in (wanted, wanted - judged))
-        return Gaps(self.agents, self.queries, *(own.astype(np.int64).reshape(agents, queries) for own in counts))
+        wanted, judged = (self.outcome != NOT_WANTED).sum(axis=1), self.judged.sum(axis=1)
+        counts = (
+            np.bincount(cells, np.tile(verdict_counts, 2), agents * queries)
+            for verdict_counts in (wanted, wanted - judged)
+        )
+        return Gaps(
+            self.agents,
+            self.queries,
+            *(cell_counts.astype(np.int64).reshape(agents, queries) for cell_counts in counts),
+        )
 
     def coverage_by_name(self) -> Mapping[str, Mapping[str, tuple[int, int]]]:
-        """Verdicts there and wanted of each judge and each agent; one for each order of a game."""
-        judged, wanted = self.judged.sum(axis=1), (self.said != NOT_WANTED).sum(axis=1)
+        """Judged and wanted verdicts of each judge and each agent; each order of a game counts as one."""
+        judged, wanted = self.judged.sum(axis=1), (self.outcome != NOT_WANTED).sum(axis=1)
         return {
             "judge": _sums(self.judges, [self.judge], judged, wanted),
             "agent": _sums(self.agents, [self.a, self.b], judged, wanted),
         }
 
     def coverage_by_query(self) -> Mapping[str, tuple[int, int]]:
-        """Verdicts there and wanted on each query that has games."""
-        judged, wanted = self.judged.sum(axis=1), (self.said != NOT_WANTED).sum(axis=1)
+        """Judged and wanted verdicts on each query that has games."""
+        judged, wanted = self.judged.sum(axis=1), (self.outcome != NOT_WANTED).sum(axis=1)
         return _sums(self.queries, [self.query], judged, wanted)
 
 
-def _place(names: Sequence[str], name: str) -> int:
-    """The number of a name, -1 where it is none of them."""
+def _index(names: Sequence[str], name: str) -> int:
     return names.index(name) if name in names else -1
 
 
-def _sums(names: Sequence[str], of: Sequence[Int32s], *what: NDArray[np.integer]) -> dict[str, tuple[int, int]]:
-    judged, wanted = (np.bincount(np.concatenate(of), np.tile(some, len(of)), len(names)) for some in what)
+def _sums(names: Sequence[str], columns: Sequence[Int32s], *counts: NDArray[np.integer]) -> dict[str, tuple[int, int]]:
+    judged, wanted = (
+        np.bincount(np.concatenate(columns), np.tile(count, len(columns)), len(names)) for count in counts
+    )
     return {name: (int(judged[code]), int(wanted[code])) for code, name in enumerate(names)}
 
 
 PROBABILITIES: Final = {"p_a": Verdict.A.value, "p_b": Verdict.B.value, "p_tie": Verdict.TIE.value}
-"""Columns of a table of verdicts: the probability that each answer is the better one, and that neither is."""
+"""Columns of a table of verdicts: the probabilities that ``a`` wins, that ``b`` wins, and of a tie."""
 
 
 def verdict_probabilities(judgment: Judgment) -> dict[str, float]:
-    """The probability of each of ``PROBABILITIES``, from what the judge's reply says; empty where it says none."""
+    """The probabilities of ``PROBABILITIES`` in the judge's reply; empty if the reply has none."""
     from judges.providers.transformers import label_probabilities
 
     by_label = label_probabilities(judgment.reason)
@@ -255,24 +262,24 @@ def verdict_probabilities(judgment: Judgment) -> dict[str, float]:
 
 
 def preference(judgment: Judgment) -> float | None:
-    """Probability that the answer shown first is the better one, a tie counted as half; ``None`` without any."""
-    found = verdict_probabilities(judgment)
-    total = sum(found.values())
-    return (found["p_a"] + found["p_tie"] / 2) / total if total else None
+    """Probability that the answer shown first is better, plus half that of a tie; ``None`` if the reply gives none."""
+    probabilities = verdict_probabilities(judgment)
+    total = sum(probabilities.values())
+    return (probabilities["p_a"] + probabilities["p_tie"] / 2) / total if total else None
 
 
-_STORED: Final = {json.dumps(verdict): said for verdict, said in zip(Verdict, (FIRST, SECOND, TIE), strict=True)}
-"""By the outcome as it is stored, seen from the answer shown first."""
+_OUTCOME_CODES: Final = {json.dumps(verdict): code for verdict, code in zip(Verdict, (FIRST, SECOND, TIE), strict=True)}
+"""Outcome codes by the verdict's JSON in the store, from the view of the answer shown first."""
 
 
 class WantedGames(Struct, frozen=True):
-    """The games of a tournament with what was said of them.
+    """The games of a tournament, with figures on failures, samples and models.
 
     Attributes:
-        table: every game, each judge's samples combined.
-        causes: how many orders failed for which cause.
-        consistency: of each judge that was asked several times, how far its samples agree.
-        models: by judge of a server, the models that gave its verdicts, and how many each.
+        table: all games, with each judge's samples combined.
+        causes: number of failed orders by cause.
+        consistency: agreement between the samples of each judge that was asked several times.
+        models: number of verdicts by judge and model, for judges that servers run.
     """
 
     table: GameTable
@@ -282,38 +289,38 @@ class WantedGames(Struct, frozen=True):
 
 
 def read_games(store: Store, tournament: str, make: Callable[[WantedGames], Made], data: Dataset | None = None) -> Made:
-    """What is made of all games of a tournament, once these have been seen to be what was written.
+    """Read all games of a tournament, verify that the store is undamaged, and return what ``make`` returns for them.
 
     Args:
-        store: where they are.
+        store: the store that holds the games.
         tournament: its name.
-        make: takes the games, samples combined as the settings say; with preferences where games are scored by them.
-        data: the tournament's own, where they were read.
+        make: called with the games, samples combined, with preferences if the settings score games by them.
+        data: the tournament's dataset, if it has been read already.
 
     Raises:
-        InputError: no such tournament.
-        StoreError: something that it is made of is not what was written.
+        InputError: there is no such tournament.
+        StoreError: the store is damaged.
     """
     settings = store.settings(tournament)
     queries = store.queries(tournament) if data is None else data.queries
 
-    def made(columns: RowColumns) -> Made:
+    def make_from_columns(columns: RowColumns) -> Made:
         games = games_of(columns, settings, conversations(queries.values()))
-        del columns  # nobody else holds them, and of millions each column counts
+        del columns  # frees memory: with millions of rows each column counts
         return make(games)
 
-    also = ["reason"] if settings.ratings.preferences == "soft" else []
-    also += ["model"] if settings.hosted else []
-    return store.of_games(tournament, made, data, also)
+    extra_columns = ["reason"] if settings.ratings.preferences == "soft" else []
+    extra_columns += ["model"] if settings.hosted else []
+    return store.of_games(tournament, make_from_columns, data, extra_columns)
 
 
 def games_of(rows: RowColumns, settings: StoredSettings, clusters: Mapping[str, str] | None = None) -> WantedGames:
-    """Wanted verdicts, a row for each sample of each order of a game, as games in the order of their plan.
+    """Turn wanted verdicts, a row for each sample of each order of a game, into games in the order of their plan.
 
     Args:
-        rows: as ``Store.of_games`` has them; with ``reason`` where games are scored by preferences.
-        settings: of the tournament.
-        clusters: as of ``GameTable``.
+        rows: columns from ``Store.of_games``, with ``reason`` if games are scored by preferences.
+        settings: settings of the tournament.
+        clusters: as in ``GameTable``.
     """
     rows = rows.in_order_of("position")
     judges, (judge,) = in_order(rows.texts["judge"])
@@ -323,21 +330,21 @@ def games_of(rows: RowColumns, settings: StoredSettings, clusters: Mapping[str, 
     limit = len(queries) * len(judges) * len(agents) ** 2
     key = ((query.astype(np.int64) * len(judges) + judge) * len(agents) + a) * len(agents) + b
     start, game = first_of_each(key, limit)
-    del key  # of millions each column counts
-    as_planned = np.argsort(start)
+    del key  # frees memory, as above
+    plan_order = np.argsort(start)
     place = np.empty(start.size, np.int64)
-    place[as_planned] = np.arange(start.size)
-    start, slot = start[as_planned], 2 * place[game] + b_first  # a slot is one order of a game
+    place[plan_order] = np.arange(start.size)
+    start, slot = start[plan_order], 2 * place[game] + b_first  # a slot is one order of a game
     del game
-    given = _said(rows)
-    seen_from_a = np.where(b_first & (given <= FIRST), -given, given)
+    row_outcomes = _row_outcomes(rows)
+    seen_from_a = np.where(b_first & (row_outcomes <= FIRST), -row_outcomes, row_outcomes)
     counts = {
-        said: np.bincount(slot[seen_from_a == said], minlength=2 * start.size).astype(np.int32)
-        for said in (FIRST, TIE, SECOND, FAILED, WAITING)
+        outcome: np.bincount(slot[seen_from_a == outcome], minlength=2 * start.size).astype(np.int32)
+        for outcome in (FIRST, TIE, SECOND, FAILED, WAITING)
     }
     sampled = bool(rows.numbers["sample"].any())
-    of_judge = np.repeat(judge[start], 2)
-    said = _combined(counts, _ways(judges, settings)[of_judge] if sampled else None)
+    slot_judge = np.repeat(judge[start], 2)
+    slot_outcomes = _combined(counts, _combination_codes(judges, settings)[slot_judge] if sampled else None)
     identical = np.zeros(start.size, np.bool_)
     identical[slot[rows.numbers["identical"] > 0] // 2] = True
     table = GameTable(
@@ -348,88 +355,90 @@ def games_of(rows: RowColumns, settings: StoredSettings, clusters: Mapping[str, 
         b[start],
         query[start],
         judge[start],
-        said.reshape(-1, 2),
+        slot_outcomes.reshape(-1, 2),
         identical,
         _preferences(rows, settings, slot, b_first, start.size) if "reason" in rows.texts else np.empty((0, 2)),
         clusters or {},
     )
-    consistency = _consistency(counts, of_judge, judges) if sampled else {}
-    return WantedGames(table, _causes(rows, given, slot, said), consistency, _models(rows, settings))
+    consistency = _consistency(counts, slot_judge, judges) if sampled else {}
+    return WantedGames(table, _causes(rows, row_outcomes, slot, slot_outcomes), consistency, _models(rows, settings))
 
 
 def _models(rows: RowColumns, settings: StoredSettings) -> dict[str, dict[str, int]]:
-    """By judge of a server, how many verdicts which model gave."""
+    """Number of verdicts by judge and model, for judges that servers run."""
     if "model" not in rows.texts:
         return {}
     judge, model, outcome = (rows.texts[name] for name in ("judge", "model", "outcome"))
     judged = np.array([name is not None for name in outcome.names], np.bool_)[outcome.codes]
-    judged &= rows.numbers["identical"] == 0  # nobody was asked
+    judged &= rows.numbers["identical"] == 0  # no model was asked
     judged &= np.array([name in settings.hosted for name in judge.names], np.bool_)[judge.codes]
     pairs, counts = np.unique(
         judge.codes[judged].astype(np.int64) * len(model.names) + model.codes[judged], return_counts=True
     )
-    found: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    by_judge: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
-        found[str(judge.names[pair // len(model.names)])][str(model.names[pair % len(model.names)])] = count
-    return dict(found)
+        by_judge[str(judge.names[pair // len(model.names)])][str(model.names[pair % len(model.names)])] = count
+    return dict(by_judge)
 
 
-def _said(rows: RowColumns) -> NDArray[np.int8]:
-    """What each row says, seen from the answer shown first."""
+def _row_outcomes(rows: RowColumns) -> NDArray[np.int8]:
+    """The outcome code of each row, from the view of the answer shown first."""
     outcome, cause = rows.texts["outcome"], rows.texts["cause"]
     failed = np.array([WAITING if name is None else FAILED for name in cause.names], np.int8)[cause.codes]
-    verdict = np.array([NOT_WANTED if name is None else _STORED[name] for name in outcome.names], np.int8)
+    verdict = np.array([NOT_WANTED if name is None else _OUTCOME_CODES[name] for name in outcome.names], np.int8)
     judged = np.array([name is not None for name in outcome.names], np.bool_)[outcome.codes]
     return np.where(judged, verdict[outcome.codes], failed).astype(np.int8)
 
 
-def _ways(judges: Iterable[str], settings: StoredSettings) -> Int32s:
-    """By judge, the place among ``majority``, ``median`` and ``mean`` of how its samples become one."""
-    how = settings.combinations
-    return np.array([("majority", "median", "mean").index(how.get(judge, "majority")) for judge in judges], np.int32)
+def _combination_codes(judges: Iterable[str], settings: StoredSettings) -> Int32s:
+    """By judge, how its samples are combined: 0 for ``majority``, 1 for ``median``, 2 for ``mean``."""
+    combinations = settings.combinations
+    return np.array(
+        [("majority", "median", "mean").index(combinations.get(judge, "majority")) for judge in judges], np.int32
+    )
 
 
-def _combined(counts: Mapping[int, NDArray[np.integer]], ways: Int32s | None) -> NDArray[np.int8]:
-    """One verdict for each slot from how often each was given, see ``samples.combine``; shape (slots,)."""
-    wins, ties, losses = (counts[said] for said in (FIRST, TIE, SECOND))
+def _combined(counts: Mapping[int, NDArray[np.integer]], codes: Int32s | None) -> NDArray[np.int8]:
+    """One outcome for each slot from the counts of its samples' outcomes, as ``combined`` does; shape (slots,)."""
+    wins, ties, losses = (counts[outcome] for outcome in (FIRST, TIE, SECOND))
     verdict = (wins > np.maximum(ties, losses)).astype(np.int8) - (losses > np.maximum(ties, wins))
     judged = wins + ties + losses
-    if ways is not None:
+    if codes is not None:
         lower, upper = (
-            (at >= losses + ties).astype(np.int8) - (at < losses) for at in ((judged - 1) // 2, judged // 2)
+            (index >= losses + ties).astype(np.int8) - (index < losses) for index in ((judged - 1) // 2, judged // 2)
         )
-        verdict = np.choose(ways, [verdict, np.sign(lower + upper), np.sign(wins - losses)])
+        verdict = np.choose(codes, [verdict, np.sign(lower + upper), np.sign(wins - losses)])
     failed, waiting = counts[FAILED], counts[WAITING]
     cases = [waiting > 0, judged < failed, judged > 0]
     return np.asarray(np.select(cases, [WAITING, FAILED, verdict], NOT_WANTED), np.int8)
 
 
 def _causes(
-    rows: RowColumns, given: NDArray[np.int8], slot: NDArray[np.int64], said: NDArray[np.int8]
+    rows: RowColumns, row_outcomes: NDArray[np.int8], slot: NDArray[np.int64], slot_outcomes: NDArray[np.int8]
 ) -> dict[str, int]:
-    """How many slots failed for which cause, that of the first sample that did."""
-    failing = np.flatnonzero((given == FAILED) & (said[slot] == FAILED))
+    """Number of failed slots by cause; the first failed sample of a slot decides."""
+    failing = np.flatnonzero((row_outcomes == FAILED) & (slot_outcomes[slot] == FAILED))
     _, firsts = np.unique(slot[failing], return_index=True)
     cause = rows.texts["cause"]
-    found = Counter(cause.codes[failing[firsts]].tolist())
-    return {str(cause.names[code]): number for code, number in found.items()}
+    counts = Counter(cause.codes[failing[firsts]].tolist())
+    return {str(cause.names[code]): count for code, count in counts.items()}
 
 
 def _consistency(
-    counts: Mapping[int, NDArray[np.integer]], of_judge: Int32s, judges: tuple[str, ...]
+    counts: Mapping[int, NDArray[np.integer]], slot_judge: Int32s, judges: tuple[str, ...]
 ) -> dict[str, Consistency]:
-    """By judge, how often two of its samples say the same."""
+    """By judge, the share of pairs of samples that agree, and the number of slots with several samples."""
     from arena.store.outcomes import Consistency
 
-    given = np.array([counts[said] for said in (FIRST, TIE, SECOND)])
-    several = given.sum(axis=0) > 1
+    tallies = np.array([counts[outcome] for outcome in (FIRST, TIE, SECOND)])
+    several = tallies.sum(axis=0) > 1
     pairs, equal, repeated = (
-        np.bincount(of_judge, weights, len(judges))
-        for weights in (_pairs(given.sum(axis=0)), _pairs(given).sum(axis=0), several)
+        np.bincount(slot_judge, weights, len(judges))
+        for weights in (_pairs(tallies.sum(axis=0)), _pairs(tallies).sum(axis=0), several)
     )
     return {
         judges[code]: Consistency(float(equal[code] / pairs[code]), int(repeated[code]))
-        for code in dict.fromkeys(of_judge[several].tolist())
+        for code in dict.fromkeys(slot_judge[several].tolist())
     }
 
 
@@ -440,15 +449,17 @@ def _pairs(number: NDArray[np.integer]) -> NDArray[np.integer]:
 def _preferences(
     rows: RowColumns, settings: StoredSettings, slot: NDArray[np.int64], b_first: NDArray[np.bool_], games: int
 ) -> Floats:
-    """The mean preference of each slot's samples for ``a``, NaN where there is none; (0, 2) without any."""
+    """Mean preference for ``a`` over each slot's samples, shape (games, 2), NaN where none; (0, 2) without any."""
     judge, outcome, reason = (rows.texts[name] for name in ("judge", "outcome", "reason"))
-    sure = [settings.gives_probabilities(str(name)) for name in judge.names]
+    probabilistic = [settings.gives_probabilities(str(name)) for name in judge.names]
     preferred = np.full(slot.size, np.nan)
-    for row, (of, said, why) in enumerate(zip(judge.codes, outcome.codes, reason.codes, strict=True)):
-        stored = outcome.names[said]
-        if sure[of] and stored is not None:
-            found = preference(Judgment("", json.loads(stored), reason.names[why] or "", "", ""))
-            preferred[row] = np.nan if found is None else found
+    for row, (judge_code, outcome_code, reason_code) in enumerate(
+        zip(judge.codes, outcome.codes, reason.codes, strict=True)
+    ):
+        outcome_json = outcome.names[outcome_code]
+        if probabilistic[judge_code] and outcome_json is not None:
+            value = preference(Judgment("", json.loads(outcome_json), reason.names[reason_code] or "", "", ""))
+            preferred[row] = np.nan if value is None else value
     known = ~np.isnan(preferred)
     if not known.any():
         return np.empty((0, 2))

@@ -1,4 +1,4 @@
-"""Two conditions of a nugget evaluation held against each other (Pradeep et al. 2024, section 4, Figures 6 and 7)."""
+"""Comparison of two conditions of a nugget evaluation (Pradeep et al. 2024, section 4, Figures 6 and 7)."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import Clusters, units_of
 from retrieval_eval.stats.rank import RankCorrelation, correlate_runs, correlate_topics
 
-_FEWEST_RUNS = 3
-"""With two runs an order is either the same or reversed."""
+_MIN_RUNS = 3
+"""With two runs, an order is either the same or reversed."""
 
 SCALES: Final[Mapping[str, tuple[str, ...]]] = {
     "assignment": tuple(Support),
@@ -37,13 +37,13 @@ SCALES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 class Point(Struct, frozen=True):
-    """A run in both conditions, or its answer to one topic.
+    """Scores of a run, or of its answer to one topic, in both conditions.
 
     Attributes:
-        a, b: the scores.
-        length: words, where a condition says so.
-        topic: of an answer.
-        front: of runs, whether no other one is at least as good and as short (first condition).
+        a, b: score in the first and in the second condition.
+        length: length in words, ``None`` if neither condition gives it.
+        topic: the topic of an answer; empty for a run.
+        front: whether no other run is at least as good and as short in the first condition; only for runs.
     """
 
     run: str
@@ -55,15 +55,15 @@ class Point(Struct, frozen=True):
 
 
 class NuggetAgreement(Struct, frozen=True):
-    """The two conditions' labels of the same nuggets, known by query and text.
+    """Agreement of two conditions on the labels of the same nuggets, matched by query and text.
 
     Attributes:
-        shared: nuggets in both conditions.
-        only_a: nuggets in the first alone.
-        only_b: nuggets in the second alone.
-        assignment: labels of (nugget, run).
-        two_grades: the same where partial_support is not_support, as strict scores see it.
-        importance: labels of nuggets that have one in both.
+        shared: number of nuggets in both conditions.
+        only_a: number of nuggets in the first condition only.
+        only_b: number of nuggets in the second condition only.
+        assignment: agreement on the labels of (nugget, run).
+        two_grades: the same with partial_support counted as not_support, as in strict scores.
+        importance: agreement on the importance of nuggets that have one in both conditions.
     """
 
     shared: int
@@ -78,13 +78,14 @@ class ConditionsCompared(Struct, frozen=True):
     """How far two conditions agree.
 
     Attributes:
-        correlation: of their scores.
-        topics: names of the topics in common; empty where a condition has none.
-        runs: runs in both, best in the first condition first.
-        pairs: answers scored in both; empty where a condition has no topics.
-        nuggets: agreement on single nuggets, where both conditions hold assignments.
-        left_out: runs with a score in one condition alone, as ``runs_a`` and ``runs_b``; topics likewise.
-        unit: what is drawn where topics are known.
+        correlation: correlation of their scores.
+        topics: names of the shared topics; empty if a condition has none.
+        runs: runs in both conditions, best in the first one first.
+        pairs: answers scored in both conditions; empty if a condition has no topics.
+        nuggets: agreement on single nuggets, if both conditions have assignments.
+        left_out: runs with a score in only one condition, as ``runs_a`` and ``runs_b``; topics as ``topics_a`` and
+            ``topics_b``.
+        unit: unit of the bootstrap, if topics are known.
     """
 
     correlation: RankCorrelation
@@ -99,12 +100,12 @@ class ConditionsCompared(Struct, frozen=True):
 def compare_conditions(
     first: Condition, second: Condition, samples: int = 1000, seed: int = 0, asked: Mapping[str, Query] | None = None
 ) -> ConditionsCompared:
-    """Compare what both conditions score, over the runs and topics they have in common.
+    """Compare the scores of both conditions over the runs and topics that they share.
 
-    ``asked`` is the topic set; turns of one conversation are drawn together. Without it all topics count.
+    ``asked`` is the topic set, by default all topics; turns of one conversation are resampled together.
 
     Raises:
-        InputError: fewer than three runs have a score in both, or topics are known on both sides and none is shared.
+        InputError: fewer than three runs have a score in both conditions, or both name topics and share none.
     """
     topics = None
     if first.topics is not None and second.topics is not None:
@@ -115,10 +116,10 @@ def compare_conditions(
     common = sorted({*first.runs} & {*second.runs})
     a, b = first.chosen(common, topics), second.chosen(common, topics)
     scored = ~np.isnan(a.run_scores) & ~np.isnan(b.run_scores)
-    runs = [run for run, whole in zip(common, scored, strict=True) if whole]
-    if len(runs) < _FEWEST_RUNS:
-        found = f"{len(runs)} with a score in both, of {len(first.runs)} and {len(second.runs)}"
-        raise InputError(f"{first.path} and {second.path}: an order needs {_FEWEST_RUNS} runs; there are {found}")
+    runs = [run for run, has_both in zip(common, scored, strict=True) if has_both]
+    if len(runs) < _MIN_RUNS:
+        available = f"{len(runs)} with a score in both, of {len(first.runs)} and {len(second.runs)}"
+        raise InputError(f"{first.path} and {second.path}: an order needs {_MIN_RUNS} runs; there are {available}")
     a, b = a.chosen(runs, topics), b.chosen(runs, topics)
     clusters = conversations((asked or {}).values())
     if topics is None:
@@ -144,7 +145,7 @@ def compare_conditions(
 
 
 def pareto_front(lengths: Floats, scores: Floats) -> list[bool]:
-    """Which runs no other run beats by being at least as short and at least as good, and better in one of the two."""
+    """Whether no other run is at least as short and as good, and better in one of the two, by run."""
     return [
         not bool(((lengths <= length) & (scores >= score) & ((lengths < length) | (scores > score))).any())
         for length, score in zip(lengths, scores, strict=True)
@@ -156,11 +157,11 @@ def _run_points(a: Condition, b: Condition) -> tuple[Point, ...]:
     if lengths is not None and lengths.ndim == 2:
         lengths = lengths.mean(axis=1)
     front = [False] * len(a.runs) if lengths is None else pareto_front(lengths, a.run_scores)
-    found = [
-        Point(run, float(x), float(y), None if lengths is None else float(lengths[at]), front=front[at])
-        for at, (run, x, y) in enumerate(zip(a.runs, a.run_scores, b.run_scores, strict=True))
+    points = [
+        Point(run, float(x), float(y), None if lengths is None else float(lengths[index]), front=front[index])
+        for index, (run, x, y) in enumerate(zip(a.runs, a.run_scores, b.run_scores, strict=True))
     ]
-    return tuple(sorted(found, key=lambda point: (-point.a, point.run)))
+    return tuple(sorted(points, key=lambda point: (-point.a, point.run)))
 
 
 def _pair_points(a: Condition, b: Condition) -> tuple[Point, ...]:
@@ -175,10 +176,10 @@ def _pair_points(a: Condition, b: Condition) -> tuple[Point, ...]:
 
 
 def _nugget_agreement(first: Sequence[Assignment], second: Sequence[Assignment], clusters: Clusters) -> NuggetAgreement:
-    importances = [_importances(own) for own in (first, second)]
-    rated = [{key: label for key, label in own.items() if label is not None} for own in importances]
-    grades = [_labels(own) for own in (first, second)]
-    strict = [{key: _as_strict(label) for key, label in own.items()} for own in grades]
+    importances = [_importances(assignments) for assignments in (first, second)]
+    rated = [{key: label for key, label in nugget_labels.items() if label is not None} for nugget_labels in importances]
+    grades = [_labels(assignments) for assignments in (first, second)]
+    strict = [{key: _as_strict(label) for key, label in item_labels.items()} for item_labels in grades]
     shared = len(importances[0].keys() & importances[1].keys())
     labels: list[Sequence[Mapping[tuple[str, ...], str]]] = [grades, strict, rated]
     return NuggetAgreement(
@@ -187,7 +188,7 @@ def _nugget_agreement(first: Sequence[Assignment], second: Sequence[Assignment],
         len(importances[1]) - shared,
         *(
             label_agreement(
-                *(_by_query(own, names) for own in both),
+                *(_by_query(condition_labels, names) for condition_labels in both),
                 scale=range(len(names)),
                 clusters=clusters,
             )
@@ -197,7 +198,7 @@ def _nugget_agreement(first: Sequence[Assignment], second: Sequence[Assignment],
 
 
 def _by_query(labels: Mapping[tuple[str, ...], str], names: Sequence[str]) -> dict[str, dict[tuple[str, ...], int]]:
-    """Labels as their place among ``names``, by query and thing."""
+    """Labels as their index in ``names``, by query and item."""
     numbered: dict[str, dict[tuple[str, ...], int]] = {}
     for (query_id, *item), label in labels.items():
         numbered.setdefault(query_id, {})[tuple(item)] = names.index(label)
@@ -210,15 +211,19 @@ def _as_strict(label: Support) -> Support:
 
 def _labels(assignments: Sequence[Assignment]) -> dict[tuple[str, ...], Support]:
     return {
-        (own.query_id, own.run, nugget.nugget_id): label
-        for own in assignments
-        for nugget, label in zip(own.nuggets, own.labels, strict=True)
+        (assignment.query_id, assignment.run, nugget.nugget_id): label
+        for assignment in assignments
+        for nugget, label in zip(assignment.nuggets, assignment.labels, strict=True)
         if label is not None
     }
 
 
 def _importances(assignments: Sequence[Assignment]) -> dict[tuple[str, ...], Importance | None]:
-    return {(own.query_id, nugget.nugget_id): nugget.importance for own in assignments for nugget in own.nuggets}
+    return {
+        (assignment.query_id, nugget.nugget_id): nugget.importance
+        for assignment in assignments
+        for nugget in assignment.nuggets
+    }
 
 
 _RUN: Final = ("run_id", "agent", "run_tag", *NAMES["agent"])
@@ -232,13 +237,13 @@ class Condition(Struct, frozen=True, eq=False):
     """Scores of one condition.
 
     Attributes:
-        path: where they come from.
-        runs: names, sorted.
-        topics: sorted; ``None`` where the file has scores of whole runs only.
-        scores: shape (runs, topics) or (runs,), NaN where not defined, 0 where a run did not answer.
-        answered: whether the run answered, shape as ``scores``.
-        lengths: words, shape as ``scores``; ``None`` where the file does not say.
-        assignments: what the scores come from, where the file holds that.
+        path: the file they come from.
+        runs: sorted names of runs.
+        topics: sorted names of topics; ``None`` if the file only has scores of whole runs.
+        scores: shape (runs, topics) or (runs,), NaN where undefined, 0 where a run did not answer.
+        answered: whether the run answered, same shape as ``scores``.
+        lengths: lengths in words, same shape as ``scores``; ``None`` if the file has none.
+        assignments: the assignments that the scores come from, if the file has them.
     """
 
     path: Path
@@ -251,11 +256,11 @@ class Condition(Struct, frozen=True, eq=False):
 
     @property
     def run_scores(self) -> Floats:
-        """Mean over topics of what is defined, shape (runs,), NaN where nothing is."""
+        """Mean over topics with a score, shape (runs,), NaN for a run without any."""
         return self.scores if self.topics is None else means(self.scores)
 
     def chosen(self, runs: Sequence[str], topics: Sequence[str] | None) -> Condition:
-        """These runs and topics alone; without topics those of whole runs."""
+        """The condition with these runs and topics only; without topics, with the scores of whole runs."""
         rows = [self.runs.index(run) for run in runs]
         if topics is None:
             lengths = self.lengths if self.lengths is None or self.topics is None else self.lengths.mean(axis=1)
@@ -264,12 +269,16 @@ class Condition(Struct, frozen=True, eq=False):
         assert self.topics is not None
         grid = np.ix_(rows, [self.topics.index(topic) for topic in topics])
         lengths = None if self.lengths is None else self.lengths[grid]
-        kept = tuple(own for own in self.assignments if own.run in runs and own.query_id in topics)
-        return Condition(self.path, tuple(runs), tuple(topics), self.scores[grid], self.answered[grid], lengths, kept)
+        assignments = tuple(
+            assignment for assignment in self.assignments if assignment.run in runs and assignment.query_id in topics
+        )
+        return Condition(
+            self.path, tuple(runs), tuple(topics), self.scores[grid], self.answered[grid], lengths, assignments
+        )
 
 
 def means(scores: Floats) -> Floats:
-    """Mean over topics of what is defined, shape (runs, topics) to (runs,), NaN where nothing is."""
+    """Mean over topics with a score, shape (runs, topics) to (runs,), NaN for a run without any."""
     defined = ~np.isnan(scores)
     used = defined.sum(axis=1)
     return np.where(used > 0, np.where(defined, scores, 0.0).sum(axis=1) / np.maximum(used, 1), np.nan)
@@ -278,7 +287,7 @@ def means(scores: Floats) -> Floats:
 def read_condition(path: Path, column: str) -> Condition:
     """Read a file of assignments, the JSON or the table of ``nuggets``, or any table of runs and scores.
 
-    Tables have columns ``run`` and ``column``, and may have ``qid`` and ``length``; nuggetizer's names are understood.
+    Tables need the columns ``run`` and ``column`` and may have ``qid`` and ``length``; nuggetizer's names are accepted.
 
     Raises:
         InputError: the file cannot be read, lacks the column, or a score is not a number; names file, line and value.
@@ -316,10 +325,10 @@ def _of_table(path: Path, column: str) -> Condition:
     answered = np.zeros((len(runs), len(topics)), np.bool_)
     for i, run in enumerate(runs):
         for j, topic in enumerate(topics):
-            found = entries.get((run, topic))
-            if found is not None:
-                scores[i, j], lengths[i, j] = _number(found, column), _number(found, "length")
-                answered[i, j] = found.text("answered").lower() != "false"
+            entry = entries.get((run, topic))
+            if entry is not None:
+                scores[i, j], lengths[i, j] = _number(entry, column), _number(entry, "length")
+                answered[i, j] = entry.text("answered").lower() != "false"
     return Condition(path, runs, topics, scores, answered, None if np.isnan(lengths).any() else lengths)
 
 
@@ -339,15 +348,15 @@ def _of_runs(path: Path, column: str, rows: Sequence[Row]) -> Condition:
 def _json_rows(path: Path, numbers: Sequence[str]) -> list[Row]:
     content = read_json(path)
     runs = content.get("runs") if isinstance(content, Mapping) else None
-    if not isinstance(runs, Mapping) or not runs or not all(isinstance(own, Mapping) for own in runs.values()):
+    if not isinstance(runs, Mapping) or not runs or not all(isinstance(record, Mapping) for record in runs.values()):
         raise DataError(path, "not what 'nuggets --format json' writes: it has no object 'runs'")
-    for run, own in runs.items():
+    for run, record in runs.items():
         for name in numbers:
-            if not isinstance(own.get(name), int | float | None):
-                raise DataError(path, f"run {run!r}: {name!r} must be a number", value=str(own[name]))
-    if all(own.get(numbers[0]) is None for own in runs.values()):
+            if not isinstance(record.get(name), int | float | None):
+                raise DataError(path, f"run {run!r}: {name!r} must be a number", value=str(record[name]))
+    if all(record.get(numbers[0]) is None for record in runs.values()):
         raise DataError(path, f"no run has a score {numbers[0]!r}")
-    return [Row(path, 1, {**own, "run": run}) for run, own in runs.items()]
+    return [Row(path, 1, {**record, "run": run}) for run, record in runs.items()]
 
 
 def _number(row: Row, name: str) -> float:

@@ -1,4 +1,4 @@
-"""What a store knows of a tournament's nuggets: banks, what each answer states of them, and the scores of that."""
+"""Nuggets of a tournament from its store: banks, assignments to answers and documents, and scores."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ Outcomes = Sequence[tuple[Wanted, Result | None]]
 
 
 class NuggetResults(Struct, frozen=True):
-    """Nuggets as far as they have come.
+    """Nuggets and assignments made so far.
 
     Attributes:
-        banks: by query, of the queries whose nuggets are settled, in the order of the data.
-        without: why each other query has none, by query.
-        assignments: of every answer to a query with a bank, where answers are held against nuggets; a label that failed
-            or is not there yet is ``None``.
-        passages: likewise, by query and document, where documents are.
-        retrieved: what each agent's documents state together, see ``documents.recalled``.
-        depth: how many of them count.
+        banks: finished banks by query, in the order of the data.
+        without: the reason why each other query has no bank, by query.
+        assignments: assignments of every answer to a query with a bank, if answers are assigned; a label that failed or
+            does not exist yet is ``None``.
+        passages: assignments by query and document, if documents are assigned.
+        retrieved: assignments of each agent's first documents taken together, see ``banks.recalled``.
+        depth: how many of these documents count.
         clusters: the conversations of the queries.
     """
 
@@ -59,35 +59,37 @@ class NuggetResults(Struct, frozen=True):
 
     @property
     def finished(self) -> bool:
-        """Whether every query has the nuggets that it can have."""
-        return all(why in (NO_DOCUMENT, NOT_IN_BANK) for why in self.without.values())
+        """Whether every query that can have a bank has one."""
+        return all(reason in (NO_DOCUMENT, NOT_IN_BANK) for reason in self.without.values())
 
 
 def nugget_results(store: Store, tournament: str) -> NuggetResults | None:
-    """The nuggets of a tournament, ``None`` where it asks for none.
+    """Read the nuggets of a tournament; ``None`` if it has no section ``nuggets``.
 
     Raises:
-        InputError: no such tournament.
+        InputError: there is no such tournament.
     """
     section = store.settings(tournament).nuggets
     if section is None:
         return None
     data = store.dataset(tournament)
     turns = _turns(store, tournament, section)
-    labels = _by_query(store.outcomes(tournament, Task.IMPORTANCE))
+    importance = _by_query(store.outcomes(tournament, Task.IMPORTANCE))
     banks: dict[str, NuggetBank] = {}
     without: dict[str, str] = {}
     for query in data.queries.values():
-        own = turns.of(query.query_id), labels.get(query.query_id, [])
-        if why := turns.missing(query.query_id) or _missing_importance(*own, section):
-            without[query.query_id] = why
+        query_outcomes = turns.of(query.query_id), importance.get(query.query_id, [])
+        if reason := turns.missing(query.query_id) or _missing_importance(*query_outcomes, section):
+            without[query.query_id] = reason
         else:
-            banks[query.query_id] = _bank(query, *own, section)
+            banks[query.query_id] = _bank(query, *query_outcomes, section)
     answers = {key: answer.text for key, answer in data.answers.items()} if "answers" in section.assign.texts else {}
     passages = {}
     if "documents" in section.assign.texts:
-        held = retrieved_documents(data, section.assign).items()
-        texts = {(query_id, doc_id): data.documents[doc_id].text for query_id, own in held for doc_id in own}
+        rankings = retrieved_documents(data, section.assign).items()
+        texts = {
+            (query_id, doc_id): data.documents[doc_id].text for query_id, doc_ids in rankings for doc_id in doc_ids
+        }
         passages = _assignments(texts, banks, store.outcomes(tournament, Task.PASSAGE_ASSIGNMENT))
     return NuggetResults(
         banks,
@@ -103,25 +105,25 @@ def nugget_results(store: Store, tournament: str) -> NuggetResults | None:
 def _assignments(
     texts: Mapping[tuple[str, str], str], banks: Mapping[str, NuggetBank], outcomes: Outcomes
 ) -> dict[tuple[str, str], Assignment]:
-    """What each text states, by query and the name of agent or document; of the queries with a bank."""
-    said, found = _labels_by_text(outcomes), {}
+    """The assignment of each text whose query has a bank, by query and name of the agent or document."""
+    labels_by_text, assignments = _labels_by_text(outcomes), {}
     for (query_id, name), text in texts.items():
         if query_id in banks:
-            bank, own = banks[query_id], said.get((query_id, name), {})
-            labels = tuple(own.get(place) for place in range(1, len(bank.nuggets) + 1))
+            bank, text_labels = banks[query_id], labels_by_text.get((query_id, name), {})
+            labels = tuple(text_labels.get(number) for number in range(1, len(bank.nuggets) + 1))
             words = count_words(text)
-            found[query_id, name] = Assignment(query_id, name, bank.nuggets, labels, words, text, bank.query)
-    return found
+            assignments[query_id, name] = Assignment(query_id, name, bank.nuggets, labels, words, text, bank.query)
+    return assignments
 
 
 def unedited_banks(store: Store, tournament: str) -> tuple[list[NuggetBank], dict[str, str]]:
-    """The lists as they are after the last turn, without importance, for people to edit; and why queries have none."""
+    """Nuggets after the last turn, without importance, for people to edit; and by query, why it has none."""
     section, data = nuggets_section(store.settings(tournament)), store.dataset(tournament)
     turns = _turns(store, tournament, section)
     banks, without = [], {}
     for query in data.queries.values():
-        if why := turns.missing(query.query_id):
-            without[query.query_id] = why
+        if reason := turns.missing(query.query_id):
+            without[query.query_id] = reason
             continue
         texts = _texts(turns.of(query.query_id), section)
         banks.append(NuggetBank(query.query_id, query.text, make_nuggets(query.query_id, texts, [None] * len(texts))))
@@ -129,36 +131,36 @@ def unedited_banks(store: Store, tournament: str) -> tuple[list[NuggetBank], dic
 
 
 def repetitions(store: Store, tournament: str) -> dict[str, list[str]]:
-    """By query, what its turns left out since it repeats another nugget of the same list."""
-    found: defaultdict[str, list[str]] = defaultdict(list)
+    """By query, the reasons that turns gave for nuggets left out as repetitions."""
+    reasons: defaultdict[str, list[str]] = defaultdict(list)
     if nuggets_section(store.settings(tournament)).create is not None:
         for want, result in store.outcomes(tournament, Task.NUGGETS):
             if isinstance(result, Judgment) and result.reason:
-                found[want.query_id].append(result.reason)
-    return dict(found)
+                reasons[want.query_id].append(result.reason)
+    return dict(reasons)
 
 
 def nuggets_section(settings: StoredSettings) -> NuggetsSection:
-    """The section as it was stored with the tournament, which has nuggets."""
+    """The stored section ``nuggets`` of a tournament that has one."""
     assert settings.nuggets is not None
     return settings.nuggets
 
 
 def _by_query(outcomes: Outcomes) -> dict[str, list[tuple[Wanted, Result | None]]]:
-    found: defaultdict[str, list[tuple[Wanted, Result | None]]] = defaultdict(list)
+    by_query: defaultdict[str, list[tuple[Wanted, Result | None]]] = defaultdict(list)
     for want, result in outcomes:
-        found[want.query_id].append((want, result))
-    return {query_id: sorted(results, key=_place) for query_id, results in found.items()}
+        by_query[want.query_id].append((want, result))
+    return {query_id: sorted(results, key=_place) for query_id, results in by_query.items()}
 
 
 def _place(entry: tuple[Wanted, Result | None]) -> int:
-    """Of a turn, or of the first of nuggets whose importance was asked together."""
+    """Index of a turn, or of the first nugget in a call for importance."""
     want, _ = entry
     return TurnSubject.of(want).number if want.task is Task.NUGGETS else NuggetSubject.of(want).places.start
 
 
 def _missing_importance(turns: Outcomes, labels: Outcomes, section: NuggetsSection) -> str | None:
-    """Why a list that is made is no bank yet, ``None`` if it is one."""
+    """The reason why a finished list of nuggets is no bank yet, ``None`` if it is one."""
     if any(isinstance(result, JudgeFailure) for _, result in labels):
         return "the importance of its nuggets failed"
     covered = sum(len(listed(result)) for _, result in labels if isinstance(result, Judgment))
@@ -166,17 +168,20 @@ def _missing_importance(turns: Outcomes, labels: Outcomes, section: NuggetsSecti
 
 
 class _Turns(Struct, frozen=True):
-    """The turns of making each query's nuggets; queries that are ``unlabelled``, and whether a bank was ``given``."""
+    """The turns that made each query's nuggets.
+
+    ``unlabelled`` are queries with documents that still need a label; ``from_bank`` means that a file has the nuggets.
+    """
 
     by_query: Mapping[str, Outcomes]
     unlabelled: frozenset[str]
-    given: bool
+    from_bank: bool
 
     def of(self, query_id: str) -> Outcomes:
         return self.by_query.get(query_id, ())
 
     def missing(self, query_id: str) -> str | None:
-        """Why a query has no list, ``None`` if it has one."""
+        """The reason why a query has no list of nuggets, ``None`` if it has one."""
         results = [result for _, result in self.of(query_id)]
         if any(isinstance(result, JudgeFailure) for result in results):
             return "a turn of making its nuggets failed"
@@ -184,7 +189,7 @@ class _Turns(Struct, frozen=True):
             return "its nuggets are not made yet"
         if results:
             return None
-        if self.given:
+        if self.from_bank:
             return NOT_IN_BANK
         return "some of its documents have no label yet" if query_id in self.unlabelled else NO_DOCUMENT
 
@@ -193,7 +198,7 @@ def _turns(store: Store, tournament: str, section: NuggetsSection) -> _Turns:
     labels = store.outcomes(tournament, Task.RELEVANCE) if section.create is not None else []
     unlabelled = frozenset(want.query_id for want, result in labels if to_be_asked(result))
     turns = _by_query(store.outcomes(tournament, Task.NUGGETS))
-    return _Turns(turns, unlabelled, given=section.create is None)
+    return _Turns(turns, unlabelled, from_bank=section.create is None)
 
 
 def _texts(turns: Outcomes, section: NuggetsSection) -> tuple[str, ...]:
@@ -203,31 +208,31 @@ def _texts(turns: Outcomes, section: NuggetsSection) -> tuple[str, ...]:
 
 
 def _bank(query: Query, turns: Outcomes, labels: Outcomes, section: NuggetsSection) -> NuggetBank:
-    said = [label for _, result in labels if isinstance(result, Judgment) for label in listed(result)]
-    return settled_bank(query.query_id, query.text, _texts(turns, section), importances_of(said), section)
+    importance = [label for _, result in labels if isinstance(result, Judgment) for label in listed(result)]
+    return settled_bank(query.query_id, query.text, _texts(turns, section), importances_of(importance), section)
 
 
 def _labels_by_text(outcomes: Outcomes) -> dict[tuple[str, str], dict[int, Support]]:
-    found: defaultdict[tuple[str, str], dict[int, Support]] = defaultdict(dict)
+    by_text: defaultdict[tuple[str, str], dict[int, Support]] = defaultdict(dict)
     for want, result in outcomes:
         if isinstance(result, Judgment):
             subject = AssignmentSubject.of(want)
             labels = zip(subject.places, map(Support, listed(result)), strict=False)
-            found[want.query_id, subject.held].update(labels)
-    return found
+            by_text[want.query_id, subject.held].update(labels)
+    return by_text
 
 
 class Scored(Struct, frozen=True):
-    """Scores of what runs answered or retrieved, and what a reader must know who compares them.
+    """Nugget scores of runs, with what a reader needs to compare them.
 
     Attributes:
-        runs: best Vital strict first.
-        queries: in the topic set.
-        unjudged: queries without an assignment of any run, which count 0 for all.
-        differing: queries whose runs were held against different nuggets.
-        left_out: assignments outside the topic set.
-        partial: whether any label is partial support; without one, strict scores equal the others.
-        gaps: labels that were wanted, and those that are missing.
+        runs: best Vital strict score first.
+        queries: number of queries in the topic set.
+        unjudged: queries without an assignment of any run; they count 0 for all.
+        differing: queries whose runs were assigned different nuggets.
+        left_out: number of assignments outside the topic set.
+        partial: whether any label is partial support; if none is, strict scores equal the others.
+        gaps: numbers of wanted and of missing labels.
     """
 
     runs: Sequence[RunScores]
@@ -240,13 +245,13 @@ class Scored(Struct, frozen=True):
 
 
 class NuggetBoard(Struct, frozen=True):
-    """Scores over the queries that have nuggets.
+    """Nugget scores over the queries that have nuggets.
 
     Attributes:
-        answers: scores of what agents answered; of no runs where answers are not held against nuggets.
-        documents: scores of what they retrieved, all of a ranking's first documents taken together: nugget recall.
-        depth: how many documents these are.
-        without: why each other query has no nuggets; these are in nobody's mean.
+        answers: scores of answers; without runs if answers are not assigned.
+        documents: nugget recall: scores of each ranking's first documents taken together.
+        depth: number of these documents.
+        without: by query, why it has no nuggets; such queries are in no mean.
     """
 
     answers: Scored
@@ -256,7 +261,7 @@ class NuggetBoard(Struct, frozen=True):
 
 
 def scored(table: ScoreTable, clusters: Clusters = ALONE) -> Scored:
-    """Score every run; see ``run_scores.score_runs`` for the intervals."""
+    """Score every run; the intervals are described in ``score_runs``."""
     partial = bool(table.counts[..., 1].any()) or not table.counts[..., :3].any()
     return Scored(
         score_runs(table, clusters),
@@ -270,7 +275,7 @@ def scored(table: ScoreTable, clusters: Clusters = ALONE) -> Scored:
 
 
 def nugget_board(results: NuggetResults) -> NuggetBoard:
-    """Score every agent."""
+    """Score the answers and the documents of every agent."""
 
     def of(assignments: Sequence[Assignment]) -> Scored:
         return scored(score_table(assignments, list(results.banks)), results.clusters)
@@ -279,32 +284,35 @@ def nugget_board(results: NuggetResults) -> NuggetBoard:
 
 
 def carried(assignments: Iterable[Assignment], banks: Mapping[str, NuggetBank]) -> list[Assignment]:
-    """Assignments of edited nuggets.
+    """Transfer assignments to edited nuggets.
 
-    A label holds for a nugget of the same text, whatever its importance or place. Nuggets of other words have ``None``
-    until they are assigned, but for an empty answer, which states nothing.
+    A label is kept for a nugget with the same text, whatever its importance or position. Other nuggets get ``None``
+    until they are assigned; for an empty answer they get no support.
 
     Args:
-        assignments: of the nuggets before.
-        banks: the edited nuggets, by query; other queries stay as they are.
+        assignments: assignments of the nuggets before editing.
+        banks: the edited nuggets by query; assignments of other queries stay unchanged.
     """
-    return [_carried(own, banks[own.query_id]) if own.query_id in banks else own for own in assignments]
+    return [
+        _carried(assignment, banks[assignment.query_id]) if assignment.query_id in banks else assignment
+        for assignment in assignments
+    ]
 
 
 def preview(assignments: Sequence[Assignment], banks: Mapping[str, NuggetBank]) -> list[tuple[RunScores, RunScores]]:
-    """Scores of every agent before and after, best first as they were before; see ``carried``.
+    """Scores of every agent before and after editing, best first by the scores before; see ``carried``.
 
-    Where labels are open, the bounds of those after hold for any that they may come to.
+    Where labels are missing after editing, the bounds cover every label that they may get.
     """
-    after = {own.run: own for own in _scores(carried(assignments, banks))}
-    return [(own, after[own.run]) for own in _scores(assignments)]
+    after = {scores.run: scores for scores in _scores(carried(assignments, banks))}
+    return [(scores, after[scores.run]) for scores in _scores(assignments)]
 
 
-def _carried(own: Assignment, bank: NuggetBank) -> Assignment:
-    known = {nugget.text.strip(): label for nugget, label in zip(own.nuggets, own.labels, strict=True)}
-    unknown = Support.NONE if own.words == 0 else None
+def _carried(assignment: Assignment, bank: NuggetBank) -> Assignment:
+    known = {nugget.text.strip(): label for nugget, label in zip(assignment.nuggets, assignment.labels, strict=True)}
+    unknown = Support.NONE if assignment.words == 0 else None
     labels = tuple(known.get(nugget.text.strip(), unknown) for nugget in bank.nuggets)
-    return replace(own, nuggets=bank.nuggets, labels=labels, label_details=())
+    return replace(assignment, nuggets=bank.nuggets, labels=labels, label_details=())
 
 
 def _scores(assignments: Sequence[Assignment]) -> list[RunScores]:

@@ -1,4 +1,4 @@
-"""Tables of what judges or people said: verdicts, relevance labels, grades by criterion, nuggets in answers."""
+"""Reads tables of opinions of judges or people: verdicts, relevance labels, grades by criterion, nuggets in answers."""
 
 from __future__ import annotations
 
@@ -33,24 +33,28 @@ from retrieval_eval.nuggets.types import Support, make_nuggets
 from retrieval_eval.stats.bootstrap import Clusters
 
 PROBABILITY: Final = "probability"
-"""Column of the chance with which a thing was drawn to be labelled."""
-_MOST_APART: Final = 50
-"""Values of a column that tells things apart, such as turns or dimensions."""
+"""Column with the probability that an item was drawn to be labelled."""
+_MAX_DISTINCT: Final = 50
+"""Maximum number of values in a column that distinguishes items, such as the turn or the dimension."""
 
 OUTCOME = {Verdict.A: 1.0, Verdict.TIE: 0.0, Verdict.B: -1.0}
 SUPPORT = {Support.NONE: 0.0, Support.PARTIAL: 1.0, Support.FULL: 2.0}
-_THINGS: Final[Mapping[Level, tuple[str, ...]]] = {
+_ITEM_COLUMNS: Final[Mapping[Level, tuple[str, ...]]] = {
     "criteria": ("agent", "criterion"),
     "nuggets": ("agent", "nugget"),
     "support": ("agent", "sentence", "did"),
     "labels": ("did",),
 }
-"""What is judged, by the columns that name it; the first kind whose columns a table has is meant."""
+"""Columns that name what was judged, by level; a table has the first level whose columns it has."""
 _SHOWN: Final = ("query", "answer", "reference", "passages")
 _TEXTS: Final = {folded(name) for column in _SHOWN for name in (column, *NAMES[column])}
-"""Columns of texts that people were shown."""
-_SAID: Final[Mapping[Level, str]] = {"criteria": "grade", "nuggets": "nugget label", "support": "support label"}
-_VALUE: Final[Mapping[Level, str]] = {
+"""Names of columns that hold texts shown to people."""
+_OPINION_NOUNS: Final[Mapping[Level, str]] = {
+    "criteria": "grade",
+    "nuggets": "nugget label",
+    "support": "support label",
+}
+_VALUE_COLUMNS: Final[Mapping[Level, str]] = {
     "labels": "label",
     "criteria": "score",
     "nuggets": "assignment",
@@ -59,14 +63,14 @@ _VALUE: Final[Mapping[Level, str]] = {
 
 
 class TableReading(Struct, frozen=True):
-    """How a table is read.
+    """Options for reading a table of opinions.
 
     Attributes:
-        item: further columns that tell things of one query apart, such as the turn of a conversation.
-        by: a column whose values are compared one by one, such as the dimension that was judged.
-        columns: the file's name for one of ours.
-        values: what words or numbers of verdicts mean, see ``read_verdicts``.
-        skip_empty: leave out and count rows without a value.
+        item: further columns that distinguish items of one query, such as the turn of a conversation.
+        by: a column whose values are compared separately, such as the dimension that was judged.
+        columns: the file's name for each of our columns.
+        values: the meaning of words or numbers in the verdict column, see ``read_verdicts``.
+        skip_empty: whether to skip and count rows without a value.
     """
 
     item: tuple[str, ...] = ()
@@ -76,19 +80,19 @@ class TableReading(Struct, frozen=True):
     skip_empty: bool = False
 
     def names(self, *columns: str) -> Spellings:
-        """The spellings of columns of labels, grades and nuggets."""
+        """The accepted spellings of these columns of labels, grades and nuggets."""
         return {name: OPINION_NAMES.get(name, ()) for name in columns}
 
 
 class OpinionTable(Struct, frozen=True):
-    """What a file says.
+    """The opinions in one file.
 
     Attributes:
-        groups: opinions by the value of ``Reading.by``; under ``""`` without one.
-        notes: what is odd about it, for people to read.
-        clusters: the conversations of queries, by a column of that name.
-        further: columns that nothing is read of.
-        apart: those of them in which rows differ that are taken for one thing, such as the turn of a conversation.
+        groups: opinions by the value of column ``TableReading.by``; all under ``""`` without one.
+        notes: remarks on oddities in the file.
+        clusters: the conversation of each query, from a column of that name.
+        further: columns that are not read.
+        apart: those of ``further`` whose values differ between rows of the same item and rater.
     """
 
     level: Level
@@ -100,142 +104,142 @@ class OpinionTable(Struct, frozen=True):
 
 
 def read_opinions(path: Path, reading: TableReading | None = None) -> OpinionTable:
-    """Read a table; its columns say what was judged.
+    """Read a table of opinions; its columns determine the level.
 
     - ``agent_a, agent_b, verdict`` with their aliases: verdicts, see ``read_verdicts``;
     - ``did, label``: relevance labels, whole numbers;
     - ``agent, criterion, score``: grades; or ``agent`` and a column for each criterion, as ``export`` writes them;
     - ``agent, nugget, assignment``: ``support``, ``partial_support`` or ``not_support``, which become 2, 1 and 0;
-    - ``agent, sentence, did, support``: 2, 1 or 0, of the sentence at a place from 0 and a document that it cites.
+    - ``agent, sentence, did, support``: 2, 1 or 0, for the sentence at an index from 0 and a document that it cites.
 
-    With ``probability`` labels say with which chance their things were drawn, for corrected estimates.
+    A column ``probability`` holds the chance with which each item was drawn, for corrected estimates.
 
-    Raters are named in ``judge`` or ``annotator`` (``worker``); where nobody is named, the file's name stands. Qrels
-    (``.qrels``) are labels too.
+    The rater stands in ``judge`` or ``annotator`` (``worker``); where it is empty, the file's name is used. Qrels
+    (``.qrels``) are read as labels.
 
     Raises:
-        DataError: the file cannot be read, is none of these, lacks a column, or holds a value that is none.
+        DataError: the file cannot be read, is no such table, lacks a column, or holds an invalid value.
     """
-    how = reading or TableReading()
+    options = reading or TableReading()
     if is_qrels(path):
         return _qrels(path)
     columns = read_columns(path)
-    for theirs in (how.columns or {}).values():
-        if theirs not in columns:
-            raise missing_column(path, theirs, columns)
-    names = set(canonical_names(columns, OPINION_NAMES, how.columns).values())
-    for level, things in _THINGS.items():
-        if names >= {*things, _VALUE[level]}:
-            return _graded(path, level, how)
-    of_games = {"agent_a", "agent_b"} & set(canonical_names(columns, VERDICT_NAMES, how.columns).values())
-    if "agent" in names and "agent_a" not in of_games and not names & {"criterion", "nugget"}:
-        return _wide(path, how)
-    return _verdicts(path, how)
+    for column in (options.columns or {}).values():
+        if column not in columns:
+            raise missing_column(path, column, columns)
+    names = set(canonical_names(columns, OPINION_NAMES, options.columns).values())
+    for level, item_columns in _ITEM_COLUMNS.items():
+        if names >= {*item_columns, _VALUE_COLUMNS[level]}:
+            return _graded(path, level, options)
+    game_columns = {"agent_a", "agent_b"} & set(canonical_names(columns, VERDICT_NAMES, options.columns).values())
+    if "agent" in names and "agent_a" not in game_columns and not names & {"criterion", "nugget"}:
+        return _wide(path, options)
+    return _verdicts(path, options)
 
 
 def rater_of_file(path: Path) -> str:
-    """The name of a rater that only its file names."""
+    """The rater's name for a file whose rows name none: the file's name without its endings."""
     return path.name.removesuffix(".gz").rsplit(".", 1)[0]
 
 
 def _qrels(path: Path) -> OpinionTable:
-    rater, read = rater_of_file(path), read_qrels(path)
-    said = [
+    rater, qrels = rater_of_file(path), read_qrels(path)
+    opinions = [
         Opinion(query_id, (doc_id,), rater, float(label))
-        for query_id, labels in read.labels.items()
+        for query_id, labels in qrels.labels.items()
         for doc_id, label in labels.items()
     ]
-    return OpinionTable("labels", {"": said}, tuple(_below_zero(said)))
+    return OpinionTable("labels", {"": opinions}, tuple(_below_zero(opinions)))
 
 
-def _below_zero(said: Sequence[Opinion]) -> Iterator[str]:
-    """That labels are negative, as some qrels have pairs that were pooled and not judged, or junk."""
-    below = Counter(one.value for one in said if one.value < 0)
-    if below:
-        labels = ", ".join(f"{value:g} ({count:,})" for value, count in sorted(below.items()))
-        yield f"{counted(below.total(), 'label')} below 0: {labels}; each counts as a label of its own"
+def _below_zero(opinions: Sequence[Opinion]) -> Iterator[str]:
+    """A note on negative labels, which some qrels use for unjudged or junk pairs; nothing if there are none."""
+    counts = Counter(opinion.value for opinion in opinions if opinion.value < 0)
+    if counts:
+        labels = ", ".join(f"{value:g} ({count:,})" for value, count in sorted(counts.items()))
+        yield f"{counted(counts.total(), 'label')} below 0: {labels}; each counts as a label of its own"
 
 
-def _verdicts(path: Path, how: TableReading) -> OpinionTable:
-    read = read_verdicts(path, columns=how.columns, values=how.values, skip_empty=how.skip_empty)
-    read.say({PROBABILITY, *_further(how)})
-    for column in _further(how):
-        if column not in read.extras:
-            raise missing_column(path, column, read.extras)
-    table = read.table
+def _verdicts(path: Path, options: TableReading) -> OpinionTable:
+    imported = read_verdicts(path, columns=options.columns, values=options.values, skip_empty=options.skip_empty)
+    imported.say({PROBABILITY, *_further(options)})
+    for column in _further(options):
+        if column not in imported.extras:
+            raise missing_column(path, column, imported.extras)
+    table = imported.table
     if table.query is None and len(table):
         raise missing_column(path, "qid", read_columns(path))
-    placed, swapped = _places_known(read), table.a > table.b
+    placed, swapped = _places_known(imported), table.a > table.b
     sides = (map(table.agents.__getitem__, side(table.a, table.b).tolist()) for side in (np.minimum, np.maximum))
     items: Iterator[ItemKey] = zip(*sides, strict=True)
-    if how.item:
-        further = zip(*(read.extras[column] for column in how.item), strict=True)
-        items = (own + two for own, two in zip(further, items, strict=True))
+    if options.item:
+        further = zip(*(imported.extras[column] for column in options.item), strict=True)
+        items = (prefix + pair for prefix, pair in zip(further, items, strict=True))
     raters = [judge.strip() or rater_of_file(path) for judge in table.judges]
-    found: defaultdict[str, list[Opinion]] = defaultdict(list)
+    groups: defaultdict[str, list[Opinion]] = defaultdict(list)
     rows = zip(
-        read.extras[how.by] if how.by else [""] * len(table),
+        imported.extras[options.by] if options.by else [""] * len(table),
         map((table.queries or ()).__getitem__, [] if table.query is None else table.query.tolist()),
         items,
         map(raters.__getitem__, table.judge.tolist()),
         np.where(swapped, -table.outcome, table.outcome).astype(np.float64).tolist(),
         swapped.tolist(),
-        (read.order_known & placed).tolist(),
-        _chances(read),
+        (imported.order_known & placed).tolist(),
+        _chances(imported),
         strict=True,
     )
-    for place, (group, *said) in enumerate(rows):
-        if how.by and not group.strip():
-            raise read.error(place, f"{how.by!r} is empty")
-        found[group].append(Opinion._make(said))
+    for place, (group, *fields) in enumerate(rows):
+        if options.by and not group.strip():
+            raise imported.error(place, f"{options.by!r} is empty")
+        groups[group].append(Opinion._make(fields))
     notes = {
-        "without a verdict left out": read.skipped,
-        "repeated": read.duplicates,
-        "games with different verdicts in repeated rows": read.conflicts,
+        "without a verdict left out": imported.skipped,
+        "repeated": imported.duplicates,
+        "games with different verdicts in repeated rows": imported.conflicts,
     }
-    told = [f"{count:,} {what}" for what, count in notes.items() if count]
+    remarks = [f"{count:,} {problem}" for problem, count in notes.items() if count]
     if not placed:
-        told.append("no column 'order' says which answer was shown first, so nothing is said of places")
-    named = CONVERSATION in read.further and CONVERSATION not in _further(how)
-    clusters = read.of_queries(CONVERSATION) if named else {}
+        remarks.append("no column 'order' says which answer was shown first, so nothing is said of places")
+    has_conversations = CONVERSATION in imported.further and CONVERSATION not in _further(options)
+    clusters = imported.of_queries(CONVERSATION) if has_conversations else {}
     spare = {
-        name: own
-        for name, own in read.extras.items()
-        if name not in {"reason", CONVERSATION, PROBABILITY, *_further(how)}
+        name: texts
+        for name, texts in imported.extras.items()
+        if name not in {"reason", CONVERSATION, PROBABILITY, *_further(options)}
     }
     rows_of_one = zip(
-        read.extras[how.by] if how.by else [""] * len(table),
+        imported.extras[options.by] if options.by else [""] * len(table),
         [] if table.query is None else table.query.tolist(),
-        zip(*(read.extras[column] for column in how.item), strict=True) if how.item else [()] * len(table),
+        zip(*(imported.extras[column] for column in options.item), strict=True) if options.item else [()] * len(table),
         table.a.tolist(),
         table.b.tolist(),
         table.judge.tolist(),
         strict=True,
     )
     apart = telling_apart(list(rows_of_one), spare)
-    return OpinionTable("verdicts", dict(found), tuple(told), clusters, frozenset(spare), apart)
+    return OpinionTable("verdicts", dict(groups), tuple(remarks), clusters, frozenset(spare), apart)
 
 
-def telling_apart(things: Sequence[Hashable], further: Mapping[str, Sequence[str]]) -> frozenset[str]:
-    """Columns of few values in which rows of one thing and rater differ.
+def telling_apart(items: Sequence[Hashable], further: Mapping[str, Sequence[str]]) -> frozenset[str]:
+    """Columns with few values in which rows of the same item and rater differ.
 
-    Reasons, times and numbers of rows differ too, but say nothing of what was judged: these have a value for nearly
-    each row.
+    Columns with a value for nearly each row, such as reasons, times and row numbers, are ignored: they do not describe
+    what was judged.
     """
-    if len(set(things)) == len(things):
+    if len(set(items)) == len(items):
         return frozenset()
-    few = {name: own for name, own in further.items() if len(set(own)) <= min(_MOST_APART, len(things) // 4)}
-    return frozenset(name for name, own in few.items() if len(set(zip(things, own, strict=True))) > len(set(things)))
+    few = {name: texts for name, texts in further.items() if len(set(texts)) <= min(_MAX_DISTINCT, len(items) // 4)}
+    return frozenset(name for name, texts in few.items() if len(set(zip(items, texts, strict=True))) > len(set(items)))
 
 
-def _chances(read: ImportedVerdicts) -> Sequence[float | None]:
-    if PROBABILITY not in read.extras:
-        return [None] * len(read.table)
-    texts = read.extras[PROBABILITY]
+def _chances(imported: ImportedVerdicts) -> Sequence[float | None]:
+    if PROBABILITY not in imported.extras:
+        return [None] * len(imported.table)
+    texts = imported.extras[PROBABILITY]
     chances = [_as_chance(text) for text in texts]
     if None in chances:
         place = chances.index(None)
-        raise read.error(place, f"{PROBABILITY!r} must be above 0 and at most 1", texts[place])
+        raise imported.error(place, f"{PROBABILITY!r} must be above 0 and at most 1", texts[place])
     return chances
 
 
@@ -247,121 +251,135 @@ def _as_chance(text: str) -> float | None:
     return value if 0 < value <= 1 else None
 
 
-def _places_known(read: ImportedVerdicts) -> bool:
-    """Whether a table says who was shown first.
+def _places_known(imported: ImportedVerdicts) -> bool:
+    """Whether the table says which answer was shown first.
 
-    It does by a column of its own, by columns that are named after places, or by writing some game both ways round.
+    It does so by an ``order`` column, by columns named after places, or by listing some game both ways round.
     """
-    called = {ours: theirs for theirs, ours in read.called.items()}
-    if "order" in called or called.keys() >= set(BOTH_ORDERS):
+    column_of = {name: column for column, name in imported.called.items()}
+    if "order" in column_of or column_of.keys() >= set(BOTH_ORDERS):
         return True
-    if folded(called["agent_a"]) == "left" and folded(called["agent_b"]) == "right":
+    if folded(column_of["agent_a"]) == "left" and folded(column_of["agent_b"]) == "right":
         return True
-    table, size = read.table, len(read.table.agents)
+    table, size = imported.table, len(imported.table.agents)
     if table.query is None:
         return False
     query = table.query.astype(np.int64) * size
-    shown, other = ((query + one) * size + two for one, two in ((table.a, table.b), (table.b, table.a)))
+    shown, other = ((query + first) * size + second for first, second in ((table.a, table.b), (table.b, table.a)))
     return bool(np.isin(other, shown).any())
 
 
-def _graded(path: Path, level: Level, how: TableReading) -> OpinionTable:
-    needed = ["qid", *_THINGS[level], _VALUE[level]]
-    names = how.names(*needed, "annotator")
-    rows = read_rows(path, [*needed, *_further(how)], names, columns=how.columns)
-    return _collected(path, rows, [_VALUE[level]], lambda row, _: _thing(row, level), level=level, how=how)
+def _graded(path: Path, level: Level, options: TableReading) -> OpinionTable:
+    needed = ["qid", *_ITEM_COLUMNS[level], _VALUE_COLUMNS[level]]
+    names = options.names(*needed, "annotator")
+    rows = read_rows(path, [*needed, *_further(options)], names, columns=options.columns)
+    return _collected(
+        path, rows, [_VALUE_COLUMNS[level]], lambda row, _: _item(row, level), level=level, options=options
+    )
 
 
-def _wide(path: Path, how: TableReading) -> OpinionTable:
-    """Grades with a column for each criterion: every column that is none of ours."""
-    names, columns = how.names("qid", "agent", "annotator"), read_columns(path)
-    called = canonical_names(columns, names, how.columns)
-    spelt = {folded(name) for column in names.items() for name in (column[0], *column[1]) if name != "number"}
-    ours = {"reason", CONVERSATION, PROBABILITY, *_further(how)}
-    rows = list(read_rows(path, ["qid", "agent", *_further(how)], names, columns=how.columns))
+def _wide(path: Path, options: TableReading) -> OpinionTable:
+    """Read grades with a column for each criterion: every column that has no other meaning."""
+    names, columns = options.names("qid", "agent", "annotator"), read_columns(path)
+    canonical = canonical_names(columns, names, options.columns)
+    known = {folded(name) for column in names.items() for name in (column[0], *column[1]) if name != "number"}
+    reserved = {"reason", CONVERSATION, PROBABILITY, *_further(options)}
+    rows = list(read_rows(path, ["qid", "agent", *_further(options)], names, columns=options.columns))
     criteria = [
         name
         for name in columns
-        if called[name] == name and name not in ours and folded(name) not in spelt and not _is_text(rows, name)
+        if canonical[name] == name and name not in reserved and folded(name) not in known and not _is_text(rows, name)
     ]
     if not criteria:
         raise missing_column(path, "criterion", columns)
     return _collected(
-        path, rows, criteria, lambda row, column: (row.identifier("agent"), column), level="criteria", how=how
+        path, rows, criteria, lambda row, column: (row.identifier("agent"), column), level="criteria", options=options
     )
 
 
 def _is_text(rows: Iterable[Row], column: str) -> bool:
-    """Whether a column has the name of a text that people were shown, and holds texts."""
+    """Whether a column is named like a text shown to people and holds texts, not numbers."""
     texts = (row.text(column).strip() for row in rows) if folded(column) in _TEXTS else iter(())
     return any(text and _number(text) is None for text in texts)
 
 
-def _further(how: TableReading) -> list[str]:
-    return [*how.item, *([how.by] if how.by else [])]
+def _further(options: TableReading) -> list[str]:
+    return [*options.item, *([options.by] if options.by else [])]
 
 
 def _collected(
     path: Path,
     rows: Iterable[Row],
     columns: Sequence[str],
-    thing: Callable[[Row, str], ItemKey],
+    item_of: Callable[[Row, str], ItemKey],
     *,
     level: Level,
-    how: TableReading,
+    options: TableReading,
 ) -> OpinionTable:
-    found: dict[str, list[Opinion]] = {}
+    groups: dict[str, list[Opinion]] = {}
     clusters: dict[str, str] = {}
     skipped = 0
     rows_of_one: list[Hashable] = []
     further: dict[str, list[str]] = {name: [] for name in read_columns(path)}
-    called: dict[str, str] = {}
+    spellings: dict[str, str] = {}
     for row in rows:
-        called |= row.called
+        spellings |= row.called
         query_id = row.identifier("qid")
-        name = "" if CONVERSATION in _further(how) else row.text(CONVERSATION).strip()
-        if name and (before := clusters.setdefault(query_id, name)) != name:
-            raise row.error(f"query {query_id!r} is of the conversation {before!r} above, and of another here", name)
+        name = "" if CONVERSATION in _further(options) else row.text(CONVERSATION).strip()
+        if name and (earlier := clusters.setdefault(query_id, name)) != name:
+            raise row.error(
+                f"query {query_id!r} belongs to the conversation {earlier!r} in a row above, and to another one here",
+                name,
+            )
         chance = _as_chance(row.text(PROBABILITY)) if PROBABILITY in row.values else None
         if chance is None and PROBABILITY in row.values:
             raise row.error(f"{PROBABILITY!r} must be above 0 and at most 1", row.text(PROBABILITY))
         for column in columns:
-            if how.skip_empty and row.text(column).strip().casefold() in _NO_VALUE:
+            if options.skip_empty and row.text(column).strip().casefold() in _NO_VALUE:
                 skipped += 1
                 continue
-            item = (*map(row.identifier, how.item), *thing(row, column))
+            item = (*map(row.identifier, options.item), *item_of(row, column))
             rater = row.text("annotator").strip() or rater_of_file(path)
-            group = row.identifier(how.by) if how.by else ""
+            group = row.identifier(options.by) if options.by else ""
             opinion = Opinion(query_id, item, rater, _value(row, column, level), chance=chance)
-            found.setdefault(group, []).append(opinion)
+            groups.setdefault(group, []).append(opinion)
             rows_of_one.append((group, query_id, item, rater))
             for name, texts in further.items():
                 texts.append(row.text(name))
-    read = {"qid", "annotator", "reason", CONVERSATION, PROBABILITY, *_THINGS[level], *columns, *_further(how)}
-    raters = {one.rater for own in found.values() for one in own}
-    count = f"{counted(len(rows_of_one), _SAID.get(level, 'label'))} by {counted(len(raters), 'rater')}"
-    say_read(path, called, read, count)
-    spare = {name: own for name, own in further.items() if called.get(name, name) not in read}
-    told = [f"{skipped:,} without a value left out"] if skipped else []
+    used_columns = {
+        "qid",
+        "annotator",
+        "reason",
+        CONVERSATION,
+        PROBABILITY,
+        *_ITEM_COLUMNS[level],
+        *columns,
+        *_further(options),
+    }
+    raters = {opinion.rater for opinions in groups.values() for opinion in opinions}
+    count = f"{counted(len(rows_of_one), _OPINION_NOUNS.get(level, 'label'))} by {counted(len(raters), 'rater')}"
+    say_read(path, spellings, used_columns, count)
+    spare = {name: texts for name, texts in further.items() if spellings.get(name, name) not in used_columns}
+    remarks = [f"{skipped:,} without a value left out"] if skipped else []
     if level == "labels":
-        told += _below_zero([one for own in found.values() for one in own])
-    return OpinionTable(level, found, tuple(told), clusters, frozenset(spare), telling_apart(rows_of_one, spare))
+        remarks += _below_zero([opinion for opinions in groups.values() for opinion in opinions])
+    return OpinionTable(level, groups, tuple(remarks), clusters, frozenset(spare), telling_apart(rows_of_one, spare))
 
 
-def _thing(row: Row, level: Level) -> ItemKey:
+def _item(row: Row, level: Level) -> ItemKey:
     if level == "nuggets":
         (nugget,) = make_nuggets(row.identifier("qid"), [row.identifier("nugget")], [None])
         return row.identifier("agent"), nugget.nugget_id
-    return tuple(row.identifier(name) for name in _THINGS[level])
+    return tuple(row.identifier(name) for name in _ITEM_COLUMNS[level])
 
 
 _DECIMAL_COMMA: Final = re.compile(r"\A([-+]?\d+),(\d{1,2}|\d{4,})\Z")
-"""As in 4,5; what 1,000 is meant for cannot be told."""
+"""A number such as 4,5; 1,000 is ambiguous and does not match."""
 _NO_VALUE: Final = frozenset({"", "nan", "na", "n/a", "none", "null", "<na>"})
 
 
 def _value(row: Row, column: str, level: Level) -> float:
-    text, whole = row.text(column).strip(), level in ("labels", "support")
+    text, whole_numbers = row.text(column).strip(), level in ("labels", "support")
     if level == "nuggets":
         if text not in set(Support):
             raise row.error(f"'assignment' must be one of {', '.join(Support)}", text)
@@ -370,8 +388,8 @@ def _value(row: Row, column: str, level: Level) -> float:
         raise row.error(f"{column!r} is empty; fill it in, or leave such rows out with --skip-faulty", text or None)
     if (value := _number(text)) is None:
         raise row.error(f"{column!r} is no number", text)
-    if not abs(value) < float("inf") or (whole and value != int(value)):
-        raise row.error(f"{column!r} is no {'whole ' if whole else ''}number", text)
+    if not abs(value) < float("inf") or (whole_numbers and value != int(value)):
+        raise row.error(f"{column!r} is no {'whole ' if whole_numbers else ''}number", text)
     return value
 
 

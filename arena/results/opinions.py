@@ -1,4 +1,4 @@
-"""What judges said of a tournament, and what people said beside them, as opinions: from its store."""
+"""Opinions of judges and of people on a tournament, read from its store."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ from retrieval_eval.nuggets.types import Support
 from retrieval_eval.stats.arrays import Bools
 
 _QRELS = "qrels"
-"""The one person whom the labels of a file are of."""
+"""The rater of labels that come from a file without raters."""
 
 
 def peoples_opinions(
     store: Store, tournament: str, data: Callable[[], Dataset] | None = None
 ) -> tuple[dict[tuple[Level, str], list[Opinion]], int]:
-    """Everything people said, by level; what they skipped is no opinion.
+    """All opinions of people by level, without items that they skipped.
 
-    ``data`` is as for ``current_annotations``.
+    ``data`` is as in ``current_annotations``.
 
     Returns:
-        Also how many annotations are of texts that have changed since, or are gone; they are left out.
+        The opinions, and the number of annotations left out because their texts have changed or are gone.
 
     Raises:
-        InputError: no such tournament.
+        InputError: there is no such tournament.
     """
-    said, outdated = current_annotations(store, tournament, data=data)
+    annotations, outdated = current_annotations(store, tournament, data=data)
     by_level: dict[tuple[Level, str], list[Opinion]] = {}
-    for one in said:
-        for level, opinion in _opinions_in(one):
+    for annotation in annotations:
+        for level, opinion in _opinions_in(annotation):
             by_level.setdefault((level, ""), []).append(opinion)
     return by_level, outdated
 
@@ -54,80 +54,98 @@ def peoples_opinions(
 def current_annotations(
     store: Store, tournament: str, kind: Kind | None = None, *, data: Callable[[], Dataset] | None = None
 ) -> tuple[list[Annotation], int]:
-    """Everybody's latest annotations, skipped ones aside, of texts that are as they were.
+    """Each person's latest annotations whose texts have not changed, without skipped items.
 
-    Without a ``kind`` those of all kinds but flags, which judge nothing; ``data`` reads the tournament's, in place of
-    the store.
+    Without a ``kind``, all kinds except flags, which judge nothing. ``data`` returns the tournament's dataset; by
+    default the store is read.
 
     Returns:
-        Also how many are of texts that have changed since, or are gone.
+        The annotations, and the number of those left out because their texts have changed or are gone.
 
     Raises:
-        InputError: no such tournament.
+        InputError: there is no such tournament.
     """
     latest = Annotations(store, tournament).latest(kind)
-    said = [one for one in latest if one.value is not None and (one.kind is kind or one.kind is not Kind.FLAG)]
-    if not said:
+    annotations = [
+        annotation
+        for annotation in latest
+        if annotation.value is not None and (annotation.kind is kind or annotation.kind is not Kind.FLAG)
+    ]
+    if not annotations:
         return [], 0
-    # A document that somebody labelled may be retrieved for no query.
-    labelled = any(one.kind is Kind.RELEVANCE for one in said)
-    some = () if labelled else sorted({one.query_id for one in said})
-    known = store.dataset(tournament, *some) if data is None else data()
-    texts = nugget_texts(store, tournament) if any(one.kind is Kind.NUGGET for one in said) else {}
+    # A labelled document may be retrieved for no query, so labels need the whole dataset.
+    labelled = any(annotation.kind is Kind.RELEVANCE for annotation in annotations)
+    query_ids = () if labelled else sorted({annotation.query_id for annotation in annotations})
+    dataset = store.dataset(tournament, *query_ids) if data is None else data()
+    texts = nugget_texts(store, tournament) if any(annotation.kind is Kind.NUGGET for annotation in annotations) else {}
     nuggets = {nugget_id: text for (_, nugget_id), text in texts.items()}
-    current = [one for one in said if texts_now(one, known, nuggets) == one.texts]
-    return current, len(said) - len(current)
+    current = [annotation for annotation in annotations if texts_now(annotation, dataset, nuggets) == annotation.texts]
+    return current, len(annotations) - len(current)
 
 
-def _opinions_in(said: Annotation) -> Iterator[tuple[Level, Opinion]]:
-    if said.kind is Kind.VERDICT:
-        pair = tuple(sorted((said.item, said.other)))
-        value = OUTCOME[Verdict(said.value)]
-        swapped = said.item != pair[0]
-        yield "verdicts", Opinion(said.query_id, pair, said.annotator, -value if swapped else value, swapped)
-    elif said.kind is Kind.RELEVANCE:
-        yield "labels", Opinion(said.query_id, (said.item,), said.annotator, float(said.value))
-    elif said.kind is Kind.NUGGET:
-        label = SUPPORT[Support(said.value)]
-        yield "nuggets", Opinion(said.query_id, (said.item, said.other), said.annotator, label)
-    elif said.kind is Kind.SUPPORT:
-        subject = SupportSubject.named(said.query_id, said.item, said.other)
-        yield "support", _of_support(subject, said.annotator, said.value)
+def _opinions_in(annotation: Annotation) -> Iterator[tuple[Level, Opinion]]:
+    if annotation.kind is Kind.VERDICT:
+        pair = tuple(sorted((annotation.item, annotation.other)))
+        value = OUTCOME[Verdict(annotation.value)]
+        swapped = annotation.item != pair[0]
+        yield (
+            "verdicts",
+            Opinion(annotation.query_id, pair, annotation.annotator, -value if swapped else value, swapped),
+        )
+    elif annotation.kind is Kind.RELEVANCE:
+        yield "labels", Opinion(annotation.query_id, (annotation.item,), annotation.annotator, float(annotation.value))
+    elif annotation.kind is Kind.NUGGET:
+        label = SUPPORT[Support(annotation.value)]
+        yield "nuggets", Opinion(annotation.query_id, (annotation.item, annotation.other), annotation.annotator, label)
+    elif annotation.kind is Kind.SUPPORT:
+        subject = SupportSubject.named(annotation.query_id, annotation.item, annotation.other)
+        yield "support", _of_support(subject, annotation.annotator, annotation.value)
     else:
-        for criterion, grade in said.value.items():
-            yield "criteria", Opinion(said.query_id, (said.item, criterion), said.annotator, float(grade))
+        for criterion, grade in annotation.value.items():
+            yield (
+                "criteria",
+                Opinion(annotation.query_id, (annotation.item, criterion), annotation.annotator, float(grade)),
+            )
 
 
 def agreement_with_judges(
-    store: Store, tournament: str, said: Sequence[Annotation], games: GameTable
+    store: Store, tournament: str, annotations: Sequence[Annotation], games: GameTable
 ) -> dict[str, VoteAgreement]:
-    """How often one person says what a judge says of the same thing, by judge.
+    """How often a person and each judge agree on the same item, by judge.
 
-    ``said`` is all of one kind.
+    ``annotations`` are the person's, all of one kind.
     """
-    own = [one for each in said if each.value is not None for one in _opinions_in(each)]
-    if not own:
+    leveled = [
+        opinion for annotation in annotations if annotation.value is not None for opinion in _opinions_in(annotation)
+    ]
+    if not leveled:
         return {}
-    (level,) = {level for level, _ in own}
-    mine = [opinion for _, opinion in own]
-    of = games.of_pairs((one.query_id, one.item[0], one.item[1]) for one in mine) if level == "verdicts" else None
-    judged = judges_opinions(store, tournament, games, {level}, of).get((level, ""), [])
+    (level,) = {level for level, _ in leveled}
+    person_opinions = [opinion for _, opinion in leveled]
+    rows = (
+        games.of_pairs((opinion.query_id, opinion.item[0], opinion.item[1]) for opinion in person_opinions)
+        if level == "verdicts"
+        else None
+    )
+    judge_opinions = judges_opinions(store, tournament, games, {level}, rows).get((level, ""), [])
     by_judge: defaultdict[str, list[Opinion]] = defaultdict(list)
-    for one in judged:
-        by_judge[one.rater].append(one)
-    found = {judge: agreement_between(theirs, mine) for judge, theirs in sorted(by_judge.items())}
-    return {judge: agreement for judge, agreement in found.items() if agreement.pairs}
+    for opinion in judge_opinions:
+        by_judge[opinion.rater].append(opinion)
+    agreements = {
+        judge: agreement_between(judge_opinions, person_opinions) for judge, judge_opinions in sorted(by_judge.items())
+    }
+    return {judge: agreement for judge, agreement in agreements.items() if agreement.pairs}
 
 
 def nugget_texts(store: Store, tournament: str) -> dict[tuple[str, str], str]:
-    """Texts of a tournament's nuggets by query and id."""
+    """The texts of a tournament's nuggets, by query and nugget id."""
     results = nugget_results(store, tournament)
     banks = {} if results is None else results.banks
     return {(query, nugget.nugget_id): nugget.text for query, bank in banks.items() for nugget in bank.nuggets}
 
 
 def labels_with_data(data: Dataset) -> list[Opinion]:
-    """The relevance labels of people that came with the data."""
+    """People's relevance labels that came with the data."""
     return [
         Opinion(query_id, (doc_id,), _QRELS, float(label))
         for query_id, labels in data.qrels.items()
@@ -138,31 +156,41 @@ def labels_with_data(data: Dataset) -> list[Opinion]:
 def judges_opinions(
     store: Store, tournament: str, games: GameTable, levels: Collection[Level], of: Bools | None = None
 ) -> dict[tuple[Level, str], list[Opinion]]:
-    """Everything judges said on some levels; failures are no opinions. ``of`` says which games, if not all."""
-    said: dict[Level, Callable[[], Iterable[Opinion]]] = {
+    """All opinions of judges at some levels, without failures; ``of`` selects games, by default all."""
+    readers: dict[Level, Callable[[], Iterable[Opinion]]] = {
         "verdicts": lambda: verdict_opinions(games, of),
         "labels": lambda: _labels(store, tournament),
         "criteria": lambda: _criteria(store, tournament),
         "nuggets": lambda: _nuggets(store, tournament),
-        "support": lambda: (_of_support(one, *said) for one, said in checked(store, tournament).items()),
+        "support": lambda: (_of_support(subject, *label) for subject, label in checked(store, tournament).items()),
     }
-    found = {level: list(read()) for level, read in said.items() if level in levels}
-    return {(level, ""): own for level, own in found.items() if own}
+    opinions = {level: list(reader()) for level, reader in readers.items() if level in levels}
+    return {(level, ""): level_opinions for level, level_opinions in opinions.items() if level_opinions}
 
 
 def verdict_opinions(games: GameTable, of: Bools | None = None) -> list[Opinion]:
-    """Every verdict on every game, or on some; agents' numbers go by their names, so ``a`` is the first of a thing."""
+    """An opinion for each verdict on the games that ``of`` selects, by default all.
+
+    The item is the pair of agents in the order of their names.
+    """
     rows, second = np.nonzero(games.judged if of is None else games.judged & of[:, None])
     queries, agents, judges = games.queries, games.agents, games.judges
-    columns = (games.query[rows], games.a[rows], games.b[rows], games.judge[rows], games.said[rows, second], second > 0)
+    columns = (
+        games.query[rows],
+        games.a[rows],
+        games.b[rows],
+        games.judge[rows],
+        games.outcome[rows, second],
+        second > 0,
+    )
     return [
-        Opinion(queries[query], (agents[a], agents[b]), judges[judge], float(said), swapped)
-        for query, a, b, judge, said, swapped in zip(*(column.tolist() for column in columns), strict=True)
+        Opinion(queries[query], (agents[a], agents[b]), judges[judge], float(outcome), swapped)
+        for query, a, b, judge, outcome, swapped in zip(*(column.tolist() for column in columns), strict=True)
     ]
 
 
 def spending(store: Store, tournament: str) -> dict[str, Spending]:
-    """What each answer judge's games took, by judge."""
+    """The games and costs of each answer judge."""
     return {
         judge: Spending(games, wanted, failed, None if unpriced else cost)
         for judge, games, wanted, failed, unpriced, cost in spent_by_judge(store, tournament)
@@ -170,8 +198,8 @@ def spending(store: Store, tournament: str) -> dict[str, Spending]:
 
 
 def _labels(store: Store, tournament: str) -> Iterator[Opinion]:
-    for judge, own in labels_by_judge(store, tournament).items():
-        for (query_id, doc_id), result in own.items():
+    for judge, labels in labels_by_judge(store, tournament).items():
+        for (query_id, doc_id), result in labels.items():
             if isinstance(result, Judgment):
                 yield Opinion(query_id, (doc_id,), judge, float(label_of(result.outcome)))
 
@@ -195,7 +223,7 @@ def _nuggets(store: Store, tournament: str) -> Iterator[Opinion]:
         return
     section = store.settings(tournament).nuggets
     assert section is not None
-    for own in results.assignments:
-        for nugget, label in zip(own.nuggets, own.labels, strict=True):
+    for assignment in results.assignments:
+        for nugget, label in zip(assignment.nuggets, assignment.labels, strict=True):
             if label is not None:
-                yield Opinion(own.query_id, (own.run, nugget.nugget_id), section.judge, SUPPORT[label])
+                yield Opinion(assignment.query_id, (assignment.run, nugget.nugget_id), section.judge, SUPPORT[label])

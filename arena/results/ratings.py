@@ -1,4 +1,4 @@
-"""From a store to a leaderboard: ratings with their coverage, settings and the judges' health."""
+"""Computes the leaderboard of a tournament from its store: ratings, coverage, settings and the judges' health."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ from arena.store.subset import StoreSubset
 
 Made = TypeVar("Made")
 Group: TypeAlias = tuple[str, str]
-"""Queries whose metadata have this value in this column."""
+"""A column and a value of the queries' metadata; selects the queries that have this value."""
 
 
 class CriterionMean(Struct, frozen=True):
-    """Mean grade over the answers that were graded, and how many those are."""
+    """Mean grade by one criterion, over the answers that were graded."""
 
     mean: float
     graded: int
@@ -57,34 +57,34 @@ class CriterionMean(Struct, frozen=True):
 
 
 class Leaderboard(Struct, frozen=True):
-    """What a tournament has shown so far.
+    """Results of a tournament so far.
 
     Attributes:
-        ratings: over all judges' games; ``None`` where no game has a verdict, or too few have and nobody asked for
-            ratings all the same.
-        by_judge: each judge's own ratings, where there are several.
-        criteria: per agent and criterion.
-        ungraded: what criteria leave answers out that lack what they need, a sentence each.
-        coverage: per stage.
-        causes: how many wants failed for which cause.
-        settings: what decided the results, as stored with the tournament.
-        adaptive: how far an adaptive schedule has come, ``None`` with any other.
-        panel: ratings that weigh each judge by how well it tells agents apart, ``None`` for one judge.
-        shortfall: what is too little judged to rate on, ``None`` where there is enough.
-        consistency: per stage and judge that was asked several times, how far its samples agree.
-        exam: what each agent's answers cover of the test bank, ``None`` without an exam or a grade.
-        nuggets: each agent's nugget scores, ``None`` where the tournament asks for none.
-        retrieval: what the agents' documents are worth, ``None`` where no document is to be labelled.
-        citations: how many of the documents cited are relevant, ``None`` where no answer cites one with a label.
-        costs: what the answers took, and which agents owe some.
-        controlled: ratings controlled for qualities of answers, ``None`` where none are asked for, or can be had.
-        further: results of the stages that bring their section along, by section.
-        group: column and value of the queries' metadata, where only such queries are counted.
-        judges: of the games, also of those that were judged elsewhere.
-        missing: by score and agent, judgments that failed or were never made, and of how many.
-        uneven: each agent's share of these beside all others', of the scores of which anything is missing.
-        models: by judge of a server, the models that gave its judgments, and how many each.
-        complete: whether every want has a judgment, and every agent that is asked here has answered every query.
+        ratings: ratings over all judges' games; ``None`` if no game has a verdict, or if coverage is too low and
+            ``below_coverage`` was not set.
+        by_judge: ratings by each judge's games, if there are several judges.
+        criteria: mean grades by agent and criterion.
+        ungraded: a sentence for each criterion that skips answers without the documents or reference it needs.
+        coverage: coverage by stage.
+        causes: number of failed wants by cause.
+        settings: settings stored with the tournament.
+        adaptive: progress of an adaptive schedule, ``None`` with another schedule.
+        panel: ratings that weight judges by how well they separate agents, ``None`` for one judge.
+        shortfall: the judge or agent with too few verdicts to rate on, ``None`` if there is none.
+        consistency: agreement between samples, by stage and judge that was asked several times.
+        exam: cover of the test bank by agent, ``None`` without an exam or a grade.
+        nuggets: nugget scores by agent, ``None`` if the tournament has no section ``nuggets``.
+        retrieval: scores of the agents' documents, ``None`` without labels.
+        citations: share of cited documents that are relevant, ``None`` if no answer cites a labelled document.
+        costs: costs of answers, and which agents have not answered every query.
+        controlled: ratings controlled for qualities of answers, ``None`` if not configured or not computable.
+        further: results of the stages in ``FURTHER``, by section.
+        group: the group of queries that the results are restricted to.
+        judges: judges of the games, including those of imported verdicts.
+        missing: number of missing and of wanted judgments, by score and agent.
+        uneven: each agent's share of missing judgments next to all others' share, for scores that miss any.
+        models: number of judgments by judge and model, for judges that servers run.
+        complete: whether every want has a judgment, and every agent that the tournament asks has answered every query.
     """
 
     tournament: str
@@ -114,13 +114,13 @@ class Leaderboard(Struct, frozen=True):
 
     @property
     def complete(self) -> bool:
-        """Whether every want has a judgment, and every agent that is asked here has answered every query."""
+        """Whether every want has a judgment, and every agent that the tournament asks has answered every query."""
         judged = all(stage.judged == stage.wanted for stage in self.coverage.values())
         return judged and self.costs.complete
 
     @property
     def withheld(self) -> bool:
-        """Whether there are no ratings because too little is judged."""
+        """Whether ratings are missing because coverage is too low."""
         return self.shortfall is not None and self.ratings is None
 
 
@@ -129,33 +129,33 @@ _NO_COLUMN: Final = "the queries' table has no column that makes groups"
 
 
 def of_group(store: Store, tournament: str, group: Group) -> StoreSubset:
-    """The store, of which only a group of queries is read.
+    """The store restricted to a group of queries.
 
     Raises:
-        InputError: no query belongs to it.
+        InputError: no query belongs to the group.
     """
     (column, value), queries = group, store.queries(tournament)
     chosen = [query_id for query_id, query in queries.items() if query.metadata.get(column) == value]
     if not chosen:
         values = dict.fromkeys(query.metadata[column] for query in queries.values() if column in query.metadata)
         columns = dict.fromkeys(name for query in queries.values() for name in query.metadata)
-        found = groupings(queries.values())
-        known = [f"{name}={each}" for name, own in found.items() for each in own]
-        if values and column not in found:
-            there = f"its values are {shortened(sorted(values), _LISTED)}"
-        elif known:
-            there = f"groups are {', '.join(known)}"
+        groups = groupings(queries.values())
+        group_names = [f"{name}={group_value}" for name, group_values in groups.items() for group_value in group_values]
+        if values and column not in groups:
+            hint = f"its values are {shortened(sorted(values), _LISTED)}"
+        elif group_names:
+            hint = f"groups are {', '.join(group_names)}"
         else:
-            there = f"the queries' columns are {shortened(columns, _LISTED)}" if columns else _NO_COLUMN
-        raise InputError(f"no query has {column}={value}; {there}")
+            hint = f"the queries' columns are {shortened(columns, _LISTED)}" if columns else _NO_COLUMN
+        raise InputError(f"no query has {column}={value}; {hint}")
     return StoreSubset(store, chosen)
 
 
 def verified(store: Store, tournament: str, make: Callable[[Dataset, WantedGames], Made]) -> Made:
-    """What is made of a tournament's data and games, once all of these have been seen to be what was written.
+    """Call ``make`` with a tournament's data and games, once the store has been verified, and return its result.
 
     Raises:
-        StoreError: something is damaged.
+        StoreError: the store is damaged.
     """
     data = store.dataset(tournament)
     return read_games(store, tournament, partial(make, data), data)
@@ -168,16 +168,17 @@ def leaderboard(
     below_coverage: bool = False,
     group: Group | None = None,
 ) -> Leaderboard:
-    """Rate what a tournament has judged so far; equal stores give equal results.
+    """Compute the leaderboard of what a tournament has judged so far; equal stores give equal results.
 
     Args:
-        store: where the judgments are.
-        tournament: its name; may be left out where the store has just one.
-        below_coverage: rate also where less is judged than ``ratings.min_coverage`` asks for.
-        group: count these queries alone, in everything.
+        store: the store that holds the judgments.
+        tournament: its name; optional if the store has only one.
+        below_coverage: also rate if fewer verdicts exist than ``ratings.min_coverage`` requires.
+        group: restrict everything to this group of queries.
 
     Raises:
-        InputError: no such tournament, several and none named, one that only has synthetic queries, or no such query.
+        InputError: there is no such tournament or group, the store has several and none is named, or the tournament
+            only has synthetic queries.
     """
     name = tournament or store.only_tournament()
     if group is not None:
@@ -190,26 +191,26 @@ def leaderboard(
 def leaderboard_of(
     store: Store, name: str, data: Dataset, wanted: WantedGames, *, below_coverage: bool = False
 ) -> Leaderboard:
-    """The same, of a tournament whose data and games have been read."""
+    """Compute the leaderboard from data and games that have been read already; see ``leaderboard``."""
     settings = store.settings(name)
     if name not in store.rated_tournaments():
-        raise InputError(f"{name!r} keeps how synthetic queries were made; there is nothing to rate in it")
-    how = rating_settings(settings)
+        raise InputError(f"{name!r} only has synthetic queries; there is nothing to rate")
+    options = rating_settings(settings)
     lengths = {key: count_words(answer.text) for key, answer in data.answers.items()}
-    board, verdicts = _of_games(name, settings, wanted, how, lengths, below_coverage=below_coverage)
-    others: list[Task] = [task for task in TASKS if task is not Task.PAIRWISE]
-    samples = {task: found for task in others if (found := store.outcomes(name, task))}
-    outcomes, agreeing = _of_stages(samples, settings) if samples else ({}, {})
-    stages = {task: coverage(found) for task, found in outcomes.items()} | dict(board.coverage)
-    agreeing |= board.consistency
+    board, verdicts = _of_games(name, settings, wanted, options, lengths, below_coverage=below_coverage)
+    tasks: list[Task] = [task for task in TASKS if task is not Task.PAIRWISE]
+    samples = {task: task_outcomes for task in tasks if (task_outcomes := store.outcomes(name, task))}
+    outcomes, consistencies = _of_stages(samples, settings) if samples else ({}, {})
+    stages = {task: coverage(task_outcomes) for task, task_outcomes in outcomes.items()} | dict(board.coverage)
+    consistencies |= board.consistency
     ratings, controlled = board.ratings, None
     if ratings is not None:
         ratings = replace(ratings, unjudged=_unjudged(store, data, wanted, settings))
     covariates = settings.ratings.bradley_terry.covariates
     if ratings is not None and verdicts is not None and covariates:
-        controlled, why_not = _controlled(covariates, verdicts, data, ratings.settings)
-        ratings = replace(ratings, notes=(*ratings.notes, *why_not))
-    several = verdicts if verdicts is not None and len(verdicts.judges) > 1 else None
+        controlled, problems = _controlled(covariates, verdicts, data, ratings.settings)
+        ratings = replace(ratings, notes=(*ratings.notes, *problems))
+    judged_by_several = verdicts if verdicts is not None and len(verdicts.judges) > 1 else None
     retrieval, citations = _documents(data, samples.get(Task.RELEVANCE, ()), settings)
     exam, nuggets = _exam(store, name, settings, samples), _nuggets(store, name, settings)
     further = further_results(store, name, settings.raw)
@@ -225,18 +226,22 @@ def leaderboard_of(
         gaps |= {"nuggets": nuggets.answers.gaps, "nuggets_documents": nuggets.documents.gaps}
     if retrieval is not None and "judge" in retrieval.scores:
         gaps["retrieval"] = retrieval.scores["judge"].metrics.gaps
-    gaps |= {key: own.gaps for key, own in further.items() if getattr(own, "gaps", None) is not None}
+    gaps |= {
+        key: stage_results.gaps
+        for key, stage_results in further.items()
+        if getattr(stage_results, "gaps", None) is not None
+    }
     return replace(
         board,
         ratings=ratings,
-        by_judge=_by_judge(several, how, lengths) if several else {},
+        by_judge=_by_judge(judged_by_several, options, lengths) if judged_by_several else {},
         criteria=_criteria(outcomes.get(Task.CRITERIA, ()), settings),
         ungraded=_ungraded(outcomes.get(Task.CRITERIA, ()), settings, len(data.answers)),
         coverage={task: stages[task] for task in TASKS if task in stages},
         causes=_causes(outcomes.values(), wanted.causes),
         adaptive=_adaptive(settings, data, wanted.table),
-        panel=_panel(several) if several else None,
-        consistency={task: agreeing[task] for task in TASKS if agreeing.get(task)},
+        panel=_panel(judged_by_several) if judged_by_several else None,
+        consistency={task: consistencies[task] for task in TASKS if consistencies.get(task)},
         exam=exam,
         nuggets=nuggets,
         retrieval=retrieval,
@@ -244,7 +249,11 @@ def leaderboard_of(
         costs=cost_board(data, ratings.agents if ratings else (), _owed(store, data, settings)),
         controlled=controlled,
         further=further,
-        missing={key: {agent: own.of(agent) for agent in own.agents} for key, own in gaps.items() if own.agents},
+        missing={
+            key: {agent: score_gaps.of(agent) for agent in score_gaps.agents}
+            for key, score_gaps in gaps.items()
+            if score_gaps.agents
+        },
         uneven=shares(gaps, conversations(data.queries.values())),
         models=_models(samples.values(), wanted.models, settings),
     )
@@ -254,26 +263,26 @@ def _of_games(
     tournament: str,
     settings: StoredSettings,
     wanted: WantedGames,
-    how: RatingSettings,
+    options: RatingSettings,
     lengths: Lengths,
     *,
     below_coverage: bool,
 ) -> tuple[Leaderboard, VerdictTable | None]:
     """The leaderboard of the games alone, and the verdicts that it rates."""
-    least = settings.ratings.min_coverage
-    lacking = shortfall(wanted.table.coverage_by_name(), least)
-    if lacking is not None:
+    min_coverage = settings.ratings.min_coverage
+    shortage = shortfall(wanted.table.coverage_by_name(), min_coverage)
+    if shortage is not None:
         again = to_judge_the_rest(wanted.causes, wanted.table.coverage().left, imported=settings.imported)
-        lacking = replace(lacking, again=again)
-    rated = wanted.table.played.any() and (lacking is None or below_coverage)
+        shortage = replace(shortage, again=again)
+    rated = wanted.table.played.any() and (shortage is None or below_coverage)
     verdicts = wanted.table.verdicts() if rated else None
     ratings = None
     if verdicts is not None:
         from arena.ratings.rate import anchored, rate
 
-        around, said = anchored(how, verdicts.agents)
-        ratings = rate(verdicts, around, lengths=lengths)
-        ratings = replace(ratings, notes=(*ratings.notes, *said))
+        anchored_options, anchor_notes = anchored(options, verdicts.agents)
+        ratings = rate(verdicts, anchored_options, lengths=lengths)
+        ratings = replace(ratings, notes=(*ratings.notes, *anchor_notes))
     board = Leaderboard(
         tournament,
         ratings,
@@ -282,20 +291,20 @@ def _of_games(
         {Task.PAIRWISE: wanted.table.coverage()} if len(wanted.table) else {},
         _causes((), wanted.causes),
         settings,
-        shortfall=lacking,
+        shortfall=shortage,
         consistency={Task.PAIRWISE: wanted.consistency} if wanted.consistency else {},
         judges=wanted.table.judges,
     )
     return board, verdicts
 
 
-# Whatever a tournament has no stage for is not imported either.
+# These functions import late: a tournament imports only the code of its own stages.
 
 
-def _by_judge(verdicts: VerdictTable, how: RatingSettings, lengths: Lengths) -> dict[str, Ratings]:
+def _by_judge(verdicts: VerdictTable, options: RatingSettings, lengths: Lengths) -> dict[str, Ratings]:
     from arena.ratings.rate import rate_by_judge
 
-    return rate_by_judge(verdicts, how, lengths=lengths)
+    return rate_by_judge(verdicts, options, lengths=lengths)
 
 
 def _panel(verdicts: VerdictTable) -> PanelRatings:
@@ -327,13 +336,13 @@ def _nuggets(store: Store, tournament: str, settings: StoredSettings) -> NuggetB
 
 
 def _controlled(
-    names: Sequence[str], verdicts: VerdictTable, data: Dataset, how: RatingSettings
+    names: Sequence[str], verdicts: VerdictTable, data: Dataset, options: RatingSettings
 ) -> tuple[Controlled | None, Sequence[str]]:
     from arena.results.controlled import controlled_for
 
     try:
-        return controlled_for(names, verdicts, data, how), []
-    except ValueError as error:  # of the verdicts so far: plan looked at all games to come
+        return controlled_for(names, verdicts, data, options), []
+    except ValueError as error:  # plan checked all games to come, but too few of them have verdicts so far
         return None, [f"No controlled ratings: {error}."]
 
 
@@ -348,18 +357,17 @@ def _documents(
 
 
 def _unjudged(store: Store, data: Dataset, wanted: WantedGames, settings: StoredSettings) -> int:
-    """Queries that two agents have answered, or are to answer, on which no game is judged; and those left out."""
+    """Number of queries for two or more agents on which no game is judged, plus those that ``data.limit`` left out."""
     table = wanted.table
     judged = {table.queries[place] for place in set(table.query[table.played].tolist())}
-    answering: dict[str, set[str]] = {query_id: {own.name for own in settings.agents} for query_id in data.queries}
+    answering: dict[str, set[str]] = {query_id: {agent.name for agent in settings.agents} for query_id in data.queries}
     for query_id, agent in data.answers:
         answering[query_id].add(agent)
-    there = sum(len(agents) > 1 and query_id not in judged for query_id, agents in answering.items())
-    return there + (settings.left_out if store.only is None else 0)
+    count = sum(len(agents) > 1 and query_id not in judged for query_id, agents in answering.items())
+    return count + (settings.left_out if store.only is None else 0)
 
 
 def _owed(store: Store, data: Dataset, settings: StoredSettings) -> Mapping[str, Causes]:
-    """By agent that the tournament asks itself, why it has no answer to how many queries."""
     if not settings.agents:
         return {}
     from arena.results.replies import owed
@@ -373,8 +381,8 @@ def _adaptive(settings: StoredSettings, data: Dataset, table: GameTable) -> Adap
     from arena.ratings.adaptive import Meeting
     from arena.stages.adaptive import AdaptiveGames
 
-    asked = dict.fromkeys(Meeting(*table.key(row)[:3]) for row in range(len(table)))
-    games = AdaptiveGames(settings.pairwise, data, list(asked))
+    meetings = dict.fromkeys(Meeting(*table.key(row)[:3]) for row in range(len(table)))
+    games = AdaptiveGames(settings.pairwise, data, list(meetings))
     games.learn(table.each_verdict())
     return games.state()
 
@@ -410,11 +418,11 @@ def _models(
     of_games: Mapping[str, Mapping[str, int]],
     settings: StoredSettings,
 ) -> dict[str, dict[str, int]]:
-    found = {judge: Counter(own) for judge, own in of_games.items()}
-    for want, result in (one for stage in stages for one in stage):
+    counts = {judge: Counter(model_counts) for judge, model_counts in of_games.items()}
+    for want, result in (entry for stage in stages for entry in stage):
         if isinstance(result, Judgment) and want.judge in settings.hosted and result.judgment_id != IDENTICAL:
-            found.setdefault(want.judge, Counter())[result.model] += 1
-    return {judge: dict(sorted(own.items())) for judge, own in sorted(found.items())}
+            counts.setdefault(want.judge, Counter())[result.model] += 1
+    return {judge: dict(sorted(model_counts.items())) for judge, model_counts in sorted(counts.items())}
 
 
 def graded_by(want: Wanted, settings: StoredSettings) -> Sequence[str]:
@@ -424,7 +432,7 @@ def graded_by(want: Wanted, settings: StoredSettings) -> Sequence[str]:
 
 
 def grades(want: Wanted, judgment: Judgment, settings: StoredSettings) -> dict[str, float]:
-    """The grades of a criteria judgment by criterion; a single criterion's outcome comes without its name."""
+    """The grades of a criteria judgment by criterion; the reply to a single criterion does not name it."""
     if isinstance(judgment.outcome, Mapping):
         return {name: grade for name, grade in judgment.outcome.items() if not isinstance(grade, str)}
     (name,) = graded_by(want, settings)
@@ -435,13 +443,13 @@ def grades(want: Wanted, judgment: Judgment, settings: StoredSettings) -> dict[s
 def _of_stages(
     samples: Mapping[Task, Sequence[tuple[Wanted, Result | None]]], settings: StoredSettings
 ) -> tuple[dict[Task, list[tuple[Wanted, Result | None]]], dict[Task, Mapping[str, Consistency]]]:
-    """By stage, each judge's samples as one result, and how far they agree."""
+    """By task, the results with each judge's samples combined, and the agreement between samples."""
     from arena.store.outcomes import combined, consistency
 
-    how = settings.combinations
+    combinations = settings.combinations
     return (
-        {task: combined(found, how) for task, found in samples.items()},
-        {task: consistency(found) for task, found in samples.items()},
+        {task: combined(task_samples, combinations) for task, task_samples in samples.items()},
+        {task: consistency(task_samples) for task, task_samples in samples.items()},
     )
 
 
@@ -450,21 +458,21 @@ def _ungraded(
 ) -> tuple[str, ...]:
     graded = Counter(name for want, _ in outcomes for name in graded_by(want, settings))
     criteria = settings.criteria.listed() if settings.criteria is not None else ()
-    return tuple(filter(None, (each.left_out(graded[each.name], answers) for each in criteria)))
+    return tuple(filter(None, (criterion.left_out(graded[criterion.name], answers) for criterion in criteria)))
 
 
 def _criteria(
     outcomes: Iterable[tuple[Wanted, Result | None]], settings: StoredSettings
 ) -> dict[str, dict[str, CriterionMean]]:
-    given: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
+    values_by_cell: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
     wanted: Counter[tuple[str, str]] = Counter()
     for want, result in outcomes:
         agent = AnswerSubject.of(want).agent
         wanted.update((agent, name) for name in graded_by(want, settings))
         if isinstance(result, Judgment):
             for name, grade in grades(want, result, settings).items():
-                given[agent, name].append(grade)
-    found: dict[str, dict[str, CriterionMean]] = {agent: {} for agent in sorted({agent for agent, _ in given})}
-    for (agent, name), values in given.items():
-        found[agent][name] = CriterionMean(sum(values) / len(values), len(values), wanted[agent, name])
-    return found
+                values_by_cell[agent, name].append(grade)
+    means: dict[str, dict[str, CriterionMean]] = {agent: {} for agent in sorted({agent for agent, _ in values_by_cell})}
+    for (agent, name), values in values_by_cell.items():
+        means[agent][name] = CriterionMean(sum(values) / len(values), len(values), wanted[agent, name])
+    return means

@@ -1,4 +1,4 @@
-"""Agents' replies as data of a tournament: answers, what was retrieved, and what is still owed."""
+"""Replies of agents as data of a tournament: answers, retrieved documents, and what is still missing."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from retrieval_eval.agents.types import AgentFailure, AgentReply
 from retrieval_eval.scores.citations import CITATIONS
 
 NOT_ASKED = "not asked"
-"""In place of a cause, where nobody asked the agent yet, or the answer came after the tournament was last run."""
+"""Used as a cause if the agent has not been asked yet, or if its answer came after the tournament's last run."""
 
 
 class Declared(Struct, frozen=True):
-    """One agent as a tournament knows it.
+    """An agent that the tournament asks.
 
     Attributes:
-        identity: hash of everything that decides its replies, but for the query.
-        settings: what of its declaration is told.
-        notes: what a reader of its results must know.
+        identity: hash of everything that affects its replies, except the query.
+        settings: those fields of its declaration that are stored.
+        notes: remarks for readers of its results.
         told_id: see ``AgentSpec.told_id``.
     """
 
@@ -42,19 +42,19 @@ class Declared(Struct, frozen=True):
     told_id: bool = False
 
     def asked(self, query: Query) -> AgentQuery:
-        """The query, as the store knows it of this agent."""
+        """The query to this agent, as the store identifies it."""
         return AgentQuery.of(self.identity, query, told_id=self.told_id)
 
 
 def with_replies(data: Dataset, agents: Sequence[Declared], location: str) -> Dataset:
-    """The dataset with what the store knows of the agents' replies beside what files gave.
+    """The dataset from files, with the agents' replies from the store added.
 
-    A document keeps its id unless another text has it already: then the id says which text it is.
+    A document keeps its id unless another text already has it; then a hash of the text is appended.
 
     Args:
-        data: queries, and answers and documents out of files.
-        agents: in the order of the configuration.
-        location: of the store, which may not be there yet.
+        data: queries, and answers and documents from files.
+        agents: agents in the order of the configuration.
+        location: the store's path or URL; the store may not exist yet.
 
     Raises:
         InputError: see ``require_fit``.
@@ -69,8 +69,8 @@ def with_replies(data: Dataset, agents: Sequence[Declared], location: str) -> Da
     with closing(Store.open(location)) as store:
         for agent in agents:
             for query, reply in _replies(store, agent, data.queries.values()):
-                found, names = _retrieved(query, agent, reply, documents)
-                retrieved[query.query_id] += found
+                entries, names = _retrieved(query, agent, reply, documents)
+                retrieved[query.query_id] += entries
                 answers[query.query_id, agent.name] = _answer(query, agent, reply, names)
     ordered = {
         query_id: tuple(sorted(entries, key=lambda entry: (entry.agent, entry.rank)))
@@ -81,7 +81,7 @@ def with_replies(data: Dataset, agents: Sequence[Declared], location: str) -> Da
 
 
 def unanswered(data: Dataset, settings: StoredSettings) -> dict[str, list[str]]:
-    """By agent that a tournament asks itself, the queries to which it has no answer, from its stored settings."""
+    """Unanswered queries of each agent that the tournament asks."""
     return {
         agent.name: [query_id for query_id in data.queries if (query_id, agent.name) not in data.answers]
         for agent in settings.agents
@@ -89,33 +89,35 @@ def unanswered(data: Dataset, settings: StoredSettings) -> dict[str, list[str]]:
 
 
 def owed(store: Store, data: Dataset, settings: StoredSettings) -> dict[str, Causes]:
-    """By agent that a tournament asks itself, why it has no answer to how many queries.
+    """Number of missing answers of each agent that the tournament asks, by cause.
 
     Args:
-        store: that holds the replies.
-        data: of the tournament, as it was last run.
-        settings: as stored with it.
+        store: the store that holds the replies.
+        data: the tournament's dataset as it was last run.
+        settings: the stored settings of the tournament.
     """
-    found: dict[str, Causes] = {}
-    without = unanswered(data, settings)
+    causes_by_agent: dict[str, Causes] = {}
+    unanswered_ids = unanswered(data, settings)
     for agent in settings.agents:
-        missing = [_asked(agent, data.queries[query_id]) for query_id in without[agent.name]]
+        missing = [_asked(agent, data.queries[query_id]) for query_id in unanswered_ids[agent.name]]
         outcomes = AgentReplies(store).outcomes(missing)
-        causes = Counter(outcomes.get(asked, NOT_ASKED) for asked in missing)
-        found[agent.name] = {NOT_ASKED if cause == ANSWERED else cause: causes[cause] for cause in sorted(causes)}
-    return found
+        causes = Counter(outcomes.get(query, NOT_ASKED) for query in missing)
+        causes_by_agent[agent.name] = {
+            NOT_ASKED if cause == ANSWERED else cause: causes[cause] for cause in sorted(causes)
+        }
+    return causes_by_agent
 
 
 def failures(store: Store, data: Dataset, settings: StoredSettings) -> list[tuple[str, str, AgentFailure]]:
-    """Agent, query_id and failure of every answer that an agent was asked for in vain; arguments as of ``owed``."""
-    found = []
+    """Agent, query_id and failure of every answer that an agent failed to give; arguments as in ``owed``."""
+    entries = []
     for agent in settings.agents:
         asked = {query_id: _asked(agent, query) for query_id, query in data.queries.items()}
         replies = AgentReplies(store).replies(list(asked.values()))
-        for query_id, each in asked.items():
-            if isinstance(reply := replies.get(each), AgentFailure):
-                found.append((agent.name, query_id, reply))
-    return found
+        for query_id, agent_query in asked.items():
+            if isinstance(reply := replies.get(agent_query), AgentFailure):
+                entries.append((agent.name, query_id, reply))
+    return entries
 
 
 def _asked(agent: StoredAgent, query: Query) -> AgentQuery:
@@ -123,14 +125,14 @@ def _asked(agent: StoredAgent, query: Query) -> AgentQuery:
 
 
 def require_fit(data: Dataset, agents: Iterable[Declared]) -> None:
-    """See that agents and files can stand beside each other.
+    """Check that agents and files do not conflict.
 
     Raises:
-        InputError: an agent is in the files too, or the files' documents are everybody's.
+        InputError: an agent is in the files too, or the files' documents name no agent.
     """
     retrieving = {entry.agent for entries in data.retrieved.values() for entry in entries}
     if SHARED in retrieving:
-        raise InputError("agents: they retrieve documents of their own, and the table of documents names no agent")
+        raise InputError("agents: they retrieve their own documents, so the table of documents needs a column 'agent'")
     in_files = retrieving | {agent for _, agent in data.answers}
     for agent in agents:
         if agent.name in in_files:
@@ -138,21 +140,25 @@ def require_fit(data: Dataset, agents: Iterable[Declared]) -> None:
 
 
 def _replies(store: Store, agent: Declared, queries: Iterable[Query]) -> list[tuple[Query, AgentReply]]:
-    asked = [(query, agent.asked(query)) for query in queries]
-    known = AgentReplies(store).replies([each for _, each in asked])
-    return [(query, reply) for query, each in asked if isinstance(reply := known.get(each), AgentReply)]
+    agent_queries = [(query, agent.asked(query)) for query in queries]
+    replies = AgentReplies(store).replies([agent_query for _, agent_query in agent_queries])
+    return [
+        (query, reply)
+        for query, agent_query in agent_queries
+        if isinstance(reply := replies.get(agent_query), AgentReply)
+    ]
 
 
 def _answer(query: Query, agent: Declared, reply: AgentReply, names: Mapping[str, str]) -> Answer:
-    """The answer with what it took and cites, as a table of answers would have it."""
-    took = {
+    """The answer with its costs and citations in the metadata, as in a table of answers."""
+    figures = {
         LATENCY: reply.latency_s,
         TRIED: reply.tried_s,
         COST: reply.cost_usd,
         TOKENS_IN: reply.usage.input_tokens,
         TOKENS_OUT: reply.usage.output_tokens,
     }
-    metadata = {name: str(value) for name, value in took.items() if value is not None}
+    metadata = {name: str(value) for name, value in figures.items() if value is not None}
     if reply.citations:
         metadata[CITATIONS] = json.dumps([names.get(doc_id, doc_id) for doc_id in reply.citations])
     return Answer(query.query_id, agent.name, reply.answer, metadata)
@@ -161,25 +167,26 @@ def _answer(query: Query, agent: Declared, reply: AgentReply, names: Mapping[str
 def _retrieved(
     query: Query, agent: Declared, reply: AgentReply, documents: dict[str, Document]
 ) -> tuple[list[Retrieved], dict[str, str]]:
-    """What was retrieved, and the ids that the reply's ids became.
+    """The retrieved documents, and for each id in the reply the id that it got.
 
-    Documents that are new are added to ``documents``, a repeated one counts once.
-
-    What has no text cannot be labelled and is left out; a reply has none such, or nothing else.
+    New documents are added to ``documents``; a repeated one counts once. Documents without a text are left out, because
+    they cannot be labelled; in a reply, either all have a text or none has.
     """
     entries: dict[str, Retrieved] = {}
     names: dict[str, str] = {}
-    for found in sorted((found for found in reply.documents if found.text.strip()), key=lambda found: found.rank):
-        doc_id = _free_id(found.doc_id, found.text, documents)
-        names.setdefault(found.doc_id, doc_id)
-        known = documents.get(doc_id, Document(doc_id, found.text))
-        documents[doc_id] = replace(known, metadata={**found.metadata, **known.metadata})
-        entries.setdefault(doc_id, Retrieved(query.query_id, doc_id, agent.name, len(entries) + 1, found.score))
+    for document in sorted(
+        (document for document in reply.documents if document.text.strip()), key=lambda document: document.rank
+    ):
+        doc_id = _free_id(document.doc_id, document.text, documents)
+        names.setdefault(document.doc_id, doc_id)
+        known = documents.get(doc_id, Document(doc_id, document.text))
+        documents[doc_id] = replace(known, metadata={**document.metadata, **known.metadata})
+        entries.setdefault(doc_id, Retrieved(query.query_id, doc_id, agent.name, len(entries) + 1, document.score))
     return list(entries.values()), names
 
 
 def _free_id(doc_id: str, text: str, documents: Mapping[str, Document]) -> str:
-    """The id, or one of its own where another text has it."""
+    """The id; if another text has it already, the id with a hash of the text."""
     if doc_id not in documents or documents[doc_id].text == text:
         return doc_id
     return f"{doc_id}~{hashlib.sha256(text.encode()).hexdigest()[:8]}"

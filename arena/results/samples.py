@@ -1,4 +1,4 @@
-"""What a store holds of a task, samples and judges combined."""
+"""Results of a task from the store, with samples and judges combined."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from judges.types import Task
 def outcomes(
     store: Store, tournament: str, task: Task, query_id: str | None = None, among: Collection[str] | None = None
 ) -> list[tuple[Wanted, Result | None]]:
-    """Everything a tournament wants of one task, each once, with its combined result; or as ``Store.outcomes`` says.
+    """All wants of a task with their results, samples combined; the arguments are those of ``Store.outcomes``.
 
-    ``None`` while a sample is missing; a failure where more samples failed than did not.
+    A result is ``None`` while a sample is missing, and a failure if most samples failed.
     """
-    how = store.settings(tournament).combinations
-    return combined(store.outcomes(tournament, task, query_id, among), how)
+    combinations = store.settings(tournament).combinations
+    return combined(store.outcomes(tournament, task, query_id, among), combinations)
 
 
 def each_outcome(store: Store, tournament: str, task: Task) -> Iterator[tuple[Wanted, Result | None]]:
-    """The same as ``outcomes``, of all queries, one by one: however many there are, few are in memory."""
+    """Yields what ``outcomes`` returns for all queries, with only a few results in memory at a time."""
     return each_combined(store.each_outcome(tournament, task), store.settings(tournament).combinations)
 
 
 def labels_of(store: Store, tournament: str, query_id: str | None = None) -> LabelResults:
-    """The relevance label of every document wanted, or of one query's, by (query_id, doc_id).
+    """Relevance labels of all wanted documents, or of one query's, by (query_id, doc_id).
 
-    Samples and judges are combined.
+    The samples and judges of each document are combined into one label.
     """
     settings = store.settings(tournament)
     labelled = store.outcomes(tournament, Task.RELEVANCE, query_id)
@@ -36,5 +36,5 @@ def labels_of(store: Store, tournament: str, query_id: str | None = None) -> Lab
 
 
 def labels_by_judge(store: Store, tournament: str, query_id: str | None = None) -> dict[str, LabelResults]:
-    """Each relevance judge's labels, or those of one query, samples combined, by (query_id, doc_id)."""
+    """Relevance labels of each judge, for all queries or one, by (query_id, doc_id); samples are combined."""
     return of_each_judge(outcomes(store, tournament, Task.RELEVANCE, query_id))

@@ -1,4 +1,4 @@
-"""What a tournament's store knows of its agents, each way of scoring them as one method."""
+"""A tournament's ways of scoring its agents, from its store, each as one ``Method``."""
 
 from __future__ import annotations
 
@@ -31,83 +31,86 @@ from retrieval_eval.stats.missing import Gaps
 
 PEOPLE = "people"
 RATING: Final = "bradley_terry"
-"""The way of scoring that all others are held against."""
+"""Name of the ratings, with which all other ways of scoring are compared."""
 
 
 def stored_methods(store: Store, tournament: str, games: GameTable, data: Callable[[], Dataset]) -> list[Method]:
-    """Every way in which a tournament, with its games and its data, scores its agents.
+    """Every way in which a tournament scores its agents.
 
-    Elo and Bradley-Terry of all judges' games, mean criteria grades, EXAM-Cover, V_strict, and the first measure of the
-    documents retrieved, by judges and by people.
+    These are Elo and Bradley-Terry on all judges' games, mean criteria grades, EXAM-Cover, V_strict, and the first
+    measure of the retrieved documents, by judges and by people.
     """
     return [*played_methods(games, store.settings(tournament)), *means_of(store, tournament, data)]
 
 
 def means_of(store: Store, tournament: str, data: Callable[[], Dataset], *, every: bool = False) -> list[Means]:
-    """The ways of scoring that average over queries; with ``every`` also each criterion and each measure by itself."""
+    """The ways of scoring that average over queries; ``every`` adds each single criterion and each further measure."""
     settings = store.settings(tournament)
-    found = list(_criteria(store, tournament, settings, every=every))
+    methods = list(_criteria(store, tournament, settings, every=every))
     if (exam := stored_scores(store, tournament)) is not None:
-        own, level = exam.cover, exam.cover.levels.index(exam.level)
-        ends = np.array([own.least[:, :, level], own.possible[:, :, level]])
-        found.append(Means("cover", own.agents, own.queries, own.cover[:, :, level], own.gaps, ends))
+        cover, level = exam.cover, exam.cover.levels.index(exam.level)
+        ends = np.array([cover.least[:, :, level], cover.possible[:, :, level]])
+        methods.append(Means("cover", cover.agents, cover.queries, cover.cover[:, :, level], cover.gaps, ends))
     if (results := nugget_results(store, tournament)) is not None and results.banks:
         table, column = score_table(results.assignments, list(results.banks)), COLUMNS.index("v_strict")
         ends = np.array(table.bounds)[..., column]
-        found.append(Means("v_strict", table.runs, table.topics, table.values[:, :, column], table.gaps, ends))
-    for own in further_results(store, tournament, settings.raw, scored=True).values():
-        found += own.means()
+        methods.append(Means("v_strict", table.runs, table.topics, table.values[:, :, column], table.gaps, ends))
+    for stage_results in further_results(store, tournament, settings.raw, scored=True).values():
+        methods += stage_results.means()
     labels = store.outcomes(tournament, Task.RELEVANCE)
     if labels or store.is_labelled(tournament):
-        found += _retrieval(labels, settings, data(), every=every)
-    return found
+        methods += _retrieval(labels, settings, data(), every=every)
+    return methods
 
 
 def people_methods(people: Opinions) -> list[Method]:
-    """People's verdicts as Bradley-Terry ratings, half a win each for a tie, and their mean grades.
+    """People's verdicts as Bradley-Terry ratings, with a tie as half a win for each, and people's mean grades.
 
-    A grade by one criterion is the mean over people, an answer's the mean over criteria.
+    A criterion's grade is the mean over people, an answer's grade the mean over criteria.
     """
-    found: list[Method] = []
+    methods: list[Method] = []
     if verdicts := settled(people.get(("verdicts", ""), ()), verdicts=True):
         games, queries = games_of(verdicts)
-        found.append(Played(PEOPLE, games, queries, BradleyTerrySettings(ties="half")))
+        methods.append(Played(PEOPLE, games, queries, BradleyTerrySettings(ties="half")))
     by_criterion: defaultdict[tuple[str, str], defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for one in settled(people.get(("criteria", ""), ()), verdicts=False):
-        agent, criterion = one.item[-2:]
-        by_criterion[agent, one.query_id][criterion].append(one.value)
-    graded = {key: float(np.mean([np.mean(given) for given in own.values()])) for key, own in by_criterion.items()}
-    return [*found, *_graded(f"criteria, {PEOPLE}", graded)]
+    for opinion in settled(people.get(("criteria", ""), ()), verdicts=False):
+        agent, criterion = opinion.item[-2:]
+        by_criterion[agent, opinion.query_id][criterion].append(opinion.value)
+    graded = {
+        key: float(np.mean([np.mean(values) for values in criteria_grades.values()]))
+        for key, criteria_grades in by_criterion.items()
+    }
+    return [*methods, *_graded(f"criteria, {PEOPLE}", graded)]
 
 
 def played_methods(wanted: GameTable, settings: StoredSettings) -> Iterator[Played]:
-    """The games rated by Elo, and by Bradley and Terry; nothing without a verdict."""
+    """The games rated by Elo and by Bradley-Terry; nothing without a verdict."""
     table = wanted.verdicts()
     if not len(table):
         return
-    how, queries = rating_settings(settings), table.queries or ()
-    games: Games = games_to_rate(table.clustered({}), how)
-    yield Played("elo", games, queries, how.elo)
-    yield Played(RATING, counted(games, by_query=True).games, queries, how.bradley_terry)
+    options, queries = rating_settings(settings), table.queries or ()
+    games: Games = games_to_rate(table.clustered({}), options)
+    yield Played("elo", games, queries, options.elo)
+    yield Played(RATING, counted(games, by_query=True).games, queries, options.bradley_terry)
 
 
 def _criteria(store: Store, tournament: str, settings: StoredSettings, *, every: bool) -> Iterator[Means]:
-    """Mean over criteria of each answer's grades, and each of several criteria."""
+    """Mean grades over the criteria of each answer, and with ``every`` the grades by each criterion."""
     if settings.criteria is None:
         return
-    given: dict[tuple[str, str], Mapping[str, float]] = {}
+    graded: dict[tuple[str, str], Mapping[str, float]] = {}
     wanted: dict[tuple[str, str], Sequence[str]] = {}
     for want, result in outcomes(store, tournament, Task.CRITERIA):
         key = AnswerSubject.of(want).agent, want.query_id
         wanted[key] = graded_by(want, settings)
         if isinstance(result, Judgment):
-            given[key] = grades(want, result, settings)
+            graded[key] = grades(want, result, settings)
     scale = float(settings.criteria.scale[0]), float(settings.criteria.scale[1])
-    means = {key: float(np.mean(list(own.values()))) for key, own in given.items()}
+    means = {key: float(np.mean(list(answer_grades.values()))) for key, answer_grades in graded.items()}
     yield from _graded("criteria", means, wanted, scale)
-    for name in dict.fromkeys(name for own in wanted.values() for name in own) if every else ():
-        by_name = {key: own[name] for key, own in given.items() if name in own}
-        yield from _graded(name, by_name, [key for key, own in wanted.items() if name in own], scale)
+    for name in dict.fromkeys(name for criteria in wanted.values() for name in criteria) if every else ():
+        by_name = {key: answer_grades[name] for key, answer_grades in graded.items() if name in answer_grades}
+        yield from _graded(name, by_name, [key for key, criteria in wanted.items() if name in criteria], scale)
 
 
 def _graded(
@@ -116,17 +119,17 @@ def _graded(
     wanted: Collection[tuple[str, str]] = (),
     scale: tuple[float, float] | None = None,
 ) -> Iterator[Means]:
-    """Grades by agent and query; those that are wanted and not there may be any of the scale's."""
+    """Grades by agent and query as a way of scoring; missing grades are bounded by the ends of ``scale``."""
     keys = {*graded, *wanted}
     if not graded:
         return
-    agents, queries = (tuple(sorted({key[place] for key in keys})) for place in (0, 1))
+    agents, queries = (tuple(sorted({key[position] for key in keys})) for position in (0, 1))
     cells = [[(agent, query_id) for query_id in queries] for agent in agents]
     values = np.array([[graded.get(key, np.nan) for key in row] for row in cells])
-    of = np.array([[int(key in keys) for key in row] for row in cells])
-    missing = np.where(np.isnan(values), of, 0)
+    wanted_counts = np.array([[int(key in keys) for key in row] for row in cells])
+    missing = np.where(np.isnan(values), wanted_counts, 0)
     ends = np.array([np.where(missing > 0, end, values) for end in scale or (0, 1)])
-    yield Means(name, agents, queries, values, Gaps(agents, queries, of, missing), ends, scale)
+    yield Means(name, agents, queries, values, Gaps(agents, queries, wanted_counts, missing), ends, scale)
 
 
 def _retrieval(
@@ -135,10 +138,10 @@ def _retrieval(
     board = retrieval_board(data, labels, settings)
     if board is None:
         return []
-    found = []
+    methods = []
     for measure in board.measures if every else board.measures[:1]:
-        for source, own in board.scores.items():
-            name, metrics = measure if source == "judge" else f"{measure}, {PEOPLE}", own.metrics
+        for source, label_scores in board.scores.items():
+            name, metrics = measure if source == "judge" else f"{measure}, {PEOPLE}", label_scores.metrics
             values, ends = metrics.of_measure(measure), metrics.bounds_of(measure)
-            found.append(Means(name, metrics.runs, metrics.topics, values, metrics.gaps, ends))
-    return found
+            methods.append(Means(name, metrics.runs, metrics.topics, values, metrics.gaps, ends))
+    return methods

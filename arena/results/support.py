@@ -1,4 +1,4 @@
-"""How well an agent's citations hold, from the store: what judges said of each, and the scores."""
+"""Support of citations, from the store: the judges' labels of each citation, and the agents' scores."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from retrieval_eval.stats.missing import Gaps
 
 
 class SupportResults(Struct, frozen=True, eq=False):
-    """Support of a tournament's agents.
+    """Citation support of a tournament's agents.
 
     Attributes:
-        which: of a sentence's citations are checked.
-        answers: by query and agent.
-        scores: of agents.
-        unread: by agent, answers of which nobody knows what their sentences cite.
-        marks: by agent, what looks like citations and is read as none.
+        which: which of a sentence's citations are checked.
+        answers: support of each answer, by query and agent.
+        scores: scores of the agents.
+        unread: by agent, the number of answers whose citations per sentence are not known.
+        marks: by agent, marks that look like citations but are not read as such.
     """
 
     which: CitationsChecked
@@ -35,26 +35,26 @@ class SupportResults(Struct, frozen=True, eq=False):
 
     @property
     def gaps(self) -> Gaps:
-        """Pairs that a judge was to judge, and those that are missing."""
+        """Numbers of wanted and of missing labels of sentence-document pairs."""
         return self.scores.gaps
 
     def means(self) -> list[Means]:
-        """As ways of scoring."""
+        """The two support scores as ways of scoring agents."""
         scores = self.scores
-        each = {"support_precision": scores.precision, "support_recall": scores.recall}
+        values_by_name = {"support_precision": scores.precision, "support_recall": scores.recall}
         return [
             Means(name, scores.agents, scores.queries, values, scores.gaps, ends)
-            for (name, values), ends in zip(each.items(), scores.ends, strict=True)
+            for (name, values), ends in zip(values_by_name.items(), scores.ends, strict=True)
         ]
 
 
 def checked(store: Store, tournament: str) -> dict[SupportSubject, tuple[str, int]]:
-    """What judges said: the judge, and 0, 1 or 2; failures are left out."""
-    return {subject: said for subject, said in _wanted(store, tournament).items() if said is not None}
+    """The judge and the label (0, 1 or 2) of each citation; failures are left out."""
+    return {subject: opinion for subject, opinion in _wanted(store, tournament).items() if opinion is not None}
 
 
 def _wanted(store: Store, tournament: str) -> dict[SupportSubject, tuple[str, int] | None]:
-    """The same of all that judges were to say, ``None`` where it is missing."""
+    """The judge and the label of each citation to be judged; ``None`` if the label is missing."""
     return {
         SupportSubject.of(want): (want.judge, result.outcome)
         if isinstance(result, Judgment) and isinstance(result.outcome, int)
@@ -64,7 +64,7 @@ def _wanted(store: Store, tournament: str) -> dict[SupportSubject, tuple[str, in
 
 
 def results(store: Store, tournament: str) -> SupportResults:
-    """The scores by what is judged so far."""
+    """Support scores of what has been judged so far."""
     data, settings = store.dataset(tournament), store.settings(tournament)
     which: CitationsChecked = settings.raw[SupportStage.key]["citations"]
     wanted = _wanted(store, tournament)
@@ -75,8 +75,8 @@ def results(store: Store, tournament: str) -> SupportResults:
             continue
 
         def level(place: int, doc_id: str, query_id: str = query_id, agent: str = agent) -> int | None:
-            said = wanted.get(SupportSubject(query_id, agent, place, doc_id))
-            return None if said is None else said[1]
+            opinion = wanted.get(SupportSubject(query_id, agent, place, doc_id))
+            return None if opinion is None else opinion[1]
 
         def missing(place: int, doc_id: str, query_id: str = query_id, agent: str = agent) -> bool:
             return wanted.get(SupportSubject(query_id, agent, place, doc_id), ("", 0)) is None

@@ -1,4 +1,4 @@
-"""Judges held against people by tables of what both said, and the comparison that a tournament's store shares."""
+"""Compares judges with people from tables of their opinions; comparisons from a store use the same functions."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 
 _NAMED: Final = 4
-"""Queries, agents or criteria of a side that a message names."""
+"""Maximum number of queries, agents or criteria of each side that a message names."""
 
 
 class OpinionFiles(Struct, frozen=True):
-    """Files, and how they are read."""
+    """Files of opinions and the options for reading them."""
 
     paths: Sequence[Path] = ()
     reading: TableReading = field(default_factory=TableReading)
@@ -44,45 +44,52 @@ def calibrate_tables(
     most: int = 0,
     label_next: int | None = None,
 ) -> Calibration:
-    """Read tables and compare everything that judges and people both speak of.
+    """Read tables and compare the opinions of judges and people on the same items.
 
     Args:
-        judges: what judges said; without them agents are compared by people's grades alone.
-        people: what people said.
-        settings: of the comparison.
-        data: texts for disagreements, and the conversations that queries are turns of.
-        most: disagreements listed of each judge.
-        label_next: things to label next, of each judge corrected by people; ``None`` corrects none.
+        judges: files of judges' opinions; without any, agents are compared by people's grades only.
+        people: files of people's opinions.
+        settings: settings of the comparison.
+        data: texts for disagreements, and the conversations of the queries.
+        most: how many disagreements to list for each judge.
+        label_next: how many items to suggest for labelling, for each judge that people's labels correct; ``None``
+            corrects none.
 
     Raises:
-        InputError: a file cannot be read, or judges and people speak of different things.
+        InputError: a file cannot be read, or judges and people have no item in common.
     """
     of_judges, of_people = (
-        [(path, read_opinions(path, own.reading)) for path in own.paths] for own in (judges, people)
+        [(path, read_opinions(path, files.reading)) for path in files.paths] for files in (judges, people)
     )
     _require_told_apart(of_judges, of_people)
-    (said, notes, named), (human, more, theirs) = _gathered(of_judges), _gathered(of_people)
-    if judges.paths and not any(key in said for key in human):
-        raise InputError(f"{_kinds(judges.paths, said)}; {_kinds(people.paths, human)}: nothing in common to compare")
-    clusters = {**named, **theirs, **({} if data is None else conversations(data.queries.values()))}
+    judge_opinions, judge_notes, judge_clusters = _gathered(of_judges)
+    people_opinions, people_notes, people_clusters = _gathered(of_people)
+    if judges.paths and not any(key in judge_opinions for key in people_opinions):
+        kinds = f"{_kinds(judges.paths, judge_opinions)}; {_kinds(people.paths, people_opinions)}"
+        raise InputError(f"{kinds}: nothing in common to compare")
+    clusters = {**judge_clusters, **people_clusters, **({} if data is None else conversations(data.queries.values()))}
     require_one_spelling(clusters.values())
-    found = compare_opinions(said, human, settings, most=most, label_next=label_next, clusters=clusters)
-    tests = tests_of(human, settings, clusters)
+    comparisons = compare_opinions(
+        judge_opinions, people_opinions, settings, most=most, label_next=label_next, clusters=clusters
+    )
+    tests = tests_of(people_opinions, settings, clusters)
     if not judges.paths:
         if not tests:
             raise InputError(
-                f"{_kinds(people.paths, human)}: no grades of two agents to compare; name what judges said"
+                f"{_kinds(people.paths, people_opinions)}: no grades of two agents to compare; name what judges said"
             )
-        return Calibration(settings=settings, notes=tuple(more), grade_tests=tests)
-    sides = [key for key in said if key not in human] + [key for key in human if key not in said]
-    lonely = [f"{' '.join(filter(None, key))}: on one side only, left out" for key in sides]
+        return Calibration(settings=settings, notes=tuple(people_notes), grade_tests=tests)
+    sides = [key for key in judge_opinions if key not in people_opinions] + [
+        key for key in people_opinions if key not in judge_opinions
+    ]
+    unmatched = [f"{' '.join(filter(None, key))}: only judges or only people have these; left out" for key in sides]
     texts = {} if data is None else dataset_texts(data)
-    return Calibration(found, settings, (*notes, *more, *lonely), texts, grade_tests=tests)
+    return Calibration(comparisons, settings, (*judge_notes, *people_notes, *unmatched), texts, grade_tests=tests)
 
 
 def tests_of(people: Opinions, settings: Settings, clusters: Clusters) -> tuple[GradeTest, ...]:
-    """Agents held against each other by people's grades."""
-    graded = [(group, said) for (level, group), said in people.items() if level == "criteria"]
+    """Comparisons of agents by people's grades."""
+    graded = [(group, opinions) for (level, group), opinions in people.items() if level == "criteria"]
     return grade_tests(graded, seed=settings.seed, clusters=clusters)
 
 
@@ -96,53 +103,59 @@ def compare_opinions(
     boards: bool = True,
     clusters: Clusters = ALONE,
 ) -> tuple[Comparison, ...]:
-    """Compare whatever both speak of; arguments as for ``calibrate_tables`` and ``compare``.
+    """Compare opinions at each level and group that both have; arguments as in ``calibrate_tables`` and ``compare``.
 
     Raises:
-        InputError: they do not speak of the same things.
+        InputError: judges and people have no item in common.
     """
     further: dict[str, Any] = {"most": most, "label_next": label_next, "boards": boards, "clusters": clusters}
-    found = tuple(
-        compare(level, by_name(judges[level, group]), human, settings, group=group, **further)
-        for (level, group), human in people.items()
+    comparisons = tuple(
+        compare(level, by_name(judges[level, group]), people_opinions, settings, group=group, **further)
+        for (level, group), people_opinions in people.items()
         if (level, group) in judges
     )
-    for one in found:
-        if not any(judge.n for judge in one.judges.values()):
-            what = f"{one.group}: " if one.group else ""
-            problem = f"{what}judges and people have no {one.people.level} of the same things to compare"
-            said = [each for own in (judges, people) for each in [own[one.people.level, one.group]]]
-            raise InputError(f"{problem}: {_apart(one.people.level, *said)}")
-    return found
+    for comparison in comparisons:
+        if not any(judge.n for judge in comparison.judges.values()):
+            group_label = f"{comparison.group}: " if comparison.group else ""
+            problem = f"{group_label}judges and people have no {comparison.people.level} of the same things to compare"
+            sides = [
+                opinions
+                for source in (judges, people)
+                for opinions in [source[comparison.people.level, comparison.group]]
+            ]
+            raise InputError(f"{problem}: {_apart(comparison.people.level, *sides)}")
+    return comparisons
 
 
 def _apart(level: Level, judges: Sequence[Opinion], people: Sequence[Opinion]) -> str:
-    """What two sides speak of that have nothing in common."""
-    told: dict[str, list[set[str]]] = {
-        "queries": [{one.query_id for one in side} for side in (judges, people)],
-        "agents": [{one.item[-2] for one in side} for side in (judges, people)] if level == "criteria" else [],
-        "criteria": [{one.item[-1] for one in side} for side in (judges, people)] if level == "criteria" else [],
+    """How the opinions of two sides without a common item differ, for an error message."""
+    names_by_kind: dict[str, list[set[str]]] = {
+        "queries": [{opinion.query_id for opinion in side} for side in (judges, people)],
+        "agents": [{opinion.item[-2] for opinion in side} for side in (judges, people)] if level == "criteria" else [],
+        "criteria": [{opinion.item[-1] for opinion in side} for side in (judges, people)]
+        if level == "criteria"
+        else [],
     }
-    apart = next((name for name, sides in told.items() if sides and sides[0].isdisjoint(sides[1])), "")
+    apart = next((name for name, sides in names_by_kind.items() if sides and sides[0].isdisjoint(sides[1])), "")
     if not apart:
-        return f"judges have {counted(len(judges), 'opinion')} and people {len(people):,}, of other pairs"
-    of_judges, of_people = ([f"{name!r}" for name in sorted(side)] for side in told[apart])
+        return f"judges have {counted(len(judges), 'opinion')} and people {len(people):,}, but of different pairs"
+    of_judges, of_people = ([f"{name!r}" for name in sorted(side)] for side in names_by_kind[apart])
     sides = f"the judges' {apart} are {listed(of_judges, _NAMED)}, people's {listed(of_people, _NAMED)}"
     if apart != "criteria":
         return sides
     return f"{sides}; if these are people, write a row for each of them, with columns annotator, criterion and score"
 
 
-def by_name(said: Iterable[Opinion]) -> dict[str, list[Opinion]]:
-    """What each rater said."""
-    found: defaultdict[str, list[Opinion]] = defaultdict(list)
-    for one in said:
-        found[one.rater].append(one)
-    return dict(sorted(found.items()))
+def by_name(opinions: Iterable[Opinion]) -> dict[str, list[Opinion]]:
+    """The opinions by rater."""
+    by_rater: defaultdict[str, list[Opinion]] = defaultdict(list)
+    for opinion in opinions:
+        by_rater[opinion.rater].append(opinion)
+    return dict(sorted(by_rater.items()))
 
 
 def data_of(queries: Path | None, documents: Sequence[Path], answers: Sequence[Path]) -> Dataset | None:
-    """What files hold that texts of disagreements come from.
+    """Read the dataset that has the texts of disagreements; ``None`` without a file.
 
     Raises:
         InputError: a file cannot be read, or there are answers or documents without queries.
@@ -157,7 +170,7 @@ def data_of(queries: Path | None, documents: Sequence[Path], answers: Sequence[P
 
 
 def dataset_texts(data: Dataset) -> dict[tuple[str, str], str]:
-    """Texts of queries under ``(query_id, "")``, of answers and documents under their query and name."""
+    """Texts of queries by ``(query_id, "")``, and of answers and documents by query and name."""
     texts = {(query_id, ""): query.text for query_id, query in data.queries.items()}
     texts |= {key: answer.text for key, answer in data.answers.items()}
     for query_id, entries in data.retrieved.items():
@@ -166,7 +179,7 @@ def dataset_texts(data: Dataset) -> dict[tuple[str, str], str]:
 
 
 def read_tables(tables: OpinionFiles) -> tuple[dict[tuple[Level, str], list[Opinion]], list[str], dict[str, str]]:
-    """What files say, what is odd about them, and the conversations that they name.
+    """Read files of opinions: the opinions by level and group, notes on oddities, and the conversations of queries.
 
     Raises:
         InputError: a file cannot be read.
@@ -177,38 +190,38 @@ def read_tables(tables: OpinionFiles) -> tuple[dict[tuple[Level, str], list[Opin
 def _gathered(
     tables: Iterable[tuple[Path, OpinionTable]],
 ) -> tuple[dict[tuple[Level, str], list[Opinion]], list[str], dict[str, str]]:
-    found: defaultdict[tuple[Level, str], list[Opinion]] = defaultdict(list)
+    opinions: defaultdict[tuple[Level, str], list[Opinion]] = defaultdict(list)
     notes: list[str] = []
     clusters: dict[str, str] = {}
-    for path, read in tables:
-        clusters.update(read.clusters)
-        for group, said in read.groups.items():
-            found[read.level, group] += said
-        notes += [f"{path}: {note}" for note in read.notes]
-        if read.apart:
-            notes.append(f"{path}: rows of one thing differ in {listed(sorted(read.apart))}, and count as one")
-    return dict(found), notes, clusters
+    for path, table in tables:
+        clusters.update(table.clusters)
+        for group, group_opinions in table.groups.items():
+            opinions[table.level, group] += group_opinions
+        notes += [f"{path}: {note}" for note in table.notes]
+        if table.apart:
+            notes.append(f"{path}: rows of one item differ in {listed(sorted(table.apart))}, and count as one")
+    return dict(opinions), notes, clusters
 
 
 def _require_told_apart(
     of_judges: Iterable[tuple[Path, OpinionTable]], of_people: Iterable[tuple[Path, OpinionTable]]
 ) -> None:
-    """See that no column which judges and people both have tells things apart that would be taken for one.
+    """Check that no column in both tables distinguishes items that would be counted as one.
 
     Raises:
-        InputError: one does.
+        InputError: a column does.
     """
-    for judged, of_judge in of_judges:
-        for voted, human in of_people:
-            shared = (of_judge.apart | human.apart) & of_judge.further & human.further
-            if shared and of_judge.level == human.level:
+    for judge_path, judge_table in of_judges:
+        for people_path, people_table in of_people:
+            shared = (judge_table.apart | people_table.apart) & judge_table.further & people_table.further
+            if shared and judge_table.level == people_table.level:
                 column = min(shared)
                 raise InputError(
-                    f"{judged}, {voted}: rows of one thing differ in column {column!r}; say --item {column} to tell "
-                    f"them apart, or --by {column} to compare each of its values by itself"
+                    f"{judge_path}, {people_path}: rows of one item differ in column {column!r}; use --item "
+                    f"{column} to tell them apart, or --by {column} to compare its values separately"
                 )
 
 
-def _kinds(paths: Sequence[Path], said: Opinions) -> str:
-    kinds = sorted({" ".join(filter(None, key)) for key in said})
+def _kinds(paths: Sequence[Path], opinions: Opinions) -> str:
+    kinds = sorted({" ".join(filter(None, key)) for key in opinions})
     return f"{', '.join(map(str, paths))}: {', '.join(kinds)}"

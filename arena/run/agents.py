@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from arena.config.declared import told_settings
+from arena.config.declared import stored_declaration
 from arena.config.schema import Config
 from arena.data.corpus import ReadCorpus, corpus_of
 from arena.results.replies import Declared
@@ -75,7 +75,7 @@ def open_agents(
 
 
 def _declared(agent: Agent, spec: AgentSpec) -> Declared:
-    return Declared(agent.name, agent.identity, told_settings(spec), agent.notes, spec.told_id)
+    return Declared(agent.name, agent.identity, stored_declaration(spec), agent.notes, spec.told_id)
 
 
 def _cache(config: Config) -> Path | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from arena.config.declared import deciding, told_settings
+from arena.config.declared import deciding, stored_declaration
 from arena.config.schema import Config
 from arena.data.files import load_files
 from arena.run.recorder import answer_digests, origin_of, query_digests
@@ -106,7 +106,7 @@ def _changed_agents(config: Config, stored: Collection[Mapping[str, Any]]) -> li
     return [
         f"settings of agent {each['name']!r}"
         for each in stored
-        if each["name"] in specs and told_settings(specs[each["name"]]) != each.get("settings", {})
+        if each["name"] in specs and stored_declaration(specs[each["name"]]) != each.get("settings", {})
     ]
 
 

@@ -208,7 +208,7 @@ def _by_games(
 
 def _lacking_of(games: GameTable, rows: Bools) -> tuple[int, int]:
     """How many verdicts are missing, and of how many; each order of a game is one."""
-    wanted = int((games.said[rows] != NOT_WANTED).sum())
+    wanted = int((games.outcome[rows] != NOT_WANTED).sum())
     return wanted - int(games.judged[rows].sum()), wanted
 
 
@@ -217,7 +217,7 @@ def _verdicts_there(games: GameTable, rows: Bools) -> dict[str, float]:
     query = games.query[rows]
     wanted, judged = (
         np.bincount(query, own.sum(axis=1), len(games.queries))
-        for own in (games.said[rows] != NOT_WANTED, games.judged[rows])
+        for own in (games.outcome[rows] != NOT_WANTED, games.judged[rows])
     )
     found: defaultdict[str, float] = defaultdict(float)
     for place in np.flatnonzero(wanted).tolist():
@@ -240,7 +240,7 @@ def _missing_turns(judged: Mapping[Any, int], turns: Mapping[Any, int]) -> Itera
 
 def _doubts(games: GameTable, rows: Bools, new: str) -> Iterator[str]:
     """Why games say nothing of two agents: the place shown may decide, or the judge has not been seen to decide."""
-    said, judged = games.said[rows], games.judged[rows]
+    said, judged = games.outcome[rows], games.judged[rows]
     both = judged.all(axis=1)
     against = int((both & (said[:, 0] == -said[:, 1]) & (said[:, 0] != TIE)).sum())
     if against and 2 * against >= both.sum():
@@ -262,7 +262,7 @@ def _doubts(games: GameTable, rows: Bools, new: str) -> Iterator[str]:
 
 
 def _notes(games: GameTable, rows: Bools, missing: int, alone: int, unit: Unit) -> Iterator[str]:
-    said, judged = games.said[rows], games.judged[rows]
+    said, judged = games.outcome[rows], games.judged[rows]
     if missing:
         reason = f"; {counted(alone, *UNITS[unit])} only one of the two answered" if alone else ""
         yield f"{_missing(missing, unit)}{reason}."

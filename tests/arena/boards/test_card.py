@@ -138,7 +138,7 @@ def test_a_gate_that_demands_a_card_decides_nothing_without_a_valid_one(
     declare(tmp_path, server, judge={"temperature": 0.5}, **demanded)
     status, said = gated()
     assert status == 3
-    assert "of another model, prompt or parameters" in said
+    assert "was made with another model, prompt or parameters" in said
     declare(tmp_path, server, **demanded)
     assert gated()[0] == 0
     carded(cli, config, "--expires", "2020-01-01")
@@ -213,7 +213,7 @@ def test_a_card_that_somebody_edited_is_refused(tmp_path: Path, name: str, value
     path.write_text(json.dumps({"cards": [sealed]}))
     assert read_cards(path)[0]["verdict"] == "no"
     path.write_text(json.dumps({"cards": [{**sealed, name: value}]}))
-    with pytest.raises(InputError, match="card of strict for verdicts is not as it was written"):
+    with pytest.raises(InputError, match="card of strict for verdicts was edited after it was written"):
         read_cards(path)
 
 

@@ -163,7 +163,7 @@ def test_a_column_of_conversations_is_no_criterion_and_says_one_thing_of_a_query
     read = read_opinions(written(tmp_path / "p.csv", "qid,agent,tone,conversation\nq1,x,2,c1\nq2,x,1,c1\nq3,x,1,\n"))
     assert {one.item for one in read.groups[""]} == {("x", "tone")}
     assert read.clusters == {"q1": "c1", "q2": "c1"}
-    with pytest.raises(DataError, match=r"3.*'q1' is of the conversation 'c1' above"):
+    with pytest.raises(DataError, match=r"3.*'q1' belongs to the conversation 'c1' in a row above"):
         read_opinions(written(tmp_path / "p.csv", "qid,agent,tone,conversation\nq1,x,2,c1\nq1,y,1,c2\n"))
     with pytest.raises(InputError, match="conversations 'c1' and 'C1' differ in case or spaces only"):
         import_table(
@@ -201,7 +201,7 @@ def write_turns(path: Path, judge: str, column: str = "turn") -> Path:
 
 def test_rows_that_a_further_column_tells_apart_are_not_taken_for_one(tmp_path: Path) -> None:
     judge, people = write_turns(tmp_path / "j.csv", "j"), write_turns(tmp_path / "p.csv", "p")
-    with pytest.raises(InputError, match="differ in column 'turn'; say --item turn to tell them apart, or --by turn"):
+    with pytest.raises(InputError, match="differ in column 'turn'; use --item turn to tell them apart, or --by turn"):
         calibrate_tables(OpinionFiles([judge]), OpinionFiles([people]), USUAL)
     (found,) = calibrate_tables(
         OpinionFiles([judge], TableReading(("turn",))), OpinionFiles([people], TableReading(("turn",))), USUAL
@@ -221,7 +221,7 @@ def test_grades_that_a_further_column_tells_apart_are_not_taken_for_one(tmp_path
 def test_a_column_of_one_side_alone_is_a_note(tmp_path: Path) -> None:
     judge, people = write_turns(tmp_path / "j.csv", "j", "round"), write_turns(tmp_path / "p.csv", "p")
     notes = calibrate_tables(OpinionFiles([judge]), OpinionFiles([people]), USUAL).notes
-    assert f"{people}: rows of one thing differ in turn, and count as one" in notes
+    assert f"{people}: rows of one item differ in turn, and count as one" in notes
 
 
 def graded(path: Path, *, turns: bool = False) -> Path:

@@ -119,7 +119,7 @@ def test_a_run_that_the_table_of_documents_contradicts_is_refused(folder: Path, 
 def test_a_corpus_without_runs_is_refused(folder: Path) -> None:
     config = put(folder, "tournament.yaml", CONFIG.replace("runs: [x.run, y.run.txt], ", ""))
     with pytest.raises(
-        ConfigError, match="'corpus' has the documents of 'runs' or of agents, and none takes any from it"
+        ConfigError, match="'corpus' is only used by 'runs', 'answers' or agents that search; leave it out"
     ):
         load_config(config)
 

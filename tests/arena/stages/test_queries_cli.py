@@ -101,5 +101,5 @@ def test_a_store_with_synthetic_queries_has_only_its_tournament_to_rate(
     assert cli("leaderboard", store).out == before
     done = cli("leaderboard", store, "--tournament", "rag-handbook synth")
     assert (done.status, done.err.count("\n")) == (2, 1)
-    assert "keeps how synthetic queries were made" in done.err
+    assert "only has synthetic queries; there is nothing to rate" in done.err
     assert cli("failures", tmp_path / "s.yaml").out == "0 failed\n"
