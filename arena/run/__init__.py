@@ -1,1 +1,1 @@
-"""How a run asks: the queue of what is to be judged, the planner, the ledger and the writer to the store."""
+"""Runs a tournament: the queue of wanted judgments, the planner, the counts, and the writer to the store."""

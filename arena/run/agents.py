@@ -1,4 +1,4 @@
-"""The agents that a configuration declares: built, and as what decides their replies."""
+"""Opens the agents that a configuration declares."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ from retrieval_eval.data.recordings import read_recordings
 
 
 class OpenedAgents(Struct, frozen=True):
-    """A configuration's agents, ready to be asked; nothing was sent yet.
+    """A configuration's agents, ready to be asked.
 
     Attributes:
         agents: in the order of the file.
-        judges: those that generate for them.
-        corpus: what they search or name, ``None`` where none does.
+        judges: the models that generate for agents, by name.
+        corpus: the documents that agents search or name; ``None`` if no agent uses any.
+        declared: the agents as the store identifies them.
     """
 
     agents: list[Agent]
@@ -37,7 +38,7 @@ class OpenedAgents(Struct, frozen=True):
     declared: list[Declared]
 
     async def close(self) -> None:
-        """Release agents and judges."""
+        """Close agents and judges."""
         for agent in self.agents:
             await agent.close()
         for judge in self.judges.values():
@@ -47,15 +48,15 @@ class OpenedAgents(Struct, frozen=True):
 def open_agents(
     config: Config, stop: Stop | None = None, trace: Callable[[CallTrace], None] | None = None
 ) -> OpenedAgents:
-    """The agents that a configuration declares.
+    """Open the agents that a configuration declares; sends nothing.
 
     Args:
         config: the tournament.
-        stop: given where they are to be asked: only then models are opened where the executor has them.
-        trace: is told of every call to a model.
+        stop: give it if the agents will be asked: then models are opened where the executor runs them.
+        trace: called with every call to a model.
 
     Raises:
-        InputError: one cannot be used, or the corpus cannot.
+        InputError: an agent or the corpus cannot be used.
     """
     from retrieval_eval.agents.build import build_agents
 
@@ -79,6 +80,6 @@ def _declared(agent: Agent, spec: AgentSpec) -> Declared:
 
 
 def _cache(config: Config) -> Path | None:
-    """Where embeddings are kept, beside the store."""
+    """Path of the embedding cache beside the store; ``None`` without a SQLite file."""
     path = sqlite_path(config.store)
     return None if path is None else path.with_name(f"{path.name}.embeddings")

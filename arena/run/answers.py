@@ -1,4 +1,4 @@
-"""Ask agents what they have not answered yet, through the queue that judges are asked through; keep every reply."""
+"""Asks agents the queries they have not answered, through the judges' queue, and stores every reply."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from arena.results.replies import Declared, require_fit
 from arena.run.agents import OpenedAgents, open_agents
 from arena.run.interrupts import run_to_end, stopping_early
 from arena.run.ledger import Progress, StageSummary, failed
-from arena.run.queue import Claimed, Found, Queue
+from arena.run.queue import Claimed, KeyedWant, Queue
 from arena.run.recorder import Recorder, recorded
 from arena.store import Store, Wanted
 from arena.store.agents import ANSWERED, AgentQuery, AgentReplies
@@ -38,35 +38,35 @@ from retrieval_eval.agents.spec import AgentSpec
 from retrieval_eval.agents.types import Agent, AgentFailure, ReplyOrFailure
 
 ASKED_AGAIN = RETRIED_NEXT_RUN | {"empty", "contract", "exception"}
-"""Causes under which the next run asks again; others say something about the query itself, and need a word."""
+"""Causes that the next run retries; others concern the query itself and need ``--retry-failed``."""
 
 _HOPELESS = frozenset({"authentication", "quota", "unknown_model"})
-"""Causes after which no other query would fare better."""
-_UNSAID = frozenset({"stopped", "budget"})
-"""Causes under which an agent was not asked at all, if no call was made."""
+"""Causes that would fail every other query too."""
+_NOT_ASKED = frozenset({"stopped", "budget"})
+"""Causes without a call that mean that the agent was not asked."""
 
 
 def needs_call(outcome: str | None, *, retry_failed: bool) -> bool:
-    """Whether an agent is to be asked, by what is known of the query; ``None`` where nothing is."""
+    """Whether to ask an agent a query, given the stored outcome; ``None`` means no outcome."""
     if outcome is None or outcome == ANSWERED:
         return outcome is None
     return retry_failed or outcome in ASKED_AGAIN
 
 
 class AgentSummary(Struct):
-    """What became of the queries to one agent.
+    """Outcomes of the queries to one agent.
 
     Attributes:
-        wanted: all of them.
-        answered: in this run.
-        known: answered without a call, earlier or by another process, or by an agent that is the same.
-        causes: of the failures: of this run, and earlier ones that are not asked again.
-        calls: of this run, failed attempts included.
-        cost_usd: of this run's calls, as far as it is known.
-        cost_unknown: replies and failures of this run without a known cost.
+        wanted: number of queries.
+        answered: answered in this run.
+        known: answered without a call: earlier, by another process, or by an identical agent.
+        causes: number of failures by cause: of this run, and earlier ones that are not retried.
+        calls: sent in this run, retries included.
+        cost_usd: cost of this run's calls, as far as it is known.
+        cost_unknown: replies and failures of this run whose cost is unknown.
         seconds: from the first question to the last reply.
-        stopped: why it was asked nothing more, empty if it was.
-        problem: what the first failure of this run said.
+        stopped: why the agent stopped early; empty if it did not.
+        problem: message of the first failure in this run.
     """
 
     wanted: int
@@ -82,29 +82,28 @@ class AgentSummary(Struct):
 
     @property
     def failed(self) -> int:
-        """No answer, with a cause."""
+        """Number of queries the agent failed to answer."""
         return sum(self.causes.values())
 
     @property
     def left(self) -> int:
-        """Not asked: the agent or its model stopped, or a stop was requested."""
+        """Number not asked: the agent, its model or the run stopped early."""
         return self.wanted - self.answered - self.known - self.failed
 
     @property
     def complete(self) -> bool:
-        """Whether every query has an answer."""
         return self.answered + self.known == self.wanted
 
 
 class AgentsRun(Struct, frozen=True):
-    """What a run did.
+    """Outcomes of asking the agents.
 
     Attributes:
-        agents: by name.
-        declared: the agents as a tournament knows them.
-        corpus: what they search, ``None`` where none does.
-        interrupted: whether it was told to stop.
-        retried: whether all failures were asked again.
+        agents: outcomes by agent.
+        declared: the agents as the store identifies them.
+        corpus: the documents they search; ``None`` if no agent uses any.
+        interrupted: whether the run was stopped early.
+        retried: whether the run retried all failures.
     """
 
     agents: dict[str, AgentSummary]
@@ -115,19 +114,18 @@ class AgentsRun(Struct, frozen=True):
 
     @property
     def complete(self) -> bool:
-        """Whether every agent has answered every query."""
         return all(summary.complete for summary in self.agents.values())
 
     @property
     def next_step(self) -> str:
-        """What brings the answers that are missing; running again helps only where that asks for some."""
-        asked = any(own.left or ASKED_AGAIN & own.causes.keys() for own in self.agents.values())
-        lasting = any(own.causes.keys() - ASKED_AGAIN for own in self.agents.values())
-        first = "mend what is named above, then " if any(own.stopped for own in self.agents.values()) else ""
+        """Advice on how to get the missing answers."""
+        asked = any(summary.left or ASKED_AGAIN & summary.causes.keys() for summary in self.agents.values())
+        lasting = any(summary.causes.keys() - ASKED_AGAIN for summary in self.agents.values())
+        first = "mend what is named above, then " if any(summary.stopped for summary in self.agents.values()) else ""
         if asked or not lasting:
             return f"{first}run again to ask for the missing answers"
         if self.retried:
-            return "what agents would not answer was asked again in vain; 'ragleague failures' says why"
+            return "agents failed to answer again; 'ragleague failures' says why"
         return f"'ragleague failures' says why; {first}run again with --retry-failed to ask for the missing answers"
 
     @property
@@ -146,13 +144,17 @@ class AgentsRun(Struct, frozen=True):
 
     @property
     def silent(self) -> list[str]:
-        """The agents without any answer, each with what its first failure said."""
-        without = [(name, own) for name, own in self.agents.items() if own.problem and not own.answered + own.known]
-        return [f"agent {name!r} answered nothing: {own.problem}" for name, own in without]
+        """A line for each agent without any answer, with the message of its first failure."""
+        without = [
+            (name, summary)
+            for name, summary in self.agents.items()
+            if summary.problem and not summary.answered + summary.known
+        ]
+        return [f"agent {name!r} answered nothing: {summary.problem}" for name, summary in without]
 
     @property
     def answers(self) -> int:
-        """How many there are now, from this run or earlier ones."""
+        """Number of answers by now, including earlier runs."""
         return sum(summary.answered + summary.known for summary in self.agents.values())
 
 
@@ -165,20 +167,20 @@ def run_agents(
     trace: Callable[[CallTrace], None] | None = None,
     part_of: Recorder | None = None,
 ) -> AgentsRun:
-    """Ask every declared agent every query that it has not answered.
+    """Ask every declared agent each query that it has not answered.
 
-    A first Ctrl-C finishes what is in flight, a second one stops at once; either way the store is whole.
+    The first Ctrl-C finishes the calls in flight, the second stops at once; the store stays consistent either way.
 
     Args:
         config: the tournament.
-        progress: is told of every query.
-        data: in place of the files that the configuration names.
-        retry_failed: also ask again what an agent would not answer.
-        trace: is told of every call to a model.
-        part_of: a run that goes on with other stages; else this is one by itself.
+        progress: notified of every query.
+        data: use these queries instead of the files in the configuration.
+        retry_failed: also ask again what an agent declined to answer.
+        trace: called with every call to a model.
+        part_of: the run that this is a part of; by default this starts a new run.
 
     Raises:
-        InputError: queries, corpus or agents cannot be used. Nothing was sent then.
+        InputError: queries, corpus or agents cannot be used; nothing was sent.
         StoreError: the store cannot be written.
     """
     if not config.agents:
@@ -194,10 +196,10 @@ def run_agents(
         with recorded(config.store, config.name, part_of) as recorder:
             recorder.begin(store)
             source = Answers(store, opened, config.agents, files.queries, recorder.runner, retry_failed=retry_failed)
-            recorder.goes_on(store, {AGENTS: source.before()})
-            came_to = run_to_end(_ask(source, progress, stop))
-            recorder.came_to({AGENTS: came_to.stage}, complete=came_to.complete, stopped=came_to.interrupted)
-        return came_to
+            recorder.update(store, {AGENTS: source.before()})
+            outcome = run_to_end(_ask(source, progress, stop))
+            recorder.finish_stages({AGENTS: outcome.stage}, complete=outcome.complete, stopped=outcome.interrupted)
+        return outcome
     finally:
         store.close()
 
@@ -253,13 +255,13 @@ async def _ask(source: Answers, progress: Progress, stop: Stop) -> AgentsRun:
 
 
 class AnswerOutcome(NamedTuple):
-    """What the store knows of a query to an agent; ``cause`` is ``None`` where it is answered."""
+    """The stored outcome of a query to an agent; ``cause`` is ``None`` if it is answered."""
 
     cause: str | None
 
 
 class _Request(Struct, frozen=True):
-    """A query for an agent, under the id of its reply."""
+    """A query to an agent, with the id of the reply."""
 
     judgment_id: str
     asked: AgentQuery
@@ -267,22 +269,22 @@ class _Request(Struct, frozen=True):
 
 
 _REPLY: Final[ContextVar[str]] = ContextVar("_REPLY")
-"""The id of the reply that an agent is asked for."""
+"""Id of the reply that an agent is working on."""
 
 
 class AskedAgent:
-    """An agent as the queue asks it: at its own pace, until it or its model cannot go on.
+    """Wraps an agent for the queue: limits its concurrency, and stops when it or its model cannot go on.
 
     Args:
-        agent: itself.
+        agent: the agent.
         judge: the model that generates for it, if it has one.
-        at_once: replies that are asked for at the same time.
-        turns: shared by agents that work in this process alone, or their latencies would be each other's.
+        at_once: maximum number of concurrent replies.
+        turns: semaphore shared by local agents, so that one does not add to the latency of another.
 
     Attributes:
-        halted: set once nothing more is asked.
-        stopped: why; empty where a stop was requested.
-        may_ask: looked at before each question, where there may be other processes.
+        halted: set once the agent is asked nothing more.
+        stopped: the reason; empty if the run was stopped.
+        may_ask: checks before each question whether this process still holds its claim.
     """
 
     may_ask: MayAsk | None = None
@@ -295,7 +297,7 @@ class AskedAgent:
             judge.may_ask = self._may_generate
 
     async def judge(self, request: _Request) -> ReplyOrFailure | None:
-        """Its reply; ``None`` if it was not asked."""
+        """The reply; ``None`` if the agent was not asked."""
         async with self._turns:
             _REPLY.set(request.judgment_id)
             if self.halted.is_set() or not await self._may_generate():
@@ -312,32 +314,31 @@ class AskedAgent:
         if isinstance(reply, AgentFailure):
             if reply.cause in _HOPELESS:
                 self.halt(reply.message)
-            if reply.cause in _UNSAID and not reply.calls:
+            if reply.cause in _NOT_ASKED and not reply.calls:
                 return None
         return reply
 
     async def _may_generate(self, _judgment_id: str = "") -> bool:
-        """Whether the reply may still be asked for, which its model's calls are part of."""
+        """Whether this process still holds the claim on the reply; checked before each call of its model too."""
         return self.may_ask is None or await self.may_ask(_REPLY.get())
 
     def halt(self, reason: str = "") -> None:
-        """Ask nothing more."""
         self.stopped = self.stopped or reason
         self.halted.set()
 
 
 class Answers:
-    """The source of answers, for the queue: every agent's reply to every query, by what decides it.
+    """The queue's source of answers: each agent's reply to each query, identified by everything that affects it.
 
-    Agents that are the same are asked once, by the first of them.
+    Identical agents are asked once: the first of them.
 
     Args:
-        store: where replies go.
+        store: receives the replies.
         opened: the agents, and the judges that generate for them.
         specs: their declarations by name.
         queries: by id.
-        runner: this process, as others see it in the store.
-        retry_failed: also ask again what an agent would not answer.
+        runner: this process's entry in the store.
+        retry_failed: also ask again what an agent declined to answer.
     """
 
     def __init__(
@@ -366,7 +367,7 @@ class Answers:
         return AskedAgent(agent, judge, at_once, asyncio.Semaphore(at_once))
 
     def wants(self) -> list[Wanted]:
-        """Every query to every agent, handed to the first agent of those that are the same."""
+        """Every query to every agent; identical agents share the name of the first."""
         first: dict[str, str] = {}
         for agent in self.opened.agents:
             first.setdefault(agent.identity, agent.name)
@@ -377,48 +378,48 @@ class Answers:
         ]
 
     def before(self) -> StageSummary:
-        """What is wanted, and known before anybody is asked."""
-        found = self.known(self.wants())
-        return StageSummary(len(found), known=sum(known is not None and known.cause is None for _, known in found))
+        """Counts before any call: queries wanted, and those with a stored answer."""
+        outcomes = self.known(self.wants())
+        return StageSummary(
+            len(outcomes), known=sum(known is not None and known.cause is None for _, known in outcomes)
+        )
 
-    def _found(self, wants: Sequence[Wanted]) -> list[Found]:
-        found = []
+    def _keyed(self, wants: Sequence[Wanted]) -> list[KeyedWant]:
+        keyed = []
         for want in wants:
             query = self.queries[want.query_id]
             asked = self._declared[AnswerSubject.of(want).agent].asked(query)
-            found.append(Found(want, asked.reply_id, _Request(asked.reply_id, asked, query)))
-        return found
+            keyed.append(KeyedWant(want, asked.reply_id, _Request(asked.reply_id, asked, query)))
+        return keyed
 
-    def known(self, wants: Sequence[Wanted]) -> list[tuple[Found, AnswerOutcome | None]]:
-        """What the store knows of these wants."""
-        found = self._found(wants)
-        outcomes = self._replies.outcomes([each.request.asked for each in found])
-        return [(each, _outcome(outcomes.get(each.request.asked))) for each in found]
+    def known(self, wants: Sequence[Wanted]) -> list[tuple[KeyedWant, AnswerOutcome | None]]:
+        """Stored outcomes of these wants."""
+        keyed = self._keyed(wants)
+        outcomes = self._replies.outcomes([each.request.asked for each in keyed])
+        return [(each, _outcome(outcomes.get(each.request.asked))) for each in keyed]
 
     def claimed(self, wants: Sequence[Wanted], most: int, tried: Callable[[str], bool]) -> Claimed:
-        """The same, with what has to be asked taken for this process, as a source says."""
-        found = self._found(wants[:most])
+        """Look up these wants, and claim for this process those that need a call; see ``QueueSource``."""
+        keyed = self._keyed(wants[:most])
         outcomes, elsewhere = self._replies.claim(
-            [each.judgment_id for each in found], self.runner, lambda known: self.to_be_asked(_outcome(known)), tried
+            [each.judgment_id for each in keyed], self.runner, lambda known: self.to_be_asked(_outcome(known)), tried
         )
-        here = [each for each in found if each.judgment_id not in elsewhere]
+        here = [each for each in keyed if each.judgment_id not in elsewhere]
         return Claimed(
             [(each, _outcome(outcomes.get(each.judgment_id))) for each in here],
-            [each for each in found if each.judgment_id in elsewhere],
+            [each for each in keyed if each.judgment_id in elsewhere],
             wants[most:],
         )
 
     def to_be_asked(self, known: AnswerOutcome | None) -> bool:
-        """Whether an agent is to be asked."""
         outcome = None if known is None else known.cause or ANSWERED
         return needs_call(outcome, retry_failed=self.retry_failed)
 
-    def stands(self, known: AnswerOutcome) -> bool:
-        """Whether a failure stands where the agent could not be asked again."""
+    def is_final(self, known: AnswerOutcome) -> bool:
         return not needs_call(known.cause or ANSWERED, retry_failed=False)
 
     def save(self, replies: Sequence[tuple[_Request, ReplyOrFailure]]) -> None:
-        """Keep replies, on this runner's account."""
+        """Store replies, and attribute their cost to this run."""
         self._replies.save([(request.asked, reply) for request, reply in replies], self.runner)
 
 

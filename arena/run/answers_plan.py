@@ -1,4 +1,4 @@
-"""What asking the agents would take, as far as that can be known beforehand. Nothing is sent."""
+"""Plans the calls of agents, as far as they can be known beforehand. Sends nothing."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from retrieval_eval.agents.spec import EXTRACTIVE, AgentSpec
 
 
 class PlannedAgent(Struct, frozen=True):
-    """One agent's part in a run; ``None`` where nobody can know.
+    """One agent's planned calls; figures that cannot be known are ``None``.
 
     Attributes:
-        wanted: queries.
-        known: of these, answered already or not asked again.
-        calls: to models, or to the agent's own address, if all goes well at once.
-        input_tokens: of the passages that its model would read.
+        wanted: number of queries.
+        known: queries that are answered already or not retried.
+        calls: calls to models or to the agent's address, without retries.
+        input_tokens: of the passages and queries that its model reads.
         output_tokens: at most, by its model's ``max_tokens``.
-        cost_usd: for both.
-        seconds: at two seconds a call and the concurrency declared.
+        cost_usd: of input and output together.
+        seconds: at ``SECONDS_PER_CALL`` and the declared concurrency.
     """
 
     agent: str
@@ -48,13 +48,16 @@ class PlannedAgent(Struct, frozen=True):
 def plan_agents(
     config: Config, opened: OpenedAgents | None = None, data: Dataset | None = None, *, longest: bool = False
 ) -> tuple[list[PlannedAgent], OpenedAgents]:
-    """Count the calls of a run's agents; also gives the agents, opened.
+    """Count the calls of a run's agents.
 
     Args:
         config: the tournament.
-        opened: its agents, where they have been opened already.
-        data: with the queries, in place of its files.
-        longest: take passages for as long as the longest, and not as the mean.
+        opened: its agents, if they are open already.
+        data: use these queries instead of the files.
+        longest: assume passages of maximum instead of mean length.
+
+    Returns:
+        One row for each agent, and the opened agents.
 
     Raises:
         InputError: queries, corpus or agents cannot be used.
@@ -64,13 +67,13 @@ def plan_agents(
         require_messages(config.agents)
     opened, queries = opened or open_agents(config), list(data.queries.values())
     wanted = {agent.name: [agent.asked(query) for query in queries] for agent in opened.declared}
-    outcomes = _outcomes(config, [asked for own in wanted.values() for asked in own])
+    outcomes = _outcomes(config, [query for agent_queries in wanted.values() for query in agent_queries])
     documents = () if opened.corpus is None else opened.corpus.documents
     texts = [text for query in queries for text in (query.text, *(each.text for each in query.messages))]
     length = sum(map(estimated_tokens, texts)) / len(queries) if queries else 0.0
     rows = []
     for name, asked in wanted.items():
-        todo = len({each for each in asked if needs_call(outcomes.get(each), retry_failed=False)})
+        todo = len({query for query in asked if needs_call(outcomes.get(query), retry_failed=False)})
         rows.append(
             _planned(name, config, len(asked), todo, passage=_passage_length(documents, longest=longest), query=length)
         )
@@ -78,7 +81,7 @@ def plan_agents(
 
 
 def agent_notes(config: Config, rows: Sequence[PlannedAgent]) -> list[str]:
-    """What the figures of agents assume and leave out."""
+    """Notes on what the figures of agents assume and leave out."""
     asked = [row for row in rows if row.calls != 0]
     notes = []
     if unknown := [row.agent for row in asked if row.cost_usd is None]:
@@ -86,7 +89,7 @@ def agent_notes(config: Config, rows: Sequence[PlannedAgent]) -> list[str]:
     if embedded := [
         row.agent for row in rows if row.wanted > row.known and _embeds_elsewhere(config.agents[row.agent])
     ]:
-        notes.append(f"what a server of embeddings is asked is not counted: {', '.join(embedded)}")
+        notes.append(f"requests to a server of embeddings are not counted: {', '.join(embedded)}")
     if any(row.calls and config.agents[row.agent].generator for row in asked):
         notes.append("an agent's answer counts as long as its model's max_tokens allows: an upper bound")
     return notes
@@ -100,7 +103,7 @@ def _outcomes(config: Config, asked: Sequence[AgentQuery]) -> dict[AgentQuery, s
 
 
 def _passage_length(documents: Sequence[Document], *, longest: bool) -> float:
-    """In tokens."""
+    """Mean or maximum number of tokens of a document."""
     lengths = [estimated_tokens(document.text) for document in documents] or [0]
     return max(lengths) if longest else sum(lengths) / len(lengths)
 
@@ -108,18 +111,18 @@ def _passage_length(documents: Sequence[Document], *, longest: bool) -> float:
 def _planned(name: str, config: Config, wanted: int, todo: int, *, passage: float, query: float) -> PlannedAgent:
     spec = config.agents[name]
     known = wanted - todo
-    each = _calls_each(spec)
-    if each is None or not todo:
-        nothing = 0 if not todo else None
-        return PlannedAgent(name, wanted, known, nothing, nothing, nothing, nothing, nothing)
-    calls = each * todo
+    calls_each = _calls_each(spec)
+    if calls_each is None or not todo:
+        figure = 0 if not todo else None
+        return PlannedAgent(name, wanted, known, figure, figure, figure, figure, figure)
+    calls = calls_each * todo
     judge = config.judges.get(spec.generator or "")
     if judge is None:
-        mine = 0 if not calls else None
+        unknown = 0 if not calls else None
         seconds = calls * SECONDS_PER_CALL / spec.concurrency
-        return PlannedAgent(name, wanted, known, calls, mine, mine, mine, seconds)
+        return PlannedAgent(name, wanted, known, calls, unknown, unknown, unknown, seconds)
     shown = passage * spec.passages if spec.kind in {"rag", "fusion"} else 0.0
-    sent = round(todo * (shown + each * query))
+    sent = round(todo * (shown + calls_each * query))
     price, most = price_of(judge), calls * judge.max_tokens
     cost = None if price is None else (sent * price.input + most * price.output) / 1e6
     return PlannedAgent(name, wanted, known, calls, sent, most, cost, calls * SECONDS_PER_CALL / judge.concurrency)
@@ -130,7 +133,7 @@ def _embeds_elsewhere(spec: AgentSpec) -> bool:
 
 
 def _calls_each(spec: AgentSpec) -> int | None:
-    """Calls to a model or address for one query; ``None`` where code decides."""
+    """Calls to a model or address for one query; ``None`` if Python code decides."""
     if spec.kind == "python":
         return None
     if spec.kind == "file" or (spec.kind in {"rag", "fusion"} and spec.generator in {None, EXTRACTIVE}):

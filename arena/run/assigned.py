@@ -1,4 +1,4 @@
-"""Judgments found by the ids that a tournament's wants have in the store: while nothing changes, no prompt is made."""
+"""Finds judgments by stored ids instead of rendering prompts, as long as nothing has changed."""
 
 from __future__ import annotations
 
@@ -16,54 +16,54 @@ from judges.providers import Provider
 from judges.types import Judgment, Task
 
 _UNREAD: Final = Judgment("", "", "", "", "")
-"""In place of a judgment that is there, where nothing follows from what it says."""
+"""Placeholder for a stored judgment whose outcome is not needed."""
 
 
 class Assigned:
-    """What was assigned and judged, for as long as the ids of judgments would come out as they stand in the store.
+    """Finds stored judgments by the ids that an earlier run assigned, while these ids are still valid.
 
-    They would where a run has kept that they were made from the same (``made_from``), and nothing in the store has
-    changed since: whatever is judged may be shown in another prompt.
+    They are valid if that run recorded the same ``made_from`` digest and the store has not changed since: any new
+    judgment may appear in another prompt and change its id.
 
     Args:
-        store: where ids and judgments are.
+        store: holds ids and judgments.
         tournament: its name.
-        made_from: what the ids would be made from now.
-        is_read: whether anything follows from what a task's judgments say.
+        made_from: digest of everything that determines the ids now.
+        is_read: whether the outcome of a task's judgments is needed.
     """
 
     def __init__(self, store: Store, tournament: str, made_from: str, is_read: Callable[[Task], bool]) -> None:
         self._store, self._tournament, self._made_from, self._is_read = store, tournament, made_from, is_read
-        self._stand = True
+        self._is_valid = True
 
     def judged(self, wants: Sequence[Wanted]) -> dict[Wanted, tuple[str, Judgment]]:
-        """Those of these wants that are judged; none where ids have to be made anew. Works in any thread.
+        """Judgments of these wants; empty if the stored ids are no longer valid. Thread-safe.
 
         Returns:
-            By want the judgment's id, and the judgment where it is read.
+            By want, the id of the judgment, and the judgment (a placeholder if ``is_read`` is false for its task).
         """
-        ids = self._store.judged_ids(self._tournament, self._made_from, wants) if self._stand else None
-        self._stand = ids is not None
+        ids = self._store.judged_ids(self._tournament, self._made_from, wants) if self._is_valid else None
+        self._is_valid = ids is not None
         ids = ids or {}
         read = self._store.results([ident for want, ident in ids.items() if self._is_read(want.task)])
         known = {want: (ident, read.get(ident, _UNREAD)) for want, ident in ids.items()}
-        return {want: (ident, each) for want, (ident, each) in known.items() if isinstance(each, Judgment)}
+        return {want: (ident, judgment) for want, (ident, judgment) in known.items() if isinstance(judgment, Judgment)}
 
     def keep(self, run_id: str) -> None:
-        """Keep what the ids were made from, after a run that has made all of them, and alone."""
+        """Record ``made_from`` after a run that assigned all ids while no other run was at work."""
         seen, _ = self._store.judged(self._tournament)
-        if not self._stand and Runs(self._store, self._tournament).was_alone(run_id):
+        if not self._is_valid and Runs(self._store, self._tournament).was_alone(run_id):
             self._store.keep_assigned(self._tournament, self._made_from, seen=seen)
 
 
 def made_from(config: Config, settings: Mapping[str, Any], digest: str, providers: Mapping[str, Provider]) -> str:
-    """A digest of all that decides prompts, and with them the ids of judgments.
+    """Digest of everything that determines prompts, and with them judgment ids.
 
     Args:
-        config: the files that its sections name are read, such as a test bank whose secret texts no settings hold.
-        settings: as the store keeps them, prompts among them.
+        config: files named in its sections are read, such as a test bank whose secret texts are not in the settings.
+        settings: as stored, including prompts.
         digest: of the data.
-        providers: who is asked, by name of the judge.
+        providers: by name of the judge.
     """
     asked = {name: [dict(each.identity), each.judges_names] for name, each in providers.items()}
     sections = config.model_dump(exclude={"data", "store", "judges", "agents", "synth"})
@@ -82,7 +82,7 @@ def _paths(section: Any) -> Iterator[Path]:
 
 @cache
 def _code() -> str:
-    """A digest of the program that makes prompts and ids: another version may make others of the same data."""
+    """Digest of the code that makes prompts and ids, since another version may make others."""
     root, digest = Path(__file__).parents[2], hashlib.sha256()
     for file in sorted([*root.glob("judges/**/*.py"), *root.glob("arena/stages/**/*.py")]):
         digest.update(file.read_bytes())

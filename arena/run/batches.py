@@ -1,4 +1,4 @@
-"""Judges that ask in batches, and what a store knows of the batches under way."""
+"""Sets up judges that ask in batches, and reports the batches under way."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 
 class BatchesWaiting(Struct, frozen=True):
-    """What one judge's batches hold whose judgments are not in the store yet.
+    """The open batches of one judge.
 
     Attributes:
-        handed_in: whether the server has them; if not, that is not known.
-        batches: how many.
-        requests: of these, without a judgment.
+        handed_in: whether the server is known to have them.
+        batches: number of batches.
+        requests: number of their requests that have no judgment yet.
         since: when the oldest was made, in seconds since 1970.
     """
 
@@ -41,10 +41,10 @@ class BatchesWaiting(Struct, frozen=True):
 
 
 def ask_in_batches(judges: Mapping[str, Judge], store: Store, stop: Stop, *, wait: bool) -> None:
-    """Let the judges that are declared so ask in batches that this store remembers.
+    """Give judges declared with ``mode: batch`` a batch provider that records its batches in this store.
 
     Raises:
-        InputError: a judge that is now to ask directly has batches under way, and would be paid twice.
+        InputError: a judge without ``mode: batch`` has open batches; asking directly would pay twice.
     """
     _refuse_twice(judges, store)
     for judge in judges.values():
@@ -61,20 +61,20 @@ def ask_in_batches(judges: Mapping[str, Judge], store: Store, stop: Stop, *, wai
 
 
 def open_server(spec: JudgeSpec, provider: HostedProvider) -> BatchServer:
-    """The batch API that a judge's declaration names."""
+    """The batch API of a judge's provider."""
     from judges.batches.servers import AnthropicBatches, OpenAIBatches
 
     return (AnthropicBatches if spec.provider == "anthropic" else OpenAIBatches)(spec, provider)
 
 
 async def cancel(batches: Iterable[OpenBatch], judges: Mapping[str, JudgeSpec]) -> AsyncIterator[tuple[str, str]]:
-    """Ask the servers to answer no more requests of these batches; a run keeps the replies that they have.
+    """Cancel batches on their servers; a later run still collects the replies that exist.
 
     Yields:
-        The server's name for each batch, or else ours, and what was wrong; empty where nothing was.
+        The server's name of each batch, or our marker if it has none, and the problem; empty if it was cancelled.
 
     Raises:
-        InputError: a batch's judge is not declared so any more. Nothing was sent.
+        InputError: a batch's judge has changed in the configuration. Nothing was sent.
     """
     chosen: list[tuple[Batch, JudgeSpec]] = []
     for each in batches:
@@ -87,7 +87,7 @@ async def cancel(batches: Iterable[OpenBatch], judges: Mapping[str, JudgeSpec]) 
         chosen.append((each.batch, spec))
     for batch, spec in chosen:
         if batch.remote_id is None:
-            yield batch.marker, "its hand-in was not answered; 'ragleague run CONFIG' looks for it first"
+            yield batch.marker, "the server did not confirm it; 'ragleague run CONFIG' looks for it first"
             continue
         provider = cast("HostedProvider", open_provider(spec))
         server = open_server(spec, provider)
@@ -117,20 +117,24 @@ def _refuse_twice(judges: Mapping[str, Judge], store: Store) -> None:
 
 
 def waiting(batches: Iterable[OpenBatch]) -> list[BatchesWaiting]:
-    """The same batches by judge, those that the server has first."""
+    """The batches grouped by judge, those known to the server first."""
     by_judge: defaultdict[tuple[bool, str], list[OpenBatch]] = defaultdict(list)
     for each in batches:
         by_judge[each.batch.remote_id is None, each.judge].append(each)
     return [
         BatchesWaiting(
-            judge, not unknown, len(own), sum(each.open for each in own), min(each.batch.made_at for each in own)
+            judge,
+            not unknown,
+            len(judge_batches),
+            sum(each.open for each in judge_batches),
+            min(each.batch.made_at for each in judge_batches),
         )
-        for (unknown, judge), own in sorted(by_judge.items(), key=itemgetter(0))
+        for (unknown, judge), judge_batches in sorted(by_judge.items(), key=itemgetter(0))
     ]
 
 
 def waiting_lines(waits: Iterable[BatchesWaiting]) -> list[str]:
-    """For people, one line for each judge with batches under way."""
+    """A line of text for each judge with open batches."""
     return [
         f"judge {each.judge!r} waits for {each.requests} replies in {_batches(each.batches)} since {moment(each.since)}"
         if each.handed_in
@@ -141,7 +145,7 @@ def waiting_lines(waits: Iterable[BatchesWaiting]) -> list[str]:
 
 
 def moment(seconds: float) -> str:
-    """A time in seconds since 1970, to the minute."""
+    """A time in seconds since 1970 as text, to the minute, in UTC."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 

@@ -1,4 +1,4 @@
-"""What this process has claimed in the store is its to ask for only while others see it at work."""
+"""This process's claims on judgments, which other runners release when it falls silent."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from arena.store.runners import Runner
 
 
 class Claims:
-    """Asked before each call: may this process still ask for what it has claimed?
+    """Checks before each call whether this process still holds its claim.
 
-    Other runners release the claims of one that has been silent for ``SILENT_S``: its laptop was closed, its process
-    stopped, its store out of reach. Whoever was silent for half as long takes its claims for lost and makes them anew.
+    Other runners release the claims of a runner that was silent for ``SILENT_S``: the laptop was closed, the process
+    was suspended, or the store was unreachable. A runner that was silent for half as long counts its own claims as lost
+    and claims again.
 
     Args:
-        store: where claims are kept.
+        store: where claims are stored.
         runner: this process.
-        unsettled: the ids that it has claimed and that have no result in the store yet.
+        unsettled: returns the ids that it has claimed and that have no stored result yet.
 
     Attributes:
-        losses: how often all claims were lost.
+        losses: number of times that all claims were lost.
     """
 
     def __init__(self, store: Store, runner: Runner, unsettled: Callable[[], Iterable[str]]) -> None:
@@ -33,12 +34,12 @@ class Claims:
         self._beating = asyncio.Lock()
 
     async def begin(self) -> None:
-        """Say for the first time that this process is at work."""
+        """Send the first heartbeat."""
         self._beat_at = _clocks()
         await asyncio.to_thread(self._store.beat, self._runner)
 
-    async def go_on(self) -> None:
-        """Beat every ``BEAT_S`` seconds, until cancelled.
+    async def beat_forever(self) -> None:
+        """Send a heartbeat every ``BEAT_S`` seconds, until cancelled.
 
         Raises:
             StoreError: the store cannot be written.
@@ -48,15 +49,15 @@ class Claims:
             await self.beat()
 
     async def beat(self) -> None:
-        """Say that this process is at work, and find out whether others knew."""
+        """Send a heartbeat; if it is late, or other runners took this one for dead, all claims count as lost."""
         async with self._beating:
             await self._beat()
 
-    async def hold(self, ident: str) -> bool:
-        """Whether this process may ask for what it has claimed under this id.
+    async def still_holds(self, ident: str) -> bool:
+        """Whether this process still holds its claim on this id.
 
         Raises:
-            StoreError: that cannot be told.
+            StoreError: the store cannot be read or written.
         """
         if self._is_late():
             async with self._beating:
@@ -65,21 +66,20 @@ class Claims:
         return ident not in self._lost
 
     def is_lost(self, ident: str) -> bool:
-        """Whether a claim is known to be lost."""
         return ident in self._lost
 
-    def forget(self, ident: str) -> None:
-        """A claim that was lost will be made anew before anything is asked."""
+    def reclaim(self, ident: str) -> None:
+        """Drop a lost claim: the id is claimed again before any call."""
         self._lost.discard(ident)
 
-    def leave(self) -> None:
-        """Claim nothing any more."""
+    def release(self) -> None:
+        """Release all claims."""
         self._store.leave(self._runner)
 
     async def _beat(self) -> None:
         at, late = _clocks(), self._is_late()
-        there = await asyncio.to_thread(self._store.beat, self._runner)
-        if late or not there:
+        registered = await asyncio.to_thread(self._store.beat, self._runner)
+        if late or not registered:
             self.losses += 1
             self._lost.update(self._unsettled())
         self._beat_at = at
@@ -89,5 +89,5 @@ class Claims:
 
 
 def _clocks() -> tuple[float, float]:
-    """Seconds by two clocks: one stands still while the machine sleeps, the other may be set back."""
+    """Seconds on two clocks: the monotonic one may stand still during sleep, the other may be set back."""
     return time.monotonic(), time.time()

@@ -1,4 +1,4 @@
-"""What the commands of an exam do: have it written and graded, and read and write the workbench's graded files."""
+"""The commands of an exam: generate and grade it, and read and write graded files of the workbench."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ from retrieval_eval.exam.items import Bank
 
 
 class GradedExam(Struct, frozen=True):
-    """What ``grade`` comes to.
+    """The result of ``grade``.
 
     Attributes:
         summary: of the run.
-        study: all grades there are by now.
-        scores: what it comes to, ``None`` where answers are extracted and not graded.
+        study: all grades in the store.
+        scores: scores of the agents; ``None`` if answers are extracted and not graded.
     """
 
     summary: RunSummary
@@ -54,7 +54,7 @@ class GradedExam(Struct, frozen=True):
 def generate(
     config: Config, progress: Progress, *, retry_failed: bool = False, trace: Callable[[CallTrace], None] | None = None
 ) -> tuple[RunSummary, Bank]:
-    """Have the test bank written, as far as it is not yet, and return what there is of it.
+    """Write the items that the test bank lacks, and return the whole bank.
 
     Raises:
         InputError: the configuration has no section ``exam.generate``, or data, prompts or judges cannot be used.
@@ -70,7 +70,7 @@ def generate(
 def grade(
     config: Config, progress: Progress, *, retry_failed: bool = False, trace: Callable[[CallTrace], None] | None = None
 ) -> GradedExam:
-    """Grade every passage of every answer, or of every document, against every item, as far as it is not done yet.
+    """Grade every passage of an answer, or every document, against every item, unless a grade is stored.
 
     Raises:
         InputError: the configuration has no section ``exam``, or data, bank, prompts or judges cannot be used.
@@ -88,15 +88,15 @@ def grade(
 
 
 def save_grades(path: Path, study: Study, *, secret: bool = False) -> int:
-    """Write grades: the workbench's form with passages and rankings to ``.jsonl.gz``, a table elsewhere.
+    """Write grades to a file: ``.jsonl.gz`` in the workbench format, with passages and rankings; else a table.
 
     Args:
-        path: where to.
-        study: what to write.
-        secret: also write the grades of secret items.
+        path: of the file.
+        study: the grades to write.
+        secret: include the grades of secret items.
 
     Returns:
-        How many grades of secret items were left out.
+        Number of grades of secret items left out.
 
     Raises:
         DataError: the file cannot be written.
@@ -118,7 +118,7 @@ _TEXTS: Final = {
 
 
 class WrittenTable(Struct, frozen=True):
-    """A table that was written; ``left_out`` rows of it would have been of secret items."""
+    """A table that was written; ``left_out`` counts the omitted rows of secret items."""
 
     path: Path
     rows: int
@@ -126,16 +126,16 @@ class WrittenTable(Struct, frozen=True):
 
 
 def import_workbench(file: Path, folder: Path, bank: Path | None, *, secret: bool = False) -> Iterator[WrittenTable]:
-    """Write what a graded file says as tables of this project; yields each file once it is written.
+    """Write a graded workbench file as tables of this project; yields each table once it is written.
 
     Args:
-        file: the workbench's.
-        folder: a new or empty one.
-        bank: the test bank, which says what is secret.
-        secret: also write secret items and their grades.
+        file: a graded file of the workbench.
+        folder: output folder, new or empty.
+        bank: the test bank, which marks items as secret.
+        secret: include secret items and their grades.
 
     Raises:
-        InputError: the file is none of the workbench's graded ones, or the folder is not empty.
+        InputError: the file is not a graded workbench file, or the folder is not empty.
     """
     if not is_workbench(file):
         raise DataError(file, "is not a graded file of the workbench")
@@ -166,8 +166,8 @@ def import_workbench(file: Path, folder: Path, bank: Path | None, *, secret: boo
         if queries:
             write_rows(folder / "queries.csv", ("qid", "query"), queries)
             yield WrittenTable(folder / "queries.csv", len(queries))
-        hidden = write_bank(folder / "bank.csv", known, secret=secret)
-        yield WrittenTable(folder / "bank.csv", len(known.items) - hidden, hidden)
+        left_out_items = write_bank(folder / "bank.csv", known, secret=secret)
+        yield WrittenTable(folder / "bank.csv", len(known.items) - left_out_items, left_out_items)
 
 
 def export_workbench(
@@ -180,10 +180,10 @@ def export_workbench(
     documents: Path | None,
     min_grade: int | None,
 ) -> tuple[int, int]:
-    """Write grades in the workbench's form; returns how many queries were written and how many grades left out.
+    """Write grades in the workbench format; returns the number of queries written and of grades left out.
 
     Raises:
-        InputError: nobody said which items are secret, or that it does not matter; a file is wrong; no passages.
+        InputError: neither a bank nor ``secret`` is given, a file is wrong, or passages are missing.
     """
     if bank is None and not secret:
         raise InputError("name the bank with --bank, so that grades of its secret items stay out, or say --secret")
@@ -217,16 +217,16 @@ def _added(graded: Graded, onto: Path, level: int) -> Iterator[GradedQuery]:
     for number, entries in enumerate(graded.grades.values()):
         for entry in entries:
             by_query.setdefault((entry.query_id, number), []).append(entry)
-    for found in read_workbench(onto):
-        query = found
+    for query in read_workbench(onto):
+        extended = query
         there = {paragraph["paragraph_id"] for paragraph in query.paragraphs}
         for number, grader in enumerate(graded.grades):
-            own = by_query.pop((query.query_id, number), [])
-            if strange := [entry.passage_id for entry in own if entry.passage_id not in there]:
+            grades = by_query.pop((query.query_id, number), [])
+            if strange := [entry.passage_id for entry in grades if entry.passage_id not in there]:
                 raise query.error("there is a grade for a paragraph that the query does not have", strange[0])
-            if own:
-                query = query.with_grades(workbench_entries(graded, grader, own, tau=level))
-        yield query
+            if grades:
+                extended = extended.with_grades(workbench_entries(graded, grader, grades, tau=level))
+        yield extended
     if by_query:
         raise DataError(onto, "lacks a query that has grades", value=next(iter(by_query))[0])
 
@@ -240,9 +240,9 @@ def _with_documents(graded: Graded, documents: Path) -> Graded:
             raise row.error("this passage has another text in an earlier row", passage)
         if agent := row.text("agent"):
             places = ranked.setdefault((query_id, agent), [])
-            given = row.text("rank") or str(len(places) + 1)
-            if not given.isdigit():
-                raise row.error("a rank is a whole number", given)
-            places.append((int(given), len(places), passage))
-    rankings = {key: tuple(dict.fromkeys(place[2] for place in sorted(found))) for key, found in ranked.items()}
+            rank = row.text("rank") or str(len(places) + 1)
+            if not rank.isdigit():
+                raise row.error("a rank is a whole number", rank)
+            places.append((int(rank), len(places), passage))
+    rankings = {key: tuple(dict.fromkeys(place[2] for place in sorted(passages))) for key, passages in ranked.items()}
     return replace(graded, passages=texts, rankings=rankings)

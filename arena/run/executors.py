@@ -1,4 +1,4 @@
-"""Judges, opened where the configuration says that their calls are made."""
+"""Opens judges in this process or on Ray workers, as the configuration says."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from retrieval_eval.data.recordings import read_recordings
 def open_judges(
     config: Config, stop: Stop, trace: Callable[[CallTrace], None] | None, names: Iterable[str] | None = None
 ) -> dict[str, Judge]:
-    """The judges of these names, or those that some stage asks.
+    """Open the judges of these names; by default all judges that a stage uses.
 
-    Whatever the executor, limits, retries, parsing and costs stay in this process: only the providers are elsewhere.
+    With every executor, limits, retries, parsing and costs stay in this process; only the provider runs elsewhere.
 
     Raises:
-        InputError: a judge cannot be used, or the cluster not be reached.
+        InputError: a judge cannot be used, or the cluster cannot be reached.
     """
     executor = config.executor
     if executor.kind == "ray" and find_spec("ray") is None:
@@ -37,7 +37,7 @@ def open_judges(
                     f"executor.runtime_env: {secret} is the key of judge {name!r}, and Ray shows runtime_env "
                     "in its logs: set it on the machines, from a secret"
                 )
-            # Read when Ray is imported: what it prints of nodes that die, on standard output, is said in our words.
+            # Ray reads this on import: it stops Ray from printing lines on dead nodes, which ragleague reports itself.
             os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")
             from arena.run.ray_workers import RayProvider
 
@@ -51,12 +51,12 @@ def open_judges(
 
 
 def runs_on_workers(executor: ExecutorSection, spec: JudgeSpec) -> bool:
-    """Whether a judge's calls are made by Ray's workers; replies that are recorded or come in batches are read here."""
+    """Whether Ray's workers make a judge's calls; recorded and batched replies are read in this process."""
     return executor.kind == "ray" and spec.provider != "replay" and not spec.in_batches
 
 
 def with_all_workers(executor: ExecutorSection, spec: JudgeSpec) -> JudgeSpec:
-    """A judge's declaration, with the calls at once of all its workers together."""
+    """A judge's spec whose concurrency counts all its Ray workers together."""
     if not runs_on_workers(executor, spec):
         return spec
     return spec.model_copy(update={"concurrency": spec.concurrency * executor.workers})

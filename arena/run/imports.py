@@ -1,4 +1,4 @@
-"""Recorded verdicts into a store, where leaderboard and web page find them like any other."""
+"""Imports recorded verdicts into a store, as a tournament for the leaderboard and the web page."""
 
 from __future__ import annotations
 
@@ -21,20 +21,19 @@ from judges.errors import DataError, InputError
 from judges.types import WITHOUT_TEXT, Answer, Judgment, Query, Task
 
 UNNAMED_JUDGE = "recorded"
-"""The judge of verdicts in tables without a judge column."""
+"""Name of the judge if the table has no judge column."""
 _SOURCE = "imported verdicts"
 _PART = 10_000
-"""Verdicts that are written at once."""
+"""Number of verdicts in one transaction."""
 
 
 class ImportedTable(Struct, frozen=True):
-    """How many verdicts came in.
+    """Counts of an import.
 
     Attributes:
-        verdicts: those of the table.
-        repeated: rows that only repeated one.
-        replaced: verdicts that an earlier import gave the tournament and this table does not have; they are no longer
-            shown.
+        verdicts: number of verdicts in the table.
+        repeated: number of rows that repeated an earlier one.
+        replaced: verdicts of an earlier import that this table lacks; they are no longer shown.
     """
 
     verdicts: int
@@ -54,22 +53,22 @@ def import_table(
     values: Mapping[str, str] | None = None,
     item: Sequence[str] = (),
 ) -> ImportedTable:
-    """Put a table of verdicts into a store as a tournament. Texts are optional; without them ids stand in.
+    """Import a table of verdicts into a store as a tournament. Texts are optional; ids stand in for them.
 
-    ``columns`` and ``values`` are as for ``read_verdicts``. A column ``conversation`` names what queries are turns of,
-    whatever ``queries`` says. Columns in ``item`` tell things of one query apart, such as turns: the query ``81`` then
-    becomes ``81/1`` and ``81/2``, which count as one conversation.
+    For ``columns`` and ``values`` see ``read_verdicts``. A column ``conversation`` groups queries into conversations,
+    whatever ``queries`` says. Columns in ``item`` distinguish rows of one query, such as turns: query ``81`` becomes
+    ``81/1`` and ``81/2``, which count as one conversation.
 
     Raises:
-        DataError: a row cannot be read, has no query, or contradicts an earlier verdict of the same judge and order; or
-            a further column tells rows apart that would be taken for one.
-        InputError: verdicts name queries or answers that the given files do not have, or the tournament is a run's.
+        DataError: a row cannot be read, has no query, or contradicts an earlier verdict by the same judge in the same
+            order; or a further column tells apart rows that would count as the same.
+        InputError: verdicts name queries or answers missing from the given files, or a run made the tournament.
     """
     table = read_verdicts(file, columns=columns, values=values)
     table.say(item)
     verdicts = _of_items(file, table, item) if item else table.verdicts
     if not item:
-        _require_alone(file, table)
+        _require_unambiguous(file, table)
     reasons = table.extras.get("reason", [""] * len(table.verdicts))
     unique: dict[Wanted, tuple[GameVerdict, str]] = {}
     first: dict[Wanted, int] = {}
@@ -77,15 +76,15 @@ def import_table(
         want = _want(file, verdict)
         if unique.setdefault(want, (verdict, reason))[0].verdict != verdict.verdict:
             problem = f"verdict {number} contradicts verdict {first[want]} by the same judge"
-            mend = "annotators need a column 'judge', and turns --item COLUMN"
-            raise DataError(file, f"{problem}; {mend}", value=f"{want.query_id}: {want.item}, {want.other}")
+            advice = "annotators need a column 'judge', and turns --item COLUMN"
+            raise DataError(file, f"{problem}; {advice}", value=f"{want.query_id}: {want.item}, {want.other}")
         first.setdefault(want, number)
     data = _data((verdict for verdict, _ in unique.values()), queries, documents, answers)
     if CONVERSATION in table.further and not item:
         data = _with_conversations(data, table.of_queries(CONVERSATION))
     elif item:
         named = zip(verdicts, table.verdicts, strict=True)
-        data = _with_conversations(data, {own.query_id or "": whole.query_id or "" for own, whole in named})
+        data = _with_conversations(data, {turn.query_id or "": whole.query_id or "" for turn, whole in named})
     store = Store.create(location)
     if tournament in store.tournaments() and not store.settings(tournament).imported:
         raise InputError(
@@ -95,7 +94,7 @@ def import_table(
     settings = {"ratings": RatingsSection().model_dump(mode="json"), "judges": {}, "source": _SOURCE}
     store.begin(tournament, settings, data, unique)
     for part in chunks(unique.items(), _PART):
-        judgments = {want: _judgment(tournament, want, *said) for want, said in part}
+        judgments = {want: _judgment(tournament, want, verdict, reason) for want, (verdict, reason) in part}
         store.save([(Task.PAIRWISE, "imported", judgment) for judgment in judgments.values()])
         store.assign(tournament, [(want, judgment.judgment_id) for want, judgment in judgments.items()])
         before.difference_update(judgment.judgment_id for judgment in judgments.values())
@@ -114,11 +113,11 @@ def _of_items(file: Path, table: ImportedVerdicts, item: Sequence[str]) -> list[
     ]
 
 
-def _require_alone(file: Path, table: ImportedVerdicts) -> None:
-    things = [(one.query_id, one.agent_a, one.agent_b, one.judge) for one in table.verdicts]
-    spare = {name: own for name, own in table.extras.items() if name not in {"reason", CONVERSATION}}
-    if apart := telling_apart(things, spare):
-        column = min(apart)
+def _require_unambiguous(file: Path, table: ImportedVerdicts) -> None:
+    subjects = [(verdict.query_id, verdict.agent_a, verdict.agent_b, verdict.judge) for verdict in table.verdicts]
+    columns = {name: cells for name, cells in table.extras.items() if name not in {"reason", CONVERSATION}}
+    if distinguishing := telling_apart(subjects, columns):
+        column = min(distinguishing)
         raise DataError(file, f"rows of one query differ in column {column!r}; say --item {column} to tell them apart")
 
 
@@ -141,7 +140,7 @@ def _want(file: Path, verdict: GameVerdict) -> Wanted:
 
 
 def _judgment(tournament: str, want: Wanted, verdict: GameVerdict, reason: str) -> Judgment:
-    """A judgment whose id holds the names, since recorded verdicts belong to names and not to texts."""
+    """A judgment whose id is made from names, since recorded verdicts belong to names and not to texts."""
     content = "\x00".join(
         ("imported", tournament, *map(str, (want.judge, want.query_id, want.item, want.other, want.order)))
     )
@@ -155,16 +154,16 @@ def _data(
     played = list(verdicts)
     asked = dict.fromkeys(verdict.query_id or "" for verdict in played)
     answered = dict.fromkeys((v.query_id or "", agent) for v in played for agent in (v.agent_a, v.agent_b))
-    without = {key: Answer(*key, "", WITHOUT_TEXT) for key in answered}
+    textless = {key: Answer(*key, "", WITHOUT_TEXT) for key in answered}
     if queries is None:
         if documents is not None or answers is not None:
             raise InputError("--documents and --answers need --queries")
-        return Dataset({query_id: Query(query_id, query_id, WITHOUT_TEXT) for query_id in asked}, answers=without)
+        return Dataset({query_id: Query(query_id, query_id, WITHOUT_TEXT) for query_id in asked}, answers=textless)
     data = load_dataset(queries, documents or (), answers or ())
     if missing := [query_id for query_id in asked if query_id not in data.queries]:
         raise InputError(f"{queries}: lacks the query {missing[0]!r}, which has verdicts")
     if answers is None:
-        return Dataset(data.queries, data.documents, without, data.retrieved)
+        return Dataset(data.queries, data.documents, textless, data.retrieved)
     if unknown := [key for key in answered if key not in data.answers]:
         raise InputError(f"{answers}: lacks the answer of {unknown[0][1]!r} to {unknown[0][0]!r}, which has verdicts")
     return data

@@ -1,4 +1,4 @@
-"""A run from its begin to its end, which may come by Ctrl-C, SIGTERM, SIGHUP, or a program that cancels it."""
+"""Runs asynchronous work, and ends it early on Ctrl-C, SIGTERM, SIGHUP or cancellation."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from judges.judge import Stop
 
 Result = TypeVar("Result")
 _HANGUP: Final = getattr(signal, "SIGHUP", None)
-"""Windows has none."""
+"""``None`` on Windows."""
 
 
 def run_to_end(work: Coroutine[Any, Any, Result]) -> Result:
-    """Run asynchronous work; of several problems in tasks that ran together it raises the first.
+    """Run a coroutine in a new event loop; if several tasks fail together, raise the first error.
 
-    The loop is libuv's where there is one: a call takes a tenth less CPU, and calls wait for each other that much less.
+    The loop is uvloop where it exists: a call takes a tenth less CPU, so calls in flight delay each other less.
     """
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
@@ -45,32 +45,32 @@ def _first(problem: BaseException) -> BaseException:
 
 @contextlib.contextmanager
 def signals_wait() -> Iterator[None]:
-    """Let Ctrl-C, SIGTERM and SIGHUP take effect at the end of the ``with`` in place of in the middle.
+    """Defer Ctrl-C, SIGTERM and SIGHUP to the end of the ``with`` block.
 
-    For what would leave processes behind if it were broken off. Those that it starts never get SIGHUP: a terminal that
-    is closed tells all that were started from it, and they must live while this process finishes what is in flight.
+    Use it around code that would leave processes behind when interrupted. Processes started in the block never
+    receive SIGHUP: a closing terminal sends it to all of them, and they must live while this process finishes.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    came: list[int] = []
-    before = {number: signal.signal(number, lambda number, _frame: came.append(number)) for number in _ends()}
+    received: list[int] = []
+    before = {number: signal.signal(number, lambda number, _frame: received.append(number)) for number in _ends()}
     try:
         with _sighup_blocked():
             yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    for late in came:
-        signal.raise_signal(late)
+    for delayed in received:
+        signal.raise_signal(delayed)
 
 
 class Interruption:
-    """The early end of a run with all its parts.
+    """The early end of a run, shared by all its parts.
 
     Attributes:
-        requested: whether nothing new is to begin, in the part at hand or a later one.
-        signal: the signal that asked for it; ``None`` without one.
+        requested: whether to start nothing new, in this part or a later one.
+        signal: the signal that requested the end; ``None`` if no signal did.
     """
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class Interruption:
         self._part: tuple[asyncio.AbstractEventLoop, asyncio.Task[Any], Stop] | None = None
 
     def request(self, number: signal.Signals | None = None) -> None:
-        """Finish what is in flight and begin nothing new; a second time, end at once. From any thread."""
+        """Finish the calls in flight and start nothing new; a second call ends at once. Thread-safe."""
         with self._lock:
             again = self.requested and number != _HANGUP
             self.requested, self.signal = True, self.signal or number
@@ -90,7 +90,7 @@ class Interruption:
 
     @contextlib.contextmanager
     def stops(self, stop: Stop) -> Iterator[None]:
-        """Stop the part that is under way in this task, at once if the run is to end already."""
+        """Let this interruption stop the current task; stop it at once if the end was requested before."""
         task = asyncio.current_task()
         assert task is not None
         with self._lock:
@@ -106,7 +106,7 @@ class Interruption:
 
     @contextlib.contextmanager
     def on_signals(self) -> Iterator[None]:
-        """Let signals ask for it while the main thread waits for a run in another."""
+        """Let signals request the end while the main thread waits for a run in another thread."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -122,11 +122,11 @@ class Interruption:
                 signal.signal(number, handler)
 
     def require_none(self) -> None:
-        """Go on only where no end was asked for: what there is may be a part of what was wanted.
+        """Raise if an early end was requested, since the results may be incomplete.
 
         Raises:
-            KeyboardInterrupt: Ctrl-C, or what this program's handler of the signal raises.
-            asyncio.CancelledError: the program cancelled it.
+            KeyboardInterrupt: on Ctrl-C, unless this program's own handler of the signal raises something else.
+            asyncio.CancelledError: the program cancelled the run.
         """
         if self.signal is not None:
             signal.raise_signal(self.signal)
@@ -140,7 +140,7 @@ _INTERRUPTION: Final[ContextVar[Interruption | None]] = ContextVar("interruption
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[Interruption]:
-    """The early end of all that the block runs, which may be a part of a longer run."""
+    """Yield the interruption of the enclosing run; create one if the block is the outermost."""
     if (outer := _INTERRUPTION.get()) is not None:
         yield outer
         return
@@ -154,9 +154,9 @@ def interruptible() -> Iterator[Interruption]:
 
 @contextlib.contextmanager
 def stopping_early(stop: Stop) -> Iterator[None]:
-    """Stop where the run is to end early; the first Ctrl-C (or SIGTERM) asks for that, the second ends it at once.
+    """Stop a run on the first Ctrl-C or SIGTERM; the second ends it at once.
 
-    SIGHUP is never the second: where a terminal is closed, it comes from the system and from the shell.
+    SIGHUP never counts as the second signal: when a terminal closes, both the system and the shell send one.
     """
     with interruptible() as interruption, interruption.stops(stop), _signals_ask(stop, interruption):
         yield
@@ -180,12 +180,12 @@ def _signals_ask(stop: Stop, interruption: Interruption) -> Iterator[None]:
         ask(number)
         if signal.SIGINT in handled:
             restore(signal.SIGINT, signal.SIGTERM)
-        else:  # the second came before this loop had time for the first
+        else:  # a second signal came before this loop handled the first
             signal.raise_signal(signal.SIGINT)
 
     def restore(*numbers: signal.Signals) -> None:
-        # To what asyncio had set: it cancels the work, where Python's own would break into whatever runs at the moment,
-        # a transaction for one.
+        # Restore asyncio's handler, which cancels the work: Python's default would interrupt whatever runs at the
+        # moment, such as a transaction.
         for number in numbers:
             before = handled.pop(number)
             loop.remove_signal_handler(number)
@@ -202,14 +202,14 @@ def _signals_ask(stop: Stop, interruption: Interruption) -> Iterator[None]:
 
 
 def _ends() -> list[signal.Signals]:
-    """The signals that end a process here; SIGHUP does not where ``nohup`` started it."""
+    """The signals that end this process; without SIGHUP if the process ignores it, as under ``nohup``."""
     heeded = hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
     return [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if heeded else [])]
 
 
 @contextlib.contextmanager
 def _sighup_blocked() -> Iterator[None]:
-    """Start processes that never get SIGHUP; one that comes to this process meanwhile waits."""
+    """Processes started in the block never receive SIGHUP; this process receives a pending one after the block."""
     if not hasattr(signal, "SIGHUP"):
         yield
         return

@@ -1,4 +1,4 @@
-"""The main job: judge what is missing, keep every result, say what is left."""
+"""The main job of a run: judge what is missing, store every result, and report what is left."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ if TYPE_CHECKING:
 
 
 def load_data(config: Config, agents: Sequence[Declared] | None = None, files: Dataset | None = None) -> Dataset:
-    """The data a configuration names: its files, and what the store knows of its agents' replies.
+    """The data of a tournament: its files, and the stored replies of its agents.
 
     Args:
         config: the tournament.
-        agents: its agents, where they have been opened already.
-        files: in place of what its files hold.
+        agents: its agents, if they are open already.
+        files: the contents of its files, if they are read already.
     """
     section = config.data
     data = load_files(config) if files is None else files
@@ -67,7 +67,7 @@ def load_data(config: Config, agents: Sequence[Declared] | None = None, files: D
 
 
 def _run_depth(config: Config) -> int | None:
-    """How many documents of a run some stage looks at; all where a stage has no limit."""
+    """Number of documents of a run that stages use; ``None`` if a stage has no limit."""
     if config.retrieval is None or config.retrieval.depth is None:
         return None
     depths = [config.retrieval.depth]
@@ -79,7 +79,7 @@ def _run_depth(config: Config) -> int | None:
 
 
 def declared_agents(config: Config) -> list[Declared]:
-    """The agents that a configuration asks itself, opened; none where it names none."""
+    """The agents of a configuration, as the store identifies them; opens them to find out."""
     if not config.agents:
         return []
     from arena.run.agents import open_agents
@@ -89,10 +89,10 @@ def declared_agents(config: Config) -> list[Declared]:
 
 @contextmanager
 def _settled_memory() -> Iterator[None]:
-    """Spare the garbage collector what is loaded by now: first the libraries, then the data as well.
+    """Exempt the objects that are loaded now from garbage collection until the block ends.
 
-    They stay until the end; looking through them again and again took a quarter of a run's start, held up every call in
-    flight, and cost a tenth of the throughput at 64 calls at once.
+    Scanning them took a quarter of a run's start, delayed every call in flight, and cost a tenth of the throughput at
+    64 concurrent calls.
     """
     gc.freeze()
     try:
@@ -114,24 +114,24 @@ def run(
     wait: bool = True,
     part_of: Recorder | None = None,
 ) -> RunSummary:
-    """Judge what is missing and keep it in the store.
+    """Judge what is missing and store every result.
 
-    A first Ctrl-C finishes what is in flight, a second one stops at once; either way the store is whole.
+    The first Ctrl-C finishes the calls in flight, the second stops at once; the store stays consistent either way.
 
     Args:
         config: the tournament.
-        progress: is told of every want.
-        data: in place of the files and replies that the configuration names.
-        agents: its agents, where they have been opened already.
-        only: the stages to do; all when ``None``. Earlier results of the others stay in use.
-        retry_failed: ask again about all failures, also refused or unusable replies.
-        trace: is told of every call.
-        wait: whether to stay until batches have ended, where judges ask in batches; else to leave once they are handed
-            in, and to take no more than what has come.
-        part_of: a run that began with other stages; else this is one by itself.
+        progress: notified of every want.
+        data: use this instead of the files and replies in the configuration.
+        agents: its agents, if they are open already.
+        only: the tasks to judge, all by default. Stored results of the others stay in use.
+        retry_failed: retry all failures, including refused or unusable replies.
+        trace: called with every call to a model.
+        wait: whether to stay until batches have ended; otherwise hand batches in, collect the replies that have
+            arrived, and return.
+        part_of: the run that this is a part of; by default this starts a new run.
 
     Raises:
-        InputError: data, prompts or judges cannot be used. Nothing was sent then.
+        InputError: data, prompts or judges cannot be used; nothing was sent.
         StoreError: the store cannot be written.
     """
     agents = declared_agents(config) if agents is None else agents
@@ -158,7 +158,7 @@ def run(
         store.begin(config.name, settings.raw, data, wants)
         with recorded(config.store, config.name, part_of) as recorder:
             recorder.begin(store)
-            recorder.is_of(store, subject_of(settings, data) | {"origin": origin_of(config)})
+            recorder.describe(store, subject_of(settings, data) | {"origin": origin_of(config)})
             providers = {name: judge.provider for name, judge in judges.items()}
             _, digest = store.judged(config.name)
             made = made_from(config, settings.raw, digest, providers)
@@ -168,7 +168,7 @@ def run(
             stopped = threading.Event()
             stop.tell(stopped.set)
             summary = run_to_end(_judge(engine, begun, lookup, stop))
-            recorder.judged(summary, stopped=stopped.is_set())
+            recorder.finish_judging(summary, stopped=stopped.is_set())
             if only is None and not any(stage.left for stage in summary.stages.values()):
                 assigned.keep(recorder.run_id)
         if not (summary.stopped or stopped.is_set()):
@@ -178,7 +178,7 @@ def run(
             summary,
             run_id=recorder.run_id,
             waiting=waiting_lines(waits),
-            goes_on=any(each.handed_in for each in waits),
+            on_server=any(each.handed_in for each in waits),
             notes=notes_of(data),
         )
     finally:
@@ -186,7 +186,7 @@ def run(
 
 
 def _awaited(stages: TournamentStages, asked: Collection[Task], summary: RunSummary) -> str:
-    """The stage that others wait for although nobody asked for it."""
+    """Name of the stage that others wait for although this run leaves it out; empty if there is none."""
     waiting = any(
         stage.waits_for_labels and task in summary.stages and summary.stages[task].left
         for stage in stages.stages
@@ -203,14 +203,14 @@ async def _judge(engine: Engine, begun: Begun, lookup: Lookup, stop: Stop) -> Ru
         finally:
             for judge in judges.values():
                 await judge.close()
-            lookup.store.close()  # while no Ctrl-C breaks into it
+            lookup.store.close()  # here, so that Ctrl-C cannot interrupt it
     seconds = time.perf_counter() - started
     summaries = {name: judge_summary(judge, seconds) for name, judge in judges.items()}
     return RunSummary(engine.ledger.stages, summaries, stopped_lines(judges), retried=lookup.retry_failed)
 
 
 def stored_settings(stages: TournamentStages, agents: Sequence[Declared] = ()) -> dict[str, Any]:
-    """What of a configuration goes into the store: what decides the results; no path, address or variable name."""
+    """The settings that decide results, as the store records them; without paths, addresses or variable names."""
     config = stages.config
     settings = stages.settings() | config.model_dump(mode="json", include={"ratings"})
     settings["judges"] = {name: deciding(config.judges[name]) for name in config.judges_in_use()}

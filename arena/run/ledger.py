@@ -1,4 +1,4 @@
-"""What became of every want of a run: judged, known, failed or left; per stage and per judge."""
+"""Counts the outcomes of a run per stage and per judge: judged, known, failed or left."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from judges.spec import JudgeSpec
 from judges.types import Judgment, Task
 
 _REMEMBERED = 1_000
-"""Results kept in memory: many times what is judged while the store is asked for one chunk of wants."""
+"""Number of results kept in memory: far more than arrive during one lookup in the store."""
 
 _LISTING = (Task.QUESTIONS, Task.NUGGETS)
 
@@ -25,31 +25,31 @@ SettledKind: TypeAlias = Literal["judged", "known", "failed"]
 
 
 class Progress(Protocol):
-    """Told of what happens, to show it."""
+    """Receives the events of a run, to display them."""
 
     def begin(self, stage: str, wanted: int, /) -> None:
-        """A task of judges begins, or an agent's turn."""
+        """A task, or an agent's turn, begins; it needs this many results."""
 
     def more(self, stage: str, wanted: int, /) -> None:
-        """So many wants more than were known when it began."""
+        """Raise the total by this many: results led to further judgments."""
 
     def count(self, stage: str, kind: SettledKind, cost_usd: float | None, /) -> None:
-        """One more want is ``judged`` by a call, ``known`` without one, or ``failed``."""
+        """Count one judgment: ``judged`` by a call, ``known`` without a call, or ``failed``."""
 
 
 class StageSummary(Struct):
-    """What became of a stage's wants.
+    """Outcomes of one stage.
 
     Attributes:
-        wanted: all of them.
+        wanted: number of judgments that the stage needs.
         judged: by a call of this run.
-        known: without a call: judged earlier or by another process, the same texts as another want, or equal answers.
-        failed: no judgment, and asking again would need ``retry_failed``; or a call of this run that failed.
-        calls: requests sent, attempts included.
-        cost_usd: of this run's calls, as far as prices and tokens are known.
-        cost_unknown: results of this run without a known cost.
-        lasting: of the failed, those that are asked again on request only.
-        changed_lists: lists of questions or nuggets that are shorter than asked for, or of which texts were left out.
+        known: without a call: judged earlier or by another process, or the texts equal those of another judgment.
+        failed: calls of this run that failed, and earlier failures that are retried only with ``retry_failed``.
+        calls: requests sent, retries included.
+        cost_usd: cost of this run's calls, where prices and tokens are known.
+        cost_unknown: results of this run whose cost is unknown.
+        lasting: failures that are retried only with ``retry_failed``.
+        changed_lists: lists of questions or nuggets that are shorter than requested, or lost texts in cleaning.
     """
 
     wanted: int
@@ -64,7 +64,7 @@ class StageSummary(Struct):
 
     @property
     def left(self) -> int:
-        """Not asked: a judge stopped, money spent, a stop requested, or documents not labelled yet."""
+        """Number not asked: a judge stopped, the budget is spent, the run stopped, or documents lack labels."""
         return self.wanted - self.judged - self.known - self.failed
 
 
@@ -72,11 +72,11 @@ class JudgeSummary(Struct, frozen=True):
     """One judge's calls in a run.
 
     Attributes:
-        calls: attempts sent.
-        replies: calls that brought a reply, usable or not.
-        latency_s: median, 90th and 99th percentile over the replies, ``None`` without any.
-        seconds: of the whole run.
-        spent_usd: as far as the price is known.
+        calls: requests sent, retries included.
+        replies: calls that returned a reply, usable or not.
+        latency_s: median, 90th and 99th percentile over the replies, ``None`` without replies.
+        seconds: duration of the whole run.
+        spent_usd: cost of the calls, where prices are known.
     """
 
     calls: int
@@ -92,16 +92,16 @@ class JudgeSummary(Struct, frozen=True):
 
 
 class RunSummary(Struct):
-    """What a run did.
+    """Outcomes of a run.
 
     Attributes:
-        stopped: a line for each judge that could not go on.
-        awaits: the stage that others wait for and that was not asked for, by its name; empty where none is.
-        run_id: its id in the store.
-        waiting: a line for each judge with batches under way.
-        goes_on: whether the server has one of these for certain.
-        notes: a line for each thing to know of the data.
-        retried: whether all failures were asked again.
+        stopped: a line for each judge that stopped early.
+        awaits: name of the stage that others wait for although this run leaves it out; empty if there is none.
+        run_id: id of the run in the store.
+        waiting: a line for each judge with open batches.
+        on_server: whether the server has confirmed at least one of these batches.
+        notes: a line for each remark on the data.
+        retried: whether the run retried all failures.
     """
 
     stages: dict[Task, StageSummary] = field(default_factory=dict)
@@ -110,24 +110,24 @@ class RunSummary(Struct):
     awaits: str = ""
     run_id: str = ""
     waiting: list[str] = field(default_factory=list)
-    goes_on: bool = False
+    on_server: bool = False
     notes: list[str] = field(default_factory=list)
     retried: bool = False
 
     @property
     def complete(self) -> bool:
-        """Whether every want of the stages that were asked for has a judgment."""
+        """Whether the run's stages have every judgment they need."""
         return all(stage.failed + stage.left == 0 for stage in self.stages.values())
 
     @property
     def next_step(self) -> str:
-        """What completes an incomplete run; running again helps only where that asks for something."""
+        """Advice on how to complete an incomplete run."""
         return self.next_step_with("")
 
     def next_step_with(self, option: str) -> str:
-        """The same, where running again takes an option, such as to write over what this run has written."""
+        """``next_step`` for commands that must repeat an option, such as one that overwrites their output."""
         again = f"run again with {option}" if option else "run again"
-        if self.goes_on:
+        if self.on_server:
             return f"the server goes on with the batches; {again} to fetch their replies"
         if self.waiting:
             return f"{again}: it looks for the batch on the server, and hands it in if it is not there"
@@ -138,7 +138,7 @@ class RunSummary(Struct):
         failed = sum(stage.failed for stage in self.stages.values())
         passing = failed > lasting or any(stage.left for stage in self.stages.values())
         if lasting and self.retried and not self.stopped and not passing:
-            return "what failed was asked again in vain; 'ragleague failures' lists it, and what may help"
+            return "the retry failed too; 'ragleague failures' lists what failed, and what may help"
         if lasting and not (self.retried and passing):
             retry = " ".join(filter(None, ("--retry-failed", option)))
             return f"'ragleague failures' lists what failed; {first}run again with {retry} to ask for it anew"
@@ -147,12 +147,12 @@ class RunSummary(Struct):
 
 
 class Ledger:
-    """Counts wants; several of them may share one judgment.
+    """Counts the outcomes of wanted judgments; several wants may share one judgment.
 
     Args:
-        progress: told of every count.
-        settled: told of every want that nothing more will be asked for, with its result.
-        stage_of: what wants are counted by.
+        progress: notified of every count.
+        settled: called with every want that is done, and its result.
+        stage_of: the stage that a want is counted in.
     """
 
     def __init__(
@@ -169,24 +169,24 @@ class Ledger:
         self._recent: OrderedDict[str, Any] = OrderedDict()
 
     def begin(self, stage: str, shown: int) -> None:
-        """A stage begins; its wants are added as they become known, ``shown`` of them are expected."""
+        """Start a stage at zero; ``shown`` is the total to display."""
         self.stages[stage] = StageSummary(0)
         self._expected[stage] = shown
         self._progress.begin(stage, shown)
 
     def want(self, stage: str, number: int) -> None:
-        """So many wants more, maybe more than were expected."""
+        """Add to a stage's total, and raise the displayed total if it is exceeded."""
         self.stages[stage].wanted += number
         if (more := self.stages[stage].wanted - self._expected[stage]) > 0:
             self._expected[stage] += more
             self._progress.more(stage, more)
 
     def count(self, want: Wanted, kind: SettledKind, result: Any, cost_usd: float | None = None) -> None:
-        """A want is settled."""
+        """Count one wanted judgment as judged, known or failed."""
         stage = self.stages[self._stage_of(want)]
         setattr(stage, kind, getattr(stage, kind) + 1)
         stage.lasting += kind == "failed" and getattr(result, "cause", None) not in RETRIED_NEXT_RUN
-        # A list has no reason of the judge's: what stands there is what became of it. A file's list took no call.
+        # The reason of a list says how it was shortened; lists from files took no call.
         stage.changed_lists += (
             want.task in _LISTING and isinstance(result, Judgment) and bool(result.calls and result.reason)
         )
@@ -194,8 +194,8 @@ class Ledger:
         self._settled(want, result)
 
     def is_first(self, want: Wanted, ident: str) -> bool:
-        """Whether nothing in this run asked for this judgment before; if not, the want is counted with the first."""
-        if ident in self._recent:  # judged while the store was being asked whether it is
+        """Whether a want is the first to need this judgment; if not, it is counted together with the first."""
+        if ident in self._recent:  # judged during the lookup in the store
             self._count_again(want, self._recent[ident])
             return False
         waiting = self._waiting.setdefault(ident, [])
@@ -203,19 +203,19 @@ class Ledger:
         return len(waiting) == 1
 
     def unsettled(self) -> Collection[str]:
-        """The judgments that this run asks for, or is about to."""
+        """Ids of the judgments that this run asks for or is about to ask for."""
         return self._waiting.keys()
 
     def withdraw(self, ident: str) -> list[Wanted]:
-        """This run does not ask for a judgment after all; returns the wants that wait for it."""
+        """Drop a judgment from this run, and return the wants that waited for it."""
         return self._waiting.pop(ident, [])
 
     def has_asked(self, ident: str) -> bool:
-        """Whether this run asks for a judgment, or has done so lately. Works in any thread."""
+        """Whether this run asks for a judgment, or did so recently. Thread-safe."""
         return ident in self._waiting or ident in self._recent
 
     def settle(self, ident: str, result: Any) -> None:
-        """Count a result that is safely stored, for every want that waits for it."""
+        """Count a stored result for every want that waits for it."""
         self._recent[ident] = result
         if len(self._recent) > _REMEMBERED:
             self._recent.popitem(last=False)
@@ -233,12 +233,12 @@ class Ledger:
 
 
 def failed(result: Any) -> bool:
-    """Whether a result, of a judge or of an agent, is a failure."""
+    """Whether the result of a judge or an agent is a failure."""
     return getattr(result, "cause", None) is not None
 
 
 def judge_summary(judge: Judge, seconds: float) -> JudgeSummary:
-    """What a judge did in a run of so many seconds."""
+    """Summary of a judge's calls in a run that took ``seconds``."""
     latencies = judge.latencies_s
     return JudgeSummary(judge.calls, len(latencies), _percentiles(latencies), seconds, judge.spent_usd)
 
@@ -251,20 +251,20 @@ def _percentiles(latencies_s: Sequence[float]) -> tuple[float, float, float] | N
 
 
 def _why(spec: JudgeSpec, stopped: JudgeStoppedError) -> str:
-    """The error that stopped a judge, cut to ``_ROOM``, and what mends it; of batches, the error says that itself."""
+    """The error that stopped a judge, cut to ``_ROOM`` characters, and what to do about it."""
     if spec.in_batches:
         return str(stopped)
     cause = "exception" if spec.provider == "python" else stopped.cause
     code = "the function" if spec.provider == "python" else "the model or its settings"
     to_do = stopped.to_do or TO_DO.get(cause, "").format(address=spec.address_from, key=spec.secret_from, code=code)
-    said, room = stopped.problem.rstrip("."), max(_LEAST_ROOM, _ROOM - len(to_do))
-    said = said if len(said) <= room else f"{said[: room - 1]}…"
-    return f"{said}; {to_do}" if to_do else said
+    problem, room = stopped.problem.rstrip("."), max(_LEAST_ROOM, _ROOM - len(to_do))
+    problem = problem if len(problem) <= room else f"{problem[: room - 1]}…"
+    return f"{problem}; {to_do}" if to_do else problem
 
 
 _LEAST_ROOM: Final = 76
 _ROOM: Final = 135
-"""Characters of two lines of 80 for why a judge stopped and what to do, beside its name."""
+"""Characters for cause and advice: two lines of 80, less the judge's name."""
 
 
 def stopped_lines(judges: Mapping[str, Judge]) -> list[str]:

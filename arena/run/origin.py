@@ -1,4 +1,4 @@
-"""Whether a tournament in the store is a configuration's own, and how the two differ."""
+"""Checks whether a stored tournament came from this configuration, and how the two differ."""
 
 from __future__ import annotations
 
@@ -18,55 +18,55 @@ if TYPE_CHECKING:
     from arena.store import Store
 
 _NAMED = 5
-"""Agents that a message names."""
+"""At most this many agents are named in a message."""
 
 
 def compared_with_stored(store: Store, config: Config) -> str:
-    """How a configuration differs from its tournament as the store holds it, in one line; empty where it does not.
+    """How a configuration differs from its stored tournament, in one line; empty if it does not.
 
-    A file that was edited since it was run differs, and what is stored is still its own. So is what another file of
-    the same data has run, such as a copy, or this file before agents and queries were added to it.
+    A file may differ because it was edited since its last run; what is stored is still shown. It may also be a copy, or
+    a version without agents and queries that were added later.
 
     Raises:
-        InputError: another file has run a tournament of this name, with other data, agents or judges.
+        InputError: another file with other data, agents or judges ran a tournament of this name.
     """
     subject = Runs(store, config.name).last_subject()
-    mine, stored = origin_of(config), subject.get("origin", {})
-    if not subject or mine == stored or store.settings(config.name).imported:
+    origin, stored = origin_of(config), subject.get("origin", {})
+    if not subject or origin == stored or store.settings(config.name).imported:
         return ""
-    edited = mine.get("file") == stored.get("file") is not None
+    edited = origin.get("file") == stored.get("file") is not None
     try:
         with unsaid():
-            here = _described(config, load_files(config), subject["queries"])
+            described = _described(config, load_files(config), subject["queries"])
     except InputError as error:
-        here = None
+        described = None
         problem = f"its data cannot be read: {error}"
-    if here is None:
+    if described is None:
         if edited:
             return f"{config.file}: has changed since its last run, which is shown, and {problem}"
         raise _another(config, subject, problem)
-    gone, added = _differences(config, here, subject)
+    gone, added = _differences(config, described, subject)
     if gone and not edited:
         raise _another(config, subject, "")
-    said = [
+    changes = [
         *([f"not in the store yet: {_listed(added)}"] if added else []),
         *([f"changed since its last run, which is shown: {_listed(gone)}"] if gone else []),
     ]
-    return f"{config.file}: {'; '.join(said)}; run it to bring the store up to date" if said else ""
+    return f"{config.file}: {'; '.join(changes)}; run it to bring the store up to date" if changes else ""
 
 
 def _another(config: Config, subject: Mapping[str, Any], problem: str) -> InputError:
     agents = _listed([str(agent) for agent in subject["agents"]]) or "none"
     judges = _listed(sorted((subject.get("settings") or {}).get("judges", {})))
-    held = f"agents {agents}; judges {judges}" if judges else f"agents {agents}"
+    owner = f"agents {agents}; judges {judges}" if judges else f"agents {agents}"
     return InputError(
-        f"{config.file}: the store holds tournament {config.name!r} as another file ran it ({held})"
-        f"{f', and {problem}' if problem else ''}; run this one first, or give it another name"
+        f"{config.file}: another file ran the tournament {config.name!r} in the store ({owner})"
+        f"{f', and {problem}' if problem else ''}; run this file first, or give its tournament another name"
     )
 
 
-def _described(config: Config, data: Dataset, among: Collection[str]) -> dict[str, Any]:
-    """The same that a run keeps of its data, as far as files say it: agents are not asked, and no corpus is read."""
+def _described(config: Config, data: Dataset, query_ids: Collection[str]) -> dict[str, Any]:
+    """Digests of the data in the files, as a run records them; does not ask agents or read a corpus."""
     queries = query_digests(data)
     runs: set[str] = set()
     if config.data.runs:
@@ -75,28 +75,30 @@ def _described(config: Config, data: Dataset, among: Collection[str]) -> dict[st
         runs = {run.name for run in read_runs(config.data.runs)}
     return {
         "queries": queries,
-        "answers": answer_digests(data, among),
+        "answers": answer_digests(data, query_ids),
         "agents": {*data.agents, *config.agents},
         "runs": runs,
     }
 
 
-def _differences(config: Config, here: Mapping[str, Any], subject: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """What is stored and not, or not so, in the files; and what is in the files alone."""
-    stored, known = subject["queries"], {*here["agents"], *here["runs"]}
+def _differences(
+    config: Config, described: Mapping[str, Any], subject: Mapping[str, Any]
+) -> tuple[list[str], list[str]]:
+    """Lists what is missing or changed in the files since the last run, and what is only in the files."""
+    stored, known = subject["queries"], {*described["agents"], *described["runs"]}
     gone = [f"agent {agent!r}" for agent in subject["agents"] if agent not in known]
     gone += [
         f"answers of agent {agent!r}"
-        for agent, digest in here["answers"].items()
+        for agent, digest in described["answers"].items()
         if agent not in config.agents and subject.get("answers", {}).get(agent, digest) != digest
     ]
-    changed = sum(here["queries"].get(query_id) != digest for query_id, digest in stored.items())
+    changed = sum(described["queries"].get(query_id) != digest for query_id, digest in stored.items())
     gone += [_counted(changed)] if changed else []
     judges, used = (subject.get("settings") or {}).get("judges", {}), config.judges_in_use()
     gone += [f"judge {name!r}" for name in judges if name not in used or deciding(config.judges[name]) != judges[name]]
     gone += _changed_agents(config, (subject.get("settings") or {}).get("agents", ()))
-    added = [f"agent {agent!r}" for agent in sorted(here["agents"].difference(subject["agents"]))]
-    more = len(here["queries"].keys() - stored.keys())
+    added = [f"agent {agent!r}" for agent in sorted(described["agents"].difference(subject["agents"]))]
+    more = len(described["queries"].keys() - stored.keys())
     added += [f"judge {name!r}" for name in used if name not in judges]
     return gone, added + ([_counted(more)] if more else [])
 
@@ -104,9 +106,9 @@ def _differences(config: Config, here: Mapping[str, Any], subject: Mapping[str, 
 def _changed_agents(config: Config, stored: Collection[Mapping[str, Any]]) -> list[str]:
     specs = config.agents
     return [
-        f"settings of agent {each['name']!r}"
-        for each in stored
-        if each["name"] in specs and stored_declaration(specs[each["name"]]) != each.get("settings", {})
+        f"settings of agent {agent['name']!r}"
+        for agent in stored
+        if agent["name"] in specs and told_settings(specs[agent["name"]]) != agent.get("settings", {})
     ]
 
 

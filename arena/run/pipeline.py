@@ -1,4 +1,4 @@
-"""The whole of a run: queries are made, agents asked, what is missing is judged, and what it comes to is kept."""
+"""Runs a whole tournament: makes queries, asks agents, judges what is missing, and stores the leaderboard."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ STAGE_TASKS: Final[Mapping[str, Sequence[Task]]] = {
     "agents": (),
     **{stage.name or stage.key: stage.tasks for stage in STAGES},
 }
-"""The stages of a tournament in their order, and what a judge does in each."""
+"""The stages of a tournament in order, each with its judging tasks."""
 
 RunPart: TypeAlias = "SynthReport | AgentsRun | RunSummary"
-"""What one part of a run came to."""
+"""The outcome of one part of a run."""
 
 
 class PipelineResult(Struct, frozen=True):
-    """What a run came to.
+    """The result of a run.
 
     Attributes:
-        complete: whether nothing that was asked for is missing.
-        board: the leaderboard; ``None`` where it did not come to judging.
+        complete: whether nothing requested is missing.
+        board: the leaderboard; ``None`` if no judge was asked.
     """
 
     complete: bool
@@ -55,19 +55,19 @@ def play(
     trace: Callable[[CallTrace], None] | None = None,
     data: Dataset | None = None,
 ) -> PipelineResult:
-    """Do what a configuration asks for and the store does not have yet, one part after the other.
+    """Run the parts of a tournament in order, each for what the store lacks.
 
-    Ctrl-C finishes what is in flight, a second one stops at once; either way the store is whole.
+    The first Ctrl-C finishes the calls in flight, the second stops at once; the store stays consistent either way.
 
     Args:
         config: the tournament.
-        progress: opens what is told of every want of a part.
-        say: is told what each part came to as soon as it ends.
-        stages: the stages to do, by their names in ``STAGE_TASKS``; all when empty.
-        retry_failed: ask again about all failures, also refused or unusable replies.
+        progress: opens a progress display for one part.
+        say: called with the outcome of each part as soon as it ends.
+        stages: names from ``STAGE_TASKS`` to run, all by default.
+        retry_failed: retry all failures, including refused or unusable replies.
         wait: whether to stay until batches have ended.
-        trace: is told of every call.
-        data: in place of the files that the configuration names.
+        trace: called with every call to a model.
+        data: use this instead of the files in the configuration.
 
     Raises:
         InputError: the configuration has no such stage, or its data, prompts or judges cannot be used.
@@ -88,12 +88,12 @@ def play(
     if config.synth is None and not config.agents:
         data = checked.data
     with interruptible(), recorded(config.store, config.name) as recorder:
-        whole, summary = _ask(
+        complete, summary = _ask(
             config, progress, say, recorder, stages=stages, retry_failed=retry_failed, wait=wait, trace=trace, data=data
         )
     if summary is None:
-        return PipelineResult(whole, None)
-    return PipelineResult(whole and summary.complete, _keep(config, summary.run_id))
+        return PipelineResult(complete, None)
+    return PipelineResult(complete and summary.complete, _store_standings(config, summary.run_id))
 
 
 def _ask(
@@ -108,40 +108,42 @@ def _ask(
     trace: Callable[[CallTrace], None] | None,
     data: Dataset | None,
 ) -> tuple[bool, RunSummary | None]:
-    """Whether the parts before the judging are complete, and what became of it, if it came to that."""
+    """Whether the parts before judging are complete, and the summary of judging; ``None`` if it did not start."""
     from arena.run import judging
 
-    whole, answering = True, None
+    complete, agents_run = True, None
     if config.synth is not None and (not stages or "synth" in stages):
         from arena.run.queries import synthesise
         from arena.stages.queries.config import of_tournament
 
-        with progress() as told:
-            made = synthesise(of_tournament(config), told, retry_failed=retry_failed, trace=trace, part_of=recorder)
-        say(made)
-        whole = made.complete
+        with progress() as display:
+            report = synthesise(
+                of_tournament(config), display, retry_failed=retry_failed, trace=trace, part_of=recorder
+            )
+        say(report)
+        complete = report.complete
         if config.lacks_queries:
             return False, None
     if config.agents and (not stages or "agents" in stages):
         from arena.run.answers import run_agents
 
-        with progress() as told:
-            answering = run_agents(config, told, data, retry_failed=retry_failed, trace=trace, part_of=recorder)
-        say(answering)
-        whole = whole and answering.complete
-        given = config.data.answers if data is None else data.answers
-        if answering.interrupted or not (answering.answers or given):
+        with progress() as display:
+            agents_run = run_agents(config, display, data, retry_failed=retry_failed, trace=trace, part_of=recorder)
+        say(agents_run)
+        complete = complete and agents_run.complete
+        given_answers = config.data.answers if data is None else data.answers
+        if agents_run.interrupted or not (agents_run.answers or given_answers):
             return False, None
     tasks = [task for stage in stages for task in STAGE_TASKS[stage]]
     if stages and not tasks:
-        return whole, None
-    declared = None if answering is None else answering.declared
+        return complete, None
+    declared = None if agents_run is None else agents_run.declared
     if config.agents and data is not None:
         data = judging.load_data(config, declared, data)
-    with progress() as told:
+    with progress() as display:
         summary = judging.run(
             config,
-            told,
+            display,
             data=data,
             agents=declared,
             only=tasks if stages else None,
@@ -151,11 +153,11 @@ def _ask(
             part_of=recorder,
         )
     say(summary)
-    return whole, summary
+    return complete, summary
 
 
-def _keep(config: Config, run_id: str) -> Leaderboard:
-    """Keep the leaderboard that is returned, and where its agents stand."""
+def _store_standings(config: Config, run_id: str) -> Leaderboard:
+    """Store the standings, and return the leaderboard."""
     from arena.results.cache import cached_leaderboard, rating_draws
     from arena.run.recorder import standings_of
     from arena.store import Store

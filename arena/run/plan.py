@@ -1,4 +1,4 @@
-"""What a run would ask, and what that would cost. Nothing is sent."""
+"""Plans a run: what it would ask, and at what cost. Sends nothing."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ _OF_ANSWERS = frozenset({Task.PAIRWISE, Task.CRITERIA})
 
 
 class Plan(Struct, frozen=True):
-    """All stages, and the agents that are asked before them.
+    """The planned calls of all stages and agents.
 
     Attributes:
-        rows: of what is there now.
-        notes: what the figures assume.
-        agents: of queries that are there now.
-        most: the whole, with what can come of it; ``None`` where nothing more can.
+        rows: calls of judges on the present data.
+        notes: assumptions behind the figures.
+        agents: calls of agents on the present queries.
+        most: upper bound once all queries and answers exist; ``None`` if nothing is missing.
     """
 
     rows: list[PlannedCalls]
@@ -58,23 +58,23 @@ class Plan(Struct, frozen=True):
 
     @property
     def calls(self) -> int:
-        """As far as they can be counted."""
+        """Number of calls, without agents whose calls cannot be known."""
         return sum(row.calls for row in self.rows) + sum(row.calls or 0 for row in self.agents)
 
     @property
     def cost_usd(self) -> float | None:
-        """The sum, ``None`` as soon as one price is not known."""
+        """Total cost; ``None`` if any price is unknown."""
         costs = [row.cost_usd for row in self.rows if row.calls]
         costs += [row.cost_usd for row in self.agents if row.calls != 0]
         return None if None in costs else sum(cost for cost in costs if cost is not None)
 
 
 def plan(config: Config, opened: OpenedAgents | None = None) -> Plan:
-    """Render every prompt that a run would send and count.
+    """Render every prompt that a run would send, and count calls, tokens and cost.
 
     Args:
         config: the tournament.
-        opened: its agents, where they have been opened already, which may take reading a corpus.
+        opened: its agents, if they are open already: opening them may mean reading a corpus.
 
     Raises:
         InputError: documents, data or prompts cannot be used.
@@ -98,7 +98,7 @@ def plan(config: Config, opened: OpenedAgents | None = None) -> Plan:
 
 
 def plan_queries(config: SynthConfig) -> Plan:
-    """The same for a file that only makes queries.
+    """Plan a file that only makes queries.
 
     Raises:
         InputError: as ``plan_synth``.
@@ -109,22 +109,22 @@ def plan_queries(config: SynthConfig) -> Plan:
 
 
 def _at_most(config: Config, opened: OpenedAgents | None, queries: Mapping[str, Query] | None = None) -> Plan:
-    """What a run asks once all agents have answered at length.
+    """Upper bound: the calls of a run after all agents have given answers of maximum length.
 
     Args:
         config: the tournament.
         opened: its agents.
-        queries: in place of those that are there, where others are to come.
+        queries: plan with these queries instead of those in the data.
     """
     if opened is None and config.agents:
         opened = open_agents(config)
-    there = Dataset(queries or {})
+    present = Dataset(queries or {})
     agents: list[PlannedAgent] = []
     if queries is None:
-        there = load_data(config, None if opened is None else opened.declared)
+        present = load_data(config, None if opened is None else opened.declared)
     if config.agents:
-        agents, opened = plan_agents(config, opened, there, longest=True)
-    data = with_all_answers(config, there, opened)
+        agents, opened = plan_agents(config, opened, present, longest=True)
+    data = with_all_answers(config, present, opened)
     if not data.answers and not data.retrieved:
         return Plan([], [], agents)
     stages = TournamentStages(config, data, assume=True)
@@ -177,7 +177,7 @@ def _plan_tournament(config: Config, opened: OpenedAgents | None) -> Plan:
 
 
 def _to_come(config: Config, data: Dataset) -> tuple[int, int] | None:
-    """How many answers agents owe, and how many judgments of answers that will make; ``None`` where none is owed."""
+    """Number of missing answers, and of judgments that they will need; ``None`` if no answer is missing."""
     owed = {
         (query_id, agent): Answer(query_id, agent, "")
         for query_id in data.queries
@@ -187,25 +187,25 @@ def _to_come(config: Config, data: Dataset) -> tuple[int, int] | None:
     if not owed:
         return None
     whole, now = (
-        sum(want.task in _OF_ANSWERS for want in TournamentStages(config, each, assume=True).wants())
-        for each in (replace(data, answers={**data.answers, **owed}), data)
+        sum(want.task in _OF_ANSWERS for want in TournamentStages(config, dataset, assume=True).wants())
+        for dataset in (replace(data, answers={**data.answers, **owed}), data)
     )
     return len(owed), whole - now
 
 
 def _addresses(config: Config) -> list[str]:
-    """Where calls go, and what says so where the configuration does not."""
+    """A note that lists the addresses of judges, each with its source unless that is ``base_url``."""
     asked = [*config.judges_in_use(), *judges_of_agents(config.agents.values())]
-    told = {name: config.judges[name] for name in asked if config.judges[name].address}
-    said = [
+    specs = {name: config.judges[name] for name in asked if config.judges[name].address}
+    addresses = [
         f"{name} {shown(spec.address)}" + (f" ({spec.address_from})" if spec.address_from != "'base_url'" else "")
-        for name, spec in told.items()
+        for name, spec in specs.items()
     ]
-    return [f"calls go to: {', '.join(said)}"] if said else []
+    return [f"calls go to: {', '.join(addresses)}"] if addresses else []
 
 
 def _spread(config: Config) -> list[str]:
-    """How many calls at once Ray's workers make, where there are any."""
+    """A note on the number of concurrent calls by Ray workers; empty without them."""
     executor = config.executor
     calls = [f"{name} {spec.concurrency}" for name, spec in _specs(config).items() if runs_on_workers(executor, spec)]
     if not calls:
@@ -214,5 +214,5 @@ def _spread(config: Config) -> list[str]:
 
 
 def _specs(config: Config) -> dict[str, JudgeSpec]:
-    """The judges that are asked, with the calls at once of all their workers."""
+    """The judges in use, each with the concurrency of all its workers together."""
     return {name: with_all_workers(config.executor, config.judges[name]) for name in config.judges_in_use()}

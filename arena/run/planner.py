@@ -1,4 +1,4 @@
-"""What a run would ask: stages are driven as a run does it, with stand-ins for what is not known. Nothing is sent."""
+"""Counts the calls of a run: drives the stages as a run does, with stand-ins for unknown results."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _CHUNK = 256
 
 
 class PlannedCalls(Struct):
-    """One judge's part in one stage.
+    """One judge's calls in one stage.
 
     Attributes:
-        wanted: judgments the tournament needs.
-        known: of these, already in the store or the same as another one of the plan.
-        waiting: in a batch that is under way, and paid for.
-        identical: games of equal answers, ties without a call.
-        calls: what a run would send, if every reply is right at once.
-        input_tokens: estimate from the rendered prompts, ``estimated_tokens``.
+        wanted: number of judgments that the tournament needs.
+        known: of these, those in the store, or the same as another planned one.
+        waiting: in an open batch that is paid for.
+        identical: games between equal answers: ties without a call.
+        calls: number of calls, without retries.
+        input_tokens: estimate from the rendered prompts, see ``estimated_tokens``.
         output_tokens: estimate from the prompt's typical reply.
-        cost_usd: for both at the judge's price without any caching; ``None`` where the price is not known.
+        cost_usd: of input and output at the judge's price without caching; ``None`` if the price is unknown.
         seconds: at ``SECONDS_PER_CALL`` and the judge's concurrency; ``None`` for a local model, and in batches.
     """
 
@@ -57,13 +57,13 @@ class Planner:
     """Counts the calls of one plan, each judgment once.
 
     Args:
-        stages: say what is wanted.
-        judges: those that are asked, by name.
-        store: what is known, ``None`` where nothing is.
+        stages: supply wants and prompts.
+        judges: the judges in use, by name.
+        store: source of known results; ``None`` if there is no store yet.
 
     Attributes:
-        notes: what the figures assume or leave out, a sentence each.
-        assigned: what a run has assigned and judged already, where that may stand.
+        notes: sentences on what the figures assume or leave out.
+        assigned: finds judgments by ids of an earlier run, if given.
     """
 
     def __init__(self, stages: Planned, judges: Mapping[str, JudgeSpec], store: Store | None) -> None:
@@ -76,9 +76,9 @@ class Planner:
         self.assigned: Assigned | None = None
 
     def walk(self, wants: Iterable[Wanted]) -> None:
-        """Count wants, and those that they lead to, to the end.
+        """Count these judgments, and those that their results lead to.
 
-        A result is what is known; of a judgment that will be asked for, the stage's stand-in.
+        A result is the stored one or, where a call is needed, the stage's stand-in.
         """
         queue = deque(wants)
         while queue:
@@ -90,7 +90,7 @@ class Planner:
                     queue.extend(self._stages.after(want, result).ready if result is not None else ())
 
     def count(self, wants: Iterable[Wanted]) -> list[tuple[Wanted, Prompt | None, Result | None]]:
-        """Count these wants; also gives each one's prompt, if it is asked or was, and what is known of it."""
+        """Count these judgments; returns each with its prompt, if rendered, and its stored result."""
         wants = list(wants)
         judged = {} if self.assigned is None else self.assigned.judged(wants)
         prepared = list(self._prepared(want for want in wants if want not in judged))
@@ -129,12 +129,12 @@ class Planner:
             self._planned.update([] if ident is None else [ident])
 
     def opened(self) -> Mapping[str, Provider] | None:
-        """Who is asked, by name; ``None`` where one cannot be opened."""
+        """Providers by judge; ``None`` if any judge cannot be opened."""
         opened = {name: provider for name, provider in self._providers.items() if provider is not None}
         return opened if len(opened) == len(self._providers) else None
 
     def rows(self) -> list[PlannedCalls]:
-        """What was counted, with time and cost; unknown prices are noted."""
+        """The counts with time and cost; adds notes on unknown prices."""
         for row in self._rows.values():
             self._price(row)
         return list(self._rows.values())
@@ -154,7 +154,7 @@ class Planner:
         try:
             provider = open_provider(spec, read_recordings)
         except InputError as error:
-            self._note(f"judge {name!r} cannot be opened, so nothing counts as known to it: {error}")
+            self._note(f"judge {name!r} cannot be opened, so its stored judgments are not counted: {error}")
             return None
         if lacking := getattr(provider, "lacking", ""):
             self._note(f"judge {name!r}: {lacking}")
@@ -168,7 +168,7 @@ class Planner:
             self._note(f"judge {row.judge!r}: {spec.unheeded}")
         if spec.in_batches:
             row.seconds = None
-            self._note(f"judge {row.judge!r} asks in batches: up to a day each, and what replies lead to takes another")
+            self._note(f"judge {row.judge!r} asks in batches: each takes up to a day, and replies may lead to another")
         elif spec.provider in {"openai", "anthropic"}:
             row.seconds = row.calls * SECONDS_PER_CALL / spec.concurrency
         elif spec.runs_here:

@@ -1,4 +1,4 @@
-"""All that can be known to be wrong before a call is made. ``plan``, ``doctor`` and ``run`` look at the same."""
+"""Checks that need no call, shared by ``plan``, ``doctor`` and ``run``."""
 
 from __future__ import annotations
 
@@ -29,13 +29,14 @@ if TYPE_CHECKING:
 
 
 class Preflight(Struct):
-    """What was found.
+    """Results of the checks.
 
     Attributes:
-        faults: by what was looked at, such as ``judge strong``; the settings of stages and their data are ``data``.
-        data: as far as it is there before agents are asked and queries made; ``None`` where it cannot be read.
-        stages: of that data, as a plan takes them.
-        opened: the agents that are asked, where there are any.
+        faults: errors by what was checked, such as ``judge strong``; errors in stage settings or data are under
+            ``data``.
+        data: the data before agents are asked and queries made; ``None`` if it cannot be read.
+        stages: the stages on that data, as a plan uses them.
+        opened: the opened agents; ``None`` if the configuration has none.
     """
 
     faults: dict[str, RagleagueError] = field(default_factory=dict)
@@ -45,21 +46,21 @@ class Preflight(Struct):
 
     @property
     def only_judges(self) -> bool:
-        """Whether nothing is wrong but with judges, such as a key that is not set: a run can be planned then."""
+        """Whether all errors concern judges, such as a missing key: a run can be planned then."""
         return all(at.startswith("judge ") for at in self.faults)
 
     def require(self) -> None:
-        """Go on only where nothing is wrong.
+        """Raise the first error, if there is any.
 
         Raises:
-            InputError: something is; the first that was found.
+            InputError: something is wrong.
             StoreError: the store cannot be used.
         """
         for fault in self.faults.values():
             raise fault
 
-    def look(self, at: str, check: Callable[[], None]) -> None:
-        """Keep what a check finds."""
+    def check(self, at: str, check: Callable[[], None]) -> None:
+        """Run a check and record its error."""
         try:
             check()
         except RagleagueError as fault:
@@ -67,68 +68,72 @@ class Preflight(Struct):
 
 
 def _placed(config: Config, fault: InputError) -> InputError:
-    """A fault that begins with a key, or is about a prompt that a key names, behind the file and line of that key."""
-    said = str(fault)
-    said = f"data.{said}" if said.startswith("columns: ") else said
-    key, _, words = said.partition(": ")
+    """The error with file and line of the YAML key it concerns, if it names a key or a prompt."""
+    message = str(fault)
+    message = f"data.{message}" if message.startswith("columns: ") else message
+    key, _, words = message.partition(": ")
     if key.split(".")[0] in Config.model_fields and not isinstance(fault, PromptError):
         return ConfigError(f"{config.at(key)}: {words}")
     for stage in STAGES:
         prompt = getattr(config.section(stage.key), "prompt", None)
-        if isinstance(fault, PromptError) and prompt and (repr(prompt) in said or said.startswith(f"{prompt}: made")):
-            return ConfigError(f"{config.at(f'{stage.key}.prompt')}: {said}")
+        if (
+            isinstance(fault, PromptError)
+            and prompt
+            and (repr(prompt) in message or message.startswith(f"{prompt}: made"))
+        ):
+            return ConfigError(f"{config.at(f'{stage.key}.prompt')}: {message}")
     return fault
 
 
 def preflight(config: Config, data: Dataset | None = None) -> Preflight:
-    """Look at everything that a configuration names: where it writes, judges, agents, data, prompts and settings.
+    """Check everything that a configuration names: outputs, judges, agents, data, prompts and settings.
 
     Args:
         config: the tournament.
-        data: in place of the files that it names.
+        data: use this instead of the files it names.
     """
-    found = Preflight(data=data)
-    found.look("store", lambda: _check_store(config))
+    report = Preflight(data=data)
+    report.check("store", lambda: _check_store(config))
     asked = dict.fromkeys([*config.judges_in_use(), *judges_of_agents(config.agents.values())])
     if config.synth is not None:
         asked |= dict.fromkeys(config.synth.judges())
-        found.look("synth", lambda: _check_synth(config))
+        report.check("synth", lambda: _check_synth(config))
     for name in asked:
-        found.look(f"judge {name}", lambda name=name: _check_judge(config, name))  # type: ignore[misc]
-    if not config.lacks_queries and not found.faults.keys() & {f"judge {name}" for name in asked if config.agents}:
-        found.look("data", lambda: _check_data(config, found))
-    return found
+        report.check(f"judge {name}", lambda name=name: _check_judge(config, name))  # type: ignore[misc]
+    if not config.lacks_queries and not report.faults.keys() & {f"judge {name}" for name in asked if config.agents}:
+        report.check("data", lambda: _check_data(config, report))
+    return report
 
 
 def _check_judge(config: Config, name: str) -> None:
     spec = config.judges[name]
-    if runs_on_workers(config.executor, spec):  # which have keys and models of their own
+    if runs_on_workers(config.executor, spec):  # workers have separate keys and models
         return
     try:
         Judge(name, spec, read_records=read_recordings)
     except InputError as error:
         place = config.at(f"judges.{name}")
-        said = str(error).removeprefix(f"judges.{name}: ")
-        raise ConfigError(f"{place}: {said}") from error
+        problem = str(error).removeprefix(f"judges.{name}: ")
+        raise ConfigError(f"{place}: {problem}") from error
 
 
-def _check_data(config: Config, found: Preflight) -> None:
+def _check_data(config: Config, report: Preflight) -> None:
     try:
         if config.agents:
             from arena.run.agents import open_agents
 
-            found.opened = open_agents(config)
-        if found.data is None or config.agents:
-            found.data = load_data(config, None if found.opened is None else found.opened.declared, found.data)
-        found.stages = TournamentStages(config, found.data, assume=True)
-        found.stages.check(complete=not config.agents)
+            report.opened = open_agents(config)
+        if report.data is None or config.agents:
+            report.data = load_data(config, None if report.opened is None else report.opened.declared, report.data)
+        report.stages = TournamentStages(config, report.data, assume=True)
+        report.stages.check(complete=not config.agents)
     except InputError as fault:
         raise _placed(config, fault) from fault
     if config.retrieval is not None and config.retrieval.measures is not None:
         from arena.results.documents import check_measures
 
-        check_measures(config.retrieval.measures, found.data)
-    known = {*found.data.agents, *config.agents}
+        check_measures(config.retrieval.measures, report.data)
+    known = {*report.data.agents, *config.agents}
     for name in config.families:
         if name not in known:
             raise ConfigError(f"{config.at(f'families.{name}')}: no agent is named {name!r}{nearest(name, known)}")
@@ -157,17 +162,17 @@ def _check_store(config: Config) -> None:
 
 
 def require_writable(path: Path) -> None:
-    """See that a file can be written, without writing it.
+    """Check that a file can be written, without writing it.
 
     Raises:
-        InputError: its folder is none, or nothing may be written there.
+        InputError: its folder does not exist, or lacks write permission.
     """
     folder = path.parent
     if path.exists() and not path.is_file():
-        what = "a folder" if path.is_dir() else "a pipe or a device"
-        raise InputError(f"{path}: {what} stands there; name a file")
+        problem = "a folder" if path.is_dir() else "a pipe or a device"
+        raise InputError(f"{path}: {problem} stands there; name a file")
     if not folder.is_dir():
-        what = "is a file and no folder" if folder.exists() else "does not exist"
-        raise InputError(f"{path}: the folder {folder} {what}; make it, or name another one")
+        problem = "is a file and no folder" if folder.exists() else "does not exist"
+        raise InputError(f"{path}: the folder {folder} {problem}; make it, or name another one")
     if not os.access(path if path.exists() else folder, os.W_OK):
         raise InputError(f"{path}: cannot be written; mend its permissions, or name another file")

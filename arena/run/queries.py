@@ -1,4 +1,4 @@
-"""``make queries`` as a function: documents -> passages -> queries of several models -> a file, and a report."""
+"""The function behind ``make queries``: documents, passages, queries by several models, a file and a report."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from arena.stages.queries.candidates import (
     written,
 )
 from arena.stages.queries.config import SynthConfig
-from arena.stages.queries.own_files import NONE, WRITTEN, OwnFiles
+from arena.stages.queries.own_files import NONE, WRITTEN, WrittenFiles
 from arena.stages.queries.stage import QueriesStage
 from arena.store import Result, Store, Wanted
 from arena.store.runners import Runner
@@ -45,7 +45,7 @@ from retrieval_eval.documents.types import FileNote
 
 
 class Spread(Struct, frozen=True):
-    """Of some numbers: how many, mean, least, median and greatest; ``None`` is never a spread of nothing."""
+    """Count, mean, minimum, median and maximum of some numbers; use ``None`` for no numbers."""
 
     n: int
     mean: float
@@ -55,28 +55,28 @@ class Spread(Struct, frozen=True):
 
 
 class SynthReport(Struct, frozen=True):
-    """What came of synthetic queries.
+    """Figures on synthetic queries.
 
     Attributes:
-        summary: calls and costs; ``None`` where nobody was asked, since reviewed queries were taken.
-        documents: that were read.
+        summary: calls and costs; ``None`` if the queries come from a reviewed file.
+        documents: number of documents read.
         skipped, notes: see ``Reading``.
-        other_files: files of formats that are not read, by their ending.
-        passages: that were cut, without near-duplicates.
-        sampled: passages that models were asked about.
+        other_files: number of files in unsupported formats, by file extension.
+        passages: number of passages, without near-duplicates.
+        sampled: number of passages that models wrote queries about.
         twins: passages left out as near-duplicates.
-        generated: queries by the model that wrote them.
-        dropped: by reason and model.
-        kept: queries drawn for the file, by model.
-        wanted: the quotas.
-        by_source: queries written, by document.
-        lengths: words of the queries written; ``None`` without any.
-        example_lengths: words of the experts' queries.
-        similarity: of each query written to the most similar query of the experts, as Jaccard index of word stems
-            without function words.
-        example_similarity: the same between each of the experts' queries and the others.
-        left_alone: files that were not written, a line each with the reason.
-        review: what was done with the file for review, in words; empty where none was asked for.
+        generated: number of queries, by the model that wrote them.
+        dropped: number of dropped queries, by reason and model.
+        kept: number of queries drawn for the file, by model.
+        wanted: the quotas, by model.
+        by_source: number of queries written to the file, by document.
+        lengths: words in the queries of the file; ``None`` if it has none.
+        example_lengths: words in the experts' queries.
+        similarity: of each query in the file to the most similar expert query, as Jaccard index of word stems without
+            function words.
+        example_similarity: of each expert query to the most similar other one.
+        left_alone: files that were not written, each as a line with the reason.
+        review: a phrase about the review file; empty if none was requested.
         undecided: rows of a reviewed file without a decision.
     """
 
@@ -103,7 +103,7 @@ class SynthReport(Struct, frozen=True):
 
     @property
     def short(self) -> dict[str, tuple[int, int]]:
-        """Models with fewer queries than their quota: how many there are, and the quota."""
+        """Models below their quota, each with its number of queries and its quota."""
         return {
             model: (self.kept.get(model, 0), quota)
             for model, quota in self.wanted.items()
@@ -112,7 +112,7 @@ class SynthReport(Struct, frozen=True):
 
     @property
     def asked_all(self) -> bool:
-        """Whether every judgment is made, so that a quota that is not filled needs more passages."""
+        """Whether all judgments are made; if so, only more passages can fill a quota."""
         return self.summary is None or self.summary.complete
 
     @property
@@ -129,21 +129,21 @@ def synthesise(
     trace: Callable[[CallTrace], None] | None = None,
     part_of: Recorder | None = None,
 ) -> SynthReport:
-    """Make queries of documents, keep every reply in the store, and write the queries to ``config.synth.out``.
+    """Write synthetic queries to ``config.synth.out``; every model reply goes to the store.
 
-    What the store knows is not asked again: a run that was killed goes on, and the same configuration gives the same
-    file. Where ``config.synth.reviewed`` names a file, nobody is asked and no document is read: the queries are drawn
-    from what people accepted.
+    Stored replies are reused: an interrupted run continues, and the same configuration writes the same file. If
+    ``config.synth.reviewed`` names a file, the queries are drawn from the accepted rows of that file; no model is
+    called and no document is read.
 
     Args:
-        config: what to make of which documents.
-        progress: is told of every passage and every query that is asked about.
-        retry_failed: ask again about all failures, also refused or unusable replies.
-        trace: is told of every call.
-        part_of: a tournament's run that goes on with other stages.
+        config: the documents, models, filters and quotas.
+        progress: notified of every passage and every check.
+        retry_failed: retry all failures, including refused or unusable replies.
+        trace: called with every call to a model.
+        part_of: the tournament run that this is a part of.
 
     Returns:
-        The report; ``complete`` is false where a file was skipped, a judgment is missing, or a quota is not filled.
+        The report; ``complete`` is false if a file was skipped, a judgment is missing, or a quota is not filled.
 
     Raises:
         InputError: documents, examples, prompts, judges or the reviewed file cannot be used, or no document has text.
@@ -160,8 +160,8 @@ def synthesise(
     chosen = by_quota(usable, section.quotas, lambda each: each.generator)
     queries = [written(each, seed) for each in chosen]
     with closing(Store.create(config.store)) as store:
-        files = OwnFiles(store, config.tournament)
-        known = bool(queries) or summary.complete  # else a list without a row says nothing
+        files = WrittenFiles(store, config.tournament)
+        known = bool(queries) or summary.complete  # an empty list from an incomplete run is not written
         out, review = write_queries(files, section.out, queries) if known else NONE, ""
         if section.review is not None:
             ids = {each.query_id for each in chosen}
@@ -170,7 +170,7 @@ def synthesise(
     for each in candidates:
         if each.dropped:
             dropped.setdefault(each.dropped, Counter())[each.generator] += 1
-    return described(
+    return report_on(
         queries,
         stage.examples,
         section,
@@ -184,8 +184,8 @@ def synthesise(
     )
 
 
-def _left_alone(came_to: Mapping[Path | None, str]) -> list[str]:
-    return [f"{path}: {what}" for path, what in came_to.items() if path is not None and what != WRITTEN]
+def _left_alone(outcomes: Mapping[Path | None, str]) -> list[str]:
+    return [f"{path}: {outcome}" for path, outcome in outcomes.items() if path is not None and outcome != WRITTEN]
 
 
 def _ask(
@@ -198,7 +198,7 @@ def _ask(
 ) -> RunSummary:
     config, stop = stage.config, Stop()
     wants = stage.wants()
-    stage.prompt(wants[0])  # a template that fails does so before anything is sent
+    stage.prompt(wants[0])  # a template that fails must do so before a call is sent
     judges = {
         name: Judge(name, config.judges[name], read_records=read_recordings, stop=stop, trace=trace)
         for name in config.synth.judges()
@@ -214,14 +214,14 @@ def _ask(
         stop.tell(stopped.set)
         summary = run_to_end(_Rounds(stage, lookup, progress).run(wants, stop))
         if part_of is not None:
-            part_of.judged(summary, stopped=stopped.is_set())
+            part_of.finish_judging(summary, stopped=stopped.is_set())
         return summary
     finally:
         store.close()
 
 
 class _Rounds:
-    """One run: the queries first, then round by round the checks that the quotas depend on."""
+    """One run: writes the queries first, then checks them in rounds until the quotas are filled."""
 
     def __init__(self, stage: QueriesStage, lookup: Lookup, progress: Progress) -> None:
         self._stage, self._lookup = stage, lookup
@@ -258,7 +258,7 @@ class _Rounds:
             await self._queue.count_rest()
             wants = self._stage.next_checks()
             while wants and wants[0].judge in self._ended:
-                wants = self._stage.next_checks()  # until all that would be checked is noted as unchecked
+                wants = self._stage.next_checks()  # until every candidate left is noted as unchecked
             await asyncio.to_thread(self._lookup.store.extend, self._lookup.tournament, wants)
         self._queue.close()
 
@@ -268,7 +268,7 @@ class _Rounds:
         self._changed.set()
 
     def _judge_ended(self, judge: str) -> None:
-        """A judge takes nothing more: what it has open stays so."""
+        """Drop the open judgments of a judge that has stopped."""
         self._ended.add(judge)
         self._changed.set()
 
@@ -279,8 +279,8 @@ def _from_reviewed(config: SynthConfig, path: Path) -> SynthReport:
     ordered = drawn(reviewed.queries, section.sample.seed, lambda query: query.query_id)
     queries = by_quota(ordered, section.quotas, lambda query: query.generator)
     with closing(Store.create(config.store)) as store:
-        out = write_queries(OwnFiles(store, config.tournament), section.out, queries, reviewed=True)
-    return described(
+        out = write_queries(WrittenFiles(store, config.tournament), section.out, queries, reviewed=True)
+    return report_on(
         queries,
         read_examples(section.examples),
         section,
@@ -292,7 +292,7 @@ def _from_reviewed(config: SynthConfig, path: Path) -> SynthReport:
     )
 
 
-def described(
+def report_on(
     queries: Sequence[WrittenQuery],
     examples: Sequence[str],
     section: SynthSection,
@@ -301,7 +301,7 @@ def described(
     summary: RunSummary | None = None,
     **counted: Any,
 ) -> SynthReport:
-    """The report on queries that were written; ``counted`` are further fields of it."""
+    """The report on written queries; ``counted`` holds further fields of it."""
     read = reading or CorpusReading()
     texts = [query.text for query in queries]
     stems, example_stems = _stems(texts), _stems(examples)

@@ -1,4 +1,4 @@
-"""What making queries would take: the calls of each model and of the judge of answers. Nothing is sent."""
+"""Plans ``make queries``: counts the calls of each model and of the judge of answers. Sends nothing."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from judges.types import Task
 
 
 class PlannedQueries(Struct, frozen=True):
-    """The calls of each model and of the judge of answers.
+    """The planned calls of each model and of the judge of answers.
 
     Attributes:
-        rows: if every query is usable.
-        notes: what the figures assume.
-        queries: that may be written, at most.
-        most: the rows if quotas need a check of every query; ``None`` where they are the same.
+        rows: the calls if every query is usable.
+        notes: assumptions behind the figures.
+        queries: maximum number of queries written.
+        most: the calls if the quotas need a check of every query; ``None`` if they are the same.
     """
 
     rows: list[PlannedCalls]
@@ -34,7 +34,7 @@ class PlannedQueries(Struct, frozen=True):
 
 
 def plan_synth(config: SynthConfig) -> PlannedQueries:
-    """Count the calls that make queries.
+    """Count the calls needed to write and check queries.
 
     Raises:
         InputError: documents, examples or prompts cannot be used, or no document has text.
@@ -63,7 +63,7 @@ def plan_synth(config: SynthConfig) -> PlannedQueries:
 
 
 def _checking_all(rows: Sequence[PlannedCalls], candidates: int) -> list[PlannedCalls] | None:
-    """The rows with every candidate checked, at the mean of those that are planned."""
+    """The rows if every candidate is checked, at the mean cost of the planned checks."""
     return [_with_calls(row, candidates - row.known) for row in rows] if _checks(rows, candidates) else None
 
 
@@ -74,15 +74,15 @@ def _checks(rows: Sequence[PlannedCalls], candidates: int) -> bool:
 def _with_calls(row: PlannedCalls, calls: int) -> PlannedCalls:
     if row.task is not Task.ANSWERABLE or not row.calls:
         return row
-    more = calls / row.calls
+    factor = calls / row.calls
     return replace(
         row,
         wanted=row.known + calls,
         calls=calls,
-        input_tokens=round(row.input_tokens * more),
-        output_tokens=round(row.output_tokens * more),
-        cost_usd=None if row.cost_usd is None else row.cost_usd * more,
-        seconds=None if row.seconds is None else row.seconds * more,
+        input_tokens=round(row.input_tokens * factor),
+        output_tokens=round(row.output_tokens * factor),
+        cost_usd=None if row.cost_usd is None else row.cost_usd * factor,
+        seconds=None if row.seconds is None else row.seconds * factor,
     )
 
 
@@ -98,7 +98,7 @@ def _notes(stage: QueriesStage, reading: CorpusReading, rows: Sequence[PlannedCa
     for model, quota in section.quotas.items():
         if most[model] < quota:
             yield (
-                f"synth: {model} comes to {most[model]} queries at most, fewer than the {quota} of its quota; "
+                f"synth: {model} can write {most[model]} queries at most, fewer than its quota of {quota}; "
                 "sample more passages, or lower the quota"
             )
     if any(row.calls for row in rows):

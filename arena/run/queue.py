@@ -1,4 +1,4 @@
-"""One queue for every judge, whatever stage its wants are of: looked up in the store when they are due, then asked."""
+"""The queue of wanted judgments for all stages and judges: looks each one up in the store, then asks."""
 
 from __future__ import annotations
 
@@ -25,36 +25,36 @@ from judges.judge import Asked, Judge, Request, judge_all, read_again
 from judges.types import JudgeFailure, Judgment, Prompt, Task
 
 _FEWEST, _USUAL = 16, 64
-"""Wants looked up together: at least as many as are asked at once, up to ``_USUAL``."""
+"""Lookup size in wants: at least ``_FEWEST``, and at least the judge's concurrency up to ``_USUAL``."""
 _ASKED = (32, _USUAL)
-"""Of what is left this part is looked up together, and so many at most: each lookup takes Python's lock from the calls
-in flight. Few at the end, which other processes share: Polychronopoulos and Kuck (1987) call it guided self-scheduling.
+"""Lookup size: 1/32 of the remaining wants, at most 64; larger lookups hold Python's lock and delay calls in flight.
+It shrinks towards the end, which other processes share: guided self-scheduling, Polychronopoulos and Kuck (1987).
 """
 _KNOWN = (4, 256)
-"""The same where nothing of the last lookup had to be asked: then no call is held up, and many spare the store."""
+"""Lookup size after a lookup that found every result: no call is delayed, and fewer lookups spare the store."""
 _JUDGED_AT_ONCE = 1024
-"""Wants among which those that are judged already are looked for together, as long as nothing had to be asked."""
+"""Number of wants checked together for stored judgments, as long as no call was needed."""
 _POLL_S = 0.5
-"""How often to look for what another process is judging."""
+"""Interval at which judgments of other processes are looked up again."""
 
 
 _LOOKED_UP_AT_ONCE = 256
 _AHEAD = 1024
-"""Requests that are ready before a judge takes them: what waits in batches is far more than has to be."""
+"""Maximum number of requests rendered ahead: the concurrency of batches is far larger."""
 _LEAST_OPEN = 16
-"""Results that may be on their way into the store, however few calls are made at once: local judges are quick."""
+"""Minimum number of unsaved results, even at low concurrency: local judges are fast."""
 
 _Judged: TypeAlias = tuple[Any, Any]
-"""A request and its result."""
+"""A request with its result."""
 
 
 def prompt_label(prompt: Prompt) -> str:
-    """``name@version``, as the store keeps it."""
+    """``name@version`` of a prompt, as stored."""
     return f"{prompt.name}@{prompt.version}"
 
 
-class Found(Struct, frozen=True):
-    """A want whose result's id is known; ``request`` is ``None`` where no call is needed."""
+class KeyedWant(Struct, frozen=True):
+    """A wanted judgment with its id; ``request`` is ``None`` if no call is needed."""
 
     want: Wanted
     judgment_id: str
@@ -62,70 +62,69 @@ class Found(Struct, frozen=True):
 
 
 class Claimed(NamedTuple):
-    """What became of wants that were looked up to be asked.
+    """Wanted judgments after a lookup, by who may ask for them.
 
     Attributes:
-        here: those that are known, or this process may ask for.
+        here: those with a stored result, or claimed by this process.
         elsewhere: those that another process is asking for.
         later: those that were not looked up.
     """
 
-    here: list[tuple[Found, Any]]
-    elsewhere: list[Found]
+    here: list[tuple[KeyedWant, Any]]
+    elsewhere: list[KeyedWant]
     later: Sequence[Wanted] = ()
 
 
 class QueueSource(Protocol):
-    """What a queue has to know of what it asks, whether judges for judgments or agents for answers.
+    """What a queue asks: judges for judgments, or agents for answers.
 
-    Results are anything with ``calls`` and ``cost_usd``, and a ``cause`` if they are failures; requests anything with a
-    ``judgment_id``.
+    Results have ``calls`` and ``cost_usd``, and a ``cause`` if they are failures; requests have a ``judgment_id``.
     """
 
     @property
     def store(self) -> Store:
-        """Where results go."""
+        """The store that receives results."""
         ...
 
     @property
     def judges(self) -> Mapping[str, Asked]:
-        """Who is asked."""
+        """Judges or agents, by name."""
         ...
 
     @property
     def runner(self) -> Runner:
-        """This process, as others see it in the store."""
+        """This process's entry in the store."""
         ...
 
-    def known(self, wants: Sequence[Wanted]) -> list[tuple[Found, Any]]:
-        """What the store knows of these wants; nothing is taken to be asked. Works in any thread."""
+    def known(self, wants: Sequence[Wanted]) -> list[tuple[KeyedWant, Any]]:
+        """Stored results of these wants; claims nothing. Thread-safe."""
         ...
 
     def claimed(self, wants: Sequence[Wanted], most: int, tried: Callable[[str], bool]) -> Claimed:
-        """The same, with what has to be asked taken for this process.
+        """Look up these wants, and claim for this process those that need a call.
 
         Args:
-            wants: what to look up.
-            most: of what may have to be asked so many are taken, and the rest is left for later.
-            tried: whether this run has failed to get a judgment; then it is not taken.
+            wants: the wants to look up.
+            most: maximum number of wants that may be claimed; the others are returned as ``later``.
+            tried: whether this run has tried a judgment already; such a judgment is not claimed again.
         """
         ...
 
     def to_be_asked(self, known: Any) -> bool:
-        """Whether that of which the store knows this needs a call."""
+        """Whether a want with this stored result needs a call."""
         ...
 
-    def stands(self, known: Any) -> bool:
-        """Whether what the store knows stands where nobody could be asked again."""
+    def is_final(self, known: Any) -> bool:
+        """Whether a stored failure is final, that is, not retried by default."""
         ...
 
     def save(self, results: Sequence[tuple[Any, Any]]) -> None:
-        """Keep results, each with its request."""
+        """Store results, each with its request."""
         ...
 
 
 class Lookup(Struct, frozen=True):
-    """The source of judgments, for a queue. Works in any thread."""
+    """Looks up judgments of one tournament, and claims them, for a queue. Thread-safe."""
 
     tournament: str
     stages: Asking
@@ -135,56 +134,55 @@ class Lookup(Struct, frozen=True):
     retry_failed: bool
     assigned: Assigned | None = None
 
-    def identified(self, wants: Iterable[Wanted]) -> list[Found]:
-        """The wants with their judgment's id; those that wait for labels are left out."""
-        found: list[Found] = []
+    def identified(self, wants: Iterable[Wanted]) -> list[KeyedWant]:
+        """The wanted judgments with their ids; skips those whose prompt waits for labels."""
+        entries: list[KeyedWant] = []
         for want in wants:
             if (ident := self.stages.free(want)) is not None:
-                found.append(Found(want, ident, None))
+                entries.append(KeyedWant(want, ident, None))
             elif (prompt := self.stages.prompt(want)) is not None:
                 provider = self.judges[want.judge].provider
                 ident = judgment_id(prompt, provider.identity, by_name=provider.judges_names)
-                found.append(Found(want, ident, Request(ident, prompt)))
-        return found
+                entries.append(KeyedWant(want, ident, Request(ident, prompt)))
+        return entries
 
-    def known(self, wants: Sequence[Wanted]) -> list[tuple[Found, Result | None]]:
-        """What the store knows of these wants, noted there; nothing is taken to be asked."""
+    def known(self, wants: Sequence[Wanted]) -> list[tuple[KeyedWant, Result | None]]:
+        """Stored results of these wants; assigns judgment ids to the wants, but claims nothing."""
         judged = self._judged(wants)
-        found = self.identified(want for want in wants if want not in judged)
-        self.store.assign(self.tournament, [(entry.want, entry.judgment_id) for entry in found])
-        known = self.store.results([entry.judgment_id for entry in found])
-        rest = [(entry, self._parsed_anew(entry, known.get(entry.judgment_id))) for entry in found]
-        return [*_found(judged), *rest]
+        entries = self.identified(want for want in wants if want not in judged)
+        self.store.assign(self.tournament, [(entry.want, entry.judgment_id) for entry in entries])
+        known = self.store.results([entry.judgment_id for entry in entries])
+        rest = [(entry, self._parsed_anew(entry, known.get(entry.judgment_id))) for entry in entries]
+        return [*_without_request(judged), *rest]
 
     def claimed(self, wants: Sequence[Wanted], most: int, tried: Callable[[str], bool]) -> Claimed:
-        """The same, with what has to be asked taken for this process, as a source says."""
+        """Look up these wants, and claim for this process those that need a call; see ``QueueSource``."""
         judged = self._judged(wants)
         rest = [want for want in wants if want not in judged]
-        found = self.identified(rest[:most])
-        pairs = [(entry.want, entry.judgment_id) for entry in found]
+        entries = self.identified(rest[:most])
+        pairs = [(entry.want, entry.judgment_id) for entry in entries]
         known, elsewhere = self.store.claim(self.tournament, pairs, self.runner, self.to_be_asked, tried)
-        found = [_with_failure(entry, known.get(entry.judgment_id)) for entry in found]
+        entries = [_with_failure(entry, known.get(entry.judgment_id)) for entry in entries]
         here = [
             (entry, self._parsed_anew(entry, known.get(entry.judgment_id)))
-            for entry in found
+            for entry in entries
             if entry.judgment_id not in elsewhere
         ]
-        theirs = [entry for entry in found if entry.judgment_id in elsewhere]
-        return Claimed([*_found(judged), *here], theirs, rest[most:])
+        theirs = [entry for entry in entries if entry.judgment_id in elsewhere]
+        return Claimed([*_without_request(judged), *here], theirs, rest[most:])
 
     def _judged(self, wants: Sequence[Wanted]) -> dict[Wanted, tuple[str, Judgment]]:
         return {} if self.assigned is None else self.assigned.judged(wants)
 
     def to_be_asked(self, known: Result | None) -> bool:
-        """Whether a judgment of which the store knows this needs a call."""
+        """Whether a want with this stored result needs a call."""
         return to_be_asked(known) or (self.retry_failed and isinstance(known, JudgeFailure))
 
-    def stands(self, known: Result) -> bool:
-        """Whether what the store knows stands where nobody could be asked again."""
+    def is_final(self, known: Result) -> bool:
         return not to_be_asked(known)
 
-    def _parsed_anew(self, entry: Found, known: Result | None) -> Result | None:
-        """A stored reply that the present parser accepts is a judgment, without a new call."""
+    def _parsed_anew(self, entry: KeyedWant, known: Result | None) -> Result | None:
+        """Parse a stored reply again: if it is valid by now, it becomes a judgment without a call."""
         if not isinstance(known, JudgeFailure) or known.cause != "contract" or entry.request is None:
             return known
         try:
@@ -207,42 +205,42 @@ class Lookup(Struct, frozen=True):
         return judgment
 
     def save(self, results: Sequence[tuple[Request, Result]]) -> None:
-        """Keep results, on this runner's account."""
+        """Store results, and attribute their cost to this run."""
         self.store.save([_labelled(*each) for each in results], self.runner)
 
 
-def _found(judged: Mapping[Wanted, tuple[str, Judgment]]) -> Iterator[tuple[Found, Judgment]]:
-    return ((Found(want, ident, None), judgment) for want, (ident, judgment) in judged.items())
+def _without_request(judged: Mapping[Wanted, tuple[str, Judgment]]) -> Iterator[tuple[KeyedWant, Judgment]]:
+    return ((KeyedWant(want, ident, None), judgment) for want, (ident, judgment) in judged.items())
 
 
-def _with_failure(entry: Found, known: Result | None) -> Found:
-    """The same, with the failure about its texts that is asked about again, if it is one."""
+def _with_failure(entry: KeyedWant, known: Result | None) -> KeyedWant:
+    """The entry with its stored failure attached to the request, if this failure is asked about again."""
     if entry.request is None or not isinstance(known, JudgeFailure) or to_be_asked(known):
         return entry
     return replace(entry, request=replace(entry.request, before=known))
 
 
 def _labelled(request: Request, result: Result) -> tuple[Task, str, Result]:
-    """As the store keeps a result: with its task and its prompt's name and version."""
+    """A result as stored: with its task and its prompt's label."""
     return request.prompt.task, prompt_label(request.prompt), result
 
 
 class _JudgeQueue:
-    """One judge's source. Wants are put in as soon as they can be rendered, and come out as requests.
+    """One judge's queue: takes wanted judgments, and returns requests with rendered prompts.
 
-    What the store knows is counted on the way. Only a few requests are made ahead of time, so that a hundred thousand
-    wants are not as many prompts in memory. What another process is judging is looked for again until it is there.
+    It counts wants with a stored result on the way. It renders only a few requests ahead, so that a hundred thousand
+    wants are not held in memory as prompts. It looks again for judgments that another process is asking.
 
     Args:
-        lookup: knows the store.
-        ledger: told of what is known.
+        lookup: source of stored results and claims.
+        ledger: counts stored results.
         claims: of this process.
         concurrency: of the judge.
-        ended: called once, when nothing is taken any more.
-        left_out: told of wants that cannot be rendered, since documents they need have no label.
+        ended: called once, when the judge stops taking requests.
+        left_out: called with wants that cannot be rendered, since they need labels that are missing.
 
     Attributes:
-        over: whether nothing is taken any more.
+        over: whether the judge has stopped taking requests.
     """
 
     def __init__(
@@ -269,21 +267,21 @@ class _JudgeQueue:
         self._closed = self.over = False
 
     def put(self, want: Wanted) -> None:
-        """Put a want in behind all others."""
+        """Append a wanted judgment."""
         self._wants.append(want)
         self._changed.set()
 
     def close(self) -> None:
-        """Nothing more will be put in."""
+        """Accept no further wants."""
         self._closed = True
         self._changed.set()
 
     def take(self) -> Any:
-        """The next request that is ready."""
+        """The next request; ``None`` if none is ready."""
         if self._wants and self._is_short() and (self._filling is None or self._filling.done()):
             self._raise_problem()
             self._filling = asyncio.create_task(self._fill())
-            self._filling.add_done_callback(_heard)
+            self._filling.add_done_callback(_retrieve_exception)
         while self._ready:
             request = self._ready.popleft()
             if not self._claims.is_lost(request.judgment_id):
@@ -292,7 +290,7 @@ class _JudgeQueue:
         return None
 
     async def more(self) -> bool:
-        """Wait until there may be another request."""
+        """Wait for another request; false once there can be none."""
         while not self._ready:
             self._raise_problem()
             filling = self._filling is not None and not self._filling.done()
@@ -310,20 +308,20 @@ class _JudgeQueue:
         return True
 
     def put_back(self, request: Any) -> None:
-        """A request has not been sent."""
+        """Return a request that was not sent."""
         if self._claims.is_lost(request.judgment_id):
             self._want_again(request)
         else:
             self._ready.append(request)
 
     def _want_again(self, request: Any) -> None:
-        """Another process may have asked what this one had claimed: it is looked up anew."""
-        self._claims.forget(request.judgment_id)
+        """Look up a request again whose claim was lost: another process may have asked it."""
+        self._claims.reclaim(request.judgment_id)
         self._wants.extend(self._ledger.withdraw(request.judgment_id))
         self._changed.set()
 
     def end(self) -> None:
-        """Nothing is taken any more; what is ready and not asked for is free for other processes."""
+        """Stop taking requests, and release the claims on requests that were not sent."""
         self.over = True
         self._give_back()
         self._ended()
@@ -335,7 +333,7 @@ class _JudgeQueue:
         self._ready.clear()
 
     async def rest(self) -> list[Wanted]:
-        """The wants that were not taken, once the judge has halted."""
+        """The wants that were not taken, after the judge has halted."""
         if self._filling is not None:
             await asyncio.wait([self._filling])
             self._raise_problem()
@@ -347,18 +345,18 @@ class _JudgeQueue:
         if self._filling is not None and self._filling.done():
             self._filling.result()
 
-    def _chunk(self) -> int:
+    def _lookup_size(self) -> int:
         share, most = self._portion
         return max(self._least, min(most, len(self._wants) // share))
 
     def _is_short(self) -> bool:
-        """Whether what is ready may soon be asked."""
-        return len(self._ready) < max(self._chunk(), self._concurrency)
+        """Whether the queue may soon run out of ready requests."""
+        return len(self._ready) < max(self._lookup_size(), self._concurrency)
 
     async def _fill(self) -> None:
         try:
             while self._wants and self._is_short() and not self.over:
-                most = self._chunk()
+                most = self._lookup_size()
                 taken = min(_JUDGED_AT_ONCE if self._all_known else most, len(self._wants))
                 await self._look_up([self._wants.popleft() for _ in range(taken)], most)
         finally:
@@ -367,7 +365,7 @@ class _JudgeQueue:
     async def _look_up(self, wants: list[Wanted], most: int) -> None:
         losses = self._claims.losses
         here, elsewhere, later = await asyncio.to_thread(self._lookup.claimed, wants, most, self._tried)
-        if self._claims.losses > losses:  # maybe what was claimed just now
+        if self._claims.losses > losses:  # the claims just made may be among them
             self._wants.extendleft(reversed(wants))
             return
         self._wants.extendleft(reversed(later))
@@ -376,43 +374,45 @@ class _JudgeQueue:
             if known is not None and not failed(known):
                 self._ledger.count(entry.want, "known", known)
             elif known is not None and (entry.judgment_id in self._awaited or not self._lookup.to_be_asked(known)):
-                self._ledger.count(entry.want, "failed", known)  # another process has just tried in vain, or none may
+                self._ledger.count(
+                    entry.want, "failed", known
+                )  # another process has just failed, or failures are not retried
             elif entry.request is not None and self._ledger.is_first(entry.want, entry.judgment_id):
                 self._ready.append(entry.request)
         self._awaited.update(entry.judgment_id for entry in elsewhere)
         self._all_known = not elsewhere and all(known is not None for _, known in here)
         self._portion = _KNOWN if self._all_known else _ASKED
         if len(here) + len(elsewhere) + len(later) < len(wants):
-            found = [*elsewhere, *(entry for entry, _ in here)]
-            self._left_out(set(wants).difference(later, (entry.want for entry in found)))
-        if self.over:  # meanwhile
+            entries = [*elsewhere, *(entry for entry, _ in here)]
+            self._left_out(set(wants).difference(later, (entry.want for entry in entries)))
+        if self.over:  # the judge stopped during the lookup
             self._give_back()
         self._changed.set()
 
     def _tried(self, ident: str) -> bool:
-        """Whether this run has asked for a judgment, or waited for another process that did."""
+        """Whether this run has asked for a judgment, or waited for another process that asked."""
         return ident in self._awaited or self._ledger.has_asked(ident)
 
 
-def _heard(task: asyncio.Task[None]) -> None:
-    """A problem is raised for whoever asks next; where a run ends by another nobody does: asyncio would complain."""
+def _retrieve_exception(task: asyncio.Task[None]) -> None:
+    """Retrieve a task's exception, so that asyncio does not warn; ``take`` or ``more`` raises it later."""
     if not task.cancelled():
         task.exception()
 
 
 class Queue:
-    """Wants go in, and come out settled: found in the store or judged, each exactly once.
+    """Settles wanted judgments: each is found in the store, or made exactly once.
 
-    A settled want may release others, for as long as ``close`` has not been called. Whoever uses it decides that; it
-    must call ``close`` at last, or the work never ends, unless all judges halt.
+    Settled wants may lead to further ones until ``close`` is called. The caller must call ``close`` at the end, or the
+    queue never finishes, unless all judges halt.
 
     Args:
-        lookup: renders prompts and knows the store and the judges.
-        progress: told of every want.
-        settled: told of every want that nothing more will be asked for, with its result.
-        ended: told of every judge that takes nothing more, because it halted or all is closed and judged.
-        left_out: told of wants that have no prompt and thus cannot be asked for in this run.
-        stage_of: what wants are counted by.
+        lookup: renders prompts, and knows the store and the judges.
+        progress: notified of every want.
+        settled: called with every want that is done, and its result.
+        ended: called with the name of each judge that stops taking requests: it halted, or all its wants are done.
+        left_out: called with wants that have no prompt and cannot be asked for in this run.
+        stage_of: the stage that a want is counted in.
     """
 
     def __init__(
@@ -430,32 +430,32 @@ class Queue:
         self._claims = Claims(lookup.store, lookup.runner, self.ledger.unsettled)
         self._queues: dict[str, _JudgeQueue] = {}
         for name, judge in lookup.judges.items():
-            judge.may_ask = self._claims.hold
+            judge.may_ask = self._claims.still_holds
             at_once = min(judge.at_once, _AHEAD)
             self._queues[name] = _JudgeQueue(
                 lookup, self.ledger, self._claims, at_once, ended=partial(ended, name), left_out=left_out
             )
 
     def begin(self, stage: str, wanted: int, shown: int | None = None) -> None:
-        """Begin a stage of so many wants; ``shown`` where more may be added and are to be expected."""
+        """Begin a stage with this many wanted judgments; ``shown`` is the total to display if results may add more."""
         self.ledger.begin(stage, wanted if shown is None else shown)
         self.ledger.want(stage, wanted)
 
     def put(self, wants: Iterable[Wanted]) -> None:
-        """Hand wants of stages that have begun to their judges."""
+        """Add wanted judgments, of stages that have begun, to the queues of their judges."""
         for want in wants:
             self._queues[want.judge].put(want)
 
     def close(self) -> None:
-        """Nothing more will be put in."""
+        """Accept no further wants."""
         for each in self._queues.values():
             each.close()
 
     async def run(self, beside: Coroutine[None, None, None] | None = None) -> None:
-        """Judge until everything is closed and settled, or all judges have halted.
+        """Judge until all wants are settled after ``close``, or all judges have halted.
 
         Args:
-            beside: runs at the same time and may put wants in; it must end when judges have.
+            beside: a coroutine to run at the same time, which may put wants in; it must end when all judges have.
 
         Raises:
             StoreError: the store cannot be read or written.
@@ -480,29 +480,30 @@ class Queue:
             await writer.finish()
 
     async def count_rest(self, *, halted: bool = False) -> None:
-        """Count what the store knows of the wants that nobody took, without asking; or only of judges that halted."""
+        """Count stored results of wants that were not taken; with ``halted``, only of judges that halted."""
         queues = [each for each in self._queues.values() if each.over or not halted]
         await self.count_known([want for each in queues for want in await each.rest()])
 
     async def count_known(self, wants: Sequence[Wanted]) -> None:
-        """Count those of these wants that the store knows."""
+        """Count those of these wants that have a stored result."""
         async for want, known in self._looked_up(wants):
             if known is not None and not failed(known):
                 self.ledger.count(want, "known", known)
-            elif known is not None and self.lookup.stands(known):
+            elif known is not None and self.lookup.is_final(known):
                 self.ledger.count(want, "failed", known)
 
     async def known(self, wants: Sequence[Wanted]) -> list[tuple[Wanted, Any]]:
-        """What the store knows of these wants by now, in their order; nobody is asked."""
+        """Stored results of these wants, in their order; sends nothing."""
         results: dict[Wanted, Any] = dict.fromkeys(wants)
         async for want, known in self._looked_up(wants):
             results[want] = known
         return list(results.items())
 
     async def _looked_up(self, wants: Sequence[Wanted]) -> AsyncIterator[tuple[Wanted, Any]]:
-        """What the store knows of those wants that can be rendered; there may be a hundred thousand.
+        """Yield the stored result of each want that can be rendered.
 
-        Whatever else waits for the loop is heard meanwhile, Ctrl-C for one, which ends it after the chunk at hand.
+        Wants are looked up in chunks, since there may be a hundred thousand; between chunks the event loop can handle
+        Ctrl-C.
         """
         for chunk in chunks(wants, _LOOKED_UP_AT_ONCE):
             for entry, known in await asyncio.to_thread(self.lookup.known, chunk):

@@ -1,4 +1,4 @@
-"""What runs in a worker process of Ray: one judge's provider, with a mailbox for prompts and replies."""
+"""A Ray worker process: one judge's provider, with a mailbox for prompts and replies."""
 
 from __future__ import annotations
 
@@ -16,13 +16,18 @@ from judges.types import Completion, Prompt
 from retrieval_eval.data.recordings import read_recordings
 
 _GATHERED_S = 0.005
-"""How long replies are gathered: a message costs Ray about a millisecond, however much it holds."""
+"""How long replies are collected: a message costs Ray about a millisecond, whatever its size."""
 
 WorkerReply: TypeAlias = Completion | Exception
 
 
 class OpenedProvider(Struct, frozen=True):
-    """What a worker says of its provider; ``problem`` is why it cannot be used, ``lacking`` see ``UserFunction``."""
+    """A worker's provider, as reported to the run.
+
+    Attributes:
+        problem: why it cannot be used; ``None`` if it can.
+        lacking: see ``UserFunction``.
+    """
 
     judges_names: bool = False
     identity: Mapping[str, str | int | float | None] | None = None
@@ -31,13 +36,13 @@ class OpenedProvider(Struct, frozen=True):
 
 
 class Worker:
-    """Takes prompts in batches and hands replies out in batches, each as soon as it is there.
+    """Takes prompts and returns replies in batches; each reply is available as soon as it arrives.
 
     Args:
-        spec: the judge's declaration. A key is read from this machine's environment, and nothing here logs texts.
+        spec: the judge's spec. The worker reads the key from its own machine's environment and never logs texts.
 
     Attributes:
-        provider: ``None`` where it cannot be opened.
+        provider: ``None`` if it could not be opened.
     """
 
     def __init__(self, spec: JudgeSpec) -> None:
@@ -58,27 +63,27 @@ class Worker:
             )
 
     async def opened(self) -> OpenedProvider:
-        """Whether it can be used, and as what its judgments are known."""
+        """Whether the provider can be used, and its identity."""
         return self._opened
 
     async def node(self) -> str:
-        """The address of the machine that it runs on, as the cluster knows it."""
+        """Address of the worker's machine in the cluster."""
         from ray.util import get_node_ip_address
 
         return str(get_node_ip_address())
 
     async def take(self, prompts: Sequence[tuple[int, Prompt]]) -> None:
-        """Begin to ask these, each under a number of the caller's."""
+        """Start asking these prompts, each under a number that the caller chose."""
         for number, prompt in prompts:
             task = asyncio.create_task(self._ask(number, prompt))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
     async def replies(self, turn: int) -> list[tuple[int, WorkerReply]]:
-        """What has come since the last time, as soon as that is something.
+        """Replies since the last call; waits until there is at least one.
 
         Args:
-            turn: counts the caller's questions: one that was given up must not take what a later one waits for.
+            turn: the caller's call number. A call that was given up must not take the replies of a later one.
         """
         self._turn = turn
         while turn == self._turn and not self._replies:
@@ -100,7 +105,7 @@ class Worker:
                 reply = await contained(self.provider.complete(prompt))
         except TimeoutError:
             reply = TransientError("timeout", f"no reply within {self._timeout_s:g} s")
-        except Exception as error:  # raised again where the prompt came from
+        except Exception as error:  # raised again in the process that sent the prompt
             reply = error
         self._replies.append((number, reply))
         self._arrived.set()

@@ -1,7 +1,7 @@
-"""A judge's provider on Ray: prompts go to workers anywhere in a cluster, and replies come back.
+"""A judge's provider on Ray: sends prompts to workers anywhere in a cluster and receives their replies.
 
-Prompts and replies travel in batches, whatever has come within a few milliseconds. One task of Ray for each prompt
-would cost a millisecond of this process's time, which alone feeds all workers.
+Prompts and replies travel in batches of a few milliseconds. One Ray task per prompt would cost a millisecond of this
+process, which alone feeds all workers.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ from judges.types import Completion, Prompt
 
 _GATHERED_S = 0.002
 _AGAIN_S = 0.5
-"""How often a worker that was lost is asked whether it is back."""
+"""Interval at which a lost worker is checked."""
 _MEMORY = 2**20
 _SOON_S = 10.0
-"""After this time you are told that workers are waited for."""
+"""After this time a message says that the run waits for workers."""
 
 
 class RayProvider:
-    """One judge's workers; each prompt goes to the one with the fewest in flight.
+    """One judge's workers; each prompt goes to the worker with the fewest in flight.
 
-    A worker that dies, alone or with its machine, leaves its prompts to the others. One that is dying may still say
-    that it lives, and has nothing in flight: it must not draw the same prompt again. Where all are lost, that fails as
-    a lost connection does, and the judge asks again. Ray starts workers anew where it can.
+    When a worker or its machine dies, its prompts go to the other workers. A dying worker may still report that it is
+    alive with nothing in flight, so the same prompt is never sent to it again. If all workers are lost, the call fails
+    as a lost connection and the judge retries. Ray restarts workers where it can.
 
     Args:
         name: of the judge, for messages.
-        spec: its declaration, as one worker sees it.
-        executor: where the workers are to be.
+        spec: the judge's spec, as one worker sees it.
+        executor: the cluster and the number of workers.
 
     Raises:
         InputError: the cluster cannot be reached, or a worker cannot open the provider.
@@ -61,8 +61,8 @@ class RayProvider:
         connect(executor)
         self._wait_s = executor.wait_s
         gpus = executor.gpus if spec.runs_here else 0
-        # No CPU is asked for, since a worker mostly waits: it would never start where others hold them all. Ray
-        # does not spread workers that ask for nothing at all, and all would die with one machine.
+        # Workers reserve no CPU, since they mostly wait: with all CPUs taken, they would never start. They reserve some
+        # memory, since Ray does not spread workers that reserve nothing, and all would die with one machine.
         actor = ray.remote(num_cpus=0, num_gpus=gpus, memory=_MEMORY, max_restarts=-1, scheduling_strategy="SPREAD")(
             Worker
         )
@@ -78,10 +78,10 @@ class RayProvider:
         self.identity: Mapping[str, str | int | float | None] = opened.identity or {}
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Ask one worker, and each of the others that live where it is lost: that is no attempt of the judge's.
+        """Ask one worker, and the others in turn if it dies; this does not count as a retry of the judge.
 
         Raises:
-            ProviderError: as the provider does; ``TransientError`` too where every worker is lost.
+            ProviderError: the provider's own error, or ``TransientError`` if every worker is lost.
         """
         lost: list[_Mailbox] = []
         while untried := [worker for worker in await self._alive() if worker not in lost]:
@@ -93,7 +93,7 @@ class RayProvider:
         raise TransientError("connection", "every worker of this judge was lost while it was asked")
 
     async def _alive(self) -> list[_Mailbox]:
-        """The workers that live, as soon as there are any."""
+        """The live workers; waits until there is at least one."""
         try:
             async with asyncio.timeout(self._wait_s):
                 while not (alive := [worker for worker in self._workers if worker.alive]):
@@ -103,21 +103,20 @@ class RayProvider:
         return alive
 
     async def close(self) -> None:
-        """End the workers."""
         for worker in self._workers:
             await worker.close()
 
 
 class _WorkerLostError(TransientError):
-    """The worker that was asked is gone; what it was asked may be asked of another one."""
+    """The worker that was asked has died; another worker may take the prompt."""
 
 
 class _Mailbox:
-    """This side of one worker.
+    """This process's side of one worker.
 
     Attributes:
-        worker: the other side.
-        node: the address of its machine, as the cluster knows it.
+        worker: the Ray actor.
+        node: address of its machine in the cluster.
     """
 
     def __init__(self, worker: Any, judge: str) -> None:
@@ -131,11 +130,11 @@ class _Mailbox:
 
     @property
     def in_flight(self) -> int:
-        """Prompts without a reply."""
+        """Number of prompts without a reply."""
         return len(self._awaited)
 
     async def ask(self, prompt: Prompt) -> Completion:
-        """Send a prompt together with others, and wait for its reply."""
+        """Send a prompt in the next batch, and wait for its reply."""
         number = next(self._numbers)
         reply: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
         self._awaited[number] = reply
@@ -159,7 +158,7 @@ class _Mailbox:
                 self._lost(error)
 
     async def _read(self) -> None:
-        """Hand out replies until closed."""
+        """Deliver replies until the mailbox is closed."""
         while True:
             try:
                 if not self.alive:
@@ -175,7 +174,7 @@ class _Mailbox:
 
     def _hand_out(self, number: int, reply: WorkerReply) -> None:
         future = self._awaited.get(number)
-        if future is None or future.done():  # whoever asked has given up meanwhile
+        if future is None or future.done():  # the caller has given up
             return
         if isinstance(reply, Exception):
             future.set_exception(reply)
@@ -183,7 +182,7 @@ class _Mailbox:
             future.set_result(reply)
 
     def _lost(self, error: RayError) -> None:
-        """Fail what waits: a worker's own mistake as what it is, a worker that is gone as a lost connection."""
+        """Fail the waiting prompts: with the worker's own error, or as a lost connection if it died."""
         mistake = isinstance(error, RayTaskError)
         if self.alive and not (mistake or self._closed):
             waiting = sum(not future.done() for future in self._awaited.values())
@@ -199,9 +198,9 @@ class _Mailbox:
             self._hand_out(number, error if mistake else gone)
 
     async def close(self) -> None:
-        """End the worker and whatever waits for it."""
+        """End the worker and the tasks that wait for it."""
         self._closed = True
-        self.kill()  # which ends what waits for it; broken off, Ray's client would not take a late reply
+        self.kill()  # ends the calls that wait; if they were cancelled, Ray's client would reject a late reply
         tasks = [task for task in (self._sending, self._reading) if task is not None]
         _, waiting = await asyncio.wait(tasks, timeout=_SOON_S) if tasks else ((), ())
         for task in waiting:
@@ -209,26 +208,25 @@ class _Mailbox:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def kill(self) -> None:
-        """End the worker."""
         with suppress(RayError):
             ray.kill(self.worker)
 
 
 def _wait_for_gpus(name: str, needed: float, wait_s: float) -> None:
-    """Wait for the machines that a cluster starts when workers ask for them."""
-    began, told = time.monotonic(), False
+    """Wait until the cluster has enough GPUs; it may start machines when workers ask for them."""
+    began, is_announced = time.monotonic(), False
     while needed > (there := float(ray.cluster_resources().get("GPU", 0))):
         lacking = f"executor: the workers of judge {name!r} need {needed:g} GPUs, the cluster has {there:g}"
         if time.monotonic() - began >= wait_s:
             raise InputError(lacking)
-        if not told:
+        if not is_announced:
             PROGRESS.info("%s; waiting up to %g s for more (executor.wait_s)", lacking, wait_s)
-            told = True
+            is_announced = True
         time.sleep(_AGAIN_S)
 
 
 def _opened(name: str, workers: list[_Mailbox], wait_s: float) -> OpenedProvider:
-    """What all workers say of their provider, which must be the same."""
+    """The workers' provider; raises if the workers differ or one cannot open it."""
     asked = [each.worker.opened.remote() for each in workers]
     try:
         started, waiting = ray.wait(asked, num_returns=len(asked), timeout=_SOON_S)
@@ -240,7 +238,7 @@ def _opened(name: str, workers: list[_Mailbox], wait_s: float) -> OpenedProvider
                 name,
                 wait_s,
             )
-        told: list[OpenedProvider] = ray.get(asked, timeout=max(wait_s, _SOON_S))
+        providers: list[OpenedProvider] = ray.get(asked, timeout=max(wait_s, _SOON_S))
         nodes = ray.get([each.worker.node.remote() for each in workers], timeout=_SOON_S)
     except GetTimeoutError as error:
         raise InputError(
@@ -248,39 +246,39 @@ def _opened(name: str, workers: list[_Mailbox], wait_s: float) -> OpenedProvider
             "look into Ray's logs on the machines (of 'runtime_env': runtime_env_setup-*.log)"
         ) from error
     except RayError as error:
-        raise InputError(f"executor: the workers of judge {name!r} do not start: {telling_line(error)}") from error
-    for opened in told:
+        raise InputError(f"executor: the workers of judge {name!r} do not start: {cause_line(error)}") from error
+    for opened in providers:
         if opened.problem is not None:
             raise InputError(f"judges.{name}, on a worker: {opened.problem}")
-    told = [replace(opened, identity=_of_this_process(opened)) for opened in told]
-    if any(opened.identity != told[0].identity for opened in told):
+    providers = [replace(opened, identity=_of_this_process(opened)) for opened in providers]
+    if any(opened.identity != providers[0].identity for opened in providers):
         raise InputError(f"judges.{name}: the workers' machines have different models under this name")
     for each, node in zip(workers, nodes, strict=True):
         each.node = node
-    return told[0]
+    return providers[0]
 
 
 def _of_this_process(opened: OpenedProvider) -> Mapping[str, str | int | float | None]:
-    """An identity in which the objects of a worker's process are this run's."""
+    """A worker's provider identity; marks its objects as belonging to this process."""
     identity = opened.identity or {}
     return {**identity, "objects": PROCESS} if "objects" in identity else identity
 
 
 PROGRESS: Final = logging.getLogger("ragleague.progress")
 ANSWER_S: Final = 20.0
-"""How long an address may take to answer. Ray itself tries for five minutes."""
+"""How long to wait for an address to answer; Ray itself tries for five minutes."""
 _PAUSE_S: Final = 0.5
 _HELLO: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
-"""How a client of HTTP/2, which Ray speaks, begins (RFC 9113, section 3.4): the preface and empty settings."""
+"""First bytes of an HTTP/2 client (RFC 9113, section 3.4): the preface and empty settings; Ray speaks HTTP/2."""
 _HEAD, _SETTINGS = 9, 4
-"""Bytes before a frame's content, and the type of the frame that a server sends first."""
+"""Length of a frame's header in bytes, and the type of the frame that a server sends first."""
 
 
 def connect(executor: ExecutorSection) -> None:
-    """Connect this process to the cluster that the configuration or ``RAY_ADDRESS`` names, or start one here.
+    """Connect this process to the cluster in the configuration or ``RAY_ADDRESS``, or start a local one.
 
     Raises:
-        InputError: there is no cluster at the address, or it refuses.
+        InputError: no cluster answers at the address, or it refuses.
     """
     if ray.is_initialized():
         return
@@ -291,18 +289,22 @@ def connect(executor: ExecutorSection) -> None:
         _require_answer(address, named)
         if not address.startswith("ray://"):
             _require_cluster(address, named)
-    # Nothing is told to anybody, here or by the processes that inherit this environment.
+    # No usage statistics leave the machine, from here or from processes that inherit this environment.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    # A worker without GPUs of its own finds the environment as it is, which later versions of Ray do by themselves.
+    # A worker without GPUs keeps the environment unchanged; later versions of Ray do that by default.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    # Whatever cannot be installed fails at once, and not a third time after minutes.
+    # A failed installation is not tried again: two more tries would take minutes.
     os.environ.setdefault("RUNTIME_ENV_RETRY_TIMES", "1")
-    own: dict[str, Any] = {"include_dashboard": False, "object_store_memory": 200 * 2**20} if address is None else {}
+    options: dict[str, Any] = (
+        {"include_dashboard": False, "object_store_memory": 200 * 2**20} if address is None else {}
+    )
     if executor.runtime_env:
-        own["runtime_env"] = executor.runtime_env
+        options["runtime_env"] = executor.runtime_env
     try:
-        with signals_wait() if address is None else nullcontext():  # a Ray that is started here would be left behind
-            ray.init(address=address or "local", log_to_driver=False, logging_level=logging.CRITICAL, **own)
+        with (
+            signals_wait() if address is None else nullcontext()
+        ):  # an interrupted start would leave Ray processes behind
+            ray.init(address=address or "local", log_to_driver=False, logging_level=logging.CRITICAL, **options)
     except (ConnectionError, RuntimeError, ValueError, TypeError) as error:
         where = "on this machine" if address is None else f"at {address} ({named})"
         raise InputError(f"executor: no Ray cluster can be reached {where}: {first_line(error)}") from error
@@ -311,12 +313,12 @@ def connect(executor: ExecutorSection) -> None:
 
 
 def first_line(error: BaseException) -> str:
-    """An error's first line, or its kind where it says nothing."""
+    """An error's first line, or its class name if it has no message."""
     return (str(error) or type(error).__name__).splitlines()[0]
 
 
-def telling_line(error: RayError) -> str:
-    """The line that says why: that of a failed installer, else the last one, where a traceback ends."""
+def cause_line(error: RayError) -> str:
+    """The line of a Ray error that gives the cause: a failed installer's, else the last of the traceback."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     return one_line([*lines[-1:], *(line for line in lines if line.lower().startswith("error: "))][-1])
 
@@ -352,12 +354,12 @@ def _require_answer(address: str, named: str) -> None:
 
 
 def _require_cluster(address: str, named: str) -> None:
-    """Ask in a process that can be ended: where another server answers, Ray waits for good and heeds no Ctrl-C."""
+    """Check the cluster in a subprocess: if another server answers, Ray waits forever and ignores Ctrl-C."""
     asking = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
     try:
-        asked = subprocess.run(asking, capture_output=True, text=True, timeout=ANSWER_S, check=False)  # noqa: S603 - our words
+        asked = subprocess.run(asking, capture_output=True, text=True, timeout=ANSWER_S, check=False)  # noqa: S603 - a fixed command
     except subprocess.TimeoutExpired:
-        problem = f"what answers there is none, or was not ready within {ANSWER_S:.0f} s"
+        problem = f"the server there is not Ray, or was not ready within {ANSWER_S:.0f} s"
     else:
         if asked.returncode == 0:
             return
@@ -368,11 +370,11 @@ def _require_cluster(address: str, named: str) -> None:
 
 
 def _answers(host: str, port: int, deadline: float) -> bool:
-    """Whether a server of Ray's kind answers there."""
+    """Whether an HTTP/2 server, as Ray runs one, answers at this address."""
     left = max(deadline - time.monotonic(), _PAUSE_S)
     try:
         with socket.create_connection((host, port), timeout=left) as connection:
-            if os.environ.get("RAY_USE_TLS", "0") != "0":  # whoever is there waits for a certificate
+            if os.environ.get("RAY_USE_TLS", "0") != "0":  # the server waits for a certificate
                 return True
             connection.settimeout(left)
             connection.sendall(_HELLO)

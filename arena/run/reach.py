@@ -1,4 +1,4 @@
-"""Whether what a configuration names by an address is there: one GET each, which asks for nothing that costs."""
+"""Checks that addresses in a configuration answer: one GET each, which costs nothing."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from retrieval_eval.data.recordings import read_recordings
 _NO_ACCESS: Final = frozenset({401, 403})
 _NAMED: Final = 5
 Reached: TypeAlias = tuple[str, bool, str]
-"""What was looked at, whether it can be asked, and what it said."""
+"""What was checked, whether it can be used, and its response."""
 
 
 class _Place(Struct, frozen=True):
-    """Where something is asked.
+    """An address to check.
 
     Attributes:
-        name: of the judge or agent, as findings say it.
-        endpoint: whose connections are used.
-        path: below its address, where models are listed; empty to look at the address itself.
-        key: what the key comes from.
-        address: what the address comes from.
-        model: that should be among those listed.
+        name: of the judge or agent, for messages.
+        endpoint: HTTP connection to use.
+        path: below the address, where models are listed; empty for the address itself.
+        key: source of the key.
+        address: source of the address.
+        model: the model expected in the list.
     """
 
     name: str
@@ -44,7 +44,7 @@ class _Place(Struct, frozen=True):
 
 
 def reached(judges: Mapping[str, JudgeSpec], agents: Mapping[str, AgentSpec]) -> list[Reached]:
-    """Look at the addresses of judges, agents and embeddings, by their names."""
+    """Check the addresses of judges, agents and embeddings."""
     return asyncio.run(_looked_at(list(_places(judges, agents))))
 
 
@@ -69,7 +69,7 @@ async def _look(place: _Place) -> Reached:
 
 
 def _of_models(content: bytes, model: str) -> str:
-    """Whether a server lists a model; nothing where it lists none."""
+    """A phrase on whether the server lists the model; empty if it lists no models."""
     listed: list[str] = []
     with suppress(ValueError, LookupError, TypeError, RecursionError):
         listed = [str(each["id"]) for each in json.loads(content)["data"]]
@@ -82,15 +82,15 @@ def _of_models(content: bytes, model: str) -> str:
 
 
 def _places(judges: Mapping[str, JudgeSpec], agents: Mapping[str, AgentSpec]) -> Iterator[_Place]:
-    """Those that could be opened; why others could not is said elsewhere."""
+    """Addresses of what can be opened; other checks report what cannot."""
     for name, spec in judges.items():
         with suppress(InputError):
             provider = Judge(name, spec, read_records=read_recordings).provider
             if isinstance(provider, HostedProvider):
                 where = provider.endpoint, spec.key_from, spec.address_from
                 yield _Place(f"judge {name}", *where, "/models", spec.model)
-    for name, own in agents.items():
-        yield from _of_agent(name, own)
+    for name, agent in agents.items():
+        yield from _of_agent(name, agent)
 
 
 def _of_agent(name: str, spec: AgentSpec) -> Iterator[_Place]:
@@ -103,12 +103,12 @@ def _of_agent(name: str, spec: AgentSpec) -> Iterator[_Place]:
             key = spec.api_key_env or "'headers_env'"
             yield _Place(f"agent {name}", agent.endpoint, key, "'url'" if spec.url else "'base_url'")
         elif spec.kind in {"rag", "fusion"} and spec.retriever != "bm25" and spec.embeddings.provider == "openai":
-            own = spec.embeddings
+            settings = spec.embeddings
             yield _Place(
                 f"agent {name} embeddings",
-                HostedEmbedder(own).endpoint,
-                own.api_key_env or "OPENAI_API_KEY",
+                HostedEmbedder(settings).endpoint,
+                settings.api_key_env or "OPENAI_API_KEY",
                 "'base_url'",
                 "/models",
-                own.model,
+                settings.model,
             )

@@ -1,4 +1,4 @@
-"""A run: what the stages want, and what results lead to, through one queue until nothing more can come."""
+"""Runs the stages of a tournament: queues their wanted judgments, and those that results lead to."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from arena.store.runs import Runs
 from judges.types import Task
 
 _BLOCK = 256
-"""Wants that a runner beside others does in their order."""
+"""Number of wants that stay in order when a runner shuffles its work."""
 
 Begun: TypeAlias = Mapping[TournamentStage, Mapping[str, Release]]
-"""By stage and query what is wanted from the start."""
+"""A stage's first wants, by stage and query."""
 
 
 class Engine:
-    """Judges what the stages of one tournament want and the store does not know.
+    """Judges everything that a tournament's stages want and the store lacks.
 
-    Documents come first. What else a query wants follows as soon as all its documents have their labels, so nobody
-    waits for the slowest query; and what a result leads to follows at once.
+    Documents come first. The other wants of a query follow as soon as all its documents have labels, so that no query
+    waits for the slowest one. Wants that a result leads to follow at once.
 
     Args:
         lookup: the tournament, its judges and its store.
-        stages: say what is wanted.
-        asked: the tasks to do; of the others, what is known is found again, and what that leads to.
-        progress: told of every want.
+        stages: the stages that supply wants and prompts.
+        asked: the tasks to judge; for other tasks, the engine only uses stored results.
+        progress: notified of every judgment.
     """
 
     def __init__(self, lookup: Lookup, stages: TournamentStages, asked: Collection[Task], progress: Progress) -> None:
@@ -50,11 +50,10 @@ class Engine:
 
     @property
     def ledger(self) -> Ledger:
-        """What became of every want."""
         return self._queue.ledger
 
     async def run(self, begun: Begun) -> None:
-        """Judge what is wanted from the start, and what that leads to.
+        """Make the judgments that stages want from the start, and those that results lead to.
 
         Raises:
             StoreError: the store cannot be read or written.
@@ -71,25 +70,26 @@ class Engine:
         await self._queue.known(self._not_asked)
 
     async def _begin(self, stage: TournamentStage, releases: Mapping[str, Release]) -> None:
-        """Hand a stage's wants to their judges, or hold them until their query has its labels."""
+        """Queue a stage's first judgments, or hold them until their query's documents have labels."""
         ready: list[Wanted] = []
         for query_id, release in releases.items():
             if stage.waits_for_labels and (self._stages.labels.is_open(query_id) or not release.ready):
                 self._held[query_id].append((stage, release))
             else:
                 ready += release.ready
-        self._put(self._in_own_order([want for want in ready if want.task in self._asked]))
+        self._put(self._in_runner_order([want for want in ready if want.task in self._asked]))
         not_asked = [want for want in ready if want.task not in self._asked]
         self._not_asked += [want for want in not_asked if not stage.leads_on(want.task)]
-        await self._find([want for want in not_asked if stage.leads_on(want.task)])
+        await self._follow_stored([want for want in not_asked if stage.leads_on(want.task)])
         if Task.RELEVANCE in stage.tasks and Task.RELEVANCE not in self._asked:
             await self._follow()
             self._stages.labels.complete = True
 
-    def _in_own_order(self, wants: list[Wanted]) -> list[Wanted]:
-        """The wants in the plan's order, or its blocks in an order of this runner's own where others are at work.
+    def _in_runner_order(self, wants: list[Wanted]) -> list[Wanted]:
+        """The wants in the plan's order, or shuffled in blocks if other runners work on this tournament.
 
-        Side by side all would want the same at once, and most of what each looks up would be another's.
+        In the same order, runners would all want the same judgments at once and look up mostly what others have
+        claimed.
         """
         if not Runs(self._lookup.store, self._lookup.tournament).others(self._lookup.runner):
             return wants
@@ -103,8 +103,8 @@ class Engine:
                 self._open[want.task].add(want)
         self._queue.put(wants)
 
-    async def _find(self, wants: Sequence[Wanted]) -> None:
-        """Take what the store knows of wants that nobody is asked for."""
+    async def _follow_stored(self, wants: Sequence[Wanted]) -> None:
+        """Apply stored results of judgments that this run does not ask for."""
         for want, known in await self._queue.known(wants):
             if known is not None:
                 self._settled(want, known)
@@ -115,31 +115,29 @@ class Engine:
             self._changed.set()
 
     def _judge_ended(self, judge: str) -> None:
-        """A judge takes nothing more: what it has open stays so."""
+        """Drop the open judgments of a judge that has stopped."""
         self._ended.add(judge)
         for task, wants in self._open.items():
             self._open[task] = {want for want in wants if want.judge != judge}
         self._changed.set()
 
     def _left_out(self, wants: Collection[Wanted]) -> None:
-        """Wants cannot be asked for in this run, such as games with a document that has no label."""
+        """Drop judgments that cannot be made in this run, such as games with an unlabelled document."""
         for task in self._open:
             self._open[task].difference_update(wants)
         self._changed.set()
 
     async def _drive(self) -> None:
-        """Put in what comes only as others are settled, and tell the judges when nothing more will come."""
+        """Queue judgments as results lead to them, and close the queue when no more can follow."""
         labels = self._stages.labels
         while True:
             await self._follow()
             if self._held and not self._open[Task.RELEVANCE]:
-                await self._queue.count_rest(
-                    halted=True
-                )  # what failed before and was not asked again is no label still
+                await self._queue.count_rest(halted=True)  # earlier failures that are not retried leave no label
                 if self._results:
                     continue
-                labels.complete = True  # what is missing will not come in this run
-                self._released += await asyncio.to_thread(self._no_longer_held, list(self._held))
+                labels.complete = True  # this run cannot supply the missing labels
+                self._released += await asyncio.to_thread(self._unhold, list(self._held))
             elif any(self._open.values()):
                 self._changed.clear()
                 await self._changed.wait()
@@ -148,30 +146,30 @@ class Engine:
                 return
 
     async def _follow(self) -> None:
-        """Hand in what results lead to, until none is at hand."""
+        """Queue the judgments that results lead to, until no results are left."""
         while self._results or self._released:
             results, self._results = self._results, []
             released, self._released = self._released, []
             released += await asyncio.to_thread(self._after, results)
             for want, _ in results:
                 self._open[want.task].discard(want)
-            await self._hand_in(released)
+            await self._put_releases(released)
 
     def _after(self, results: Sequence[tuple[Wanted, Result]]) -> list[Release]:
-        """What results lead to, and what was held for the labels among them."""
+        """Releases that these results lead to, and the held releases of queries that are now fully labelled."""
         released = [self._stages.after(want, result) for want, result in results]
         labelled = dict.fromkeys(want.query_id for want, _ in results if want.task is Task.RELEVANCE)
         complete = [query_id for query_id in labelled if not self._stages.labels.is_open(query_id)]
-        return [*released, *self._no_longer_held(complete)]
+        return [*released, *self._unhold(complete)]
 
-    def _no_longer_held(self, query_ids: Iterable[str]) -> list[Release]:
+    def _unhold(self, query_ids: Iterable[str]) -> list[Release]:
         held = [(query_id, *each) for query_id in query_ids for each in self._held.pop(query_id, ())]
         return [
             Release(ready=release.ready) if release.ready else self._stages.first(stage, query_id)
             for query_id, stage, release in held
         ]
 
-    async def _hand_in(self, releases: Sequence[Release]) -> None:
+    async def _put_releases(self, releases: Sequence[Release]) -> None:
         wanted = [want for each in releases for want in each.wanted]
         if wanted:
             await asyncio.to_thread(self._lookup.store.extend, self._lookup.tournament, wanted)
@@ -181,4 +179,4 @@ class Engine:
         asked = [want for want in ready if want.task in self._asked]
         self._put([want for want in asked if want.judge not in self._ended])
         await self._queue.count_known([want for want in asked if want.judge in self._ended])
-        await self._find([want for want in ready if want.task not in self._asked])
+        await self._follow_stored([want for want in ready if want.task not in self._asked])

@@ -1,4 +1,4 @@
-"""A tournament's data as large as they may become: stand-ins for queries and answers that are not there yet."""
+"""Stand-ins of maximum size for queries and answers that do not exist yet; plans count with them."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from arena.run.agents import OpenedAgents
 
 ANSWER: Final = 4_000
-"""Characters of an answer whose length nobody bounds."""
+"""Assumed length in characters of an answer without a limit."""
 DOCUMENTS: Final = 10
-"""Documents of an agent that does not say how many it retrieves."""
+"""Assumed number of documents of an agent that declares no depth."""
 _QUERY: Final = "a query of as many words as people need to ask for what they want to know, and some more"
 _SENTENCE: Final = 200
 
 
 def queries_to_come(number: int) -> dict[str, Query]:
-    """So many queries, no two of them the same."""
+    """``number`` different queries."""
     return {f"to come {at}": Query(f"to come {at}", f"{at}: {_QUERY}") for at in range(number)}
 
 
 def with_all_answers(config: Config, data: Dataset, opened: OpenedAgents | None) -> Dataset:
-    """The data with an answer of every agent to every query, as long as it may be, and documents of its own."""
+    """Add an answer of maximum length, with separate documents, for every query that an agent lacks."""
     corpus = () if opened is None or opened.corpus is None else opened.corpus.documents
     longest = sorted((document.text for document in corpus), key=len, reverse=True)[: _most_documents(config)]
     answers, documents = dict(data.answers), dict(data.documents)
@@ -41,13 +41,16 @@ def with_all_answers(config: Config, data: Dataset, opened: OpenedAgents | None)
         for agent, spec in config.agents.items():
             if (query_id, agent) in answers:
                 continue
-            found = list(_documents(f"{query_id}/{agent}", longest, _documents_of(config, spec)))
-            documents |= {document.doc_id: document for document in found}
+            stand_ins = list(_documents(f"{query_id}/{agent}", longest, _documents_of(config, spec)))
+            documents |= {document.doc_id: document for document in stand_ins}
             retrieved.setdefault(query_id, []).extend(
-                Retrieved(query_id, document.doc_id, agent, rank) for rank, document in enumerate(found, start=1)
+                Retrieved(query_id, document.doc_id, agent, rank) for rank, document in enumerate(stand_ins, start=1)
             )
-            answers[query_id, agent] = _answer(config, spec, query_id, agent, found)
-    ordered = {key: tuple(sorted(own, key=lambda one: (one.agent, one.rank))) for key, own in retrieved.items()}
+            answers[query_id, agent] = _answer(config, spec, query_id, agent, stand_ins)
+    ordered = {
+        query_id: tuple(sorted(entries, key=lambda entry: (entry.agent, entry.rank)))
+        for query_id, entries in retrieved.items()
+    }
     return replace(data, answers=answers, documents=documents, retrieved=ordered)
 
 
@@ -64,19 +67,19 @@ def _documents_of(config: Config, spec: AgentSpec) -> int:
 def _documents(name: str, longest: Sequence[str], number: int) -> Iterator[Document]:
     for at in range(number):
         text = longest[min(at, len(longest) - 1)] if longest else "x" * ANSWER
-        yield Document(f"{name}/{at}", f"{name} {at}: {text}")  # no two judgments are the same
+        yield Document(f"{name}/{at}", f"{name} {at}: {text}")  # all differ, so that each needs a judgment
 
 
-def _answer(config: Config, spec: AgentSpec, query_id: str, agent: str, found: Sequence[Document]) -> Answer:
+def _answer(config: Config, spec: AgentSpec, query_id: str, agent: str, documents: Sequence[Document]) -> Answer:
     generator = config.judges.get(spec.generator or "")
     length = ANSWER
     if generator is not None:
         length = generator.max_tokens * CHARACTERS_PER_TOKEN
     elif spec.kind in {"rag", "fusion"} and spec.generator in {None, EXTRACTIVE}:
-        length = max((len(document.text) for document in found), default=ANSWER)
-    shown = [document.doc_id for document in found[: spec.passages]] or [""]
+        length = max((len(document.text) for document in documents), default=ANSWER)
+    shown = [document.doc_id for document in documents[: spec.passages]] or [""]
     sentence = f"{'word ' * (_SENTENCE // 5)}[{{}}]. "
     count = max(1, length // _SENTENCE)
     text = "".join(sentence.format(at % len(shown) + 1) for at in range(count))
-    cited: Mapping[str, str] = {CITATIONS: json.dumps(shown)} if found else {}
+    cited: Mapping[str, str] = {CITATIONS: json.dumps(shown)} if documents else {}
     return Answer(query_id, agent, f"{agent} on {query_id}: {text}", cited)

@@ -1,1 +1,1 @@
-"""The stages of a tournament: what each wants judged, and what a result leads to."""
+"""The stages of a tournament: the judgments each stage needs, and those that results lead to."""

@@ -1,4 +1,4 @@
-"""Which agents meet on which query, chosen batch by batch from the verdicts so far."""
+"""Chooses the games of an adaptive schedule batch by batch, from the verdicts so far."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from judges.types import conversations
 
 
 class AdaptiveState(Struct, frozen=True):
-    """How far an adaptive schedule has come.
+    """Progress of an adaptive schedule.
 
     Attributes:
         decide: ``order`` or ``top``.
-        confidence: that nothing claimed is wrong, at all looks together.
-        decided: whether what was asked for is decided.
-        places: agents whose place is decided, from the first place down.
-        games: pairs of agents judged on a query.
-        possible: all pairs on all queries that both answered.
-        ended: whether no more games are to come, decided or not.
+        confidence: probability that all claims are right, over all looks at the verdicts.
+        decided: whether the question of the schedule is decided.
+        places: agents whose place is decided, best first.
+        games: number of pairs of agents judged on a query.
+        possible: number of all pairs on all queries that both answered.
+        ended: whether no further games will be chosen, decided or not.
     """
 
     decide: str
@@ -42,13 +42,13 @@ class AdaptiveState(Struct, frozen=True):
 
 
 class AdaptiveGames(Struct, dict=True):
-    """The games of one tournament with an adaptive schedule, chosen batch by batch.
+    """Chooses the games of an adaptive schedule.
 
-    A run begins with none and chooses again from the verdicts in the store, which takes it along the same way.
+    Each run starts from the verdicts in the store and makes the same choices again.
 
     Attributes:
-        section: the configuration's answer judges and schedule.
-        data: answers tell which agents can meet on a query.
+        section: answer judges and schedule.
+        data: its answers determine which agents can meet on a query.
         asked: all meetings chosen so far.
     """
 
@@ -59,7 +59,6 @@ class AdaptiveGames(Struct, dict=True):
 
     @cached_property
     def settings(self) -> AdaptiveSettings:
-        """How the games are chosen, and when enough is known."""
         return adaptive_settings(self.section)
 
     @cached_property
@@ -71,17 +70,17 @@ class AdaptiveGames(Struct, dict=True):
         return Fixtures(answering(self.data), self.settings.seed, self._clusters)
 
     def learn(self, verdicts: Iterable[GameVerdict]) -> None:
-        """Take note of further verdicts."""
+        """Add verdicts."""
         self._verdicts.extend(verdicts)
 
     def choose(self) -> list[Game]:
-        """The next batch, each meeting in the orders that the configuration asks for; empty at the end."""
+        """The next batch, each meeting in the configured orders; empty if no game is left to choose."""
         batch = next_games(self._fixtures, self.asked, self._outcomes(), self.settings)
         self.asked += batch
         return [game for meeting in batch for game in self._orders(meeting)]
 
     def at_most(self) -> list[Game]:
-        """As many games as there may be, in turn for all pairs: an estimate of what a run may take."""
+        """The maximum number of games, spread evenly over all pairs, for an upper bound in plans."""
         available = self._fixtures.available
         turns = range(int(available.max(initial=0)))
         every = ((pair, nth) for nth in turns for pair in np.flatnonzero(available > nth).tolist())
@@ -89,15 +88,14 @@ class AdaptiveGames(Struct, dict=True):
         return [game for meeting in islice(meetings, self.settings.max_games) for game in self._orders(meeting)]
 
     def state(self) -> AdaptiveState:
-        """What the verdicts decide."""
         outcomes = self._outcomes()
-        found = decision(outcomes, self.settings)
+        current = decision(outcomes, self.settings)
         more = next_games(self._fixtures, self.asked, outcomes, self.settings)
         return AdaptiveState(
             self.settings.decide,
             self.settings.confidence,
-            found.decided,
-            found.places,
+            current.decided,
+            current.places,
             len(self._outcomes({})) if self._clusters else len(outcomes),
             len(self._fixtures),
             ended=not more,
@@ -118,7 +116,12 @@ class AdaptiveGames(Struct, dict=True):
 
 
 def adaptive_settings(section: PairwiseSection) -> AdaptiveSettings:
-    """The settings of an adaptive schedule; what the configuration leaves out has its default here."""
-    plan = section.schedule
-    given = {"decide": plan.decide, "confidence": plan.confidence, "batch": plan.batch, "max_games": plan.max_games}
-    return AdaptiveSettings(**{key: value for key, value in given.items() if value is not None}, seed=plan.seed)  # type: ignore[arg-type]
+    """Settings of an adaptive schedule, with defaults for keys missing in the configuration."""
+    schedule = section.schedule
+    options = {
+        "decide": schedule.decide,
+        "confidence": schedule.confidence,
+        "batch": schedule.batch,
+        "max_games": schedule.max_games,
+    }
+    return AdaptiveSettings(**{key: value for key, value in options.items() if value is not None}, seed=schedule.seed)  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
-"""Audit: known cheats play against the agents' answers, to see whether a judge gives points away to them.
+"""Audit stage: known cheats play against the agents' answers, to test whether a judge falls for them.
 
-Their games are a task of their own, so they enter no rating: cheats are placed against the ratings that the agents have
-without them. On each query all of them meet one agent, the agents in turn, in both orders.
+Their games are a separate task and enter no rating: cheats are placed against the ratings of the agents alone. On each
+query all cheats meet the same agent, in both orders; the agents take turns over the queries.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ SECTION: Final = AuditSection
 
 
 class AuditStage(TournamentStage):
-    """A game is wanted of the cheat, as ``item``, and the agent, as ``other``; order "ba" shows the agent first."""
+    """A want names the cheat as ``item`` and the agent as ``other``; order "ba" shows the agent first."""
 
     key = "audit"
 
@@ -60,7 +60,6 @@ class AuditStage(TournamentStage):
         self._opponents = _opponents(data)
 
     def first(self, query_id: str) -> Release:
-        """All games on a query."""
         agent = self._opponents.get(query_id)
         return Release.all(
             Wanted(AUDIT, judge, query_id, canary, agent, order)
@@ -71,14 +70,14 @@ class AuditStage(TournamentStage):
         )
 
     def prompt(self, want: Wanted) -> Prompt | None:
-        """As that of a game between agents; the documents are those of the one agent."""
+        """Prompt as for a game between agents, with the documents of the one agent."""
         documents = self.labels.shown(want.query_id, {want.other}, self._rules.documents)
         if documents is None:
             return None
         query, answers = self.data.queries[want.query_id], self._shown(want)
-        if self._options.checks_citations:  # a cheat cites, if at all, what the answer cites that it meets
+        if self._options.checks_citations:  # a cheat can only cite what its opponent cites
             shown = [entry.document.doc_id for entry in references(documents, self._options.references)]
-            first, second = (self.data.renumbered(own, shown, want.other) for own in answers)
+            first, second = (self.data.renumbered(answer, shown, want.other) for answer in answers)
             answers = first, second
         return pairwise_prompt(self.templates[AUDIT], query, answers, documents, self._options)
 
@@ -89,15 +88,15 @@ class AuditStage(TournamentStage):
         return (canary, other) if want.order == "ab" else (other, canary)
 
     def free(self, want: Wanted) -> str | None:
-        """Answers of the same text are a tie."""
+        """Id of the stored tie, if both texts are equal."""
         first, second = self._shown(want)
         return IDENTICAL if first.text == second.text else None
 
 
 def _opponents(data: Dataset) -> dict[str, str]:
-    """Whom the cheats meet, by query: the agents in turn."""
-    found: dict[str, str] = {}
+    """The agent that cheats meet on each query; agents take turns."""
+    opponents: dict[str, str] = {}
     for number, query_id in enumerate(data.queries):
-        if there := [agent for agent in data.agents if (query_id, agent) in data.answers]:
-            found[query_id] = there[number % len(there)]
-    return found
+        if present := [agent for agent in data.agents if (query_id, agent) in data.answers]:
+            opponents[query_id] = present[number % len(present)]
+    return opponents

@@ -1,4 +1,4 @@
-"""What a stage is: it says what is to be judged, how a judge is asked, and what a result leads to."""
+"""Base classes of stages: what to judge, how to ask a judge, and which judgments follow from a result."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 class Release(Struct, frozen=True):
-    """Wants that a stage begins with, or that a result leads to.
+    """Judgments that a stage wants at the start, or because of a result.
 
     Attributes:
-        wanted: those that are known to be needed now.
-        ready: those, of all that are needed, that can be asked for now.
+        wanted: judgments now known to be needed.
+        ready: needed judgments, of this or an earlier release, that can be asked now.
     """
 
     wanted: Sequence[Wanted] = ()
@@ -31,55 +31,55 @@ class Release(Struct, frozen=True):
 
     @classmethod
     def all(cls, wants: Iterable[Wanted]) -> Release:
-        """Wants that are needed and can be asked for."""
+        """Wanted judgments that can all be asked now."""
         wants = tuple(wants)
         return cls(wants, wants)
 
 
 class Asking(Protocol):
-    """All that the queue needs of a stage, or of all stages together."""
+    """The interface of a stage, or of all stages together, to the queue."""
 
     def prompt(self, want: Wanted) -> Prompt | None:
-        """The prompt; ``None`` while something that it shows is not judged yet."""
+        """The prompt; ``None`` until the judgments that it shows are made."""
         ...
 
     def free(self, want: Wanted) -> str | None:
-        """The id of a judgment in the store that answers the want without a call; ``None`` where one is needed."""
+        """Id of a stored judgment that needs no call; ``None`` if a call is needed."""
         ...
 
 
 class Planned(Asking, Protocol):
-    """All that a planner needs besides."""
+    """The interface of a stage, or of all stages together, to the planner."""
 
     def leads_on(self, task: Task) -> bool:
-        """Whether results of the task lead to further wants, or decide what others show."""
+        """Whether results of the task lead to further judgments, or appear in other prompts."""
         ...
 
     def after(self, want: Wanted, result: Result) -> Release:
-        """What a result leads to."""
+        """Judgments wanted because of a result."""
         ...
 
     def stand_in(self, want: Wanted, prompt: Prompt) -> Result | None:
-        """A result such as may come; ``None`` if nothing follows."""
+        """A plausible result, for plans; ``None`` if nothing follows from it."""
         ...
 
     def free_judgments(self) -> Iterable[tuple[Task, str, Judgment]]:
-        """The judgments that ``free`` names."""
+        """The judgments that ``free`` refers to."""
         ...
 
     def typical_tokens(self, want: Wanted) -> int:
-        """Length of a usual reply."""
+        """Length of a typical reply in tokens."""
         ...
 
 
 class Stage:
-    """One way of judging. It knows no store and asks nobody: a run and a plan drive it through the same methods.
+    """One way of judging. A stage never touches the store or a judge: runs and plans drive it by the same methods.
 
     Attributes:
-        templates: its prompts by task; where a task has several, by a name that tells them apart.
-        waits_for_labels: whether a query's wants are asked for only when its documents have their relevance labels.
-        leading: the tasks whose results ``after`` is told of.
-        written_once: the tasks that write texts, which a judge with several samples does once.
+        templates: its prompts, by task; if a task has several, by a distinguishing name.
+        waits_for_labels: whether a query's judgments are made only after its documents have relevance labels.
+        leading: the tasks whose results are passed to ``after``.
+        written_once: tasks that write texts; a judge with several samples does them once.
     """
 
     templates: Mapping[str, PromptTemplate]
@@ -89,63 +89,62 @@ class Stage:
 
     @property
     def tasks(self) -> Sequence[Task]:
-        """What judges are asked to do, in this order."""
+        """Its judging tasks, in order."""
         return [Task(name) for name in self.templates]
 
     def leads_on(self, task: Task) -> bool:
-        """Whether the task is ``leading``."""
         return task in self.leading
 
     def first(self, query_id: str) -> Release:
-        """What is wanted of a query from the start.
+        """Judgments of a query that are wanted from the start.
 
-        Empty while that depends on relevance labels which are not there; a run then asks again once they are.
+        Empty if they depend on relevance labels that are missing; a run calls again once the labels are there.
         """
         raise NotImplementedError
 
     def after(self, want: Wanted, result: Result) -> Release:  # noqa: ARG002 - for stages that lead on
-        """What a result, which may be a failure, leads to."""
+        """Judgments wanted because of a result, which may be a failure."""
         return Release()
 
     def prompt(self, want: Wanted) -> Prompt | None:
-        """The prompt; ``None`` while something that it shows is not judged yet."""
+        """The prompt; ``None`` until the judgments that it shows are made."""
         raise NotImplementedError
 
     def free(self, want: Wanted) -> str | None:  # noqa: ARG002
-        """The id of a judgment in the store that answers the want without a call; ``None`` where one is needed."""
+        """Id of a stored judgment that needs no call; ``None`` if a call is needed."""
         return None
 
     def free_judgments(self) -> Iterable[tuple[Task, str, Judgment]]:
-        """The judgments that ``free`` names, each with its task and what stands in place of the prompt's name."""
+        """The judgments that ``free`` refers to, each with its task and a label instead of a prompt name."""
         return ()
 
     def prompt_names(self) -> dict[str, str]:
-        """The templates as ``name@version``."""
+        """``name@version`` of each template."""
         return {name: f"{template.name}@{template.version}" for name, template in self.templates.items()}
 
     def most(self) -> Mapping[Task, int]:
-        """For each task whose number of wants depends on results: how many there may be, each sample apart."""
+        """Maximum number of judgments, samples included, of each task whose number depends on results."""
         return {}
 
     def typical_tokens(self, want: Wanted) -> int:
-        """Length of a usual reply, for a plan."""
+        """Length of a typical reply in tokens, for plans."""
         return self.templates[want.task].reply.typical_tokens
 
     def stand_in(self, want: Wanted, prompt: Prompt) -> Result | None:  # noqa: ARG002
-        """For a plan: a result such as may come, so that what it leads to is counted; ``None`` if nothing follows."""
+        """A plausible result, so that plans can count what follows from it; ``None`` if nothing does."""
         return None
 
 
 class TournamentStage(Stage):
-    """A stage of a tournament.
+    """Base class of stages that have a section in the configuration of a tournament.
 
     Args:
         config: the tournament.
         data: what is judged.
-        labels: relevance labels as they come.
+        labels: collects relevance labels.
 
     Attributes:
-        key: its section in the configuration and in stored settings.
+        key: name of its section in the configuration and in stored settings.
     """
 
     key: str
@@ -154,7 +153,7 @@ class TournamentStage(Stage):
         self.config, self.data, self.labels = config, data, labels
 
     def check(self) -> None:
-        """Render one prompt of a user's file, so that a template that fails does so before anything is sent.
+        """Render one prompt if the user wrote a template, so that an error in it shows before any call.
 
         Raises:
             InputError: the stage cannot do what the configuration asks for.
@@ -162,13 +161,13 @@ class TournamentStage(Stage):
         self._try_prompt(want for query_id in self.data.queries for want in self.first(query_id).ready)
 
     def _try_prompt(self, wants: Iterable[Wanted]) -> None:
-        """Render the first want's prompt where one is a user's: those of the package are held by tests."""
+        """Render the first prompt if a template is the user's; tests cover the packaged ones."""
         if not all(template.is_packaged for template in self.templates.values()):
             for want in islice(wants, 1):
                 self.prompt(want)
 
     def settings(self) -> dict[str, Any]:
-        """What the store keeps of the section: all that decides results; no path and no secret text."""
+        """The settings that decide results, as stored; without paths or secret texts."""
         section = self.config.section(self.key)
         assert section is not None
         settings = section.model_dump(mode="json")
@@ -177,8 +176,8 @@ class TournamentStage(Stage):
         return settings
 
     def resume(self, store: Store, tournament: str) -> None:
-        """Read what an earlier run has settled that is no result, such as what it asked together."""
+        """Read decisions of an earlier run that are not results, such as which items it grouped in a call."""
 
     def assumptions(self) -> Iterable[str]:
-        """For a plan: what its figures assume of judgments that are still to come, a sentence each."""
+        """Sentences for plans on what the figures assume about future judgments."""
         return ()

@@ -1,4 +1,4 @@
-"""Criteria: a judge grades every answer by itself."""
+"""Criteria stage: a judge grades each answer separately."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from judges.prompts import load_prompt
 from judges.prompts.tasks import CITATION_QUALITY, Criterion, Need, ReferenceOptions, criteria_prompt
 from judges.types import AnnotatedDocument, Prompt, Task
 
-_OWN = ReferenceOptions(annotations=False, ranked=True)
+_RANKED_ONLY = ReferenceOptions(annotations=False, ranked=True)
 _LACKING: dict[Need, str] = {
     "documents": "the documents that the answer's agent retrieved, and there are none; name them under 'data'",
     "reference": "a reference answer, and no query has one; put it in a column 'reference' beside the queries",
@@ -26,11 +26,11 @@ _LACKING: dict[Need, str] = {
 
 
 class CriteriaStage(TournamentStage):
-    """One grade per criterion of every answer, with the query's relevant documents at hand.
+    """One grade for each criterion and answer, shown with the query's relevant documents.
 
-    A criterion that needs documents shows those that the answer's own agent retrieved, in their order: so an answer is
-    held against what its agent had to go by, and citations by number are about the right documents. An answer that
-    lacks what a criterion needs is graded by the others alone.
+    Criteria that need documents show those that the answer's agent retrieved, in their order: the answer is judged by
+    what its agent could use, and citations by number point to the right documents. If an answer lacks what a criterion
+    needs, it is graded by the other criteria only.
     """
 
     key = "criteria"
@@ -44,24 +44,22 @@ class CriteriaStage(TournamentStage):
         self._answering = answering(data)
 
     def first(self, query_id: str) -> Release:
-        """All answers at once."""
         answers = (self._graded(query_id, agent) for agent in self._answering[query_id])
         return Release.all(graded.want(self._section.judge) for graded in answers if graded is not None)
 
     def _graded(self, query_id: str, agent: str) -> GradedSubject | None:
-        there = tuple(
-            name for name, own in self._criteria.items() if all(map(self._have(query_id, agent).get, own.needs))
-        )
-        if len(there) == len(self._criteria):
+        available = self._available(query_id, agent)
+        names = tuple(name for name, criterion in self._criteria.items() if all(map(available.get, criterion.needs)))
+        if len(names) == len(self._criteria):
             return GradedSubject(query_id, agent)
-        return GradedSubject(query_id, agent, there) if there else None
+        return GradedSubject(query_id, agent, names) if names else None
 
-    def _have(self, query_id: str, agent: str) -> dict[Need, bool]:
+    def _available(self, query_id: str, agent: str) -> dict[Need, bool]:
         documents = self._section.own_documents and bool(self.labels.ranked(query_id, agent))
         return {"documents": documents, "reference": self.data.queries[query_id].reference is not None}
 
     def prompt(self, want: Wanted) -> Prompt | None:
-        """One answer, and the documents that any agent retrieved, or those of its own agent."""
+        """The answer with the documents of all agents, or of its agent only."""
         graded = GradedSubject.of(want)
         documents, options = self._shown(*AnswerSubject.of(want))
         if documents is None:
@@ -83,10 +81,10 @@ class CriteriaStage(TournamentStage):
         if not self._section.own_documents:
             return self.labels.shown(query_id, None, self._section.documents), self._section.documents.options()
         ranked = self.labels.ranked(query_id, agent)
-        return [AnnotatedDocument(self.data.documents[doc_id]) for doc_id in ranked], _OWN
+        return [AnnotatedDocument(self.data.documents[doc_id]) for doc_id in ranked], _RANKED_ONLY
 
     def check(self) -> None:
-        """Besides the prompt: can documents reach the threshold, and is what criteria need there and shown."""
+        """Also check that documents can reach the threshold, and that criteria get what they need."""
         if not self._section.own_documents:
             self.labels.check_threshold("criteria", self._section.documents)
         for criterion in self._criteria.values():
@@ -95,8 +93,8 @@ class CriteriaStage(TournamentStage):
         super().check()
 
     def _check_need(self, criterion: Criterion, need: Need) -> None:
-        """Agents that are yet to be asked may bring documents along, and answers to other queries."""
-        first = next((key for key in self.data.answers if self._have(*key)[need]), None)
+        """Check that data and prompt supply what a criterion needs; agents not yet asked may supply it later."""
+        first = next((key for key in self.data.answers if self._available(*key)[need]), None)
         if first is None:
             referred = any(query.reference is not None for query in self.data.queries.values())
             to_come = bool(self.config.agents) or not self.data.answers
@@ -114,17 +112,17 @@ class CriteriaStage(TournamentStage):
             )
 
     def settings(self) -> dict[str, Any]:
-        """Without the needs that there are not: earlier stores know none."""
+        """Omits empty ``needs``, which earlier stores do not have."""
         settings = super().settings()
         if isinstance(settings["names"], dict):
-            for said in settings["names"].values():
-                if isinstance(said, dict) and not said["needs"]:
-                    del said["needs"]
+            for criterion in settings["names"].values():
+                if isinstance(criterion, dict) and not criterion["needs"]:
+                    del criterion["needs"]
         return settings
 
     def assumptions(self) -> Iterator[str]:
-        """What is not graded by a criterion."""
+        """Notes on answers that some criterion cannot grade."""
         for criterion in self._criteria.values():
-            graded = sum(all(map(self._have(*key).get, criterion.needs)) for key in self.data.answers)
-            if said := criterion.left_out(graded, len(self.data.answers)):
-                yield said
+            graded = sum(all(map(self._available(*key).get, criterion.needs)) for key in self.data.answers)
+            if note := criterion.left_out(graded, len(self.data.answers)):
+                yield note

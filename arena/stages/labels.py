@@ -1,4 +1,4 @@
-"""Relevance labels as they come in, which other stages' prompts show."""
+"""Collects relevance labels during a run, and selects the documents that other stages' prompts show."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from judges.types import AnnotatedDocument, Judgment, Retrieved, Task, label_of
 
 
 class RelevanceLabels:
-    """Relevance labels as they come in, and the documents that judges are shown by them.
+    """Relevance labels so far, and the documents that judges see because of them.
 
     Args:
-        config: its ``retrieval`` says who labels, and down to which rank.
-        data: what agents retrieved.
-        assume: for a plan, show documents without a label as if they were relevant.
+        config: its section ``retrieval`` names the judges and the depth.
+        data: the retrieved documents.
+        assume: for plans, show documents without a label as relevant.
 
     Attributes:
-        results: by (query_id, doc_id) what all judges and samples come to: a judgment, or a failure.
-        template: the prompt by which documents are labelled, ``None`` where nobody labels them.
+        results: by (query_id, doc_id) the combined result of all judges and samples: a judgment, or a failure.
+        template: the prompt for labels; ``None`` if nobody labels documents.
         complete: whether no further label will come.
     """
 
@@ -39,11 +39,11 @@ class RelevanceLabels:
         self._results: dict[tuple[str, str], list[tuple[Wanted, Result]]] = {}
         self._labelled: Counter[str] = Counter()
         judges = [] if self._section is None else [config.judges[name] for name in self._section.judge]
-        self._each = sum(judge.samples for judge in judges)
+        self._per_document = sum(judge.samples for judge in judges)
         self.template = load_prompt(self._section.prompt, Task.RELEVANCE) if self._section is not None else None
 
     def take(self, want: Wanted, result: Result) -> None:
-        """Take one judge's sample.
+        """Add the result of one judge's sample.
 
         A document's results are combined in the order of the plan, so that its label and reason do not depend on which
         reply was faster.
@@ -52,24 +52,24 @@ class RelevanceLabels:
         document, place = DocumentSubject.of(want), self._section.judge.index
         results = self._results.setdefault(document, [])
         results.append((want, result))
-        if len(results) == self._each:
+        if len(results) == self._per_document:
             results = sorted(self._results.pop(document), key=lambda entry: (place(entry[0].judge), entry[0].sample))
             how = {name: self._config.judges[name].combine for name in self._section.judge}
             for key, label in document_labels(results, how, self._section.combine).items():
-                # Nobody reads a label's reply again, and a run keeps all its labels.
+                # Drop replies, which nothing reads again: a run keeps all labels in memory.
                 self.results[key] = label and replace(label, reply="", rejected=())
             self._labelled[want.query_id] += 1
 
     def are_shown(self, section: ReferencesSection) -> bool:
-        """Whether judges of a section see documents with labels."""
+        """Whether judges of a section see labelled documents."""
         return self._section is not None and section.include
 
     def is_open(self, query_id: str) -> bool:
-        """Whether some document of the query may still get its label."""
+        """Whether a document of the query may still get its label in this run."""
         return not self.complete and self._labelled[query_id] < len(self.pool(query_id))
 
     def of(self, query_id: str) -> dict[str, int] | None:
-        """Labels by document, without those that failed; ``None`` while one may still come in this run or the next."""
+        """Labels by document, without failed ones; ``None`` if this run or the next may still add one."""
         results = {doc_id: self.results.get((query_id, doc_id)) for doc_id in self.pool(query_id)}
         if self._section is None:
             return {}
@@ -80,9 +80,9 @@ class RelevanceLabels:
     def shown(
         self, query_id: str, agents: Collection[str] | None, section: ReferencesSection
     ) -> list[AnnotatedDocument] | None:
-        """The documents of these agents, of all where it is ``None``, with their labels; without those that failed.
+        """The documents of these agents (of all if ``None``) with their labels, without failed ones.
 
-        ``None`` while a label may still come in this run or the next.
+        ``None`` if this run or the next may still add a label.
         """
         if not section.include:
             return []
@@ -101,7 +101,7 @@ class RelevanceLabels:
         return annotated
 
     def ranked(self, query_id: str, agent: str | None = None) -> list[str]:
-        """The query's documents down to the depth, by the best rank that an agent, or this one, retrieved them at."""
+        """The query's documents down to the depth, by best rank over all agents, or by the rank of one."""
         best: dict[str, int] = {}
         for entry in self._retrieved(query_id):
             if agent is not None and entry.agent not in (agent, SHARED):
@@ -110,7 +110,7 @@ class RelevanceLabels:
         return sorted(best, key=lambda doc_id: (best[doc_id], doc_id))
 
     def pool(self, query_id: str, agents: Collection[str] | None = None) -> list[str]:
-        """Ids of the documents that these agents (all when ``None``) retrieved down to the depth, each once."""
+        """Ids of the documents that these agents (all if ``None``) retrieved down to the depth, without repeats."""
         return sorted(
             {
                 entry.doc_id
@@ -120,13 +120,13 @@ class RelevanceLabels:
         )
 
     def _retrieved(self, query_id: str) -> list[Retrieved]:
-        """What agents retrieved down to the depth of ``retrieval``; other stages may look further."""
+        """Retrieved documents down to the depth of ``retrieval``; other stages may use a greater depth."""
         depth = self._section.depth if self._section else None
         entries = self._data.retrieved.get(query_id, ())
         return [entry for entry in entries if depth is None or entry.rank <= depth]
 
     def check_threshold(self, key: str, section: ReferencesSection) -> None:
-        """Refuse a threshold that no label can reach: judges would see no document, and nobody would notice.
+        """Refuse a threshold above every label: judges would silently see no documents.
 
         Raises:
             ConfigError: it is too high.

@@ -1,4 +1,4 @@
-"""Pairwise games: judges say which of two answers to a query is better."""
+"""Pairwise stage: judges decide which of two answers to a query is better."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TIE_OF_EQUALS = Judgment(
 
 
 class PairwiseStage(TournamentStage):
-    """Games that are known from the start."""
+    """Games of a schedule that is known from the start."""
 
     key = "pairwise"
 
@@ -39,7 +39,6 @@ class PairwiseStage(TournamentStage):
         self._options = PairwiseOptions(section.documents.options(), section.citations, section.factors)
 
     def first(self, query_id: str) -> Release:
-        """All games at once."""
         return Release.all(self._wants(self._games.get(query_id, ())))
 
     @cached_property
@@ -60,7 +59,7 @@ class PairwiseStage(TournamentStage):
                 yield shown.want(judge)
 
     def shown(self, want: Wanted) -> tuple[Answer, Answer]:
-        """The two answers of a game in the order shown."""
+        """The two answers of a game, in the order shown."""
         game = GameSubject.of(want)
         return self.data.answers[want.query_id, game.first], self.data.answers[want.query_id, game.second]
 
@@ -77,22 +76,21 @@ class PairwiseStage(TournamentStage):
         return pairwise_prompt(self.templates[Task.PAIRWISE], query, answers, documents, self._options)
 
     def free(self, want: Wanted) -> str | None:
-        """Answers of the same text are a tie, where citations are checked only if they cite the same documents."""
+        """Id of the stored tie, if both texts are equal and, where citations are checked, cite the same documents."""
         first, second = self.shown(want)
         if first.text == second.text and self._options.checks_citations:
-            every = [*dict.fromkeys(doc_id for own in (first, second) for doc_id in self._given(own))]
-            first, second = self.data.renumbered(first, every), self.data.renumbered(second, every)
+            doc_ids = [*dict.fromkeys(doc_id for answer in (first, second) for doc_id in self._given(answer))]
+            first, second = self.data.renumbered(first, doc_ids), self.data.renumbered(second, doc_ids)
         return IDENTICAL if first.text == second.text else None
 
     def _given(self, answer: Answer) -> Sequence[str]:
         return self.data.given.get((answer.query_id, answer.agent), ())
 
     def free_judgments(self) -> Iterator[tuple[Task, str, Judgment]]:
-        """The tie."""
         yield Task.PAIRWISE, "none", _TIE_OF_EQUALS
 
     def check(self) -> None:
-        """Besides the prompt: can labels reach the threshold, and can the games be rated as ``ratings`` asks for."""
+        """Also check that labels can reach the threshold, and that ``ratings`` can rate the games."""
         self.labels.check_threshold("pairwise", self._section.documents)
         check_ratings(self.config, self.data, self._planned())
         self._try_prompt(self._planned())
@@ -102,14 +100,14 @@ class PairwiseStage(TournamentStage):
 
 
 class AdaptiveStage(PairwiseStage):
-    """Games that are chosen batch by batch, until verdicts decide what the schedule asks for.
+    """Games chosen batch by batch, until verdicts decide the question of the schedule.
 
-    The store holds all that decides: a run that begins again chooses the same games from the same verdicts, and asks
-    where it left off. A batch of which a verdict is missing, because a judge or the run stopped, is the last one.
+    The choice depends only on the store: a new run chooses the same games from the same verdicts and continues. If a
+    verdict of a batch is missing because a judge or the run stopped, no further batch follows.
     """
 
     def __init__(self, section: PairwiseSection, config: Config, data: Dataset, labels: RelevanceLabels) -> None:
-        from arena.stages.adaptive import AdaptiveGames  # late, as few schedules are
+        from arena.stages.adaptive import AdaptiveGames  # imported late, since few schedules are adaptive
 
         super().__init__(section, config, data, labels)
         self.leading = () if labels.assume else (Task.PAIRWISE,)
@@ -127,7 +125,7 @@ class AdaptiveStage(PairwiseStage):
         return by_query
 
     def first(self, query_id: str) -> Release:
-        """The first batch, once every query has its labels. For a plan: the most games that there may be."""
+        """The first batch, once every query has its labels; for plans, the maximum number of games."""
         if self.labels.assume:
             return super().first(query_id)
         if self.waits_for_labels and self.labels.is_open(query_id):
@@ -139,7 +137,7 @@ class AdaptiveStage(PairwiseStage):
         return self._first.get(query_id, Release())
 
     def after(self, want: Wanted, result: Result) -> Release:
-        """The next batch, once the last verdict of this one has come."""
+        """The next batch, once all verdicts of this one are there."""
         self._results[want] = result
         if len(self._results) < len(self._batch):
             return Release()
@@ -157,15 +155,13 @@ class AdaptiveStage(PairwiseStage):
         return self.config.judges[want.judge].samples
 
     def most(self) -> dict[Task, int]:
-        """As the schedule limits it."""
         return {Task.PAIRWISE: sum(map(self._samples, self._planned()))}
 
     def assumptions(self) -> Iterator[str]:
-        """Nothing is decided early."""
         yield "an adaptive schedule stops as soon as its question is decided: an upper bound"
 
 
 def pairwise_stage(section: PairwiseSection, config: Config, data: Dataset, labels: RelevanceLabels) -> PairwiseStage:
-    """The stage that the section's schedule asks for."""
+    """The stage for the section's kind of schedule."""
     stage = AdaptiveStage if section.schedule.kind == "adaptive" else PairwiseStage
     return stage(section, config, data, labels)

@@ -1,4 +1,4 @@
-"""Whether the games that a configuration plans can be rated as it asks for."""
+"""Checks that the planned games can be rated as the configuration asks for."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _SECTION = "ratings.bradley_terry"
 
 
 def check_ratings(config: Config, data: Dataset, wanted: Iterable[Wanted]) -> None:
-    """See to it that the games to come can be rated as the configuration asks for.
+    """Check that the planned games can be rated as the configuration asks for.
 
     Args:
         config: the tournament.
-        data: its answers, those that agents still owe apart.
+        data: its answers so far.
         wanted: all of its games.
 
     Raises:
-        ConfigError: the anchor has no game, or covariates have no effect of their own in these games.
+        ConfigError: the anchor has no game, or the effects of covariates cannot be separated in these games.
     """
     section = config.ratings.bradley_terry
     if section.anchor is None and not section.covariates:
@@ -36,10 +36,10 @@ def check_ratings(config: Config, data: Dataset, wanted: Iterable[Wanted]) -> No
         hint = nearest(section.anchor, known)
         raise ConfigError(f"{config.at(_SECTION)}.anchor: no agent is named {section.anchor!r}{hint}")
     if any((query_id, agent) not in data.answers for query_id in data.queries for agent in config.agents):
-        return  # which games there will be depends on what agents answer
+        return  # the games depend on answers that are still missing
     planned = dict.fromkeys((want.query_id, want.item, want.other) for want in wanted)
     if not planned:
-        raise ConfigError(f"{config.at(_SECTION)}: 'anchor' and 'covariates' are of games, and no game is to be played")
+        raise ConfigError(f"{config.at(_SECTION)}: 'anchor' and 'covariates' need games, and none will be played")
     games, queries = _games(list(planned))
     if section.anchor is not None and section.anchor not in games.agents:
         raise ConfigError(
@@ -55,7 +55,7 @@ def check_ratings(config: Config, data: Dataset, wanted: Iterable[Wanted]) -> No
 
 
 def _games(planned: Sequence[tuple[str, str, str]]) -> tuple[Games, Sequence[str]]:
-    """Games that nobody has won yet, and the names of their queries."""
+    """Games without verdicts, and the ids of their queries."""
     (queries, query), (agents, sides) = (
         np.unique(names, return_inverse=True)
         for names in ([game[0] for game in planned], [game[1:] for game in planned])
@@ -66,12 +66,12 @@ def _games(planned: Sequence[tuple[str, str, str]]) -> tuple[Games, Sequence[str
 
 
 def answer_differences(names: Sequence[str], games: Games, queries: Sequence[str], data: Dataset) -> dict[str, Floats]:
-    """By quality, the first answer's minus the second's of each game, in standard deviations."""
+    """For each quality and game, the first answer's value minus the second's, in standard deviations."""
     from arena.ratings.covariates import QUALITIES, standardised_difference
 
     assert games.cluster is not None
     query: Int32s = games.cluster
-    found = {}
+    differences = {}
     for name in names:
         measure = QUALITIES[name]
         of_answers = np.array(
@@ -83,5 +83,5 @@ def answer_differences(names: Sequence[str], games: Games, queries: Sequence[str
                 for query_id in queries
             ]
         )
-        found[name] = standardised_difference(of_answers[query, games.a], of_answers[query, games.b])
-    return found
+        differences[name] = standardised_difference(of_answers[query, games.a], of_answers[query, games.b])
+    return differences

@@ -1,4 +1,4 @@
-"""Relevance: judges label the documents that agents retrieved; other stages show documents by these labels."""
+"""Relevance stage: judges label retrieved documents; other stages show documents by these labels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from retrieval_eval.scores.metrics import default_measures
 
 
 class RelevanceStage(TournamentStage):
-    """Every judge of the section labels every document that some agent retrieved for the query."""
+    """Each judge of the section labels each document that an agent retrieved for the query."""
 
     key = "retrieval"
     leading = (Task.RELEVANCE,)
@@ -30,7 +30,6 @@ class RelevanceStage(TournamentStage):
         self.templates = {Task.RELEVANCE: labels.template}
 
     def first(self, query_id: str) -> Release:
-        """All at once."""
         return Release.all(
             DocumentSubject(query_id, doc_id).want(Task.RELEVANCE, judge)
             for doc_id in self.labels.pool(query_id)
@@ -38,17 +37,16 @@ class RelevanceStage(TournamentStage):
         )
 
     def after(self, want: Wanted, result: Result) -> Release:
-        """Nothing by itself: other stages wait for a query's labels."""
+        """Record the label; leads to nothing, since other stages wait for all labels of a query."""
         self.labels.take(want, result)
         return Release()
 
     def prompt(self, want: Wanted) -> Prompt:
-        """One document."""
         query, document = self.data.queries[want.query_id], self.data.documents[DocumentSubject.of(want).doc_id]
         return relevance_prompt(self.templates[Task.RELEVANCE], query, document)
 
     def settings(self) -> dict[str, Any]:
-        """With the labels that the prompt's words stand for, and the measures chosen by them where none is named."""
+        """Adds the scale of the prompt, and the default measures if the section names none."""
         template = self.templates[Task.RELEVANCE]
         settings = super().settings()
         settings["scale"] = {str(word): label for label, word in template.reply.label_words().items()}
@@ -57,7 +55,6 @@ class RelevanceStage(TournamentStage):
         return settings
 
     def assumptions(self) -> Iterator[str]:
-        """Unlabelled documents are taken for relevant."""
         sections = [section for section in (self.config.pairwise, self.config.criteria) if section is not None]
         if any(section.documents.include for section in sections) and any(
             self.labels.results.get((query_id, doc_id)) is None

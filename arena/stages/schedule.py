@@ -1,4 +1,4 @@
-"""Which agents meet on which query, where that is known from the start."""
+"""Schedules that are known from the start: which agents meet on which query."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from judges.sections import nearest
 
 
 class Game(Struct, frozen=True):
-    """Two agents on one query. ``swapped`` says that ``agent_b``'s answer is shown first."""
+    """Two agents on one query; ``swapped`` shows the answer of ``agent_b`` first."""
 
     query_id: str
     agent_a: str
@@ -24,11 +24,11 @@ class Game(Struct, frozen=True):
 
 
 class Schedule(Struct, frozen=True):
-    """How pairs are chosen.
+    """How pairs of agents are chosen.
 
     Attributes:
-        kind: every pair, ``games_per_query`` random pairs, or everybody against ``baseline``.
-        both_orders: show each pair in both orders; else in one order drawn at random.
+        kind: all pairs, ``games_per_query`` random pairs, or all agents against ``baseline``.
+        both_orders: show each pair in both orders; otherwise in one order drawn at random.
         seed: of the draws.
     """
 
@@ -40,7 +40,7 @@ class Schedule(Struct, frozen=True):
 
 
 def answering(data: Dataset) -> dict[str, list[str]]:
-    """For each query the agents that answered it, sorted."""
+    """The agents that answered each query, sorted."""
     present: dict[str, list[str]] = {query_id: [] for query_id in data.queries}
     for query_id, agent in sorted(data.answers):
         present[query_id].append(agent)
@@ -51,8 +51,8 @@ def games(schedule: Schedule, agents: Mapping[str, Sequence[str]]) -> Iterator[G
     """All games, query by query.
 
     Args:
-        schedule: how to choose.
-        agents: for each query the agents that answered it.
+        schedule: how to choose pairs.
+        agents: the agents that answered each query.
 
     Raises:
         ConfigError: the baseline answered no query.

@@ -1,4 +1,4 @@
-"""Support: does each document that an answer cites say what the sentence that cites it claims."""
+"""Support stage: checks whether each cited document supports the sentence that cites it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LEVELS: Final = {*range(len(WEIGHTS))}
 
 
 class SupportSection(sections.Section):
-    """The stage that holds citations against [what they cite](nuggets.md#support-do-the-citations-hold)."""
+    """Checks whether documents [support the sentences that cite them](nuggets.md#support-do-the-citations-hold)."""
 
     judge: str
     """The judge."""
@@ -36,7 +36,7 @@ SECTION: Final = SupportSection
 
 
 class SupportSubject(NamedTuple):
-    """A sentence of an agent's answer, by its place from 0, and a document that it cites."""
+    """A sentence of an agent's answer, by its index from 0, and a document that it cites."""
 
     query_id: str
     agent: str
@@ -45,33 +45,34 @@ class SupportSubject(NamedTuple):
 
     @classmethod
     def of(cls, want: Wanted) -> Self:
-        """That of a want."""
         return cls.named(want.query_id, want.item, want.other)
 
     @classmethod
     def named(cls, query_id: str, agent: str, other: str) -> Self:
-        """That of a want's, or an annotation's, columns."""
+        """The subject from the columns of a want or an annotation."""
         return cls(query_id, agent, *json.loads(other))
 
     @property
     def other(self) -> str:
-        """The sentence and the document, as one column."""
+        """Sentence and document as JSON, for one column."""
         return json.dumps([self.place, self.doc_id])
 
     def want(self, judge: str) -> Wanted:
-        """A want about it."""
         return Wanted(SUPPORT, judge, self.query_id, self.agent, self.other)
 
 
 def cited_texts(subject: SupportSubject, data: Dataset) -> tuple[str | None, str | None]:
-    """The sentence and the document as they are now, ``None`` where one is gone."""
-    said, document = data.sentences.get((subject.query_id, subject.agent)) or (), data.documents.get(subject.doc_id)
-    sentence = said[subject.place].text if subject.place < len(said) else None
+    """The current texts of the sentence and the document; ``None`` for a missing one."""
+    sentences, document = (
+        data.sentences.get((subject.query_id, subject.agent)) or (),
+        data.documents.get(subject.doc_id),
+    )
+    sentence = sentences[subject.place].text if subject.place < len(sentences) else None
     return sentence, None if document is None else document.text
 
 
 class SupportStage(TournamentStage):
-    """One call for each sentence and each document that it cites; a number that stands for no document takes none."""
+    """One call for each sentence and each document that it cites; citations of unknown documents are skipped."""
 
     key = "support"
 
@@ -82,7 +83,6 @@ class SupportStage(TournamentStage):
         self._sentences = data.sentences
 
     def first(self, query_id: str) -> Release:
-        """All sentences of all answers at once."""
         return Release.all(subject.want(self._section.judge) for subject in self._subjects(query_id))
 
     def _subjects(self, query_id: str) -> Iterator[SupportSubject]:
@@ -93,7 +93,7 @@ class SupportStage(TournamentStage):
                         yield SupportSubject(query_id, agent, place, doc_id)
 
     def prompt(self, want: Wanted) -> Prompt:
-        """The sentence and the document, and neither the query nor the agent."""
+        """Shows the sentence and the document, but neither the query nor the agent."""
         query_id, agent, place, doc_id = SupportSubject.of(want)
         sentences = self._sentences[query_id, agent]
         assert sentences is not None
@@ -102,7 +102,7 @@ class SupportStage(TournamentStage):
         return self.templates[SUPPORT].render(Inputs(query, (shown,), items=(sentences[place].text,)))
 
     def check(self) -> None:
-        """Besides the prompt: is there anything to check."""
+        """Also check the values of the prompt, and that there is a citation to check."""
         ((_, words),) = self.templates[SUPPORT].reply.choices.items()
         if {*words.values()} != _LEVELS:
             raise ConfigError(

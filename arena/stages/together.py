@@ -1,4 +1,4 @@
-"""All stages of a tournament together, as a run and a plan drive them."""
+"""All stages of a tournament as one object, which runs and plans drive."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from judges.types import Judgment, Prompt, Task
 
 
 class TournamentStages:
-    """The stages that a configuration asks for, in the order in which they are done.
+    """The stages in a configuration, in the order in which they run.
 
     Args:
         config: the tournament.
-        data: what is judged.
-        assume: for a plan, take documents without a label for relevant and games for undecided.
+        data: the data to judge.
+        assume: for plans, count unlabelled documents as relevant and games as undecided.
 
     Raises:
-        InputError: a prompt, a bank or what else a stage needs cannot be used.
+        InputError: a prompt, a bank or another input of a stage cannot be used.
     """
 
     def __init__(self, config: Config, data: Dataset, *, assume: bool = False) -> None:
@@ -45,7 +45,7 @@ class TournamentStages:
 
     @property
     def tasks(self) -> list[Task]:
-        """What judges are asked to do, in this order."""
+        """All judging tasks, in order."""
         return list(self._by_task)
 
     def of(self, task: Task) -> TournamentStage:
@@ -53,21 +53,21 @@ class TournamentStages:
         return self._by_task[task]
 
     def wants(self) -> Iterator[Wanted]:
-        """Everything that is known to be wanted, stage by stage and query by query."""
+        """All judgments wanted from the start, by stage and query."""
         return chain.from_iterable(
             self.first(stage, query_id).wanted for stage in self.stages for query_id in self.data.queries
         )
 
     def first(self, stage: TournamentStage, query_id: str) -> Release:
-        """What a stage wants of a query from the start, as often as its judges are asked."""
+        """Judgments that a stage wants for a query from the start, one for each sample."""
         return self._repeated(stage.first(query_id))
 
     def leads_on(self, task: Task) -> bool:
-        """Whether results of the task lead to further wants, or decide what others show."""
+        """Whether results of the task lead to further judgments, or appear in other prompts."""
         return self._by_task[task].leads_on(task)
 
     def after(self, want: Wanted, result: Result) -> Release:
-        """What a result leads to, as often as its judges are asked."""
+        """Judgments wanted because of a result, one for each sample."""
         return self._repeated(self._by_task[want.task].after(want, result))
 
     def _repeated(self, release: Release) -> Release:
@@ -75,7 +75,7 @@ class TournamentStages:
         return Release(wanted, wanted if release.ready is release.wanted else self._samples(release.ready))
 
     def _samples(self, wants: Sequence[Wanted]) -> Sequence[Wanted]:
-        """Each want as often as its judge is asked; a text that it writes, once."""
+        """One want for each sample of its judge, but only one if its task is ``written_once``."""
         judges = self.config.judges
         if all(judges[name].samples == 1 for name in {want.judge for want in wants}):
             return wants
@@ -86,39 +86,39 @@ class TournamentStages:
         ]
 
     def prompt(self, want: Wanted) -> Prompt | None:
-        """The prompt; ``None`` while something that it shows is not judged yet."""
+        """The prompt; ``None`` until the judgments that it shows are made."""
         prompt = self._by_task[want.task].prompt(want)
         return replace(prompt, sample=want.sample) if prompt is not None and want.sample else prompt
 
     def free(self, want: Wanted) -> str | None:
-        """The id of a judgment in the store that answers the want without a call."""
+        """Id of a stored judgment that needs no call; ``None`` if a call is needed."""
         return self._by_task[want.task].free(want)
 
     def free_judgments(self) -> Iterator[tuple[Task, str, Judgment]]:
-        """The judgments that ``free`` names."""
+        """The judgments that ``free`` refers to."""
         return chain.from_iterable(stage.free_judgments() for stage in self.stages)
 
     def stand_in(self, want: Wanted, prompt: Prompt) -> Result | None:
-        """For a plan: a result such as may come."""
+        """A plausible result, for plans."""
         return self._by_task[want.task].stand_in(want, prompt)
 
     def typical_tokens(self, want: Wanted) -> int:
-        """Length of a usual reply."""
+        """Length of a typical reply in tokens."""
         return self._by_task[want.task].typical_tokens(want)
 
     def assumptions(self) -> Iterable[str]:
-        """For a plan: what its figures assume of judgments that are still to come."""
+        """Sentences for plans on what the figures assume about future judgments."""
         return chain.from_iterable(stage.assumptions() for stage in self.stages)
 
     def check(self, *, complete: bool = True) -> None:
-        """Find what is wrong before anything is sent.
+        """Find errors in prompts and settings before anything is sent.
 
         Args:
-            complete: whether all answers are there, so that there must be something to judge.
+            complete: whether all answers exist, so that there must be something to judge.
 
         Raises:
             PromptError: a prompt file cannot be used.
-            ConfigError: a stage cannot do what the configuration asks for, or its games cannot be rated so.
+            ConfigError: a stage cannot do what the configuration asks for, or its games cannot be rated.
             InputError: there is nothing to judge.
         """
         assume, self.labels.assume = self.labels.assume, True
@@ -136,7 +136,7 @@ class TournamentStages:
             raise InputError(f"nothing to judge: {self._why_nothing()}")
 
     def _require_games(self, *, complete: bool) -> None:
-        """See that games can be played: else nothing would come of the run, or other stages alone would be paid."""
+        """Refuse data without a possible game: the other stages alone would be paid for."""
         answered = queries_by_agent(self.data)
         agents = {*answered, *self.config.agents}
         if len(agents) == 1 and (complete or len(self.stages) == 1):
@@ -145,11 +145,14 @@ class TournamentStages:
             return
         if not answered:
             raise InputError("pairwise: no game can be played: there are no answers; name them under 'data'")
-        if all(one.isdisjoint(other) for one, other in combinations(answered.values(), 2)):
-            (one, its), (other, others) = ((agent, min(ids)) for agent, ids in list(answered.items())[:2])
+        if all(first.isdisjoint(second) for first, second in combinations(answered.values(), 2)):
+            (first_agent, first_query), (second_agent, second_query) = (
+                (agent, min(ids)) for agent, ids in list(answered.items())[:2]
+            )
             raise InputError(
-                f"pairwise: no query is answered by two agents: {one} answered {self.data.called(its)}, {other} "
-                f"answered {self.data.called(others)}; add answers to the same queries"
+                f"pairwise: no query is answered by two agents: {first_agent} answered "
+                f"{self.data.called(first_query)}, {second_agent} answered "
+                f"{self.data.called(second_query)}; add answers to the same queries"
             )
 
     def _why_nothing(self) -> str:
@@ -161,13 +164,13 @@ class TournamentStages:
         return "the data has no answers or documents for its stages; name them under 'data'"
 
     def resume(self, store: Store, tournament: str) -> None:
-        """Read what an earlier run has settled that is no result."""
+        """Let each stage read decisions of an earlier run, such as which items it grouped in a call."""
         if tournament in store.tournaments():
             for stage in self.stages:
                 stage.resume(store, tournament)
 
     def settings(self) -> dict[str, Any]:
-        """What the store keeps of the sections, and the digests of the prompts."""
+        """The sections of all stages, as stored, and the digests of the prompts."""
         sections: dict[str, Any] = dict.fromkeys(("retrieval", "pairwise", "criteria", "nuggets"))
         prompts = {str(name): template.digest for stage in self.stages for name, template in stage.templates.items()}
         return sections | {stage.key: stage.settings() for stage in self.stages} | {"prompts": prompts}

@@ -1,1 +1,1 @@
-"""Exam questions and rubrics as a stage of a run, and as a study of their own."""
+"""The exam stage, and the test bank and passages it grades."""

@@ -1,4 +1,4 @@
-"""What an exam grades: the test bank, of a file or of what a judge wrote, and passages of answers or documents."""
+"""The test bank of an exam, from a file or a judge, and the passages of answers or documents to grade."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _DEFAULTS = asdict(Item("q", "t"))
 
 
 def load_bank(section: ExamSection, data: Dataset) -> Bank:
-    """The bank that a configuration names, as far as it is about the tournament's queries.
+    """The configured bank, limited to the queries of the data.
 
     Raises:
         DataError: the file cannot be used, or has no item for any of the queries.
@@ -44,13 +44,13 @@ def load_bank(section: ExamSection, data: Dataset) -> Bank:
 
 
 def of_queries(bank: Bank, data: Dataset) -> Bank:
-    """The bank as far as it is about the queries of the data."""
+    """The part of a bank that is about the queries of the data."""
     items = tuple(item for item in bank.items if item.query_id in data.queries)
     return Bank(items, {key: info for key, info in bank.queries.items() if key[0] in data.queries})
 
 
 def require_usable(section: ExamSection, bank: Bank) -> None:
-    """Raise what ``load_bank`` says of a bank, ``of_queries``, that cannot be graded with."""
+    """Raise the errors of ``load_bank`` for a bank that cannot be used for grading."""
     if not any(bank.active.values()):
         raise DataError(str(section.bank), "has no item for any of the queries; are the ids those of data.queries?")
     if section.grading in ("extraction_words", "extraction_llm"):
@@ -67,22 +67,22 @@ def _require_gold(section: ExamSection, items: Iterable[Item]) -> None:
 
 
 def subtopics(section: GenerateSection, data: Dataset) -> dict[tuple[str, str | None], str]:
-    """What items are written for, by query and facet: the subtopics, and queries that have none as a whole.
+    """The subtopics to write items for, by query and facet; queries without subtopics count as a whole.
 
     Raises:
         DataError: the table of subtopics cannot be used.
     """
-    found: dict[tuple[str, str | None], str] = {}
+    texts: dict[tuple[str, str | None], str] = {}
     if section.subtopics is not None:
         for row in read_rows(section.subtopics, ("qid", "facet", "subtopic"), names_of("qid")):
             key = row.identifier("qid"), row.identifier("facet")
             if key[0] not in data.queries:
                 raise row.error("no query has this id", key[0])
-            if key in found:
+            if key in texts:
                 raise row.error("this facet stands there twice", " ".join(key))
-            found[key] = row.identifier("subtopic")
-    named = {query_id for query_id, _ in found}
-    return {**{(query_id, None): "" for query_id in data.queries if query_id not in named}, **found}
+            texts[key] = row.identifier("subtopic")
+    named = {query_id for query_id, _ in texts}
+    return {**{(query_id, None): "" for query_id in data.queries if query_id not in named}, **texts}
 
 
 def written_items(
@@ -92,12 +92,12 @@ def written_items(
     texts: Sequence[str],
     origin: Mapping[str, Any] | None = None,
 ) -> tuple[Item, ...]:
-    """The items of one reply, each with its ``origin`` where that is known.
+    """The items of one reply, each with its ``origin`` if given.
 
-    Which of them are secret is drawn by seed, query and facet.
+    The secret ones are drawn at random, seeded by section, query and facet.
     """
     hidden = floor(section.secret * len(texts) + 0.5)
-    draw = random.Random(f"{section.seed} {query_id} {facet}")  # noqa: S311 - no secret hangs on it
+    draw = random.Random(f"{section.seed} {query_id} {facet}")  # noqa: S311 - needs no cryptographic randomness
     secret = set(draw.sample(range(len(texts)), hidden))
     return tuple(
         Item(
@@ -113,31 +113,31 @@ def written_items(
 
 
 def shorter_than_asked(section: GenerateSection, bank: Bank) -> dict[str, int]:
-    """How many items a query, or a subtopic of one as ``query/facet``, has where the judge wrote fewer than asked."""
-    written = Counter("/".join(filter(None, (item.query_id, item.facet_id))) for item in bank.items)
-    return {name: number for name, number in written.items() if number < section.per_query}
+    """Number of items of each query or subtopic (as ``query/facet``) with fewer items than requested."""
+    counts = Counter("/".join(filter(None, (item.query_id, item.facet_id))) for item in bank.items)
+    return {name: number for name, number in counts.items() if number < section.per_query}
 
 
 def generated_bank(
     queries: Mapping[str, Query], facets: Iterable[tuple[str, str | None]], items: Iterable[Item]
 ) -> Bank:
-    """A bank of written items. Two subtopics may ask the same; such a text stands once in each, under its own id."""
+    """A bank of written items; if two subtopics have the same text, each keeps it under a separate id."""
     named = {(query_id, facet): QueryInfo(queries[query_id].text) for query_id, facet in facets}
     return Bank(tuple({item.item_id: item for item in items}.values()), named)
 
 
 def kept_bank(bank: Bank, *, gold: bool) -> dict[str, Any]:
-    """What a store keeps of a bank's active items: all that scores need, but no text of a secret question.
+    """A bank's active items as stored: everything that scores need, but no text of a secret question.
 
     Args:
         bank: of the tournament.
-        gold: whether scores are made with gold answers; otherwise those of secret items, and their choices, stay out.
+        gold: whether scores use gold answers; if not, the answers and choices of secret items are left out.
     """
     items = [
         {name: value for name, value in asdict(item).items() if name in _KEPT and value != _DEFAULTS.get(name)}
         | {"text": item.open_text}
         for items in bank.active.values()
-        for item in (own if gold or not own.secret else _without_gold(own) for own in items)
+        for item in (entry if gold or not entry.secret else _without_gold(entry) for entry in items)
     ]
     return {"version": bank.version, "queries": list(bank.query_ids), "items": items}
 
@@ -147,17 +147,17 @@ def _without_gold(item: Item) -> Item:
 
 
 def bank_kept(kept: Mapping[str, Any]) -> Bank:
-    """The bank of ``kept_bank``; its version is the kept one, not that of its own items."""
+    """The bank that ``kept_bank`` stored; it keeps the stored version number."""
     items = tuple(Item(**{**item, "answers": tuple(item.get("answers", ()))}) for item in kept["items"])
     return Bank(items, {(query_id, None): QueryInfo() for query_id in kept["queries"]})
 
 
 class Material(Struct, frozen=True):
-    """What is graded.
+    """The passages to grade.
 
     Attributes:
-        passages: by query_id; a passage that several agents have stands there once.
-        rankings: what makes up each agent's response, in order: passages of its answer, or documents.
+        passages: by query_id, without repeats if several agents have the same.
+        rankings: each agent's response in order: passages of its answer, or documents.
     """
 
     passages: Mapping[str, tuple[Document, ...]]
@@ -165,12 +165,15 @@ class Material(Struct, frozen=True):
 
     @property
     def texts(self) -> dict[str, dict[str, str]]:
-        """By query_id and passage_id."""
-        return {query_id: {own.doc_id: own.text for own in passages} for query_id, passages in self.passages.items()}
+        """Texts by query_id and passage_id."""
+        return {
+            query_id: {passage.doc_id: passage.text for passage in passages}
+            for query_id, passages in self.passages.items()
+        }
 
     @property
     def passage_rankings(self) -> Rankings:
-        """The rankings with each document as its passages."""
+        """The rankings with each document replaced by its passages."""
         pieces: dict[tuple[str, str], list[str]] = {}
         for query_id, passages in self.passages.items():
             for passage in passages:
@@ -182,36 +185,39 @@ class Material(Struct, frozen=True):
 
 
 def material(data: Dataset, section: ExamSection) -> Material:
-    """Cut what is to be graded, down to the depth of each agent."""
+    """Cut answers or documents into the passages to grade, down to the depth for each agent."""
     return _documents(data, section) if section.texts == "documents" else _answers(data, section)
 
 
 def _answers(data: Dataset, section: ExamSection) -> Material:
-    """None of an empty answer, which is a response all the same."""
-    found: dict[str, list[Document]] = {}
+    """Passages of answers; an empty answer has none, but counts as a response."""
+    by_query: dict[str, list[Document]] = {}
     rankings = {}
     for (query_id, agent), answer in data.answers.items():
-        own = passages_of(answer, most_words=section.passage_words)[: section.depth]
-        found.setdefault(query_id, []).extend(Document(passage.passage_id, passage.text) for passage in own)
-        rankings[query_id, agent] = tuple(passage.passage_id for passage in own)
-    return Material({query_id: tuple(own) for query_id, own in found.items()}, rankings)
+        passages = passages_of(answer, most_words=section.passage_words)[: section.depth]
+        by_query.setdefault(query_id, []).extend(Document(passage.passage_id, passage.text) for passage in passages)
+        rankings[query_id, agent] = tuple(passage.passage_id for passage in passages)
+    return Material({query_id: tuple(passages) for query_id, passages in by_query.items()}, rankings)
 
 
 def _documents(data: Dataset, section: ExamSection) -> Material:
-    """A document without text has nothing to grade, and is none of a ranking."""
-    found: dict[str, dict[str, tuple[Document, ...]]] = {query_id: {} for query_id in data.retrieved}
+    """Passages of documents; documents without text are left out of the rankings."""
+    pieces: dict[str, dict[str, tuple[Document, ...]]] = {query_id: {} for query_id in data.retrieved}
     ranked: dict[tuple[str, str], list[str]] = {key: [] for key in data.rankings}
     for key, ranking in data.rankings.items():
-        cut, own = found[key[0]], ranked[key]
+        query_pieces, doc_ids = pieces[key[0]], ranked[key]
         for doc_id in ranking:
-            if len(own) == section.depth:
+            if len(doc_ids) == section.depth:
                 break
-            if doc_id not in cut:
-                cut[doc_id] = _pieces(data.documents[doc_id], section.passage_words)
-            if cut[doc_id]:
-                own.append(doc_id)
-    passages = {query_id: tuple(piece for own in cut.values() for piece in own) for query_id, cut in found.items()}
-    return Material(passages, {key: tuple(own) for key, own in ranked.items()})
+            if doc_id not in query_pieces:
+                query_pieces[doc_id] = _pieces(data.documents[doc_id], section.passage_words)
+            if query_pieces[doc_id]:
+                doc_ids.append(doc_id)
+    passages = {
+        query_id: tuple(piece for doc_ids in query_pieces.values() for piece in doc_ids)
+        for query_id, query_pieces in pieces.items()
+    }
+    return Material(passages, {key: tuple(doc_ids) for key, doc_ids in ranked.items()})
 
 
 def _pieces(document: Document, most_words: int) -> tuple[Document, ...]:
@@ -224,28 +230,28 @@ def _pieces(document: Document, most_words: int) -> tuple[Document, ...]:
 def save_bank(
     path: Path, bank: Bank, *, folder: Path | None = None, seen: str | None = None, by: str = "", what: str = ""
 ) -> Path | None:
-    """Write a bank, its secret items too.
+    """Write a bank, including its secret items.
 
     Args:
         path: of the file.
-        bank: what to write; items of an earlier version are never missing from it, only retired.
-        folder: where the file must be; anywhere when ``None``.
-        seen: ``safe_files.digest`` of the version that was edited; ``None`` for a file that is not there yet.
-        by: who edits.
-        what: they changed, in words.
+        bank: the bank; items are never deleted from it, only retired.
+        folder: the folder the file must be in; any if ``None``.
+        seen: ``safe_files.digest`` of the version that was edited; ``None`` for a new file.
+        by: name of the editor.
+        what: description of the change.
 
     Returns:
-        The earlier version in the file's history, if there is one.
+        Path of the previous version in the file's history, if there is one.
 
     Raises:
-        InputError: the file changed meanwhile, is there already, is outside the folder, or cannot be written.
+        InputError: the file has changed since, exists already, is outside the folder, or cannot be written.
     """
     inside = path.parent if folder is None else folder
     return safe_files.save(path, lambda draft: _write(draft, path, bank), folder=inside, seen=seen, by=by, what=what)
 
 
 def _write(draft: Path, path: Path, bank: Bank) -> None:
-    """Write it and read it again: what a file of its kind cannot hold is not lost in silence."""
+    """Write the draft and read it back, since a file format may be unable to hold some text."""
     try:
         write_bank(draft, bank, secret=True)
         again = read_bank(draft)

@@ -1,4 +1,4 @@
-"""The exam: items are written or read from a bank, and passages of answers or documents are graded against them."""
+"""Exam stage: judges write items, unless a bank has them, and grade passages against them."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from retrieval_eval.exam.items import Item, ItemType
 
 _UNWRITTEN = "Item {} that nobody wrote yet, about as long as an item usually is?"
 _EXTRACTION: Mapping[ItemType, str] = {"question": "extraction", "nugget": "extraction_nugget"}
-"""The prompt by which each type of item is extracted."""
+"""Name of the extraction prompt for each type of item."""
 _TOKENS_OF_A_RATING = 8
-"""Of one rating among several, with its name."""
+"""Tokens of one rating among several, with its name."""
 
 
 def grouped(
     items: Sequence[Item], size: int, earlier: Iterable[tuple[str, ...]], known: Mapping[str, Item]
 ) -> list[tuple[str, ...]]:
-    """Items that are graded in one call, as ids; each of ``items`` in one group, of one type each.
+    """Groups of item ids that are graded in one call; each item is in one group, and a group has one item type.
 
-    A group that was asked for earlier stays together as long as the bank has all its items, retired ones among them,
-    and not all are retired: then its grades are known, and an edit of the bank costs calls for what is new only.
+    A group of an earlier run stays together as long as the bank has all its items and at least one is not retired. Then
+    its stored grades stay valid, and an edit of the bank costs calls for new items only.
     """
     left = {item.item_id: item for item in items}
     groups = []
@@ -52,10 +52,10 @@ def grouped(
 
 
 class ExamStage(TournamentStage):
-    """Has items written where the configuration asks for it, then every passage graded against its query's items.
+    """Writes items if the configuration asks for it, then grades every passage against its query's items.
 
     Attributes:
-        bank: the file's, ``None`` where a judge writes the items.
+        bank: read from a file; ``None`` if a judge writes the items.
     """
 
     key = "exam"
@@ -82,32 +82,32 @@ class ExamStage(TournamentStage):
         self.templates = self._loaded()
 
     def _loaded(self) -> dict[str, PromptTemplate]:
-        section, found = self.section, dict[str, PromptTemplate]()
+        section, templates = self.section, dict[str, PromptTemplate]()
         if (generate := section.generate) is not None:
-            usual = "exam_nuggets" if generate.kind == "nugget" else "exam_questions"
+            default_prompt = "exam_nuggets" if generate.kind == "nugget" else "exam_questions"
             if generate.subtopics is not None and generate.kind == "question":
-                usual = "exam_questions_subtopic"
-            found["questions"] = load_prompt(generate.prompt or usual, Task.QUESTIONS)
+                default_prompt = "exam_questions_subtopic"
+            templates["questions"] = load_prompt(generate.prompt or default_prompt, Task.QUESTIONS)
         types = {generate.kind} if generate is not None else {item.item_type for item in self._items.values()}
         for kind in sorted(types):
             if self._grading is Task.EXTRACTION:
                 name = _EXTRACTION[kind]
-                found[name] = load_prompt(section.prompt or name, Task.EXTRACTION)
+                templates[name] = load_prompt(section.prompt or name, Task.EXTRACTION)
             else:
-                found[f"grading {kind}"] = load_prompt(section.prompt or f"self_rating_{kind}", Task.GRADING)
+                templates[f"grading {kind}"] = load_prompt(section.prompt or f"self_rating_{kind}", Task.GRADING)
         if section.grading == "extraction_llm":
-            found["answer_check"] = load_prompt(section.check_prompt, Task.ANSWER_CHECK)
-        return found
+            templates["answer_check"] = load_prompt(section.check_prompt, Task.ANSWER_CHECK)
+        return templates
 
     @property
     def tasks(self) -> list[Task]:
-        """Items are written, passages graded, and extracted answers checked."""
+        """Writing of items, grading or extraction, and the check of extracted answers."""
         writes = [Task.QUESTIONS] if self.section.generate is not None else []
         checks = [Task.ANSWER_CHECK] if self.section.grading == "extraction_llm" else []
         return [*writes, self._grading, *checks]
 
     def resume(self, store: Store, tournament: str) -> None:
-        """Put several items together as the last run of the tournament did, where it put together as many."""
+        """Read how the last run grouped items into calls, if ``items_per_call`` is unchanged."""
         size = self.section.items_per_call
         before = store.settings(tournament).exam if size > 1 else None
         if before is not None and before.section.items_per_call == size:
@@ -115,7 +115,7 @@ class ExamStage(TournamentStage):
                 self._earlier.setdefault(want.query_id, {})[PassageSubject.of(want).item_ids] = None
 
     def first(self, query_id: str) -> Release:
-        """What a judge writes; else every passage with the items of the bank."""
+        """The items to write, or else every passage with the bank's items."""
         generate = self.section.generate
         if self.bank is None and generate is not None:
             judge = generate.judge or self.section.judge
@@ -131,7 +131,7 @@ class ExamStage(TournamentStage):
                 yield PassageSubject(query_id, passage.doc_id, group).want(self._grading, self.section.judge)
 
     def after(self, want: Wanted, result: Result) -> Release:
-        """The grading of items that were written, or the check of an answer; a failure leads to nothing."""
+        """The grading of written items, or the check of an extracted answer; nothing after a failure."""
         if not isinstance(result, Judgment):
             return Release()
         if want.task is Task.QUESTIONS:
@@ -148,7 +148,7 @@ class ExamStage(TournamentStage):
         return Release.all([replace(want, task=Task.ANSWER_CHECK, judge=self.section.check_judge or want.judge)])
 
     def prompt(self, want: Wanted) -> Prompt | None:
-        """The prompt of one want; ``None`` while an answer that it is to check is not extracted."""
+        """The prompt; ``None`` until the answer that it checks is extracted."""
         query = self.data.queries[want.query_id]
         template = self._template(want)
         if want.task is Task.QUESTIONS:
@@ -174,12 +174,11 @@ class ExamStage(TournamentStage):
         return self.templates[_EXTRACTION[kind] if want.task is Task.EXTRACTION else f"grading {kind}"]
 
     def typical_tokens(self, want: Wanted) -> int:
-        """Length of a usual reply to a want."""
         number = len(PassageSubject.of(want).item_ids) if want.task is Task.GRADING else 1
         return _TOKENS_OF_A_RATING * number if number > 1 else self._template(want).reply.typical_tokens
 
     def stand_in(self, want: Wanted, prompt: Prompt) -> Judgment:  # noqa: ARG002
-        """Items about as long as usual, or an answer that is to be checked."""
+        """Items of typical length, or an extracted answer."""
         if want.task is Task.QUESTIONS:
             texts = tuple(_UNWRITTEN.format(number + 1) for number in range(self._per_query))
             return Judgment("", texts, "", "", "")
@@ -188,31 +187,32 @@ class ExamStage(TournamentStage):
         return Judgment("", f"{answers[0][0]}, as {graded.passage_id} has it", "", "", "")
 
     def most(self) -> dict[Task, int]:
-        """As many items as are asked for; a check of every answer."""
-        passages = {query_id: len(own) for query_id, own in self._material.passages.items()}
+        """The number of gradings if all items are written, or of checks if all passages have an answer."""
+        passages = {query_id: len(texts) for query_id, texts in self._material.passages.items()}
         if self.section.grading == "extraction_llm":
             assert self.bank is not None
             items = self.bank.active.items()
-            return {Task.ANSWER_CHECK: sum(len(own) * passages.get(query_id, 0) for query_id, own in items)}
+            return {Task.ANSWER_CHECK: sum(len(entries) * passages.get(query_id, 0) for query_id, entries in items)}
         if self.section.generate is None:
             return {}
         calls = ceil(self._per_query / self.section.items_per_call) * self.config.judges[self.section.judge].samples
-        return {self._grading: sum(calls * len(own) * passages.get(query, 0) for query, own in self._facets.items())}
+        return {
+            self._grading: sum(calls * len(facets) * passages.get(query, 0) for query, facets in self._facets.items())
+        }
 
     def assumptions(self) -> Iterator[str]:
-        """Items and answers are there."""
         if self.leading:
-            yield "exam items that are not written yet count as many and as long as usual, and all answers as checked"
+            yield "exam items not written yet are assumed to be of usual number and length, and all answers checked"
 
     def settings(self) -> dict[str, Any]:
-        """Without a text of a secret item."""
-        kept: dict[str, Any] = self.section.model_dump(
+        """Leaves out texts of secret items."""
+        settings: dict[str, Any] = self.section.model_dump(
             mode="json",
             exclude={"bank": True, "prompt": True, "check_prompt": True, "generate": {"subtopics", "prompt"}},
         )
         gold = self.section.grading == "extraction_words"
         bank = kept_bank(self.bank, gold=gold) if self.bank is not None else None
-        return kept | {"prompts": self.prompt_names(), "bank": bank}
+        return settings | {"prompts": self.prompt_names(), "bank": bank}
 
     @property
     def _per_query(self) -> int:

@@ -1,1 +1,1 @@
-"""Nuggets as stages of a run, and as a study of their own."""
+"""The nugget stage, and nuggets from files."""

@@ -1,4 +1,4 @@
-"""Nuggets as the configuration, the store and the judges' replies spell them, and the documents held against them."""
+"""Nuggets in configuration, store and replies, and the documents they are assigned to."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from retrieval_eval.nuggets.types import (
 
 
 def nugget_prompts(section: NuggetsSection) -> dict[Task, str]:
-    """The names of the prompts that the configuration asks for."""
+    """Names of the configured prompts, by task."""
     named = section.assign.prompts()
     if section.create is not None:
         named |= {Task.NUGGETS: section.create.prompt, Task.IMPORTANCE: section.create.importance_prompt}
@@ -31,7 +31,7 @@ def nugget_prompts(section: NuggetsSection) -> dict[Task, str]:
 
 
 def read_bank(section: NuggetsSection, data: Dataset) -> dict[str, NuggetBank] | None:
-    """The banks of the file that the configuration names, those of the queries in the data.
+    """The banks in the configured file, for the queries of the data; ``None`` without a file.
 
     Raises:
         DataError: the file cannot be read, or has nuggets for none of the queries.
@@ -45,7 +45,7 @@ def read_bank(section: NuggetsSection, data: Dataset) -> dict[str, NuggetBank] |
 
 
 def nugget_settings(section: NuggetsSection, prompts: Mapping[str, str]) -> dict[str, Any]:
-    """What of the section goes into the store: prompts by name and version, a bank by its content."""
+    """The section as stored: prompts by name and version, a bank as a digest of its file."""
     settings = section.model_dump(mode="json", exclude={"bank"} if section.bank is None else {"bank", "keep"})
     settings["assign"]["prompt"] = prompts.get(Task.ASSIGNMENT)
     settings["assign"]["passage_prompt"] = prompts.get(Task.PASSAGE_ASSIGNMENT)
@@ -60,27 +60,27 @@ def listed(judgment: Judgment) -> tuple[str, ...]:
     """The texts or labels of a judgment whose outcome is a list.
 
     Raises:
-        TypeError: the outcome is of another task.
+        TypeError: the outcome is no list.
     """
     if not isinstance(judgment.outcome, tuple):
         raise TypeError(f"{judgment.outcome!r} is no list")
     return judgment.outcome
 
 
-def listed_nuggets(said: Iterable[str], section: NuggetsSection) -> tuple[str, ...]:
-    """The list after a turn, from what the judge said; a bank that was given stays as it is."""
-    return tuple(said) if section.create is None else updated_list(said, most=section.create.most)
+def listed_nuggets(texts: Iterable[str], section: NuggetsSection) -> tuple[str, ...]:
+    """The list of nuggets after a turn of the judge; a bank's list stays unchanged."""
+    return tuple(texts) if section.create is None else updated_list(texts, most=section.create.most)
 
 
-def importances_of(said: Iterable[str]) -> tuple[Importance | None, ...]:
-    """Importances from what was said of them; the empty text where a bank's file says nothing."""
-    return tuple(Importance(label) if label else None for label in said)
+def importances_of(labels: Iterable[str]) -> tuple[Importance | None, ...]:
+    """Importances from labels; ``None`` for an empty label, as a file of nuggets may have."""
+    return tuple(Importance(label) if label else None for label in labels)
 
 
 def settled_nuggets(
     texts: Sequence[str], labels: Sequence[Importance | None], section: NuggetsSection
 ) -> list[tuple[str, Importance | None]]:
-    """The nuggets that answers are held against: all of a bank that was given, the first ones of the judge's list."""
+    """The final nuggets with their importance: all of a file's bank, or the first ones of the judge's list."""
     known = [label for label in labels if label is not None]
     if section.create is None or len(known) < len(labels):
         return list(zip(texts, labels, strict=True))
@@ -90,39 +90,39 @@ def settled_nuggets(
 def settled_bank(
     query_id: str, query: str, texts: Sequence[str], labels: Sequence[Importance | None], section: NuggetsSection
 ) -> NuggetBank:
-    """The same as a bank."""
+    """The final nuggets of a query as a bank."""
     settled = settled_nuggets(texts, labels, section)
     nuggets = make_nuggets(query_id, [text for text, _ in settled], [label for _, label in settled])
     return NuggetBank(query_id, query, nuggets)
 
 
 def spans(number: int, size: int) -> list[range]:
-    """Places from 1 to ``number``, so many at a time."""
+    """Ranges of at most ``size`` numbers that cover 1 to ``number``."""
     return [range(start, min(start + size, number + 1)) for start in range(1, number + 1, size)]
 
 
 DEPTH = 20
-"""Documents of a ranking that count where the configuration does not say, as many as an exam looks at."""
+"""Default depth of a ranking, the same as for exams."""
 
 
 def depth_of(section: NuggetAssignmentSection) -> int:
-    """The rank down to which documents are held against nuggets."""
+    """Maximum rank of documents that nuggets are assigned to."""
     return section.depth or DEPTH
 
 
 def retrieved_documents(data: Dataset, section: NuggetAssignmentSection) -> dict[str, list[str]]:
-    """By query the documents that some agent has within the depth, each once.
+    """The documents that agents retrieved within the depth, by query and without repeats.
 
     Raises:
         ConfigError: nobody retrieved any.
     """
-    found = {query_id: list[str]() for query_id in data.queries}
+    documents = {query_id: list[str]() for query_id in data.queries}
     for (query_id, _), ranking in data.rankings.items():
         first = ranking[: depth_of(section)]
-        found[query_id] += [doc_id for doc_id in first if doc_id not in found[query_id]]
-    if not any(found.values()):
-        raise ConfigError("nuggets.assign.texts: 'documents' are to be held against nuggets, and 'data' has none")
-    return found
+        documents[query_id] += [doc_id for doc_id in first if doc_id not in documents[query_id]]
+    if not any(documents.values()):
+        raise ConfigError("nuggets.assign.texts: nuggets are to be assigned to 'documents', and 'data' has none")
+    return documents
 
 
 def recalled(
@@ -131,27 +131,29 @@ def recalled(
     banks: Mapping[str, NuggetBank],
     passages: Mapping[tuple[str, str], Assignment],
 ) -> list[Assignment]:
-    """What each agent's first documents state together: of each nugget the highest label that one of them has.
+    """Nuggets that an agent's top documents state together: the best label of each nugget over the documents.
 
     Args:
-        data: what agents retrieved.
-        section: down to which rank.
+        data: the retrieved documents.
+        section: its depth limits the rank.
         banks: by query.
-        passages: by query and document.
+        passages: assignments by query and document.
     """
-    together = []
+    recalls = []
     for (query_id, agent), ranking in data.rankings.items():
         if query_id in banks:
-            own = [passages[query_id, doc_id] for doc_id in ranking[: depth_of(section)]]
-            labels = tuple(_highest(said) for said in zip(*(each.labels for each in own), strict=True))
-            words, bank = sum(each.words for each in own), banks[query_id]
-            together.append(Assignment(query_id, agent, bank.nuggets, labels, words, query=bank.query))
-    return together
+            assignments = [passages[query_id, doc_id] for doc_id in ranking[: depth_of(section)]]
+            labels = tuple(
+                _highest(nugget_labels) for nugget_labels in zip(*(each.labels for each in assignments), strict=True)
+            )
+            words, bank = sum(each.words for each in assignments), banks[query_id]
+            recalls.append(Assignment(query_id, agent, bank.nuggets, labels, words, query=bank.query))
+    return recalls
 
 
 def _highest(labels: Sequence[Support | None]) -> Support | None:
     if Support.FULL in labels:
         return Support.FULL
-    if None in labels:  # it may have been any
+    if None in labels:  # a missing label may have been any
         return None
     return Support.PARTIAL if Support.PARTIAL in labels else Support.NONE

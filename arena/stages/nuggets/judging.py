@@ -1,4 +1,4 @@
-"""Nuggets by themselves: made for a configuration's queries, or held against answers from files of one's own."""
+"""Nuggets from files: assigns them to answers from files, and reads what answers cite."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _NOT_IN_NAMES = re.compile(r"[^\w .-]+")
 
 
 def nuggets_of(config: Config) -> NuggetsSection:
-    """The section that says who judges nuggets, and how.
+    """The section with the judge of nuggets and its settings.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: the configuration has no section ``nuggets``.
     """
     if config.nuggets is None:
         raise ConfigError("the configuration has no section 'nuggets'; it names the judge")
@@ -33,15 +33,15 @@ def nuggets_of(config: Config) -> NuggetsSection:
 
 
 def assignment_of_files(config: Config, nuggets: Path, answers: Sequence[Path]) -> tuple[Config, Dataset]:
-    """A tournament of its own, in the same store and with the same judge, that assigns a file's nuggets to answers.
+    """A separate tournament, in the same store and with the same judge, that assigns nuggets to answers from files.
 
     Args:
-        config: names the judge, the store and how to assign; its data and other stages are left alone.
-        nuggets: a file of nuggets, whose queries are those of the tournament.
-        answers: tables of answers, or answers as participants of the TREC RAG track hand them in.
+        config: supplies judge, store and settings; its data and other stages are not used.
+        nuggets: a file of nuggets, for the queries to assign.
+        answers: tables of answers, or answers in the format of the TREC RAG track.
 
     Raises:
-        InputError: a file cannot be read, an answer stands there twice, or none is to a query with nuggets.
+        InputError: a file cannot be read, an answer occurs twice, or no answer is to a query with nuggets.
     """
     section = nuggets_of(config)
     banks = {bank.query_id: bank for bank in read_banks(nuggets)}
@@ -58,19 +58,19 @@ def assignment_of_files(config: Config, nuggets: Path, answers: Sequence[Path]) 
 def read_cited(
     paths: Sequence[Path], qrels: Path, table: ScoreTable
 ) -> tuple[dict[tuple[str, str], Cited], Mapping[str, Mapping[str, int]]]:
-    """What is cited by topic and run, and the labels by topic and document.
+    """The citations of each topic and run, and the labels of each topic's documents.
 
     Args:
-        paths: answers as tables or as participants of the TREC RAG track hand them in.
+        paths: answers as tables or in the format of the TREC RAG track.
         qrels: labels of documents.
-        table: the runs and topics that are scored; others are left alone.
+        table: only its runs and topics are read.
 
     Raises:
         InputError: a file cannot be read, or has no answer of these runs to these topics.
     """
     runs, topics = set(table.runs), set(table.topics)
-    given = (answer for path in paths for _, answer in read_answers(path))
-    answers = [own for own in given if own.agent in runs and own.query_id in topics]
+    file_answers = (answer for path in paths for _, answer in read_answers(path))
+    answers = [answer for answer in file_answers if answer.agent in runs and answer.query_id in topics]
     if not answers:
         raise InputError(f"{', '.join(map(str, paths))}: no answer of the runs that are scored to their topics")
     labels = read_qrels(qrels).labels

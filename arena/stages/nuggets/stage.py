@@ -1,4 +1,4 @@
-"""Nuggets: made of each query's relevant documents or given, then answers and documents are held against them."""
+"""Nugget stage: nuggets come from relevant documents or a file, and are assigned to answers and documents."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from judges.types import Answer, Judgment, Prompt, Task
 from retrieval_eval.nuggets.types import BATCH, Importance, NuggetBank, Support, windows
 
 _TWELVE_WORDS = "a fact of the greatest length that the prompt allows a nugget"
-"""Twelve words behind a number, so that no two are the same."""
+"""Twelve words; plans put a number before them, so that no two nuggets are the same."""
 
 
 class _Growing(Struct):
-    """One query's nuggets as they come about."""
+    """The state of one query's nuggets during a run."""
 
     windows: Sequence[Sequence[str]]
     texts: tuple[str, ...] = ()
@@ -49,10 +49,10 @@ class _Growing(Struct):
 
 
 class NuggetStage(TournamentStage):
-    """Turn by turn a list of nuggets, then their importance in tens, then answers and documents against them in tens.
+    """Creates a list of nuggets in turns, rates their importance in tens, and assigns them to texts in tens.
 
-    A want that fails ends its query: nuggets of half the documents, or without their importance, are not what was asked
-    for. A bank that is given takes the place of the turns: its nuggets are judgments that need no call.
+    A failure ends its query: nuggets of half the documents, or without importance, are not the requested ones. Nuggets
+    from a file replace the turns: they become judgments that need no call.
     """
 
     key = "nuggets"
@@ -64,21 +64,21 @@ class NuggetStage(TournamentStage):
         self._banks = read_bank(section, data)
         self.waits_for_labels = self._banks is None
         self.templates = {task: load_prompt(name, task) for task, name in nugget_prompts(section).items()}
-        self._held = self._held_against_nuggets()
+        self._assigned_texts = self._texts_to_assign()
         self._check_grades()
         self._queries: dict[str, _Growing] = {}
 
-    def _held_against_nuggets(self) -> dict[Task, Mapping[str, Sequence[str]]]:
-        """By task and query the agents whose answers, and the documents that, are held against the query's nuggets."""
-        assign, held = self._section.assign, dict[Task, Mapping[str, Sequence[str]]]()
+    def _texts_to_assign(self) -> dict[Task, Mapping[str, Sequence[str]]]:
+        """The agents with answers, and the documents, to assign nuggets to, by task and query."""
+        assign, texts = self._section.assign, dict[Task, Mapping[str, Sequence[str]]]()
         if "answers" in assign.texts:
-            held[Task.ASSIGNMENT] = answering(self.data)
+            texts[Task.ASSIGNMENT] = answering(self.data)
         if "documents" in assign.texts:
-            held[Task.PASSAGE_ASSIGNMENT] = retrieved_documents(self.data, assign)
-        return held
+            texts[Task.PASSAGE_ASSIGNMENT] = retrieved_documents(self.data, assign)
+        return texts
 
     def _check_grades(self) -> None:
-        for task in self._held:
+        for task in self._assigned_texts:
             template = self.templates[task]
             (words,) = template.reply.choices.values()
             if len(set(words.values())) != self._section.assign.grades:
@@ -89,11 +89,11 @@ class NuggetStage(TournamentStage):
 
     @property
     def tasks(self) -> list[Task]:
-        """In the order they are done."""
-        return [Task.NUGGETS, Task.IMPORTANCE, *self._held]
+        """Its judging tasks, in order."""
+        return [Task.NUGGETS, Task.IMPORTANCE, *self._assigned_texts]
 
     def first(self, query_id: str) -> Release:
-        """The first turn, once all the query's documents have labels; the next run's turn where one may still come."""
+        """The first turn, once all the query's documents have labels; empty while a label may still come."""
         if query_id not in self._queries:
             if (read := self._windows(query_id)) is None:
                 return Release()
@@ -103,7 +103,7 @@ class NuggetStage(TournamentStage):
         return Release(turns, turns[:1])
 
     def _windows(self, query_id: str) -> Sequence[Sequence[str]] | None:
-        """The documents of each turn; where banks are given, none is read."""
+        """The documents of each turn; one turn without documents for nuggets from a file."""
         if self._banks is not None:
             return [()] if query_id in self._banks else []
         create, ranked, labels = self._section.create, self.labels.ranked(query_id), self.labels.of(query_id)
@@ -113,27 +113,27 @@ class NuggetStage(TournamentStage):
         return None if labels is None else windows(ranked, labels, from_label=create.from_label, size=create.window)
 
     def after(self, want: Wanted, result: Result) -> Release:
-        """The next turn, importance, or what is held against nuggets; a failure leads to nothing more."""
+        """The next turn, the ratings of importance, or the assignments; nothing after a failure."""
         if not isinstance(result, Judgment):
             return Release()
-        growing, said = self._queries[want.query_id], listed(result)
+        growing, outcome = self._queries[want.query_id], listed(result)
         if want.task is Task.NUGGETS:
-            return self._after_turn(want.query_id, growing, said)
-        growing.importances[NuggetSubject.of(want).places] = importances_of(said)
+            return self._after_turn(want.query_id, growing, outcome)
+        growing.importances[NuggetSubject.of(want).places] = importances_of(outcome)
         if sum(map(len, growing.importances.values())) < len(growing.texts):
             return Release()
         labels = [label for span in spans(len(growing.texts), self._at_once) for label in growing.importances[span]]
         growing.nuggets = tuple(text for text, _ in settled_nuggets(growing.texts, labels, self._section))
         return Release.all(
             AssignmentSubject(want.query_id, name, span).want(task, self._judge)
-            for task, held in self._held.items()
-            for name in held.get(want.query_id, ())
+            for task, texts in self._assigned_texts.items()
+            for name in texts.get(want.query_id, ())
             for span in spans(len(growing.nuggets), self._section.assign.batch)
         )
 
-    def _after_turn(self, query_id: str, growing: _Growing, said: Sequence[str]) -> Release:
+    def _after_turn(self, query_id: str, growing: _Growing, texts: Sequence[str]) -> Release:
         growing.turns += 1
-        growing.texts = listed_nuggets(said, self._section)
+        growing.texts = listed_nuggets(texts, self._section)
         if growing.turns < len(growing.windows):
             return Release(ready=[TurnSubject(query_id, growing.turns + 1).want(self._judge)])
         return Release.all(
@@ -146,11 +146,11 @@ class NuggetStage(TournamentStage):
 
     @property
     def _at_once(self) -> int:
-        """Nuggets whose importance is asked together; a bank's are all given at once."""
+        """Number of nuggets in one rating of importance; a file's nuggets are all rated at once."""
         return BATCH if self._banks is None else max(1, *(len(bank.nuggets) for bank in self._banks.values()))
 
     def prompt(self, want: Wanted) -> Prompt | None:
-        """The prompt of a want; ``None`` while what it shows has not come about."""
+        """The prompt; ``None`` until the nuggets that it shows are made."""
         growing, query = self._queries.get(want.query_id), self.data.queries[want.query_id]
         template = self.templates[want.task]
         if growing is None:
@@ -170,35 +170,35 @@ class NuggetStage(TournamentStage):
         return assignment_prompt(template, query, self.data.answers[want.query_id, subject.held], nuggets)
 
     def free(self, want: Wanted) -> str | None:
-        """The id of the judgment of what a given bank says, and of an empty answer, which states nothing."""
+        """Id of the judgment for nuggets from a file, or for an empty answer, which states nothing."""
         if want.task is Task.PASSAGE_ASSIGNMENT:
             return None
         if want.task is Task.ASSIGNMENT:
             subject = AssignmentSubject.of(want)
             empty = not self.data.answers[want.query_id, subject.held].text.strip()
             return _empty_answer_id(len(subject.places)) if empty else None
-        return None if self._banks is None else _given_id(want.task, _said(self._banks[want.query_id], want.task))
+        return (
+            None if self._banks is None else _given_id(want.task, _bank_outcome(self._banks[want.query_id], want.task))
+        )
 
     def stand_in(self, want: Wanted, prompt: Prompt) -> Judgment:
-        """As many nuggets as there may be, of the greatest length, and all of them vital."""
+        """The maximum number of nuggets, of maximum length, and all of them vital."""
         if want.task is Task.NUGGETS:
             assert self._section.create is not None
-            said = tuple(f"{number} {_TWELVE_WORDS}" for number in range(self._section.create.most))
+            outcome = tuple(f"{number} {_TWELVE_WORDS}" for number in range(self._section.create.most))
         else:
-            said = (Importance.VITAL.value,) * (prompt.contract.length or 0)
-        return Judgment("", said, "", "", "")
+            outcome = (Importance.VITAL.value,) * (prompt.contract.length or 0)
+        return Judgment("", outcome, "", "", "")
 
     def assumptions(self) -> Iterator[str]:
-        """Lists are long."""
         if self._banks is None:
-            yield "nuggets that are not made yet count as many and as long as they may be: an upper bound"
+            yield "nuggets that are not made yet are assumed to be of maximum number and length: an upper bound"
 
     def settings(self) -> dict[str, Any]:
-        """Prompts by name and version, a bank by its content."""
         return nugget_settings(self._section, self.prompt_names())
 
     def check(self) -> None:
-        """Render a prompt of each task where one is a user's."""
+        """Render a prompt of each task if a template is the user's."""
         if all(template.is_packaged for template in self.templates.values()):
             return
         query = next(iter(self.data.queries.values()))
@@ -214,30 +214,30 @@ class NuggetStage(TournamentStage):
             assignment_prompt(template, query, next(iter(self.data.documents.values())), ["a fact"])
 
     def free_judgments(self) -> Iterator[tuple[Task, str, Judgment]]:
-        """What a given bank says, and that an empty answer states nothing."""
-        nothing = "The answer is empty."
+        """Nuggets and importances from a file, and assignments of empty answers."""
+        reason = "The answer is empty."
         for length in range(1, self._section.assign.batch + 1):
             labels = (Support.NONE.value,) * length
-            yield Task.ASSIGNMENT, "none", _free(_empty_answer_id(length), labels, nothing)
+            yield Task.ASSIGNMENT, "none", _free(_empty_answer_id(length), labels, reason)
         for bank in (self._banks or {}).values():
             for task in (Task.NUGGETS, Task.IMPORTANCE):
-                said = _said(bank, task)
-                yield task, "bank", _free(_given_id(task, said), said, "Given in a file of nuggets.")
+                outcome = _bank_outcome(bank, task)
+                yield task, "bank", _free(_given_id(task, outcome), outcome, "Given in a file of nuggets.")
 
 
-def _said(bank: NuggetBank, task: Task) -> tuple[str, ...]:
+def _bank_outcome(bank: NuggetBank, task: Task) -> tuple[str, ...]:
     if task is Task.NUGGETS:
         return tuple(nugget.text for nugget in bank.nuggets)
     return tuple(nugget.importance or "" for nugget in bank.nuggets)
 
 
-def _given_id(task: Task, said: Sequence[str]) -> str:
-    return hashlib.sha256(json.dumps(["given", task.value, *said]).encode()).hexdigest()[:32]
+def _given_id(task: Task, outcome: Sequence[str]) -> str:
+    return hashlib.sha256(json.dumps(["given", task.value, *outcome]).encode()).hexdigest()[:32]
 
 
 def _empty_answer_id(length: int) -> str:
     return f"empty-answer-{length}"
 
 
-def _free(ident: str, said: tuple[str, ...], reason: str) -> Judgment:
-    return Judgment(ident, said, reason, "", "none", calls=0, cost_usd=0.0)
+def _free(ident: str, outcome: tuple[str, ...], reason: str) -> Judgment:
+    return Judgment(ident, outcome, reason, "", "none", calls=0, cost_usd=0.0)

@@ -1,8 +1,8 @@
-"""Queries that models write: who wrote them about what, why some are dropped, how the rest are drawn; their files.
+"""Candidate queries: filters that drop some, the draw of the others, and the files that hold them.
 
-Draws go by hash: seeded, without replacement, and the same whatever the order in which things come in. Everything that
-can be drawn has a place of its own, given by the seed and its id alone, and a draw takes the first ones: something
-added or taken away changes a draw only where it stands itself.
+Draws go by hash: they are seeded, without replacement, and independent of input order. The seed and the item's id give
+each item a fixed place, and a draw takes the first places. So adding or removing an item leaves the
+order of the others unchanged.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from arena.config.synth import FiltersSection
-from arena.stages.queries.own_files import CHANGED, OwnFiles
+from arena.stages.queries.own_files import CHANGED, WrittenFiles
 from judges.errors import DataError, InputError
 from judges.types import Document
 from retrieval_eval.data.collections import topic_rows
@@ -47,19 +47,19 @@ REASONS: Mapping[str, str] = {
     "unchecked": "whether the passage answers it is not known: a judgment failed or is missing",
     "rejected": "rejected by a person",
 }
-"""Every reason for which a query is dropped."""
+"""Reasons for dropping a query, with the phrase shown to people."""
 
 
 class Candidate(Struct, frozen=True):
     """A query that a model wrote.
 
     Attributes:
-        query_id: a hash of the model, the passage and the words.
-        generator: the model, by its name in the configuration.
-        model: its own name, as its server gave it.
-        prompt: name and version.
-        dropped: one of ``REASONS``; empty where there is none.
-        detail: which query it repeats, or what the judge said.
+        query_id: a hash of model, passage and text.
+        generator: the model's name in the configuration.
+        model: the model's name on its server.
+        prompt: its name and version.
+        dropped: a key of ``REASONS``; empty if the query is not dropped.
+        detail: the query that it repeats, or the judge's reason.
     """
 
     query_id: str
@@ -72,43 +72,52 @@ class Candidate(Struct, frozen=True):
     detail: str = ""
 
     def without(self, reason: str, detail: str = "") -> Candidate:
-        """The same, dropped."""
+        """The same candidate, dropped for this reason."""
         return replace(self, dropped=reason, detail=detail)
 
 
 def candidate(text: str, passage: Document, generator: str, model: str, prompt: str) -> Candidate:
-    """A query with its id."""
+    """A candidate, with an id made from its content."""
     plain = " ".join(text.split())
     digest = hashlib.sha256("\0".join((generator, passage.doc_id, plain)).encode("utf-8", "replace")).hexdigest()
     return Candidate(f"sq-{digest[:12]}", plain, passage, generator, model, prompt)
 
 
 def filtered(
-    candidates: Iterable[Candidate], examples: Sequence[str], seed: int, how: FiltersSection
+    candidates: Iterable[Candidate], examples: Sequence[str], seed: int, filters: FiltersSection
 ) -> list[Candidate]:
-    """All candidates in the order of the draw, those that are not to be used with the reason.
+    """All candidates in random order, the unusable ones marked with a reason.
 
-    Of queries that repeat each other the first of the draw stays, so that no model is favoured and the order in which
-    replies come makes no difference.
+    The first of several equal queries stays. As their order is random, no model is favoured, and the order of replies
+    makes no difference.
     """
     seen: dict[str, str] = {}
-    known = {_letters(text) for text in examples}
-    alike = NearDuplicates(how.near_duplicates, shingle=1, same_numbers=True) if how.near_duplicates else None
+    example_letters = {_letters(text) for text in examples}
+    near_duplicates = (
+        NearDuplicates(filters.near_duplicates, shingle=1, same_numbers=True) if filters.near_duplicates else None
+    )
     unique = {each.query_id: each for each in candidates}
-    return [_judged(each, seen, known, alike, how) for each in drawn(unique.values(), seed, lambda each: each.query_id)]
+    return [
+        _judged(each, seen, example_letters, near_duplicates, filters)
+        for each in drawn(unique.values(), seed, lambda each: each.query_id)
+    ]
 
 
 def _judged(
-    each: Candidate, seen: dict[str, str], known: set[str], alike: NearDuplicates | None, how: FiltersSection
+    each: Candidate,
+    seen: dict[str, str],
+    example_letters: set[str],
+    near_duplicates: NearDuplicates | None,
+    filters: FiltersSection,
 ) -> Candidate:
     letters = _letters(each.text)
-    if how.mentions_source and _POINTS_AT_SOURCE.search(each.text):
+    if filters.mentions_source and _POINTS_AT_SOURCE.search(each.text):
         return each.without("source")
-    if letters in known:
+    if letters in example_letters:
         return each.without("example")
     if letters in seen:
         return each.without("duplicate", seen[letters])
-    if alike is not None and (twin := alike.twin(each.query_id, each.text)) is not None:
+    if near_duplicates is not None and (twin := near_duplicates.twin(each.query_id, each.text)) is not None:
         return each.without("near_duplicate", f"{twin.kept} ({twin.similarity:.2f})")
     seen[letters] = each.query_id
     return each
@@ -121,12 +130,12 @@ def _letters(text: str) -> str:
 def to_be_checked(
     candidates: Sequence[Candidate], quotas: Mapping[str, int], checked: Mapping[str, bool | None]
 ) -> Iterator[Candidate]:
-    """Those whose answer must be known to fill the quotas, but is not.
+    """The candidates that must be checked next to fill the quotas.
 
     Args:
         candidates: in the order of the draw.
-        quotas: by generator; everything is checked without any.
-        checked: by query_id, whether the passage answers it; ``None`` where that was asked in vain.
+        quotas: by generator; all candidates are checked if empty.
+        checked: by query_id, whether the passage answers the query; ``None`` if the check failed.
     """
     places = dict(quotas)
     for each in candidates:
@@ -140,7 +149,7 @@ def to_be_checked(
 
 
 def drawn(items: Iterable[Item], seed: int, ident: Callable[[Item], str]) -> list[Item]:
-    """All items in the order of the draw."""
+    """All items in seeded random order."""
 
     def place(item: Item) -> tuple[str, str]:
         return hashlib.sha256(f"{seed}\0{ident(item)}".encode()).hexdigest(), ident(item)
@@ -149,9 +158,9 @@ def drawn(items: Iterable[Item], seed: int, ident: Callable[[Item], str]) -> lis
 
 
 def by_quota(items: Iterable[Item], quotas: Mapping[str, int], group: Callable[[Item], str]) -> list[Item]:
-    """The first items of each group up to its quota, in their order; all where there are no quotas.
+    """The first items of each group up to its quota, in their order; all items if there are no quotas.
 
-    A group with fewer items than its quota gives them all; what is missing is for the caller to say.
+    A group smaller than its quota is returned whole; the caller reports what is missing.
     """
     if not quotas:
         return list(items)
@@ -165,15 +174,15 @@ def by_quota(items: Iterable[Item], quotas: Mapping[str, int], group: Callable[[
 
 
 def sampled_passages(passages: Iterable[Document], number: int | None, seed: int) -> list[Document]:
-    """So many passages, or all of them, in the order of the draw.
+    """``number`` passages, or all of them, in random order.
 
     Raises:
-        InputError: there is none.
+        InputError: there are no passages.
     """
-    found = drawn(passages, seed, lambda passage: passage.doc_id)
-    if not found:
+    ordered = drawn(passages, seed, lambda passage: passage.doc_id)
+    if not ordered:
         raise InputError("no document has any text; 'ragleague documents' lists what was skipped and why")
-    return found[:number]
+    return ordered[:number]
 
 
 PROVENANCE = ("generator", "model", "passage", "source", "title", "page", "prompt", "seed")
@@ -183,13 +192,13 @@ DECISIONS = ("accept", "edit", "reject")
 
 
 def _are_topics(path: Path) -> bool:
-    """Whether a file that is no table has topics, as SGML, XML or ``id<TAB>text``."""
+    """Whether a file holds topics as SGML, XML or ``id<TAB>text``."""
     first = next((line for _, line in read_lines(path) if not line.isspace()), "")
     return first.lstrip().startswith("<") or "\t" in first.strip()
 
 
 def read_examples(path: Path | None) -> list[str]:
-    """The experts' queries: of a table its column ``query``, of topics their texts, else a query a line.
+    """The experts' queries: column ``query`` of a table, the texts of topics, or the lines of a text file.
 
     Raises:
         DataError: the file cannot be read, or has no query.
@@ -207,7 +216,7 @@ def read_examples(path: Path | None) -> list[str]:
 
 
 class WrittenQuery(Struct, frozen=True):
-    """A query as files have it; ``provenance`` has the columns of that name."""
+    """A query as in a file; ``provenance`` holds the columns in ``PROVENANCE``."""
 
     query_id: str
     text: str
@@ -218,7 +227,7 @@ class WrittenQuery(Struct, frozen=True):
 
 
 def written(each: Candidate, seed: int) -> WrittenQuery:
-    """A model's query with where it comes from."""
+    """The candidate as written to files, with its provenance."""
     named = each.passage.metadata
     provenance = {"generator": each.generator, "model": each.model, "passage": each.passage.doc_id}
     provenance |= {name: named.get(name, "") for name in ("source", "title", "page")}
@@ -226,40 +235,40 @@ def written(each: Candidate, seed: int) -> WrittenQuery:
     return WrittenQuery(each.query_id, each.text, each.generator, provenance)
 
 
-def write_queries(files: OwnFiles, path: Path, queries: Sequence[WrittenQuery], *, reviewed: bool = False) -> str:
-    """Write a file of queries; what is empty in all of them has no column.
+def write_queries(files: WrittenFiles, path: Path, queries: Sequence[WrittenQuery], *, reviewed: bool = False) -> str:
+    """Write a file of queries, without columns that would be empty.
 
     Returns:
-        What became of the file: ``written``, or a phrase for why it was left as it is.
+        ``written``, or a phrase that says why the file was left alone.
 
     Raises:
         DataError: the file cannot be written.
     """
     rows: list[dict[str, Cell]] = []
     for query in queries:
-        told: dict[str, Cell] = {"qid": query.query_id, "query": query.text, **query.provenance}
-        rows.append({**told, "decision": query.decision, "generated": query.generated})
+        cells: dict[str, Cell] = {"qid": query.query_id, "query": query.text, **query.provenance}
+        rows.append({**cells, "decision": query.decision, "generated": query.generated})
     columns = [name for name in QUERIES if name in ("qid", "query") or any(row[name] for row in rows)]
     return files.replace(path, columns, [{name: row[name] for name in columns} for row in rows], reviewed=reviewed)
 
 
 def write_review(
-    files: OwnFiles, path: Path, candidates: Sequence[Candidate], chosen: Collection[str], seed: int
+    files: WrittenFiles, path: Path, candidates: Sequence[Candidate], chosen: Collection[str], seed: int
 ) -> str:
-    """Write all queries for review: those chosen first, then the others in the order in which they would follow.
+    """Write all candidates for review: first the chosen ones, then the others in the order of the draw.
 
     Returns:
         As ``write_queries``.
 
     Raises:
-        DataError: the file cannot be written, or what is there cannot be read.
+        DataError: the file cannot be written, or its present version cannot be read.
     """
     places = {"chosen": 0, "reserve": 1, "dropped": 2}
     rows = sorted(_review_rows(candidates, chosen, seed), key=lambda row: places[str(row["state"])])
-    came_to = files.replace(path, REVIEW, rows)
-    if came_to == CHANGED and any(row.text("decision").strip() for row in read_rows(path)):
+    outcome = files.replace(path, REVIEW, rows)
+    if outcome == CHANGED and any(row.text("decision").strip() for row in read_rows(path)):
         return "left as it is, since it holds decisions"
-    return came_to
+    return outcome
 
 
 def _review_rows(candidates: Sequence[Candidate], chosen: Collection[str], seed: int) -> Iterator[dict[str, Cell]]:
@@ -271,7 +280,7 @@ def _review_rows(candidates: Sequence[Candidate], chosen: Collection[str], seed:
 
 
 class Reviewed(Struct, frozen=True):
-    """What people decided: the queries that they accepted or edited, and counts of the others."""
+    """People's decisions: accepted and edited queries, and counts of the others."""
 
     queries: Sequence[WrittenQuery]
     rejected: Mapping[str, int]
@@ -280,11 +289,10 @@ class Reviewed(Struct, frozen=True):
 
 
 def read_reviewed(path: Path) -> Reviewed:
-    """Read a reviewed file. What a person accepts is taken, also where a filter had dropped it.
+    """Read a reviewed file; an accepted query is used even if a filter had dropped it.
 
     Raises:
-        DataError: a decision is none, a text was changed without saying so or not changed in spite of that, a query
-            stands there twice, or nothing is accepted.
+        DataError: a decision is unknown or contradicts a change of the text, a query occurs twice, or none is accepted.
     """
     queries: list[WrittenQuery] = []
     rejected: dict[str, int] = {}
@@ -292,18 +300,18 @@ def read_reviewed(path: Path) -> Reviewed:
     undecided = 0
     places: dict[str, str] = {}
     for row in read_rows(path, ("qid", "decision", "query", "generated", "generator")):
-        found, decision = _written(row), _decision(row)
-        generated[found.generator] = generated.get(found.generator, 0) + 1
+        query, decision = _written(row), _decision(row)
+        generated[query.generator] = generated.get(query.generator, 0) + 1
         if decision == "reject":
-            rejected[found.generator] = rejected.get(found.generator, 0) + 1
+            rejected[query.generator] = rejected.get(query.generator, 0) + 1
         elif not decision:
             undecided += 1
         else:
-            for what, key in (("query id", found.query_id), ("text", found.text.casefold())):
+            for what, key in (("query id", query.query_id), ("text", query.text.casefold())):
                 if key in places:
                     raise row.error(f"this {what} is accepted in {places[key]} already", key)
                 places[key] = row.place
-            queries.append(found)
+            queries.append(query)
     if not queries:
         raise DataError(path, "accepts no query; write accept, edit or reject into the column 'decision'")
     return Reviewed(queries, rejected, undecided, generated)
@@ -315,11 +323,13 @@ def _decision(row: Row) -> str:
         raise row.error(f"a decision is one of {', '.join(DECISIONS)}, or empty", decision)
     changed = row.text("query").strip() != row.text("generated").strip()
     if changed and decision == "accept":
-        raise row.error("the query was changed; say edit", row.text("query"))
+        raise row.error("the query was changed; write edit", row.text("query"))
     if not changed and decision == "edit":
-        raise row.error("says edit, and the query is as it was generated; say accept, or change it", row.text("query"))
+        raise row.error(
+            "the decision is edit, but the query is unchanged; write accept, or change it", row.text("query")
+        )
     if decision in ("accept", "edit") and not row.text("query").strip():
-        raise row.error("the query is empty; say reject")
+        raise row.error("the query is empty; write reject")
     return decision
 
 

@@ -1,4 +1,4 @@
-"""A file for ``ragleague make queries``: a store, judges, and what to make of which documents."""
+"""Configuration files of ``ragleague make queries``: a store, judges, and how to make queries of documents."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from judges.spec import JudgeSpec
 
 
 class SynthConfig(Section):
-    """The whole file; ``of_tournament`` makes one of a tournament's."""
+    """A file that only makes queries; ``of_tournament`` builds one from a tournament's file."""
 
     name: TournamentName
     store: StoreName
@@ -35,15 +35,15 @@ class SynthConfig(Section):
 
     @property
     def tournament(self) -> str:
-        """What the queries' judgments are kept under, apart from those of a tournament of the same name."""
+        """Name in the store for the judgments about queries, which differs from the tournament's."""
         return f"{self.name[:74]} synth"
 
 
 def of_tournament(config: Config) -> SynthConfig:
-    """What a tournament's configuration says of synthetic queries.
+    """The part of a tournament's configuration that makes queries.
 
     Raises:
-        ConfigError: it says nothing.
+        ConfigError: it has no section ``synth``.
     """
     if config.synth is None:
         raise ConfigError(f"{config.name}: the configuration has no section 'synth'; add it")
@@ -51,17 +51,17 @@ def of_tournament(config: Config) -> SynthConfig:
 
 
 class _Peek(BaseModel):
-    """What tells a tournament's file from one that only makes queries."""
+    """The keys that distinguish a tournament's file from one that only makes queries."""
 
     data: Any = None
     synth: Any = None
 
 
 def load_synth_config(path: Path) -> SynthConfig:
-    """Read and check one YAML file, or the section ``synth`` of a tournament's.
+    """Read and check a file that only makes queries, or the section ``synth`` of a tournament's.
 
     Raises:
-        ConfigError: one line that names the file, the key and the problem.
+        ConfigError: names the file, the key and the problem in one line.
     """
     if load_section(path, _Peek, ConfigError).data is not None:
         return of_tournament(load_config(path))
@@ -69,10 +69,10 @@ def load_synth_config(path: Path) -> SynthConfig:
 
 
 def load_either(path: Path) -> SynthConfig | Config:
-    """Read and check a file that only makes queries, or a tournament's.
+    """Read and check a file that only makes queries, or a tournament's file.
 
     Raises:
-        ConfigError: one line that names the file, the key and the problem.
+        ConfigError: names the file, the key and the problem in one line.
     """
     peeked = load_section(path, _Peek, ConfigError)
     if peeked.data is None and peeked.synth is not None:

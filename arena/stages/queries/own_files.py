@@ -1,4 +1,4 @@
-"""Files of queries are written anew only where nobody changed them since."""
+"""Writes files of queries, but never over a version that a person has changed."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _REVIEWED: Final = "reviewed"
 WRITTEN: Final = "written"
 CHANGED: Final = "left as it is, since people changed it; move it away to have it written anew"
 NONE: Final = "not written, since there is no query"
-"""What became of a file."""
+"""Outcomes of writing a file."""
 _UNREADABLE: Final = "unreadable"
-"""In place of a digest: not one of ours, so it is left as it is."""
+"""Instead of a digest: the tool did not write this file, so it leaves it alone."""
 
 
-class OwnFiles:
-    """Tables that a tournament writes, with a digest of each in its store.
+class WrittenFiles:
+    """Writes the tables of a tournament, and records a digest of each in its store.
 
     Args:
         store: open for writing.
-        tournament: whose files they are.
+        tournament: its name.
     """
 
     def __init__(self, store: Store, tournament: str) -> None:
@@ -40,33 +40,33 @@ class OwnFiles:
     def replace(
         self, path: Path, columns: Sequence[str], rows: Sequence[dict[str, Cell]], *, reviewed: bool = False
     ) -> str:
-        """Write a table in place of what was written before; returns what became of it.
+        """Write a table over its previous version; returns the outcome as a phrase.
 
-        What somebody else wrote or changed stays as it is, and so does a file in whose place an empty one would come.
-        What people decided (``reviewed``) gives way only to what people decided.
+        A file that somebody else wrote or changed is left alone, and so is one that would become empty. Only a
+        ``reviewed`` table replaces a ``reviewed`` one, since people made its decisions.
 
         Raises:
             DataError: the file cannot be written.
         """
-        there = _content(path)
-        if there and not rows:
+        present = _content(path)
+        if present and not rows:
             return NONE
-        with TemporaryDirectory() as folder:  # as it reads once it is written: not each format holds each text
+        with TemporaryDirectory() as folder:  # read back after writing, since a format may be unable to hold some text
             sample = Path(folder) / path.name
             write_rows(sample, columns, rows)
             new = _content(sample)
         place = hashlib.sha256(str(path.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:16]
         self._store.announce(self._tournament)
         runs = Runs(self._store, self._tournament)
-        earlier = (run.subject for run in runs.all())
-        written = {own.get(_FILES, {}).get(place) for own in earlier if reviewed or not own.get(_REVIEWED)}
-        if there and there == new and there in written:
+        subjects = (run.subject for run in runs.all())
+        written = {subject.get(_FILES, {}).get(place) for subject in subjects if reviewed or not subject.get(_REVIEWED)}
+        if present and present == new and present in written:
             return WRITTEN
-        if there and there != new and there not in written:
+        if present and present != new and present not in written:
             return CHANGED
-        # Noted first: a file that was written and not noted would count as somebody's.
+        # Record the digest first: an unrecorded file would look as if a person had written it.
         run_id = runs.begin(Runner(), {_FILES: {place: new}, _REVIEWED: reviewed})
-        if there != new or not there:
+        if present != new or not present:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_rows(path, columns, rows)
         runs.end(run_id, "complete", {})
@@ -74,15 +74,15 @@ class OwnFiles:
 
 
 def _content(path: Path) -> str:
-    """A digest of a table's cells; empty where there is none."""
+    """Digest of a table's cells; empty without a file or rows."""
     if not path.is_file() or path.stat().st_size == 0:
         return ""
-    digest, some = hashlib.sha256(), False
+    digest, has_rows = hashlib.sha256(), False
     try:
         for row in read_rows(path, empty=True):
             cells = sorted((name, text) for name in row.values if (text := row.text(name)))
             digest.update(json.dumps(cells).encode())
-            some = True
+            has_rows = True
     except DataError:
         return _UNREADABLE
-    return digest.hexdigest()[:16] if some else ""
+    return digest.hexdigest()[:16] if has_rows else ""

@@ -1,4 +1,4 @@
-"""Queries by models as a stage: written about passages, then checked as far as quotas depend on it."""
+"""Stage that writes synthetic queries about passages, then checks as many as the quotas need."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from judges.prompts.tasks import answerable_prompt, queries_prompt
 from judges.types import Judgment, Prompt, Query, Task
 
 _TO_COME = "a query of as many words as people need to ask for what they want to know"
-"""In a plan; behind a model's name and a number, so that no two are the same."""
+"""Stand-in for plans; a model's name and a number before it make each one different."""
 
 
 class QueriesStage(Stage):
-    """Queries about passages, and whether the passages answer them.
+    """Writes queries about passages, and checks whether the passages answer them.
 
-    Results are only taken in by ``after``. What they lead to depends on all of them together, so ``next_checks`` says
-    it once nothing is open any more.
+    ``after`` only records results. Further wants depend on all results together, so the caller asks ``next_checks``
+    once no want is open.
 
     Args:
         config: models, filters and quotas.
-        reading: counts what documents came to.
+        reading: counts the documents read.
 
     Attributes:
-        passages: those that models are asked about, by id.
-        candidates: the queries written, in the order of the draw; to be read once all are.
+        passages: the sampled passages, by id.
+        candidates: the written queries in random order; complete only after all are written.
 
     Raises:
         InputError: documents, examples or prompts cannot be used, or no document has text.
@@ -63,12 +63,11 @@ class QueriesStage(Stage):
         self._checked: dict[str, Result | None] = {}
 
     def wants(self) -> list[Wanted]:
-        """Each model about each passage."""
+        """A query-writing request for each model and passage."""
         models = self.config.synth.models
         return [SourceSubject(passage).want(model) for passage in self.passages for model in models]
 
     def prompt(self, want: Wanted) -> Prompt:
-        """The prompt of a want."""
         if want.task is Task.ANSWERABLE:
             asked = self._by_id[want.query_id]
             return answerable_prompt(self.templates[want.task], Query(asked.query_id, asked.text), asked.passage)
@@ -77,7 +76,7 @@ class QueriesStage(Stage):
         return queries_prompt(self.templates[want.task], passage, section.per_passage, shown)
 
     def after(self, want: Wanted, result: Result) -> Release:
-        """Nothing yet: see ``next_checks``."""
+        """Records the result; see ``next_checks``."""
         if want.task is Task.QUERIES:
             self._written[want] = result
         else:
@@ -85,7 +84,7 @@ class QueriesStage(Stage):
         return Release()
 
     def next_checks(self) -> list[Wanted]:
-        """What is wanted now that all earlier wants have come to what they can: none at last."""
+        """The next checks to make, once all earlier judgments are settled; empty at the end."""
         section = self.config.synth
         if not self.candidates:
             self.candidates = self._drawn()
@@ -101,7 +100,7 @@ class QueriesStage(Stage):
         ]
 
     def _drawn(self) -> list[Candidate]:
-        """The queries that models wrote, in the order of the draw and with the reasons of those dropped."""
+        """The written queries in random order, with reasons for the dropped ones."""
         section, template = self.config.synth, self.templates[Task.QUERIES]
         written: list[Candidate] = []
         to_come: list[Candidate] = []
@@ -109,13 +108,13 @@ class QueriesStage(Stage):
             if isinstance(result, Judgment) and isinstance(result.outcome, tuple):
                 passage = self.passages[SourceSubject.of(want).passage_id]
                 prompt = f"{template.name}@{template.version}"
-                found = [candidate(text, passage, want.judge, result.model, prompt) for text in result.outcome]
-                (written if result.judgment_id else to_come).extend(found)
-        kept = filtered(written, self.examples, section.sample.seed, section.filters)
-        return drawn([*kept, *to_come], section.sample.seed, lambda each: each.query_id)
+                batch = [candidate(text, passage, want.judge, result.model, prompt) for text in result.outcome]
+                (written if result.judgment_id else to_come).extend(batch)
+        marked = filtered(written, self.examples, section.sample.seed, section.filters)
+        return drawn([*marked, *to_come], section.sample.seed, lambda each: each.query_id)
 
     def checked(self) -> list[Candidate]:
-        """The candidates, without those that their passage does not answer or may not."""
+        """The candidates; those whose check failed or was negative are marked as dropped."""
         return [self._judged(each) if each.query_id in self._checked else each for each in self.candidates]
 
     def _judged(self, each: Candidate) -> Candidate:
@@ -125,14 +124,14 @@ class QueriesStage(Stage):
         return each if answers else each.without("unanswerable", _detail(result))
 
     def stand_in(self, want: Wanted, _prompt: Prompt) -> Result:
-        """As many queries as a model may write, and each as answered by its passage."""
+        """The maximum number of queries, or a check that succeeds."""
         outcome: Any = 1
         if want.task is Task.QUERIES:
             outcome = tuple(f"{want.judge} {number}: {_TO_COME}" for number in range(self.config.synth.per_passage))
         return Judgment("", outcome, "", "", "", calls=0)
 
     def settings(self) -> dict[str, Any]:
-        """What a store keeps of the configuration: all that decides the replies, but no path and no secret."""
+        """The settings that decide replies, as stored; without paths or secrets."""
         include = {"models", "per_passage", "shots", "sample", "passages"}
         kept = self.config.synth.model_dump(mode="json", include=include)
         return {"synth": {**kept, "prompts": {each.name: each.digest for each in self.templates.values()}}}

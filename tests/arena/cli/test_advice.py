@@ -175,7 +175,7 @@ def test_what_is_hopeless_stops_no_judge_and_takes_no_game_away(tmp_path: Path, 
         again = cli("run", config, "--retry-failed")
     assert "stopped" not in again.err
     assert "14 failed, 0 left of 40" in again.err
-    assert "was asked again in vain; 'ragleague failures' lists it, and what may help" in again.err
+    assert "the retry failed too; 'ragleague failures' lists what failed, and what may help" in again.err
     assert "--retry-failed" not in again.err
     helps = "what helps with content_filter: choose another 'model', or loosen the filter; then run again with --retry"
     assert helps in cli("failures", config).out

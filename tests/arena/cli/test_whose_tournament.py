@@ -52,7 +52,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> Path:
     return tmp_path
 
 
-OTHER = "the store holds tournament 'x' as another file ran it (agents p, q; judges words); run this one first"
+OTHER = "another file ran the tournament 'x' in the store (agents p, q; judges words); run this file first"
 
 
 @pytest.mark.parametrize("command", READERS, ids=lambda command: command[0])
@@ -60,13 +60,13 @@ def test_no_command_shows_what_another_file_ran_under_the_name(command: Sequence
     config(folder / "b.yaml", "r", "s")
     told = cli(*(word.format("b.yaml") for word in command))
     assert (told.status, told.out) == (2, "")
-    assert " ".join(told.err.split()) == f"error: b.yaml: {OTHER}, or give it another name"
+    assert " ".join(told.err.split()) == f"error: b.yaml: {OTHER}, or give its tournament another name"
     assert OTHER not in cli(*(word.format("a.yaml") for word in command)).err
 
 
 def test_neither_does_python_nor_pytest(folder: Path) -> None:
     config(folder / "b.yaml", "r", "s")
-    with pytest.raises(rl.InputError, match="as another file ran it"):
+    with pytest.raises(rl.InputError, match="another file ran the tournament"):
         rl.open("b.yaml")
     assert set(rl.open("a.yaml").games()["agent_a"]) == {"p", "q"}
     board = rl.run("b.yaml", progress=False)
@@ -95,7 +95,7 @@ def test_another_file_that_differs_in_what_is_stored_is_refused(
     change(folder)
     told = cli("leaderboard", "b.yaml")
     assert told.status == 2
-    assert "as another file ran it" in " ".join(told.err.split())
+    assert "another file ran the tournament" in " ".join(told.err.split())
 
 
 def test_a_copy_is_the_same_tournament(folder: Path, cli: Cli) -> None:

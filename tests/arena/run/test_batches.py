@@ -412,7 +412,7 @@ def test_what_cannot_be_cancelled_is_said(tmp_path: Path, server: LLMServer, cli
     assert "judges.judge must be declared with provider 'openai', model 'gpt-x' and 'mode: batch'" in refused.err
     known_as(store, None)
     assert (
-        "could not be cancelled: its hand-in was not answered"
+        "could not be cancelled: the server did not confirm it"
         in cli("failures", path, "--batches", "--cancel", "all").err
     )
     known_as(store, "batch_1")

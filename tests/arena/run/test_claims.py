@@ -27,14 +27,14 @@ async def test_claims_are_lost_after_a_silence_by_either_clock(
     """While a machine sleeps one clock stands still; the other may be set back."""
     held = Claims(store, Runner(), lambda: ["claimed"])
     await held.begin()
-    assert await held.hold("claimed")
+    assert await held.still_holds("claimed")
     real = getattr(time, clock)
     monkeypatch.setattr(claims.time, clock, lambda: real() + ASLEEP_S)
-    assert not await held.hold("claimed")
-    assert await held.hold("claimed since"), "it has just said again that it is at work"
+    assert not await held.still_holds("claimed")
+    assert await held.still_holds("claimed since"), "it has just said again that it is at work"
     assert held.losses == 1
-    held.forget("claimed")
-    assert await held.hold("claimed")
+    held.reclaim("claimed")
+    assert await held.still_holds("claimed")
 
 
 async def test_claims_are_lost_where_others_took_the_process_for_dead(store: Store) -> None:
@@ -43,7 +43,7 @@ async def test_claims_are_lost_where_others_took_the_process_for_dead(store: Sto
     held = Claims(store, runner, lambda: ["claimed"])
     await held.begin()
     await held.beat()
-    assert await held.hold("claimed")
+    assert await held.still_holds("claimed")
     store.leave(runner)
     await held.beat()
-    assert not await held.hold("claimed")
+    assert not await held.still_holds("claimed")

@@ -127,7 +127,7 @@ def goes_on(config: Path, server: LLMServer, said_lost: int) -> None:
 
 
 def lost(line: str) -> int:
-    told = re.search(r"; replies that came and could not be kept: (\d+)$", line)
+    told = re.search(r"; replies that arrived but could not be stored: (\d+)$", line)
     assert told is not None, line
     return int(told[1])
 

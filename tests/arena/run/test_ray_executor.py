@@ -125,7 +125,9 @@ def test_another_server_at_an_address_is_one_line_in_time(
     config = written(tmp_path)
     with OtherServer() as address:
         ended = cli("run", config, "--executor", "ray", "--address", address)
-    said = f"error: executor: no Ray cluster can be reached at {address} (executor.address): what answers there is none"
+    said = (
+        f"error: executor: no Ray cluster can be reached at {address} (executor.address): the server there is not Ray"
+    )
     assert (ended.status, ended.err) == (2, f"{said}, or was not ready within 3 s; start it, or mend the address\n")
 
 
@@ -163,7 +165,7 @@ def test_why_workers_do_not_start_is_said(tmp_path: Path, cluster: RayCluster) -
 def test_of_a_failed_installation_the_installers_own_words_are_said() -> None:
     from ray.exceptions import RuntimeEnvSetupError
 
-    from arena.run.ray_workers import telling_line
+    from arena.run.ray_workers import cause_line
 
     told = (
         "Could not create the actor because its associated runtime env failed to be created.\n"
@@ -174,7 +176,7 @@ def test_of_a_failed_installation_the_installers_own_words_are_said() -> None:
         "    ERROR: No matching distribution found for absent\n"
         "    Hint: look elsewhere.\n"
     )
-    assert telling_line(RuntimeEnvSetupError(told)) == "ERROR: No matching distribution found for absent"
+    assert cause_line(RuntimeEnvSetupError(told)) == "ERROR: No matching distribution found for absent"
 
 
 @pytest.mark.skipif(find_spec("grpc") is not None, reason="Ray's client is installed")

@@ -116,7 +116,7 @@ def test_data_without_documents_are_refused_before_anything_is_asked(tmp_path: P
     (tmp_path / "bank.jsonl").write_text('{"qid": "q1", "query": "?", "nuggets": [{"text": "a"}]}')
     section = {"judge": "judge", "bank": tmp_path / "bank.jsonl", "assign": {"texts": "documents"}}
     data = {name: [tmp_path / f"{name}.csv"] for name in ("queries", "answers")}
-    with pytest.raises(ConfigError, match="are to be held against nuggets, and"):
+    with pytest.raises(ConfigError, match="nuggets are to be assigned to 'documents', and"):
         run(nugget_tournament(tmp_path, None, nuggets=section, retrieval=None, data=data))
 
 

@@ -304,9 +304,9 @@ REVIEW = ["qid", "decision", "query", "generated", "generator"]
     ("changed", "said"),
     [
         ({"decision": "maybe"}, r"review\.csv:3: a decision is one of accept, edit, reject, or empty \('maybe'\)"),
-        ({"decision": "accept", "query": "New?"}, r"review\.csv:3: the query was changed; say edit \('New\?'\)"),
-        ({"decision": "edit"}, r"review\.csv:3: says edit, and the query is as it was generated"),
-        ({"decision": "edit", "query": " "}, r"review\.csv:3: the query is empty; say reject"),
+        ({"decision": "accept", "query": "New?"}, r"review\.csv:3: the query was changed; write edit \('New\?'\)"),
+        ({"decision": "edit"}, r"review\.csv:3: the decision is edit, but the query is unchanged"),
+        ({"decision": "edit", "query": " "}, r"review\.csv:3: the query is empty; write reject"),
         ({"decision": "accept", "qid": "a"}, r"review\.csv:3: this query id is accepted in .*review\.csv:2 already"),
         ({"decision": "edit", "query": "one?"}, r"review\.csv:3: this text is accepted in .*review\.csv:2 already"),
     ],
@@ -408,7 +408,7 @@ def test_a_plan_of_queries_counts_what_a_run_sends(tmp_path: Path) -> None:
     assert (
         "passages asked about: 2 of 3 (documents: 3); about each up to 10 queries of each model, for quotas of" in said
     )
-    assert "synth: opus comes to 20 queries at most, fewer than the 30 of its quota" in said
+    assert "synth: opus can write 20 queries at most, fewer than its quota of 30" in said
     assert "gpt comes to" not in said
 
 

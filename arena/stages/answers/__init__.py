@@ -1,1 +1,0 @@
-"""Agents under test: asked for what is missing, and what their answers took."""
