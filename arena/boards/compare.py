@@ -153,7 +153,7 @@ class CompareBoard(Board, frozen=True, eq=False):
         return Section("compare", "Compare", _LEAD, [Remarks(self.sentences()), self.figure()])
 
     def json(self) -> Any:
-        found = [flat(one) for one in self.departures.found] if self.departures is not None else []
+        found = [flat(one) for one in self.departures.pairs] if self.departures is not None else []
         ways = {
             way.name: {
                 "queries": way.queries,
@@ -172,7 +172,7 @@ class CompareBoard(Board, frozen=True, eq=False):
 
     def findings(self, way: str) -> list[Placement]:
         """The fewest agents that all of a way's departures are about: always the one that is in most of the rest."""
-        left, found = [one for one in (self.departures.found if self.departures else ()) if one.way == way], []
+        left, found = [one for one in (self.departures.pairs if self.departures else ()) if one.way == way], []
         while left:
             counts = Counter(agent for one in left for agent in (one.raised, one.lowered))
             agent = max(self.order, key=lambda name: counts[name])  # the best rated of several
@@ -455,7 +455,7 @@ def _standing(found: Departures, methods: Sequence[Method]) -> Departures:
         own = ends.get(one.way)
         return own is None or own.lowest(one.raised) > own.highest(one.lowered)
 
-    return replace(found, found=tuple(filter(stands, found.found)))
+    return replace(found, pairs=tuple(filter(stands, found.pairs)))
 
 
 def _by_query(method: Method) -> Means:
