@@ -204,7 +204,7 @@ def people(level: Level, opinions: Sequence[Opinion], settings: Settings = USUAL
 def judge_against_people(
     judge: str, values: Values, opinions: Sequence[Opinion], against: People, settings: Settings = USUAL
 ) -> JudgeAgainstPeople:
-    """Compare a judge with people.
+    """Compare one judge with people on the items that both judged.
 
     Args:
         judge: its name.
@@ -385,7 +385,7 @@ def compare(
     boards: bool = True,
     clusters: Clusters = ALONE,
 ) -> Comparison:
-    """Compare judges with people.
+    """Compare each judge with people on one level, and a panel of all judges if there are several.
 
     Args:
         level: what was judged.

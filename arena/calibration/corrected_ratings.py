@@ -320,7 +320,7 @@ def estimates(
     label_next: int = 0,
     seed: int = 0,
 ) -> Estimates:
-    """Correct a judge's means and ratings by people's labels.
+    """Correct a judge's means and ratings by people's labels, and choose the items to label next.
 
     Args:
         level: what was judged.

@@ -65,7 +65,7 @@ class Means(Struct, frozen=True, eq=False):
 
     @property
     def bounds(self) -> Floats:
-        """The ``ends``; twice the values if nothing is missing. Shape (2, agents, queries)."""
+        """Lower and upper bounds of the values, equal to the values if none is missing, shape (2, agents, queries)."""
         return np.array([self.values, self.values]) if self.ends is None else self.ends
 
     def lowest(self, agent: str) -> float:
@@ -229,7 +229,7 @@ def compare_methods(
     *,
     drawn: Callable[[Method, Sequence[str], int, int, Clusters], Drawn] = draw,
 ) -> MethodComparison:
-    """Compare the rankings of several methods.
+    """Score all methods on the same resampled queries, and compare their rankings of the agents.
 
     Args:
         methods: the methods.
@@ -285,7 +285,7 @@ def _method_scores(method: Drawn) -> MethodScores:
 def method_pair(
     names: tuple[str, str], points: tuple[Floats, Floats], drawn: tuple[Floats, Floats], queries: int
 ) -> MethodPair:
-    """Rank correlations of two methods.
+    """Rank correlations of two methods from their scores of the same agents.
 
     Args:
         names: of the methods.

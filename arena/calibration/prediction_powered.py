@@ -1,4 +1,4 @@
-"""Prediction-powered means: many judge values corrected by a few human labels, without bias whatever the judge.
+"""Prediction-powered means: a judge's many values, corrected by a few human labels; unbiased for any judge.
 
 Angelopoulos et al. (2023, Science 382, "Prediction-powered inference") take the judge's mean over all items and
 correct it by the judge's error on the items that people labelled. The weight of the judge, lambda, is tuned to the

@@ -43,7 +43,7 @@ class Departure(Struct, frozen=True):
 
 
 class Departures(Struct, frozen=True):
-    """All significant reversals between a reference method and the other methods.
+    """The significant reversals between a reference method and all others.
 
     Attributes:
         first: the reference method.

@@ -51,7 +51,7 @@ class TaskState(Enum):
 
 
 class AnnotationTask(Struct, frozen=True, dict=True):
-    """One task for an annotator.
+    """A task for an annotator: a query and texts to read, and the parts that need a value.
 
     Attributes:
         kind: of the annotations.
@@ -121,7 +121,7 @@ class AnnotationTask(Struct, frozen=True, dict=True):
 
 
 class TaskPool(Struct, frozen=True, eq=False, dict=True):
-    """All tasks of one kind.
+    """All tasks of one kind, from which each annotator gets a queue.
 
     Rows are sorted by random numbers. A row's number depends only on the annotator's name and on the names in the row,
     so new rows do not change the order of the others.
@@ -143,7 +143,6 @@ class TaskPool(Struct, frozen=True, eq=False, dict=True):
     with_annotations: Callable[[Iterable[AnnotationTask], Iterable[Annotation]], list[AnnotationTask]]
 
     def queue(self, annotator: str) -> TaskQueue:
-        """The annotator's queue of tasks."""
         person_number = np.where(self.shared, _EVERYBODY, np.uint64(_number(annotator)))
         sort_keys = _mixed(self.numbers ^ person_number)
         order = np.lexsort(sort_keys[::-1])
@@ -159,7 +158,6 @@ class TaskPool(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def query_numbers(self) -> dict[str, int]:
-        """A number for each query."""
         return {query_id: number for number, query_id in enumerate(dict.fromkeys(self.queries))}
 
     def of_queries(self, rows: _Rows, query_ids: Collection[str]) -> list[int]:
@@ -343,7 +341,7 @@ def citations(checked: Iterable[SupportSubject], data: Dataset) -> TaskPool:
 def with_votes(
     tasks: Iterable[AnnotationTask], annotations: Iterable[Annotation], data: Dataset
 ) -> list[AnnotationTask]:
-    """Fill in one annotator's votes; a query that they voted on keeps the pair that they saw.
+    """Return the tasks with one annotator's votes filled in; a query with a vote keeps the pair that they saw.
 
     If one of the two answers has changed since, the task is open again.
     """
@@ -360,7 +358,7 @@ def with_votes(
 
 
 def with_values(tasks: Iterable[AnnotationTask], annotations: Iterable[Annotation]) -> list[AnnotationTask]:
-    """Fill in one annotator's values.
+    """Return the tasks with one annotator's values filled in.
 
     A label of an answer also counts for other agents that gave the same text, even if they joined later.
     """

@@ -131,7 +131,8 @@ def read_table(
     opinions = table.groups.get("", ())
     raters = sorted({opinion.rater for opinion in opinions})
     if annotator is not None and len(raters) > 1:
-        raise DataError(file, f"names {len(raters)} people, so that --annotator cannot be one of them", value=raters[0])
+        message = f"names {len(raters)} people, but --annotator gives one name for all; leave --annotator out"
+        raise DataError(file, message, value=raters[0])
     names = {rater: annotator_name(annotator or rater) for rater in raters}
     if kind is Kind.CRITERIA:
         read = list(_grades(opinions, names))

@@ -184,10 +184,10 @@ _REMEDY: Final = (
     "'probability'."
 )
 _CORRECTED: Final = (
-    "The judge's figures over all things, moved by its error on those that people labelled. Right whatever the judge "
-    "is like, if what people labelled is a random sample ('ragleague calibrate --next' draws one)."
+    "The judge's figures over all things, corrected by its error on those that people labelled. Unbiased for any judge "
+    "if what people labelled is a random sample ('ragleague calibrate --next' draws one)."
 )
-_METHODS: Final = "An order that several ways of looking share is more than one judge's habit."
+_METHODS: Final = "If several ways of scoring give the same order of agents, it does not depend on one judge."
 _MONEY: Final = (
     "Take the cheapest judge whose agreement with people is no lower than that of a dearer one by more than the "
     "intervals allow, that seldom fails, and that does not change its mind with the order of the answers."
@@ -208,8 +208,8 @@ _GRADES: Final = (
     Column("criterion", "Criterion"),
     Column("first", "Agent"),
     Column("second", "Against"),
-    Column("queries", "Queries", COUNT, "On which people graded both."),
-    Column("n", "Units", COUNT, "Conversations, where queries are turns of some; else the queries."),
+    Column("queries", "Queries", COUNT, "Queries on which people graded both agents."),
+    Column("n", "Units", COUNT, "Conversations; without conversations, the queries."),
     Column("difference", "Difference", Number(2, signed=True), "Mean of people's grades, agent less the other.", WIDE),
     Column("p_t", "p", P_VALUE, "Paired t test, two-sided."),
     Column("p_t_holm", "p, corrected", P_VALUE, "The same, corrected for all tests of this table (Holm)."),

@@ -37,7 +37,7 @@ _PAIRS: Final = (
     Column("second_name", "Other way", programs=False),
     Column("first", ""),
     Column("second", ""),
-    Column("agents", "Agents", COUNT, "That both score."),
+    Column("agents", "Agents", COUNT, "Scored in both ways."),
     *correlation_columns({"kendall": "Kendall's tau-b", "spearman": "Spearman's rho"}),
 )
 _JUDGES: Final = (
@@ -47,7 +47,7 @@ _JUDGES: Final = (
     Column("kappa", "Kappa", FIGURE, interval=WIDE),
     Column("order_agreement", "Same in both orders", PERCENT, "One outcome, whichever answer is first.", WIDE),
     Column("failures", "Failed", ALIGNED),
-    Column("cost_per_1000_games", "Cost of 1000 games", MONEY, "None where a price is not known."),
+    Column("cost_per_1000_games", "Cost of 1000 games", MONEY, "Empty if a price is not known."),
 )
 _STYLES: Final = (
     Column("judge", "Judge"),

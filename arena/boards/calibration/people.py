@@ -39,7 +39,7 @@ from retrieval_eval.stats.bootstrap import FEW_QUERIES
 _MOST_NAMED: Final = 8
 _WHO: Final = (Column("judge", "Judge", programs=False), Column("what", "Judged", programs=False))
 _AMONG: Final = (
-    Column("what", "Judged", meaning="What people and judges said something of."),
+    Column("what", "Judged", meaning="Kind of the judged items, and their group if there is one."),
     Column("people", "People", COUNT),
     Column("votes", "Votes", COUNT),
     Column("things", "Things", COUNT),
@@ -56,7 +56,7 @@ _GAP: Final = Column(
     "less_people",
     "Judge minus two people",
     SIGNED_2,
-    "Agrees with a vote less two people agree, on the same things.",
+    "Agreement with a vote minus agreement of two people, on the same things.",
     WIDE,
 )
 _SAME: Final = Column("same", "Two people agree", PERCENT, "How often two people say the same of one thing.")
@@ -64,7 +64,7 @@ _BIAS: Final = Column("bias", "Bias", SIGNED_2, "Mean of judge minus people; ver
 _AGAINST: Final = (
     *_WHO,
     _N,
-    Column("coverage", "Coverage", PERCENT, "Of what people judged, how much the judge judged too."),
+    Column("coverage", "Coverage", PERCENT, "Share of the things judged by people that the judge judged too."),
     _VOTES,
     Column("decided_vote_agreement", "Without ties", PERCENT, "The same where neither side calls a tie."),
     _SAME,
@@ -82,11 +82,15 @@ _DISAGREEMENTS: Final = (
 )
 _REPLACED: Final = (
     Column("rater", "Person left out"),
-    Column("items", "Things", COUNT, "That this person, another one and the judge have judged."),
+    Column("items", "Things", COUNT, "Judged by this person, by another person and by the judge."),
     Column("clusters", "Queries", COUNT),
     Column("advantage", "Judge as good", PERCENT, "Share on which the judge agrees with the others at least as well."),
-    Column("difference", "Person better", SIGNED_2, "Share that the person wins less share that the judge wins.", WIDE),
-    Column("p_value", "p, published", P_VALUE, "That the judge is worse by epsilon or more, things independent."),
+    Column(
+        "difference", "Person better", SIGNED_2, "Share that the person wins minus share that the judge wins.", WIDE
+    ),
+    Column(
+        "p_value", "p, published", P_VALUE, "Tests whether the judge is worse by epsilon or more; things independent."
+    ),
     Column("p_clustered", "p, by query", P_VALUE, "The same where things of one query depend on each other."),
 )
 _CORRELATIONS: Final = {"pearson": "Pearson", "spearman": "Spearman", "kendall": "Kendall's tau-b"}
@@ -121,7 +125,7 @@ _TABLES: Final[Mapping[str, tuple[str, Sequence[Column]]]] = {
 
 _LOOKS: Final[Mapping[Look, str]] = {"blue": "vote_agreement", "orange": "same"}
 _ALIKE: Final = "How often a judge says what a person says, beside how often two people agree."
-_MEASURED: Final = "That is what to measure a judge by. Whiskers: 95% intervals, had other queries been asked."
+_MEASURED: Final = "Compare each judge with the agreement of people. Whiskers: 95% intervals over queries."
 
 
 def judges_of(comparisons: Sequence[Comparison]) -> list[JudgeAgainstPeople]:
@@ -286,7 +290,7 @@ def in_words(test: AlternativeTest, unit: Unit = "query") -> str:
 
 
 def alternative_json(test: AlternativeTest) -> dict[str, Any]:
-    """The alternative annotator test as JSON."""
+    """The alternative annotator test as JSON: its outcome and a row for each person left out."""
     verdicts = {"passed": test.passed, "passed_clustered": test.passed_clustered}
     return flat(test) | verdicts | {"raters": [flat(rater) for rater in test.raters]}
 
@@ -437,7 +441,7 @@ def disagreements(comparisons: Sequence[Comparison], texts: Mapping[tuple[str, s
 def disagreement_table(
     judge: JudgeAgainstPeople, items: Sequence[Disagreement], queries: Mapping[str, str], links: Sequence[str]
 ) -> Table:
-    """Table of disagreements of a judge and people.
+    """Table of the items on which a judge and people differ.
 
     Args:
         judge: the judge.

@@ -57,7 +57,6 @@ class GateBoard(Board, frozen=True):
 
     @property
     def headline(self) -> str:
-        """The verdict in a sentence."""
         if self.verdict == "undecided":
             return f"Undecided: it is not shown whether {self.new} is worse than {self.old}."
         return f"{_STANDINGS[self.status]}: {self.new} is {self.verdict} than {self.old}."
@@ -72,7 +71,6 @@ class GateBoard(Board, frozen=True):
         return [Section("gate", "New against old", "Is the new agent worse than the old one?", blocks)]
 
     def table(self) -> Table:
-        """Table with a row per score."""
         rows = [
             {
                 "on": score.on,
@@ -92,9 +90,11 @@ class GateBoard(Board, frozen=True):
             Column("title", "Score", programs=False),
             Column("new", "New", FORM),
             Column("old", "Old", FORM),
-            Column("difference", "Difference", SIGNED, "New less old; of games, new's share less one half.", level),
-            Column("queries", units.capitalize(), COUNT, "Those that both have a figure on; each counts once."),
-            Column("missing", "Missing", COUNT, f"Further {units} of which nothing is known."),
+            Column("difference", "Difference", SIGNED, "New minus old; for games, new's share minus one half.", level),
+            Column(
+                "queries", units.capitalize(), COUNT, f"{units.capitalize()} with a figure of both; each counts once."
+            ),
+            Column("missing", "Missing", COUNT, f"{units.capitalize()} without a figure of both."),
             Column("verdict", "Verdict"),
         )
         return Table("gate", "", columns, rows)

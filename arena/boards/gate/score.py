@@ -60,7 +60,6 @@ class Compared(Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """Heading of the score."""
         return "Games won" if self.on == PAIRWISE else way_of(OF_STAGE.get(self.on, self.on))[0]
 
     def finding(self, new: str, old: str) -> str:
