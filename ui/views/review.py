@@ -162,7 +162,7 @@ class Review(Struct, frozen=True):
             st.progress((len(done) + len(skipped)) / count, text=far, width=200)
         task = (progress.find(state.undone[-1]) if state.undone else None) or progress.next()
         if task is None:
-            self._show_end(progress.said, count, skipped)
+            self._show_end(progress.annotations, count, skipped)
             return
         state.begun.setdefault(task.task_id, time.monotonic())
         choices = self.form.choices(self.source)
