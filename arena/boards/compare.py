@@ -153,7 +153,7 @@ class CompareBoard(Board, frozen=True, eq=False):
         return Section("compare", "Compare", _LEAD, [Remarks(self.sentences()), self.figure()])
 
     def json(self) -> Any:
-        found = [flat(one) for one in self.departures.pairs] if self.departures is not None else []
+        departure_rows = [flat(departure) for departure in self.departures.pairs] if self.departures is not None else []
         ways = {
             way.name: {
                 "queries": way.queries,
@@ -171,8 +171,9 @@ class CompareBoard(Board, frozen=True, eq=False):
         }
 
     def findings(self, way: str) -> list[Placement]:
-        """The fewest agents that all of a way's departures are about: always the one that is in most of the rest."""
-        left, found = [one for one in (self.departures.pairs if self.departures else ()) if one.way == way], []
+        """A score's disagreements with the games, grouped by agent (greedy cover: the most frequent agent first)."""
+        left = [departure for departure in (self.departures.pairs if self.departures else ()) if departure.way == way]
+        placements: list[Placement] = []
         while left:
             counts = Counter(agent for departure in left for agent in (departure.raised, departure.lowered))
             agent = max(self.order, key=lambda name: counts[name])  # the best rated if several are equally frequent
@@ -477,7 +478,7 @@ def _robust(candidates: Departures, methods: Sequence[Method]) -> Departures:
         scores = means.get(departure.way)
         return scores is None or scores.lowest(departure.raised) > scores.highest(departure.lowered)
 
-    return replace(found, pairs=tuple(filter(stands, found.pairs)))
+    return replace(candidates, pairs=tuple(filter(holds, candidates.pairs)))
 
 
 def _by_query(method: Method) -> Means:

@@ -108,7 +108,7 @@ def _changed_agents(config: Config, stored: Collection[Mapping[str, Any]]) -> li
     return [
         f"settings of agent {agent['name']!r}"
         for agent in stored
-        if agent["name"] in specs and told_settings(specs[agent["name"]]) != agent.get("settings", {})
+        if agent["name"] in specs and stored_declaration(specs[agent["name"]]) != agent.get("settings", {})
     ]
 
 

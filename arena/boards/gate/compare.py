@@ -221,7 +221,7 @@ def _by_games(
 
 def _missing_verdicts(games: GameTable, rows: Bools) -> tuple[int, int]:
     """Numbers of missing and of wanted verdicts; each order of a game is one verdict."""
-    wanted = int((games.said[rows] != NOT_WANTED).sum())
+    wanted = int((games.outcome[rows] != NOT_WANTED).sum())
     return wanted - int(games.judged[rows].sum()), wanted
 
 
@@ -230,7 +230,7 @@ def _verdict_shares(games: GameTable, rows: Bools) -> dict[str, float]:
     query = games.query[rows]
     wanted, judged = (
         np.bincount(query, flags.sum(axis=1), len(games.queries))
-        for flags in (games.said[rows] != NOT_WANTED, games.judged[rows])
+        for flags in (games.outcome[rows] != NOT_WANTED, games.judged[rows])
     )
     shares_by_unit: defaultdict[str, float] = defaultdict(float)
     for index in np.flatnonzero(wanted).tolist():
@@ -256,7 +256,7 @@ def _missing_turns(judged: Mapping[Any, int], turns: Mapping[Any, int]) -> Itera
 
 def _doubts(games: GameTable, rows: Bools, new: str) -> Iterator[str]:
     """Reasons why the games decide nothing: possible position bias, or a judge that only calls ties."""
-    verdicts, judged = games.said[rows], games.judged[rows]
+    verdicts, judged = games.outcome[rows], games.judged[rows]
     both_orders = judged.all(axis=1)
     reversed_games = int((both_orders & (verdicts[:, 0] == -verdicts[:, 1]) & (verdicts[:, 0] != TIE)).sum())
     if reversed_games and 2 * reversed_games >= both_orders.sum():
@@ -278,7 +278,7 @@ def _doubts(games: GameTable, rows: Bools, new: str) -> Iterator[str]:
 
 
 def _notes(games: GameTable, rows: Bools, missing: int, alone: int, unit: Unit) -> Iterator[str]:
-    verdicts, judged = games.said[rows], games.judged[rows]
+    verdicts, judged = games.outcome[rows], games.judged[rows]
     if missing:
         reason = f"; {counted(alone, *UNITS[unit])} only one of the two answered" if alone else ""
         yield f"{_missing(missing, unit)}{reason}."
