@@ -223,7 +223,7 @@ def _sparing(drawn: Matrix) -> Matrix:
     """A large matrix without what its cells say under the pointer and where they lead."""
     if len(drawn.cells) <= _TOLD:
         return drawn
-    return replace(drawn, cells={key: replace(cell, told="", link="") for key, cell in drawn.cells.items()})
+    return replace(drawn, cells={key: replace(cell, tooltip="", link="") for key, cell in drawn.cells.items()})
 
 
 def _is_ours(path: Path) -> bool:
