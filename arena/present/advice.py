@@ -17,7 +17,7 @@ def to_judge_the_rest(causes: Mapping[str, int], left: int, *, imported: bool) -
         imported: whether the judgments come from an import.
     """
     if imported:
-        return "judge the rest where these were judged, and import all again"
+        return "judge the rest with the tool that made these judgments, and import all of them again"
     why = "'ragleague failures' says what helps where a reply was unusable"
     if not causes.keys() - RETRIED_NEXT_RUN:
         return "run again to judge the rest"

@@ -62,8 +62,8 @@ def spec(picture: Chart) -> dict[str, Any]:
 def svg(*pictures: Picture) -> str:
     """SVG of the pictures on a white background, in two columns."""
     titled = [
-        drawn.properties(title=alt.Title(title, anchor="start")) if title else drawn
-        for drawn, title in (
+        drawing.properties(title=alt.Title(title, anchor="start")) if title else drawing
+        for drawing, title in (
             (chart(picture), picture.title or ("" if isinstance(picture, Aligned) else picture.name))
             for picture in pictures
         )
@@ -86,7 +86,7 @@ def inline_svg(picture: Chart) -> str:
     return _svg(chart(picture), None)
 
 
-def _svg(drawn: alt.TopLevelMixin, background: str | None) -> str:
+def _svg(drawing: alt.TopLevelMixin, background: str | None) -> str:
     import vl_convert
 
     axis = {
@@ -98,10 +98,10 @@ def _svg(drawn: alt.TopLevelMixin, background: str | None) -> str:
         "titlePadding": 10,
     }
     config = {"background": background, "axis": axis, "title": {"color": _INK}, "text": {"color": _INK}}
-    spec = drawn.to_dict()
+    spec = drawing.to_dict()
     spec["config"] = {"font": "Arial, Liberation Sans, sans-serif", **config, "view": {"stroke": None}}
-    drawing: str = vl_convert.vegalite_to_svg(spec, vl_version=_VEGA_LITE)
-    return _SYMBOL.sub(r"<path\2><title>\1</title></path>", drawing)
+    svg_text: str = vl_convert.vegalite_to_svg(spec, vl_version=_VEGA_LITE)
+    return _SYMBOL.sub(r"<path\2><title>\1</title></path>", svg_text)
 
 
 def _points(picture: Chart, *, linked: bool = False) -> alt.LayerChart:
@@ -174,7 +174,9 @@ def _points(picture: Chart, *, linked: bool = False) -> alt.LayerChart:
 
 def _interval_ends(dot: Dot) -> dict[str, float]:
     sides = (("x", dot.x_ends), ("y", dot.y_ends))
-    return {f"{axis}_{end}": at for axis, ends in sides if ends for end, at in zip(("low", "high"), ends, strict=True)}
+    return {
+        f"{axis}_{end}": value for axis, ends in sides if ends for end, value in zip(("low", "high"), ends, strict=True)
+    }
 
 
 def _label_sides(picture: Chart) -> dict[int, bool]:
@@ -298,11 +300,11 @@ def _cells(panel: CellPanel, named: Mapping[str, str], y: alt.Y) -> list[alt.Cha
     x = alt.X("column:N", scale=alt.Scale(domain=numbers), axis=alt.Axis(title=None, ticks=False, labelAngle=0))
     base = alt.Chart(alt.Data(values=rows)).encode(x=x, y=y)
     text = base.encode(text="figure:N", description="told:N")
-    small = 10 if len(named) <= _MOST_ROOMY else 6
+    font_size = 10 if len(named) <= _MOST_ROOMY else 6
     return [
         base.mark_rect(aria=False).encode(color=alt.Color("strength:Q", scale=_SHADES, legend=None)),
-        text.transform_filter("!datum.bold").mark_text(fontSize=small, color="#1a1a1a"),
-        text.transform_filter("datum.bold").mark_text(fontSize=small, color="#1a1a1a", fontWeight="bold"),
+        text.transform_filter("!datum.bold").mark_text(fontSize=font_size, color="#1a1a1a"),
+        text.transform_filter("datum.bold").mark_text(fontSize=font_size, color="#1a1a1a", fontWeight="bold"),
     ]
 
 

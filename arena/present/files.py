@@ -1,4 +1,4 @@
-"""Writers: tables as CSV, Markdown, HTML and LaTeX, blocks as HTML, pictures as files. All of them escape texts."""
+"""Writers: tables as CSV, Markdown, HTML and LaTeX, blocks as HTML, pictures as files. Markup escapes all texts."""
 
 from __future__ import annotations
 
@@ -167,8 +167,8 @@ def _strip(block: Checks) -> str:
     for status in ("unknown", "passed"):
         if checks := [check for check in block.items if check.status == status]:
             parts.append(_folded(f"{len(checks)} {_STATUSES[status][1].lower()}", checks, block.link))
-    more = markup.linked("All checks", block.link) if block.link else ""
-    return f'<div class="trust" role="group" aria-label="Trust checks">{"".join(parts)}{more}</div>'
+    link_to_all = markup.linked("All checks", block.link) if block.link else ""
+    return f'<div class="trust" role="group" aria-label="Trust checks">{"".join(parts)}{link_to_all}</div>'
 
 
 def _folded(name: str, checks: Sequence[Check], link: str) -> str:
@@ -290,7 +290,7 @@ def save_plot(path: Path, pictures: Sequence[Picture], title: str) -> None:
     pictures = [picture for picture in pictures if not isinstance(picture, Whiskers) or picture.lines]
     kind = path.suffix.lower()
     if kind not in _PLOTS:
-        raise DataError(path, f"a plot is written as {', '.join(_PLOTS[:-1])} or {_PLOTS[-1]}")
+        raise DataError(path, f"the name of a plot must end in {', '.join(_PLOTS[:-1])} or {_PLOTS[-1]}")
     if not pictures:
         raise DataError(path, "there is nothing to plot")
     from arena.present import charts

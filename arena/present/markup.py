@@ -54,18 +54,18 @@ def html(picture: Picture) -> str:
     if isinstance(picture, Whiskers):
         if not picture.lines:
             return ""
-        drawn = _whiskers(picture)
+        drawing = _whiskers(picture)
     elif isinstance(picture, Matrix):
-        drawn = _matrix(picture)
+        drawing = _matrix(picture)
     elif isinstance(picture, Aligned):
-        drawn = _aligned(picture)
+        drawing = _aligned(picture)
     else:
         from arena.present.charts import inline_svg
 
-        drawn = f'<div role="img" aria-label="{_text(picture.words)}">{inline_svg(picture)}</div>'
+        drawing = f'<div role="img" aria-label="{_text(picture.words)}">{inline_svg(picture)}</div>'
     title = f'<p class="title">{_text(picture.title)}</p>' if picture.title else ""
     caption = f'<figcaption class="note">{_text(picture.caption)}</figcaption>' if picture.caption else ""
-    return f'<figure class="picture{" chart" * isinstance(picture, Chart)}">{title}{drawn}{caption}</figure>'
+    return f'<figure class="picture{" chart" * isinstance(picture, Chart)}">{title}{drawing}{caption}</figure>'
 
 
 class Scale:

@@ -80,16 +80,16 @@ class Number(Struct, frozen=True):
 
 
 class Percent(Number, frozen=True):
-    """Format of shares in percent; never rounds to 0 % or 100 %, but adds decimals or writes "under 0.1"."""
+    """Format of shares in percent; never rounds to 0 % or 100 %, but writes "under 0.1" or "over 99.9"."""
 
     unit: str = "%"
     factor: float = 100
 
     def _digits(self, value: float) -> str:
         for decimals in range(self.decimals, self.decimals + 3):
-            written = f"{100 * value + 0:,.{decimals}f}"
-            if 0 < abs(float(written.replace(",", ""))) < 100 or value == 0 or abs(value) >= 1:
-                return written
+            digits = f"{100 * value + 0:,.{decimals}f}"
+            if 0 < abs(float(digits.replace(",", ""))) < 100 or value == 0 or abs(value) >= 1:
+                return digits
         return f"{'-' if value < 0 else ''}{'over 99.9' if abs(value) > 0.5 else 'under 0.1'}"
 
 
@@ -183,9 +183,9 @@ def bracketed(estimate: Estimate, form: NumberForm) -> str:
     return f"{form.write(estimate.value)} ({form.between(estimate.low, estimate.high)})"
 
 
-def counted(count: float, one: str, many: str = "") -> str:
+def counted(count: float, singular: str, plural: str = "") -> str:
     """A number with its noun in singular or plural; the default plural adds an s."""
-    return f"{COUNT.write(count)} {one if count == 1 else many or f'{one}s'}"
+    return f"{COUNT.write(count)} {singular if count == 1 else plural or f'{singular}s'}"
 
 
 def listed(words: Sequence[str], most: int | None = None) -> str:

@@ -288,5 +288,5 @@ def of_table(
     form = next(iter(columns.values())).form
     assert isinstance(form, Number)
     name, title = f"{table.name}-drawn", axis[:1].upper() + axis[1:]
-    drawn = Whiskers(name, title, words, caption, lines, axis, form, legend=legend, zero=zero)
-    return [drawn] if lines else []
+    picture = Whiskers(name, title, words, caption, lines, axis, form, legend=legend, zero=zero)
+    return [picture] if lines else []

@@ -204,15 +204,15 @@ ORDERS: Final = (
 TERMS: Final[Mapping[str, str]] = {
     "95% interval": "Made so that it holds the true figure in 95 of 100 repetitions with other queries.",
     "Agent": "A system under evaluation: what answers the queries.",
-    "Agrees with a vote": "How often the judge says what a person said, in percent.",
+    "Agrees with a vote": "How often the judge gives the same verdict as a person, in percent.",
     "Alpha": "Krippendorff's alpha: 1 is full agreement, 0 no more than chance.",
-    "Alpha, ordinal": "Krippendorff's alpha of labels with an order: the farther apart two are, the more it counts.",
-    "Bradley-Terry": "Strength in points that best explains all games at once. 100 points more is 64 % of the decided "
-    "games; 400 more is 10 to 1.",
-    "Beyond chance": "How a query stands out from queries that are alike: it separates the agents more, or its games "
-    "are reversed, against the order of the others. Marked by chance in at most 4 % of tournaments.",
-    "Bias": "Mean of the judge's figures less people's.",
-    "Coverage": "Share of what was wanted that is there.",
+    "Alpha, ordinal": "Krippendorff's alpha of ordered labels: the farther apart two labels are, the more it counts.",
+    "Bradley-Terry": "Strength in points, fitted to all games together. An agent with 100 points more wins 64 % of the "
+    "decided games; with 400 more, 10 of 11.",
+    "Beyond chance": "How a query differs from the others by more than chance: it separates the agents more, or its "
+    "games reverse their order. Chance alone marks a query in at most 4 % of tournaments.",
+    "Bias": "Mean of the judge's figures minus people's figures.",
+    "Coverage": "Share of the wanted results that exist.",
     "Decided": "Share of the games with a winner.",
     "Elo": "Mean Elo rating over many random orders of the same games.",
     "Failed": "The judge gave no usable reply, also when asked again. A failure is never counted as a label.",
@@ -220,38 +220,38 @@ TERMS: Final[Mapping[str, str]] = {
     "Grade": "How well a passage answers an exam item, as the judge grades it.",
     "Group": "Agents that share a letter cannot be told apart; tests are corrected for the number of pairs.",
     "Judge": "The language model, or other program, that compares answers or labels documents.",
-    "Judges differ": "Share of the games of several judges on which they do not agree.",
-    "Kappa": "Cohen's kappa: agreement beyond chance. 1 is full agreement, 0 no more than chance. Of games each "
-    "counts in both directions, so that it changes nothing which agent is named first.",
+    "Judges differ": "Share of the games judged by several judges on which they disagree.",
+    "Kappa": "Cohen's kappa: agreement beyond chance. 1 is full agreement, 0 no more than chance. Each game "
+    "counts in both directions, so that the order of the agents' names does not matter.",
     "Kappa, linear": "Cohen's kappa in which a disagreement counts by its distance.",
     "Kappa, quadratic": "Cohen's kappa in which a disagreement counts by the square of its distance.",
     "Kendall's tau": "Whether two rankings put the agents in one order: 1 the same, 0 unrelated, -1 the reverse. "
     f"{ORDERS}",
     "Kendall's tau-b": "Rank correlation of values with ties: 1 the same order, 0 unrelated, -1 the reverse.",
     "Label": "How relevant a document is to a query: 0 is not relevant, higher is more relevant.",
-    "Left": "Wanted, and not asked for yet.",
+    "Left": "Wanted, but not requested yet.",
     "Lost": "Rated games that the agent lost.",
-    "Mean label": "Mean of the labels of the agent's documents; failed ones are left out.",
+    "Mean label": "Mean of the labels of the agent's documents, without failed labels.",
     "Nugget": "A fact that a good answer to the query states.",
-    "Order noise": "Standard deviation of Elo over the orders of the games. It says how much the order of play "
-    "matters, not how sure the rating is: it is no confidence interval.",
+    "Order noise": "Standard deviation of Elo over the orders of the games. It shows how much the order of play "
+    "matters, not how certain the rating is.",
     "Orders": "Whether the verdicts of the two orders differ: each game is judged twice, with the answers exchanged.",
-    "Orders agree": "Share of the games judged in both orders that ended alike in both.",
+    "Orders agree": "Share of the games judged in both orders with the same outcome in both.",
     "Orders differ": "Share of the games judged in both orders whose verdicts differ.",
-    "p, corrected": "How likely so clear a difference would be between equals, corrected for all pairs as "
-    "their intervals are. Small is significant.",
+    "p, corrected": "Probability of so clear a difference between equally good agents, corrected for all pairs "
+    "as the intervals are. A small value is significant.",
     "Pearson": "Pearson's correlation: 1 is a rising line, 0 unrelated, -1 a falling line.",
-    "Percent": "Share of its games against the other agent that the agent took, in percent.",
+    "Percent": "Share of its games against the other agent that the agent won, in percent.",
     "Query": "The question that all agents answered.",
     "Rank": "One more than the number of agents with a higher rating.",
-    "Ranks (95%)": "All agents' true ranks lie in these at once, at 95% confidence.",
-    "Result": "How the rated game ended, both orders together.",
-    "Same label": "Share of the documents with both labels where the two are equal.",
-    "Separation": "Spread times agreement: how much more of the points on this query goes to an agent that is one "
+    "Ranks (95%)": "Intervals that contain the true ranks of all agents at the same time, at 95% confidence.",
+    "Result": "Outcome of the rated game, both orders together.",
+    "Same label": "Share of the documents with both labels in which the two labels are equal.",
+    "Separation": "Spread times agreement: how much larger the share of points on this query is for an agent one "
     "standard deviation better on all others. Chance alone puts some queries below 0.",
     "Spearman": "Spearman's rank correlation: 1 the same order, 0 unrelated, -1 the reverse.",
     "Spearman's rho": "Rank correlation: 1 the same order, 0 unrelated, -1 the reverse.",
-    "Spread": "Standard deviation of the agents' shares of points on the query; 0 where all are alike.",
+    "Spread": "Standard deviation of the agents' shares of points on the query; 0 if all are equal.",
     "Tied": "Rated games without a winner.",
     "Weight": "How much an item counts in the score.",
     "Won": "Rated games that the agent won.",
@@ -276,8 +276,8 @@ def plain(value: Any, decimals: int = _DECIMALS) -> Any:
     if value is None or isinstance(value, bool | str | int | Enum | Exact):
         return value.value if isinstance(value, Enum) else value
     if isinstance(value, float):
-        shown = round(value, decimals) + 0.0  # -0.0 becomes 0.0
-        return None if math.isnan(value) else Exact(shown) if decimals > _DECIMALS else shown
+        rounded = round(value, decimals) + 0.0  # -0.0 becomes 0.0
+        return None if math.isnan(value) else Exact(rounded) if decimals > _DECIMALS else rounded
     if isinstance(value, Mapping):
         return {str(plain(key)): plain(inner, decimals) for key, inner in value.items()}
     if isinstance(value, Struct):

@@ -84,17 +84,17 @@ def belief(outcomes: Games) -> Belief:
 
 
 def log_gain(mean: Floats, variance: Floats) -> Floats:
-    """Log of the information, in nats, expected from one more game on which agent of a pair is better.
+    """Log of the expected information, in nats, of one more game about which agent of a pair is better.
 
     Args:
         mean: mean difference of each pair in log-odds, shape (pairs,).
         variance: variance of each difference, shape (pairs,).
     """
     z = mean / np.sqrt(variance)
-    known = variance * _bernoulli(mean)
-    removed = np.log(known) - np.log1p(known)
+    ratio = variance * _bernoulli(mean)
+    log_share = np.log(ratio) - np.log1p(ratio)
     two_phi_squared = -(z**2) - np.log(2 * np.pi)
-    gain: Floats = removed + two_phi_squared - np.log(2) - scipy.special.log_ndtr(z) - scipy.special.log_ndtr(-z)
+    gain: Floats = log_share + two_phi_squared - np.log(2) - scipy.special.log_ndtr(z) - scipy.special.log_ndtr(-z)
     return gain
 
 
@@ -183,8 +183,8 @@ class Fixtures:
         self.agents = tuple(sorted({agent for present in answering.values() for agent in present}))
         number = {agent: code for code, agent in enumerate(self.agents)}
         self._cluster = {query_id: (clusters or {}).get(query_id, query_id) for query_id in answering}
-        drawn = {cluster: (_seeded_random(seed, cluster), cluster) for cluster in self._cluster.values()}
-        self._queries = sorted(answering, key=lambda query_id: drawn[self._cluster[query_id]])  # turns in their order
+        keys = {cluster: (_seeded_random(seed, cluster), cluster) for cluster in self._cluster.values()}
+        self._queries = sorted(answering, key=lambda query_id: keys[self._cluster[query_id]])  # turns in their order
         self._present = np.zeros((len(self._queries), len(self.agents)), np.bool_)
         for row, query_id in enumerate(self._queries):
             self._present[row, [number[agent] for agent in answering[query_id]]] = True
@@ -210,19 +210,19 @@ class Fixtures:
 
     def played(self, meetings: Sequence[Meeting]) -> Int32s:
         """Number of queries (or conversations) on which each pair has met, shape (pairs,)."""
-        met = {
+        pairs_met = {
             (self._number[meeting.agent_a, meeting.agent_b], self._cluster[meeting.query_id]) for meeting in meetings
         }
-        return np.bincount([pair for pair, _ in met], minlength=self.a.size).astype(np.int32)
+        return np.bincount([pair for pair, _ in pairs_met], minlength=self.a.size).astype(np.int32)
 
     def _order(self, pair: int) -> list[list[str]]:
         if pair not in self._orders:
-            both = self._present[:, self.a[pair]] & self._present[:, self.b[pair]]
+            both_answered = self._present[:, self.a[pair]] & self._present[:, self.b[pair]]
             # Evenly spread starting positions, so that the first round of all pairs uses each query equally often.
             start = pair * len(self._queries) // self.a.size
             positions = np.roll(np.arange(len(self._queries)), -start)
             turns: dict[str, list[int]] = {}
-            for position in positions[both[positions]].tolist():
+            for position in positions[both_answered[positions]].tolist():
                 turns.setdefault(self._cluster[self._queries[position]], []).append(position)
             self._orders[pair] = [
                 [self._queries[position] for position in sorted(turn_positions)] for turn_positions in turns.values()

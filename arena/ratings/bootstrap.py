@@ -149,20 +149,24 @@ def _by_game(fitted: BradleyTerry, units: int, size: int, rng: np.random.Generat
     """Counts of games drawn with replacement: multinomial draws, scaled so that fractional counts keep their total."""
     observed = np.concatenate([fitted.counts.wins_a[0], fitted.counts.wins_b[0], fitted.counts.ties[0]])
     total = observed.sum()
-    drawn = rng.multinomial(units, observed / total, size=size) * (total / units)
-    return fitted.counts.replaced(*np.split(drawn, 3, axis=1))
+    resampled = rng.multinomial(units, observed / total, size=size) * (total / units)
+    return fitted.counts.replaced(*np.split(resampled, 3, axis=1))
 
 
 def _prior(fitted: BradleyTerry, counts: PairCounts) -> Floats:
-    """Virtual games of each sample, shape (samples, parameters): those of the point estimate and any that it adds.
+    """Virtual games of each sample, shape (samples, parameters): at least those of the point estimate.
 
-    A sample with all the outcomes behind the point estimate needs no others, so only the rest are checked.
+    A sample with all outcomes of the original games needs no more than these, so only the other samples are checked.
     """
     prior = np.tile(fitted.prior, (len(counts.ties), 1))
     point = fitted.counts
     incomplete = np.zeros(len(prior), np.bool_)
-    for drawn, seen in ((counts.wins_a, point.wins_a), (counts.wins_b, point.wins_b), (counts.ties, point.ties)):
-        incomplete |= ((drawn > 0) != (seen > 0)).any(axis=1)
+    for sample_counts, point_counts in (
+        (counts.wins_a, point.wins_a),
+        (counts.wins_b, point.wins_b),
+        (counts.ties, point.ties),
+    ):
+        incomplete |= ((sample_counts > 0) != (point_counts > 0)).any(axis=1)
     sample_prior = fitted.settings.prior_games * unsettled(
         fitted.form, counts.sample(slice(None) if incomplete.all() else incomplete)
     )
@@ -182,15 +186,15 @@ def _refit(
     settings, form = fitted.settings, fitted.form
     x, converged = np.tile(fitted.x, (len(prior), 1)), np.zeros(len(prior), np.bool_)
     same_form = (prior == fitted.prior).all(axis=1) & (form.tie_parameter(counts) == form.tie_parameter(fitted.counts))
-    near, sum_matrices = np.flatnonzero(same_form), sums(counts)
+    nearby, sum_matrices = np.flatnonzero(same_form), sums(counts)
     chunk = max(1, _CELLS_IN_CACHE // counts.a.size)
-    for start in range(0, near.size, chunk):
-        part = slice(start, start + chunk) if near.size == same_form.size else near[start : start + chunk]
+    for start in range(0, nearby.size, chunk):
+        part = slice(start, start + chunk) if nearby.size == same_form.size else nearby[start : start + chunk]
         x[part], converged[part] = _chord(fitted, counts.sample(part), inverse, sum_matrices)
-    far = np.flatnonzero(~converged)
+    unconverged = np.flatnonzero(~converged)
     chunk = max(1, _CELLS_IN_MEMORY // form.size**2)  # the matrices of second derivatives must fit into memory
-    for start in range(0, far.size, chunk):
-        part = far[start : start + chunk]
+    for start in range(0, unconverged.size, chunk):
+        part = unconverged[start : start + chunk]
         best = maximise(
             form,
             counts.sample(part),

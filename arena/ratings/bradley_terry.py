@@ -112,8 +112,8 @@ class BradleyTerry(Struct, frozen=True, eq=False):
         """Standard error of the order effect in points, by ``model_covariance``; 0 if not estimated."""
         if not self.form.position:
             return 0.0
-        at = self.form.agents
-        return float(self.settings.points * np.sqrt(np.linalg.inv(self.curvature())[at, at]))
+        index = self.form.agents
+        return float(self.settings.points * np.sqrt(np.linalg.inv(self.curvature())[index, index]))
 
     def curvature(self) -> Floats:
         """Negative Hessian at the fit, shape (parameters, parameters)."""
@@ -285,10 +285,10 @@ def single_game_slopes(fitted: BradleyTerry) -> tuple[list[Floats], list[Floats]
     form, pairs, x = fitted.form, fitted.counts, fitted.x
     gap = x[pairs.a] - x[pairs.b] + (x[form.agents] if form.position else 0.0)
     tie = tie_values(form, pairs, x[np.newaxis])[0]
-    one, none = np.ones(gap.size), np.zeros(gap.size)
+    one, zero = np.ones(gap.size), np.zeros(gap.size)
     per_outcome = [
-        slopes(form.ties, gap, tie, Outcomes(*seen))
-        for seen in ((one, none, none), (none, one, none), (none, none, one))
+        slopes(form.ties, gap, tie, Outcomes(*outcome))
+        for outcome in ((one, zero, zero), (zero, one, zero), (zero, zero, one))
     ]
     estimated = form.tie_parameter(pairs)[0]
-    return [each.gap for each in per_outcome], [each.tie * estimated for each in per_outcome]
+    return [slope.gap for slope in per_outcome], [slope.tie * estimated for slope in per_outcome]

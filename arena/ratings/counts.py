@@ -86,14 +86,14 @@ def game_cells(games: Games, counts: PairCounts, *, ordered: bool) -> NDArray[np
     ``counts`` must come from the same games with the same ``ordered``.
     """
     code, outcome = _oriented(games, ordered)
-    known = counts.a.astype(np.int64) * counts.agents + counts.b
+    pair_codes = counts.a.astype(np.int64) * counts.agents + counts.b
     if counts.agents**2 <= 2 * code.size + 1_000_000:
         place = np.zeros(counts.agents**2, np.int64)
-        place[known] = np.arange(known.size)
+        place[pair_codes] = np.arange(pair_codes.size)
         pair = place[code]
     else:
-        pair = np.searchsorted(known, code)
-    cells: NDArray[np.int64] = pair + known.size * outcome
+        pair = np.searchsorted(pair_codes, code)
+    cells: NDArray[np.int64] = pair + pair_codes.size * outcome
     return cells
 
 
@@ -111,9 +111,9 @@ def game_clusters(games: Games) -> tuple[NDArray[np.int64], int]:
         clusters, cluster = distinct(games.cluster, int(games.cluster.max(initial=-1)) + 1)
         return cluster, clusters.size
     played = games.weight > 0
-    clusters, of_played = distinct(games.cluster[played], int(games.cluster.max(initial=-1)) + 1)
+    clusters, played_cluster = distinct(games.cluster[played], int(games.cluster.max(initial=-1)) + 1)
     cluster = np.zeros(len(games), np.int64)
-    cluster[played] = of_played
+    cluster[played] = played_cluster
     return cluster, clusters.size
 
 

@@ -199,7 +199,7 @@ def _position_sd(form: ParameterForm, covariance: Floats | None, points: float) 
 def _scales(games: Games, covariates: Mapping[str, Floats]) -> dict[str, float]:
     """Root mean square of each covariate; the fit divides by it."""
     if not covariates:
-        raise ValueError("give at least one covariate; without any, bradley_terry has the ratings")
+        raise ValueError("there are no covariates: give at least one, or use bradley_terry")
     scales = {}
     for name, values in covariates.items():
         if values.shape != (len(games),):
@@ -222,7 +222,9 @@ def _refuse_unidentified(data: GameData, names: tuple[str, ...]) -> None:
             return
     worst = np.abs(vectors[:, 0])
     listed = ", ".join(repr(name) for name, sample in zip(names, worst, strict=True) if sample > 0.1 * worst.max())
-    raise ValueError(f"the effect of {listed} cannot be told from the agents' strengths, the order or each other")
+    raise ValueError(
+        f"the effect of {listed} cannot be separated from the agents' strengths, the order or each other: leave one out"
+    )
 
 
 def _fit(data: GameData, raw: BradleyTerry, names: tuple[str, ...]) -> tuple[Fit, tuple[Problem, ...]]:
@@ -261,9 +263,9 @@ def _effects(
 ) -> tuple[Effect, ...]:
     """Effect per unit of each covariate, from the parameters and their covariance in points."""
     effects = []
-    for at, (name, scale) in enumerate(scales.items(), start=form.agents + form.position):
-        sd = None if covariance is None else float(np.sqrt(covariance[at, at])) / scale
-        effects.append(Effect(name, float(x[at]) / scale, sd))
+    for index, (name, scale) in enumerate(scales.items(), start=form.agents + form.position):
+        sd = None if covariance is None else float(np.sqrt(covariance[index, index])) / scale
+        effects.append(Effect(name, float(x[index]) / scale, sd))
     return tuple(effects)
 
 
@@ -445,10 +447,10 @@ def _reach(data: GameData, x: Floats, step: Floats) -> float:
 def _add(result: Floats, block: GameData, curvature: Curvatures) -> None:
     """Add the games of a block, with these curvatures of each game, to a Hessian in place."""
     agents, inside = block.form.agents, slice(block.form.agents, block.form.agents + block.z.shape[1])
-    met = np.bincount(block.a * agents + block.b, curvature.gap, agents**2).reshape(agents, agents)
-    result[:agents, :agents] -= met + met.T
+    by_pair = np.bincount(block.a * agents + block.b, curvature.gap, agents**2).reshape(agents, agents)
+    result[:agents, :agents] -= by_pair + by_pair.T
     diagonal = np.arange(agents)
-    result[diagonal, diagonal] += met.sum(axis=0) + met.sum(axis=1)
+    result[diagonal, diagonal] += by_pair.sum(axis=0) + by_pair.sum(axis=1)
     weighted = block.z * curvature.gap[:, np.newaxis]
     cross = np.column_stack([_signed_sum(block, column) for column in weighted.T])
     result[:agents, inside] += cross

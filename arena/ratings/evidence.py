@@ -69,7 +69,7 @@ def outcomes_of(games: Games, agents: Sequence[str]) -> Games:
         ValueError: the games have no query, or one of their agents is not in ``agents``.
     """
     if games.cluster is None:
-        raise ValueError("these games do not name their query, so they cannot be told from repetitions")
+        raise ValueError("these games do not name their query: add it, so that repeated games can be recognised")
     number = {name: code for code, name in enumerate(agents)}
     if unknown := [name for name in games.agents if name not in number]:
         raise ValueError(f"games of agents that are not in the tournament: {', '.join(unknown)}")
@@ -108,7 +108,7 @@ class AdaptiveSettings(Struct, frozen=True):
 
     Attributes:
         decide: decide all places (``order``) or only the first (``top``).
-        confidence: probability that all claims at all looks are right.
+        confidence: least probability that all claims at all looks are right.
         batch: number of games chosen at a time; a game is one pair on one query, in both orders.
         max_games: limit of games; ``None`` for all pairs on all queries.
         seed: seed of the shuffle of queries and pairs.

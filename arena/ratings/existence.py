@@ -45,12 +45,12 @@ def problems(form: ParameterForm, counts: PairCounts, names: Sequence[str]) -> t
     if not problems_found and form.tie_parameter(counts)[0] and not _any_winner(counts):
         problems_found = [Problem("ties", tuple(names), "every game is a tie, so nothing sets the agents apart")]
     if form.position and not position_identified(counts):
-        message = "the order effect cannot be told from the agents' strengths: show pairs in both orders"
+        message = "the order effect cannot be separated from the agents' strengths: show pairs in both orders"
         problems_found.append(Problem("position", tuple(names), message))
     if not problems_found and not _bounded(form, counts):
         by_ties = not _bounded(replace(form, position=False), counts)
-        what = "wins go one way and only ties hold the agents together" if by_ties else "wins follow the order shown"
-        message = f"{what}: the likelihood grows without end as ratings spread"
+        reason = "wins go one way and only ties hold the agents together" if by_ties else "wins follow the order shown"
+        message = f"{reason}: the likelihood grows without end as ratings spread"
         problems_found = [Problem("ties" if by_ties else "position", tuple(names), message)]
     return tuple(problems_found)
 
@@ -157,9 +157,9 @@ def _plainly_bounded(form: ParameterForm, counts: PairCounts) -> NDArray[np.bool
 
 def _in_both_orders(counts: PairCounts, chosen: NDArray[np.bool_]) -> bool:
     """Whether both (a, b) and (b, a) are among the chosen pairs."""
-    met = np.zeros((counts.agents, counts.agents), np.bool_)
-    met[counts.a, counts.b] = chosen
-    return bool((met & met.T).any())
+    has_pair = np.zeros((counts.agents, counts.agents), np.bool_)
+    has_pair[counts.a, counts.b] = chosen
+    return bool((has_pair & has_pair.T).any())
 
 
 def _has_recession(counts: PairCounts, form: ParameterForm, tie_parameter: bool) -> bool:
@@ -170,11 +170,11 @@ def _has_recession(counts: PairCounts, form: ParameterForm, tie_parameter: bool)
 
 
 @lru_cache(maxsize=4096)
-def _recedes(agents: int, position: bool, tie_parameter: bool, met: tuple[str, tuple[bytes, ...]]) -> bool:
+def _recedes(agents: int, position: bool, tie_parameter: bool, outcome_pairs: tuple[str, tuple[bytes, ...]]) -> bool:
     """``_has_recession`` for the pairs with each outcome; cached, because fits and refits ask for the same pairs.
 
-    ``met`` holds the dtype of the agents' numbers and six arrays as bytes: first and second agents of the pairs with a
-    win of the first agent, with a win of the second, and with a tie.
+    ``outcome_pairs`` holds the dtype of the agents' numbers and six arrays as bytes: first and second agents of the
+    pairs with a win of the first agent, with a win of the second, and with a tie.
 
     A direction (dt, dg, de) moves a pair's gap by d and log nu by e >= 0. No observed outcome may become less likely: a
     win of the first agent needs d >= 2e, of the second -d >= 2e, a tie 2e >= |d| (d = 0 if ties are half wins). The
@@ -182,7 +182,9 @@ def _recedes(agents: int, position: bool, tie_parameter: bool, met: tuple[str, t
     """
     from scipy.optimize import linprog
 
-    first_a, first_b, second_a, second_b, tied_a, tied_b = (np.frombuffer(side, met[0]) for side in met[1])
+    first_a, first_b, second_a, second_b, tied_a, tied_b = (
+        np.frombuffer(side, outcome_pairs[0]) for side in outcome_pairs[1]
+    )
     rows = [
         (a, b, sign, nu * tie_parameter)
         for a, b, sign, nu in (

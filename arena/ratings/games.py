@@ -252,7 +252,7 @@ class Games(Struct, frozen=True, eq=False):
             ValueError: scores are preferences; ``counted`` turns them into wins and losses.
         """
         if self.soft:
-            raise ValueError("scores are preferences, which have to be counted as wins and losses first")
+            raise ValueError("scores are preferences: convert them to wins and losses by counted() first")
         return (2 * self.score).astype(np.int8)
 
     def per_agent(self) -> Floats:
@@ -430,9 +430,9 @@ def number_distinct(numbers: NDArray[Any], limit: int) -> int:
 
 
 def _occurrences(numbers: NDArray[Any], limit: int) -> NDArray[np.bool_]:
-    seen = np.zeros(limit, np.bool_)
-    seen[numbers] = True
-    return seen
+    occurs = np.zeros(limit, np.bool_)
+    occurs[numbers] = True
+    return occurs
 
 
 def _largest_table(games: int) -> int:
@@ -465,7 +465,9 @@ def _check(row: GameVerdict, number: int) -> None:
     if row.verdict not in OUTCOME:
         raise InputError(f"verdict {number}: {row.verdict!r} is not A, B or TIE")
     if row.preference is not None and not 0 <= row.preference <= 1:
-        raise InputError(f"verdict {number}: the preference {row.preference!r} is no probability: give 0 to 1")
+        raise InputError(
+            f"verdict {number}: the preference {row.preference!r} is not a probability: give a number from 0 to 1"
+        )
     if not isinstance(row.judge, str):
         raise InputError(f"verdict {number}: {row.judge!r} is not a judge's name")
 
@@ -507,13 +509,13 @@ def average(table: VerdictTable) -> Games:
     counts, sums = (np.bincount(slot, weights, slots).reshape(-1, 2) for weights in (None, score))
     present = counts > 0
     means = (sums / np.maximum(counts, 1)).sum(axis=1) / present.sum(axis=1)
-    both = int(present.all(axis=1).sum())
+    in_both_orders = int(present.all(axis=1).sum())
     tally = Tally(
         verdicts=len(table),
         games=means.size,
         repeated=len(table) - int(present.sum()),
-        both_orders=both,
-        single_order=means.size - both,
+        both_orders=in_both_orders,
+        single_order=means.size - in_both_orders,
     )
     cluster = None if table.cluster is None else table.cluster[pairs.first]
     return Games(table.agents, pairs.low, pairs.high, np.clip(means, 0, 1), cluster, tally=tally, soft=True)

@@ -45,14 +45,14 @@ def judge_health(
     ``first_effect`` and ``longer_effect``.
     """
     table = tabulate(verdicts)
-    shown = as_games(table)
+    ordered_games = as_games(table)
     units = np.arange(len(table), dtype=np.int32) if table.cluster is None else table.cluster
     decided = table.outcome != 0
     longer = _longer(table, lengths or {})
     compared = decided & (longer != 0)
     first_order, second_order, order_query = outcomes_by_order(table)
     order_unit = table.units[1][order_query]
-    triples, circles = _triples(shown if table.query is None else reconcile(table))
+    triples, circles = _triples(ordered_games if table.query is None else reconcile(table))
     return JudgeHealth(
         n=len(table),
         tie_rate=_clustered_share(~decided, np.ones(len(table), np.bool_), units),
@@ -61,10 +61,10 @@ def judge_health(
         contradictions=int((first_order * second_order == -1).sum()),
         decided=int(decided.sum()),
         first_share=_clustered_share(table.outcome == 1, decided, units),
-        first_effect=position_effect(shown, ties=ties, scale=scale),
+        first_effect=position_effect(ordered_games, ties=ties, scale=scale),
         lengths_compared=int(compared.sum()),
         longer_share=_clustered_share(longer == table.outcome, compared, units),
-        longer_effect=_longer_effect(shown, longer, ties=ties, scale=scale),
+        longer_effect=_longer_effect(ordered_games, longer, ties=ties, scale=scale),
         triples=triples,
         intransitive_triples=circles,
         queries=None if table.query is None else number_distinct(table.query, len(table.queries or ())),
@@ -111,8 +111,8 @@ def _clustered_share(part: NDArray[np.bool_], whole: NDArray[np.bool_], cluster:
 
 def both_orders(table: VerdictTable) -> tuple[NDArray[np.bool_], Int32s]:
     """Whether the two orders of each game agree, and the game's query, for games judged in both orders."""
-    one, other, query = outcomes_by_order(table)
-    return one == other, query
+    first_order, second_order, query = outcomes_by_order(table)
+    return first_order == second_order, query
 
 
 def outcomes_by_order(table: VerdictTable) -> tuple[NDArray[np.int8], NDArray[np.int8], Int32s]:
@@ -129,7 +129,7 @@ def _longer(table: VerdictTable, lengths: Lengths) -> NDArray[np.int8]:
     if table.query is None or table.queries is None or not lengths:
         return np.zeros(len(table), np.int8)
     length_table = np.full((len(table.queries), len(table.agents)), math.nan)
-    query, agent = ({name: at for at, name in enumerate(names)} for names in (table.queries, table.agents))
+    query, agent = ({name: index for index, name in enumerate(names)} for names in (table.queries, table.agents))
     for (query_id, name), length in lengths.items():
         if query_id in query and name in agent:
             length_table[query[query_id], agent[name]] = length
@@ -138,22 +138,22 @@ def _longer(table: VerdictTable, lengths: Lengths) -> NDArray[np.int8]:
     return signs
 
 
-def _longer_effect(shown: Games, longer: NDArray[np.int8], *, ties: TieModel, scale: float) -> Estimate:
+def _longer_effect(ordered_games: Games, longer: NDArray[np.int8], *, ties: TieModel, scale: float) -> Estimate:
     """Advantage of the longer answer: the position effect after moving the longer answer first in every game."""
     rows = longer != 0
     if not rows.any():
         return Estimate(None)
     swap = longer[rows] < 0
-    a, b, score = shown.a[rows], shown.b[rows], shown.score[rows]
+    a, b, score = ordered_games.a[rows], ordered_games.b[rows], ordered_games.score[rows]
     agents = np.stack([np.where(swap, b, a), np.where(swap, a, b)])
     played, codes = np.unique(agents, return_inverse=True)
     first, second = codes.reshape(agents.shape).astype(np.int32)
     games = Games(
-        agents=tuple(shown.agents[agent] for agent in played),
+        agents=tuple(ordered_games.agents[agent] for agent in played),
         a=first,
         b=second,
         score=np.where(swap, 1 - score, score),
-        cluster=None if shown.cluster is None else shown.cluster[rows],
+        cluster=None if ordered_games.cluster is None else ordered_games.cluster[rows],
         a_shown_first=True,
     )
     return position_effect(games, ties=ties, scale=scale)

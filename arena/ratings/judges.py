@@ -117,8 +117,8 @@ def _judge_pairs(judges: Sequence[str], ratings: Floats, query: Int32s) -> Itera
         counts = np.bincount(9 * other + joint_outcome, minlength=9 * others.size).reshape(-1, 3, 3)
         tables = _mirrored(totals), cells // queries, others.size, _ENDS
         plain, linear = (jackknife_estimates(partial(cohen_kappas, weights=weights), *tables) for weights in _WEIGHTS)
-        for at, table, *kappas in zip(others.tolist(), counts.tolist(), plain, linear, strict=True):
-            yield _judge_pair(first, judges[at], table, *kappas)
+        for judge, table, *kappas in zip(others.tolist(), counts.tolist(), plain, linear, strict=True):
+            yield _judge_pair(first, judges[judge], table, *kappas)
 
 
 def _judge_pair(first: str, second: str, counts: list[list[int]], kappa: Estimate, linear: Estimate) -> JudgePair:

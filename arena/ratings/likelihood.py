@@ -73,7 +73,7 @@ def probabilities(model: TieModel, gap: Floats, tie: Floats) -> Outcomes:
 
 
 def log_likelihood(model: TieModel, gap: Floats, tie: Floats, outcomes: Outcomes) -> Floats:
-    """Log-likelihood of the observed outcomes, up to a constant; minus infinity if ties have probability 0."""
+    """Log-likelihood of the outcomes, up to a constant; minus infinity for ties at a Rao-Kupper threshold of 0."""
     if model == "rao-kupper":
         clamped = np.maximum(tie, 0.0)
         won = (outcomes.wins_a + outcomes.ties) * np.logaddexp(0, clamped - gap)
@@ -237,7 +237,7 @@ def gradient_on(
     if form.ties == "rao-kupper":
         return lambda x: gradient(form, counts, x, prior, sum_matrices)
     games, estimated = np.ascontiguousarray(counts.games.T), form.tie_parameter(counts)
-    none = NO_TIES[form.ties]
+    no_ties = NO_TIES[form.ties]
     won = np.ascontiguousarray((counts.wins_a - counts.wins_b).T) / 2
     outcomes, tied = _rows(form, won, sum_matrices), counts.ties.sum(axis=1)
     ones = np.ones(len(games))
@@ -249,15 +249,15 @@ def gradient_on(
         if form.position:
             gap += half[form.agents]
         up = np.exp(np.clip(gap, -_FAR / 2, _FAR / 2, out=gap), out=gap)
-        down, nu = 1 / up, np.exp(np.where(estimated, x[:, -1], none))
+        down, nu = 1 / up, np.exp(np.where(estimated, x[:, -1], no_ties))
         total = up + down
         total += nu
-        each = np.divide(games, total, out=total)
+        scaled = np.divide(games, total, out=total)
         up -= down
-        up *= each
+        up *= scaled
         rows = outcomes - _rows(form, up, sum_matrices) / 2
         if form.has_tie_parameter:
-            rows = np.vstack([rows, (tied - nu * (ones @ each)) * estimated])
+            rows = np.vstack([rows, (tied - nu * (ones @ scaled)) * estimated])
         slope: Floats = rows.T
         return slope - prior_pull(form, x, prior) if prior.any() else slope
 
@@ -398,10 +398,10 @@ def centred(form: ParameterForm, x: Floats) -> Floats:
 
 def tie_values(form: ParameterForm, counts: PairCounts, x: Floats) -> Floats:
     """The tie parameter of each sample, or ``NO_TIES`` for samples that do not estimate it, shape (samples, 1)."""
-    none = NO_TIES[form.ties]
+    no_ties = NO_TIES[form.ties]
     if not form.has_tie_parameter:
-        return np.full((len(x), 1), none)
-    return np.where(form.tie_parameter(counts), x[:, -1], none)[:, np.newaxis]
+        return np.full((len(x), 1), no_ties)
+    return np.where(form.tie_parameter(counts), x[:, -1], no_ties)[:, np.newaxis]
 
 
 def _gaps(form: ParameterForm, counts: PairCounts, x: Floats) -> Floats:

@@ -61,8 +61,8 @@ def from_win_matrix(agents: Sequence[str], percentages: Floats, n_queries: float
         Up to three rows per pair, with the unrounded counts as weights.
 
     Raises:
-        ValueError: the shape is wrong, one direction is missing, or a percentage is negative, or the two of a pair sum
-            to more than 100 and rounding does not explain it.
+        ValueError: the shape is wrong, one direction is missing, a percentage is negative, or the two percentages of a
+            pair sum to more than 100 even after rounding.
     """
     if percentages.shape != (len(agents), len(agents)) or n_queries <= 0:
         raise ValueError(f"need a square matrix for {len(agents)} agents and a positive number of queries")
@@ -70,8 +70,8 @@ def from_win_matrix(agents: Sequence[str], percentages: Floats, n_queries: float
     won, lost = percentages[a, b], percentages[b, a]
     if (np.isnan(won) != np.isnan(lost)).any():
         raise ValueError("a pair has a percentage in one direction only")
-    met = ~np.isnan(won)
-    a, b, won, lost = a[met], b[met], won[met], lost[met]
+    played = ~np.isnan(won)
+    a, b, won, lost = a[played], b[played], won[played], lost[played]
     total = won + lost
     if min(won.min(initial=0), lost.min(initial=0)) < 0 or total.max(initial=0) > 100 + ROUNDING:
         raise ValueError("percentages of a pair must lie in 0..100 and sum to at most 100")
@@ -199,7 +199,7 @@ def contradicted(
     In each pair of ``above``, the first agent is surely rated above the second.
     """
     beats = _surely_beats(agents, direct)
-    number = {agent: at for at, agent in enumerate(agents)}
+    number = {agent: index for index, agent in enumerate(agents)}
     for better, worse in above:
         beats[number[better], number[worse]] = True
     on_circle = reachable(beats).diagonal()
@@ -211,23 +211,25 @@ def circles(agents: Sequence[str], direct: Collection[DirectGames]) -> Circles:
 
     A triple surely is no circle if one agent surely beats, or surely loses to, both of the others.
     """
-    number = {agent: at for at, agent in enumerate(agents)}
-    met = np.zeros((len(agents), len(agents)))
+    number = {agent: index for index, agent in enumerate(agents)}
+    played = np.zeros((len(agents), len(agents)))
     for pair in direct:
         one, other = number[pair.one], number[pair.other]
-        met[one, other] = met[other, one] = 1.0
+        played[one, other] = played[other, one] = 1.0
     beats = _surely_beats(agents, direct).astype(np.float64)
     circular = float(np.trace(beats @ beats @ beats)) / 3
     decided = beats + beats.T
     in_line = float(np.trace(decided @ decided @ decided)) / 6 - circular
-    beats_both, loses_to_both = (float(np.trace(m @ met @ m.T)) / 2 for m in (beats, beats.T))
+    beats_both, loses_to_both = (float(np.trace(m @ played @ m.T)) / 2 for m in (beats, beats.T))
     return Circles(
-        round(float(np.trace(met @ met @ met)) / 6), round(circular), round(beats_both + loses_to_both - in_line)
+        round(float(np.trace(played @ played @ played)) / 6),
+        round(circular),
+        round(beats_both + loses_to_both - in_line),
     )
 
 
 def _surely_beats(agents: Sequence[str], direct: Iterable[DirectGames]) -> NDArray[np.bool_]:
-    number = {agent: at for at, agent in enumerate(agents)}
+    number = {agent: index for index, agent in enumerate(agents)}
     beats = np.zeros((len(agents), len(agents)), np.bool_)
     for pair in direct:
         if pair.low is not None and pair.high is not None:

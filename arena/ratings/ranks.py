@@ -1,4 +1,4 @@
-"""Comparisons of all pairs of agents: joint intervals, rank intervals, paired tests, and groups of equal agents.
+"""Comparisons of all pairs of agents: joint intervals, rank intervals, paired tests, and groups by significance.
 
 All claims about order use the same simultaneous intervals of the differences of all pairs of agents (Mogstad, Romano,
 Shaikh and Wilhelm 2024, Review of Economic Studies 91, "Inference for Ranks", section 3). So rank intervals, groups and
@@ -98,7 +98,7 @@ def joint_differences(
             model, whose standard errors count as known; each of shape (samples, agents). Each pair gets the wider of
             its two intervals.
         units: number of independent queries (or games), for all agents or per agent, shape (agents,). The agent with
-            fewer decides: an agent with games on 5 of 40 queries differs from no other.
+            fewer decides: an agent with games on 5 of 40 queries has no significant difference.
         level: probability that all intervals contain the true differences.
         fewest: least number of units for an interval that excludes 0; default: ``fewest_queries``.
     """
@@ -114,9 +114,9 @@ def joint_differences(
         width = -scipy.special.stdtrit(freedom, beyond) * inflation * below
         se, half = np.where(width > half, inflation * below, se), np.maximum(width, half)
         p = np.maximum(p, _corrected(difference, inflation * below, freedom, largest))
-    few = pair_units < (fewest_queries(ratings.size) if fewest is None else fewest)
-    half = np.where(few, np.maximum(half, np.abs(difference)), half)
-    return JointDifferences(difference, se, half, pair_units, level, np.where(few, np.nan, np.minimum(p, p.T)))
+    too_few = pair_units < (fewest_queries(ratings.size) if fewest is None else fewest)
+    half = np.where(too_few, np.maximum(half, np.abs(difference)), half)
+    return JointDifferences(difference, se, half, pair_units, level, np.where(too_few, np.nan, np.minimum(p, p.T)))
 
 
 def _of_pairs(units: int | NDArray[np.int64], agents: int) -> NDArray[np.int64]:
@@ -222,15 +222,15 @@ def paired_tests(ratings: Floats, covariances: tuple[Floats, ...], units: int | 
 
 
 def groups(ratings: Floats, different: NDArray[np.bool_]) -> tuple[str, ...]:
-    """Letters for groups of agents that do not differ.
+    """Letters for groups of agents without significant differences.
 
-    A group is a maximal run of agents, in the order of ratings, no two of which differ. So agents that share a letter
-    do not differ, and all agents with the letter ``A`` are tied for first. An agent in several groups gets the first
-    and the last letter, as in ``B-D``.
+    A group is a maximal run of agents, in the order of ratings, without a significant difference between any two. So
+    agents that share a letter are not separable, and all agents with the letter ``A`` are tied for first. An agent in
+    several groups gets the first and the last letter, as in ``B-D``.
 
     Args:
         ratings: ratings, shape (agents,).
-        different: which pairs differ, symmetric, shape (agents, agents).
+        different: which pairs differ significantly, symmetric, shape (agents, agents).
     """
     order = np.argsort(-ratings, kind="stable")
     runs: list[tuple[int, int]] = []
@@ -274,11 +274,11 @@ def _corrected(difference: Floats, se: Floats, freedom: Floats, largest: Floats)
     apart = difference > _RESOLUTION
     size = np.where(apart, difference / np.maximum(se, _RESOLUTION), 0.0)
     alone = scipy.special.stdtr(freedom, -size)
-    far = np.minimum(-scipy.special.ndtri(np.maximum(alone, np.finfo(np.float64).tiny)), _LARGEST)
-    as_far = largest.size - np.searchsorted(np.sort(largest), far, side="left")
-    share = (1 + as_far) / (1 + largest.size)
+    threshold = np.minimum(-scipy.special.ndtri(np.maximum(alone, np.finfo(np.float64).tiny)), _LARGEST)
+    exceeding = largest.size - np.searchsorted(np.sort(largest), threshold, side="left")
+    share = (1 + exceeding) / (1 + largest.size)
     tail = np.minimum(share, alone * difference.size)
-    return np.where(apart, np.where(as_far == 0, tail, share), 1.0)
+    return np.where(apart, np.where(exceeding == 0, tail, share), 1.0)
 
 
 def _critical(largest: Floats, level: float) -> float:
@@ -340,8 +340,8 @@ class PairTests(Struct, frozen=True, eq=False):
         The degrees of freedom are the agent's queries minus one. ``benchmarks/coverage`` measures the coverage.
         """
         variance = np.max([covariance.diagonal() for covariance in self.covariances], axis=0)
-        far = scipy.special.stdtrit(np.maximum(self.per_agent, 2) - 1, (1 + level) / 2)
-        half = far * np.sqrt(np.maximum(variance, 0.0))
+        quantile = scipy.special.stdtrit(np.maximum(self.per_agent, 2) - 1, (1 + level) / 2)
+        half = quantile * np.sqrt(np.maximum(variance, 0.0))
         return ratings - half, ratings + half
 
 
@@ -402,8 +402,8 @@ def pair_differences(agents: tuple[str, ...], compared: PairTests | None) -> tup
     )
     columns = [[_or_none(number) for number in column.tolist()] for figure in figures for column in figure]
     return tuple(
-        PairDifference(agents[first], agents[second], *values, *((None,) * 3 if hidden else more))
-        for first, second, *values, hidden, more in zip(
+        PairDifference(agents[first], agents[second], *values, *((None,) * 3 if hidden else queries))
+        for first, second, *values, hidden, queries in zip(
             better.tolist(), worse.tolist(), *columns, unknown.tolist(), needed, strict=True
         )
     )

@@ -114,7 +114,7 @@ def anchored(settings: RatingSettings, agents: Sequence[str]) -> tuple[RatingSet
     """The settings, without the anchor and with a note about this if the anchor is not among the agents."""
     if settings.anchor is None or settings.anchor in agents:
         return settings, ()
-    note = f"{settings.anchor}, the anchor, has no verdict here: the mean of the ratings takes its place."
+    note = f"{settings.anchor}, the anchor, has no verdict here: the ratings are centred on their mean instead."
     return replace(settings, anchor=None), (note,)
 
 
@@ -149,10 +149,14 @@ def rate_games(
         elo_ratings = None if elo_future is None else elo_future.result()
     agents = _rows(parts, fitted, elo_ratings, resampled, compared, settings=settings)
     position_effect = fitted_position(parts, fitted, by_query=by_query, level=settings.level)
-    asked = compared is None if settings.intervals == "sandwich" else samples > 0
-    sentences = notes(games, fitted, resampled, compared, asked_for_samples=asked, by_query=settings.cluster, by=by)
+    samples_requested = compared is None if settings.intervals == "sandwich" else samples > 0
+    sentences = notes(
+        games, fitted, resampled, compared, asked_for_samples=samples_requested, by_query=settings.cluster, by=by
+    )
     if settings.anchor is not None:
-        sentences += (f"{settings.anchor} is held at {settings.centre:g}: intervals are of the distance to it.",)
+        sentences += (
+            f"{settings.anchor} is fixed at {settings.centre:g}: the intervals are for the difference to it.",
+        )
     return Ratings(
         agents=agents,
         pairs=pair_differences(games.agents, compared),
@@ -192,24 +196,24 @@ def games_to_rate(table: VerdictTable, settings: RatingSettings, health: JudgeHe
     """Convert verdicts to games by the settings; pass their ``health`` if it is already computed."""
     folds = settings.reconcile
     if folds is None:
-        both = both_orders(table)[0].size if health is None else health.both_orders
-        folds = both > 0 and not settings.position
+        games_in_both_orders = both_orders(table)[0].size if health is None else health.both_orders
+        folds = games_in_both_orders > 0 and not settings.position
     if settings.preferences == "soft":
         return average(table) if folds else as_games(table, soft=True)
     return reconcile(table, win_and_tie=settings.win_and_tie) if folds else as_games(table)
 
 
-def _beyond_place(shown: Games, first: str, settings: RatingSettings) -> bool:
+def _beyond_place(games: Games, first: str, settings: RatingSettings) -> bool:
     """Whether an agent is surely better than all others in a fit with a position effect."""
-    fitted = bradley_terry(shown, replace(settings.bradley_terry, position=True))
+    fitted = bradley_terry(games, replace(settings.bradley_terry, position=True))
     if any(problem.cause == "position" for problem in fitted.problems):
         return False
-    compared = compare(shown, fitted, None, by_query=settings.cluster, level=settings.level, seed=settings.seed)
+    compared = compare(games, fitted, None, by_query=settings.cluster, level=settings.level, seed=settings.seed)
     if compared is None:
         return False
-    at, joint = shown.agents.index(first), compared.joint
-    others = np.arange(len(shown.agents)) != at
-    return bool((joint.different[at] & (joint.difference[at] > 0))[others].all())
+    index, joint = games.agents.index(first), compared.joint
+    others = np.arange(len(games.agents)) != index
+    return bool((joint.different[index] & (joint.difference[index] > 0))[others].all())
 
 
 def _rows(
@@ -313,15 +317,15 @@ def notes(
     return tuple(sentences)
 
 
-def _few_queries_notes(agents: Sequence[str], played: NDArray[np.int64], enough: int, by: Unit) -> list[str]:
+def _few_queries_notes(agents: Sequence[str], played: NDArray[np.int64], least_queries: int, by: Unit) -> list[str]:
     """A note on the agents with too few queries."""
-    few = [(count, name) for count, name in zip(played.tolist(), agents, strict=True) if count < enough]
-    if not few:
+    too_few = [(count, name) for count, name in zip(played.tolist(), agents, strict=True) if count < least_queries]
+    if not too_few:
         return []
-    named = listed([f"{name} ({count})" for count, name in sorted(few)], _MAX_NAMES)
+    named = listed([f"{name} ({count})" for count, name in sorted(too_few)], _MAX_NAMES)
     return [
-        f"Too few {UNITS[by][1]} of their own: {named}. {len(agents)} agents need at least {enough} each, so these are "
-        "told from no other."
+        f"Too few {UNITS[by][1]} of their own: {named}. {len(agents)} agents need at least {least_queries} each, "
+        "so these are told from no other."
     ]
 
 
@@ -384,8 +388,8 @@ def _absent(games: Games) -> dict[str, int]:
     if games.cluster is None:
         return {}
     counts, _ = _presence(games)
-    most = max(counts.values())
-    return {name: count for name, count in counts.items() if count < _MIN_PRESENCE * most}
+    largest = max(counts.values())
+    return {name: count for name, count in counts.items() if count < _MIN_PRESENCE * largest}
 
 
 def _absence_notes(games: Games, units: str) -> list[str]:
@@ -397,13 +401,13 @@ def _absence_notes(games: Games, units: str) -> list[str]:
     if not absent:
         return []
     if len(absent) == len(counts):
-        who = f"Agents have games on {absent[0][0]:,} to {absent[-1][0]:,}"
+        subject = f"Agents have games on {absent[0][0]:,} to {absent[-1][0]:,}"
         if absent[0][0] == absent[-1][0]:
-            who = f"Each agent has games on {absent[0][0]:,}"
-        return [f"{who} of {queries:,} {units}: {_DIFFERENT_QUERIES}"]
+            subject = f"Each agent has games on {absent[0][0]:,}"
+        return [f"{subject} of {queries:,} {units}: {_DIFFERENT_QUERIES}"]
     named = [f"{name} has games on {count:,} of {queries:,} {units}" for count, name in absent[:_MAX_NAMES]]
-    more = f", and {len(absent) - _MAX_NAMES:,} more agents are absent from some" if len(absent) > _MAX_NAMES else ""
-    return [f"{', '.join(named)}{more}: {_DIFFERENT_QUERIES}"]
+    others = f", and {len(absent) - _MAX_NAMES:,} more agents are absent from some" if len(absent) > _MAX_NAMES else ""
+    return [f"{', '.join(named)}{others}: {_DIFFERENT_QUERIES}"]
 
 
 def _bootstrap_notes(resampled: Bootstrap) -> list[str]:
@@ -440,5 +444,5 @@ def _tally_notes(tally: Tally) -> list[str]:
             f"{tally.repeated} verdicts repeat a query, judge and order; the majority of each order counts."
         )
     elif tally.repeated:
-        sentences.append(f"{tally.repeated} verdicts repeat a query, judge and order, and count as games of their own.")
+        sentences.append(f"{tally.repeated} verdicts repeat a query, judge and order, and count as separate games.")
     return sentences

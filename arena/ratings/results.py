@@ -30,7 +30,7 @@ UNITS: Final[Mapping[Unit, tuple[str, str]]] = {
 
 
 FEWEST_QUERIES: Final = 10
-"""With fewer queries no two agents differ, for any number of agents; see ``fewest_queries``."""
+"""With fewer queries no difference is significant, for any number of agents; see ``fewest_queries``."""
 
 
 def fewest_queries(agents: int) -> int:
@@ -142,7 +142,7 @@ class AgentRating(Struct, frozen=True):
         rank_low, rank_high: best and worst rank, simultaneous for all agents at the level of the settings, see
             ``ranks.rank_intervals``. An agent with best rank 1 is tied for first: no agent is surely better. ``None``
             without intervals.
-        group: letters; agents that share a letter do not differ, see ``ranks.groups``.
+        group: letters; agents that share a letter are not separable, see ``ranks.groups``.
         elo: mean Elo rating over random orders of the games; ``None`` for fractional games, which have no order.
         elo_order_sd: standard deviation of ``elo`` over orders: noise of the order, not a standard error.
         bt: Bradley-Terry rating.

@@ -209,17 +209,17 @@ def standings(
     figures = [
         QueryFigures(
             name,
-            int(played[at].sum()) // 2,
-            _share(2 * won[at].sum(), played[at].sum()),
-            _known(spread[at]),
-            _known(agreement[at]),
-            int(orders[0][at]),
-            _share(orders[1][at], orders[0][at]),
-            int(judges[0][at]),
-            _share(judges[1][at], judges[0][at]),
-            differs[at],
+            int(played[index].sum()) // 2,
+            _share(2 * won[index].sum(), played[index].sum()),
+            _known(spread[index]),
+            _known(agreement[index]),
+            int(orders[0][index]),
+            _share(orders[1][index], orders[0][index]),
+            int(judges[0][index]),
+            _share(judges[1][index], judges[0][index]),
+            differs[index],
         )
-        for at, name in enumerate(queries)
+        for index, name in enumerate(queries)
     ]
     return Standings(tuple(queries), tuple(agents), won, tied, lost, tuple(figures), unit, games_by_row)
 
@@ -307,8 +307,8 @@ def _separated(games: Games, queries: int) -> Iterator[Floats]:
     wins, not_lost = win.astype(np.float32), (win + tied).astype(np.float32)
     draws, (fewest, most) = np.random.default_rng(0), _REPLICATES
     for _ in range(min(most, max(fewest, _SIMULATED // a.size))):
-        drawn = draws.random(a.size, np.float32)
-        yield separation(points_b + points @ ((drawn < wins).astype(np.float32) + (drawn < not_lost)))
+        uniform = draws.random(a.size, np.float32)
+        yield separation(points_b + points @ ((uniform < wins).astype(np.float32) + (uniform < not_lost)))
 
 
 def _shrinkage(games: Games, fitted: BradleyTerry) -> float:
@@ -326,7 +326,7 @@ def _shrinkage(games: Games, fitted: BradleyTerry) -> float:
 
 
 def _places(names: Sequence[str], among: Sequence[str]) -> _Places:
-    place = {name: at for at, name in enumerate(among)}
+    place = {name: index for index, name in enumerate(among)}
     return np.array([place[name] for name in names], dtype=np.intp)
 
 
@@ -349,11 +349,11 @@ def separations(points: Floats, played: Floats) -> tuple[Floats, Floats]:
         points: points of each agent on each query, shape (queries, agents).
         played: games of each agent on each query (0 for none), same shape.
     """
-    here = divided(points, played)
+    shares = divided(points, played)
     others = divided(points.sum(axis=0) - points, played.sum(axis=0) - played)
-    spread = _sd(here)
-    both = np.isfinite(here) & np.isfinite(others)
-    x, y = (np.where(both, values, np.nan) for values in (here, others))
+    spread = _sd(shares)
+    both = np.isfinite(shares) & np.isfinite(others)
+    x, y = (np.where(both, values, np.nan) for values in (shares, others))
     x, y = (values - _mean(values)[:, np.newaxis] for values in (x, y))
     sizes = _sd(x) * _sd(y)
     usable = (both.sum(axis=1) >= _FEWEST_AGENTS) & (sizes > 1e-12)
