@@ -406,7 +406,7 @@ def difference_chart(judge: JudgeAgainstPeople) -> Chart | None:
         Dot(
             point.mean,
             point.difference,
-            told=f"{point.difference:+g} at {point.mean:g}, {counted(point.times, 'thing')}",
+            tooltip=f"{point.difference:+g} at {point.mean:g}, {counted(point.times, 'thing')}",
             size=point.times / most,
         )
         for point in differences.points

@@ -76,7 +76,7 @@ def test_what_too_few_queries_score_is_shown_with_its_coverage_and_held_against_
     found = board(few)
     assert found.sentences() == ["Too few queries to hold EXAM-Cover against the games."]
     (_, strip) = (panel for panel in found.figure().panels if isinstance(panel, Strip))
-    assert (strip.note, strip.marks["d"].told) == ("9 of 60 queries", "On 9 of 60 queries.")
+    assert (strip.note, strip.marks["d"].tooltip) == ("9 of 60 queries", "On 9 of 60 queries.")
 
 
 def test_a_score_is_its_mean_with_an_interval_over_queries() -> None:

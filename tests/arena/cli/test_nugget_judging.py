@@ -210,4 +210,4 @@ def test_the_charts_hold_every_run_every_answer_and_the_front(assignments: Path)
     assert [[dot.look for dot in chart.dots].count("blue") for chart in (scores, length)] == [4, 4]
     assert len(scores.dots) == len(length.dots) == 4 + 10
     assert list(length.path) == [(pytest.approx(8 / 3), 0), (4, 1)]
-    assert scores.dots[0].told == "r<1>: 1.00, 1.00"
+    assert scores.dots[0].tooltip == "r<1>: 1.00, 1.00"
