@@ -226,11 +226,11 @@ def _without_links_to_games(table: Table) -> Table:
     )
 
 
-def _sparing(drawn: Matrix) -> Matrix:
-    """A large matrix without what its cells say under the pointer and where they lead."""
-    if len(drawn.cells) <= _TOLD:
-        return drawn
-    return replace(drawn, cells={key: replace(cell, tooltip="", link="") for key, cell in drawn.cells.items()})
+def _sparing(matrix: Matrix) -> Matrix:
+    """A large matrix without its cells' tooltips and links."""
+    if len(matrix.cells) <= _LARGE:
+        return matrix
+    return replace(matrix, cells={key: replace(cell, tooltip="", link="") for key, cell in matrix.cells.items()})
 
 
 def _is_published(path: Path) -> bool:
