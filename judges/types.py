@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from enum import StrEnum
+from collections.abc import Hashable, Iterable, Mapping
+from enum import IntEnum, StrEnum
 from typing import Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct, field
@@ -148,6 +148,27 @@ class Verdict(StrEnum):
     def swapped(self) -> Verdict:
         """The same verdict with the two sides exchanged."""
         return {Verdict.A: Verdict.B, Verdict.B: Verdict.A, Verdict.TIE: Verdict.TIE}[self]
+
+
+class GameOutcome(IntEnum):
+    """A verdict as a number: 1 if the answer shown first won, -1 if the second won, 0 for a tie."""
+
+    SECOND = -1
+    TIE = 0
+    FIRST = 1
+
+    @property
+    def verdict(self) -> Verdict:
+        return {GameOutcome.FIRST: Verdict.A, GameOutcome.TIE: Verdict.TIE, GameOutcome.SECOND: Verdict.B}[self]
+
+    @property
+    def points(self) -> float:
+        """Points of the answer shown first: 1 for a win, 0.5 for a tie, 0 for a loss."""
+        return (1 + self.value) / 2
+
+
+GAME_OUTCOMES: Final[Mapping[Hashable, GameOutcome]] = {outcome.verdict: outcome for outcome in GameOutcome}
+"""Outcomes by verdict, or by its text; a lookup by the million costs less than a property."""
 
 
 class Task(StrEnum):

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from arena.data.verdict_words import BOTH_ORDERS, Coding, are_numbers, both, number_in, problem_of, side_of
 from arena.present.numbers import counted
-from arena.ratings.games import OUTCOME, GameVerdict, VerdictTable
+from arena.ratings.games import GameVerdict, VerdictTable
 from judges.errors import DataError
-from judges.types import Verdict
+from judges.types import GAME_OUTCOMES, Verdict
 from retrieval_eval.data.column_report import say_read
 from retrieval_eval.data.columns import Texts, TextTable, in_order, joined, read_text_columns, row_at
 from retrieval_eval.data.conversations import require_one_spelling
@@ -581,7 +581,7 @@ def _stripped(column: Texts) -> Texts:
 def _side(text: str, column: str, *, swapped: bool) -> int:
     """1 where a word means agent_a, -1 for agent_b, 0 for a tie; ``_NONE`` where it means nothing."""
     meant = side_of(text, column, swapped=swapped)
-    return _NONE if meant is None else OUTCOME[meant]
+    return _NONE if meant is None else GAME_OUTCOMES[meant]
 
 
 def _likely(text: str, column: str) -> float:

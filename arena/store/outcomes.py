@@ -17,12 +17,10 @@ from arena.ratings.games import GameVerdict
 from arena.store import Result, Wanted
 from arena.store.subjects import DocumentSubject, GameSubject
 from judges.errors import RETRIED_NEXT_RUN
-from judges.types import LABEL, JudgeFailure, Judgment, Outcome, Verdict
+from judges.types import GAME_OUTCOMES, LABEL, GameOutcome, JudgeFailure, Judgment, Outcome, Verdict
 
 LabelResults: TypeAlias = dict[tuple[str, str], Result | None]
 """By (query_id, doc_id): the relevance judgment, a failure, or ``None`` where nothing is known yet."""
-
-_POINTS = {Verdict.A.value: 1, Verdict.TIE.value: 0, Verdict.B.value: -1}
 
 
 class Consistency(Struct, frozen=True):
@@ -174,9 +172,9 @@ def _verdict(verdicts: Sequence[str], how: Combine) -> str:
         counts = Counter(verdicts)
         most = [verdict for verdict, times in counts.items() if times == max(counts.values())]
         return most[0] if len(most) == 1 else Verdict.TIE.value
-    points = [_POINTS[verdict] for verdict in verdicts]
-    middle = sum(points) if how == "mean" else statistics.median(points)
-    return (Verdict.A if middle > 0 else Verdict.B if middle < 0 else Verdict.TIE).value
+    outcomes = [GAME_OUTCOMES[verdict] for verdict in verdicts]
+    middle = sum(outcomes) if how == "mean" else statistics.median(outcomes)
+    return GameOutcome((middle > 0) - (middle < 0)).verdict.value
 
 
 def game_verdicts(outcomes: Iterable[tuple[Wanted, Result | None]]) -> Iterable[GameVerdict]:
