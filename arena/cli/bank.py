@@ -19,7 +19,7 @@ def bank(
         Path,
         typer.Argument(metavar="BANK", help="the workbench's bank .jsonl.gz, .yaml, or a table qid, question; nuggets"),
     ],
-    after: Annotated[Path | None, typer.Argument(metavar="[NEXT]", help="its next version")] = None,
+    after: Annotated[Path | None, typer.Argument(metavar="[NEXT]", help="the next version of BANK")] = None,
     query: Annotated[str | None, typer.Option(help="only this query")] = None,
     secret: Annotated[bool, typer.Option("--secret", help="also show secret items and their texts")] = False,
     grades: Annotated[

@@ -133,7 +133,7 @@ def rate(
     ] = "auto",
     samples: Samples = 1000,
     seed: Annotated[int, typer.Option(min=0, help="random seed of Elo's orders and the bootstrap samples")] = 0,
-    fine: Set = None,
+    set_entries: Set = None,
     form: Form = "table",
 ) -> None:
     """Rate agents from a table of verdicts alone.
@@ -153,7 +153,7 @@ def rate(
     from arena.data.win_matrix import is_win_matrix
     from arena.ratings.results import RatingSettings
 
-    chosen = read_set(_RareSettings, fine)
+    chosen = read_set(_RareSettings, set_entries)
     if by not in {None, "judge"}:
         raise InputError(f"--by: must be 'judge', not {by!r}")
     matrix = is_win_matrix(file) and not column
@@ -169,7 +169,9 @@ def rate(
             "--skip-faulty": skip_faulty,
         }
         if given := [option for option, chosen in table_options.items() if chosen]:
-            raise InputError(f"{file}: a matrix of win percentages; {', '.join(given)}: only with a table of verdicts")
+            raise InputError(
+                f"{file}: is a matrix of win percentages; {', '.join(given)}: only with a table of verdicts"
+            )
     elif queries is not None:
         raise InputError(f"{file}: --queries goes with a matrix of win percentages, and this is a table of verdicts")
     settings = RatingSettings(
@@ -203,5 +205,7 @@ def _in_order(ratings: Ratings, method: RatingMethod) -> Ratings:
         return ratings
     elos = {row.agent: row.elo for row in ratings.agents if row.elo is not None}
     if len(elos) < len(ratings.agents):
-        raise InputError("--method elo: there is no Elo rating of fractions of games; leave --method out")
+        raise InputError(
+            "--method elo: these games have no Elo ratings (fractions of games, or tournaments=0); leave --method out"
+        )
     return replace(ratings, agents=tuple(sorted(ratings.agents, key=lambda row: (-elos[row.agent], row.agent))))

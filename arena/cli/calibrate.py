@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from arena.store import Store
 
 
-_TABLES, _READING, _PEOPLE, _LABELS = "Of tables", "How tables are read", "People", "What to label"
+_TABLES, _READING, _PEOPLE, _LABELS = "For tables", "How tables are read", "People", "What to label"
 _CARD = "Judge card"
 _OF_PEOPLE = "people:"
 """Prefix of option values that apply only to people's files."""

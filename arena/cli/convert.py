@@ -48,7 +48,9 @@ def convert(
         _to_tables(file, out, bank, secret)
     elif is_workbench(file) or (known_format(file) and {"grade", *GRADE_NAMES["grade"]} & set(read_columns(file))):
         if ".jsonl" not in out.suffixes:
-            raise InputError(f"{out}: name a .jsonl.gz file; {file} holds grades, which become the workbench's")
+            raise InputError(
+                f"{out}: name a .jsonl.gz file; {file} holds grades, which are written in the workbench's format"
+            )
         _to_workbench(file, out, bank, secret, onto, documents, min_grade)
     elif given:
         raise InputError(f"{', '.join(sorted(given))}: goes with grades, and {file} has none")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from arena.store import Store
     from arena.store.annotations import Annotation
 
-_VOTES, _VERDICTS, _READING = "What people said", "Verdicts", "How tables are read"
+_VOTES, _VERDICTS, _READING = "People's labels", "Verdicts", "How tables are read"
 _LISTED_PEOPLE = 3
 """At most this many people are named in a line."""
 
@@ -151,7 +151,7 @@ def _import_votes(
     from retrieval_eval.nuggets.files import read_assignments
 
     if kind is VoteKind.FLAG:
-        raise InputError("--kind flag: flags are exported only; a reader makes one on the page of a game")
+        raise InputError("--kind flag: flags cannot be imported; people make them on the page of a game")
     is_nuggets = kind is VoteKind.NUGGETS
     if is_nuggets and annotator is None:
         raise InputError("--annotator: name the person who made these assignments; the file does not say")
@@ -329,7 +329,7 @@ def _export_nuggets(
         banks, data.answers.values(), [annotation for annotation in latest if annotation.annotator == who]
     )
     if not assignments:
-        raise InputError(f"{name}: {who!r} has assigned nothing to the answers and nuggets as they are now")
+        raise InputError(f"{name}: {who!r} has assigned no current nugget to a current answer")
     write_assignments(out, assignments)
     labels = [label for assignment in assignments for label in assignment.labels]
     assigned, expected = sum(label is not None for label in labels), len(labels)
@@ -356,7 +356,7 @@ def _single_annotator(annotations: Sequence[Annotation], named: str | None, tour
     if named in names:
         return named
     if not names:
-        raise InputError(f"{tournament}: nobody has said anything of this kind yet")
+        raise InputError(f"{tournament}: there are no labels of this kind by people yet")
     if named is None and len(names) == 1:
         return names[0]
     unknown = "" if named is None else f"there is no {named!r}; "

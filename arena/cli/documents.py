@@ -44,7 +44,7 @@ def documents(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="the corpus, a table: did, title, source, page, document")
     ] = None,
-    fine: Set = None,
+    set_entries: Set = None,
     form: JsonForm = "table",
 ) -> None:
     """Cut documents into passages for retrieval.
@@ -61,7 +61,7 @@ def documents(
 
     options = {"size": size, "overlap": overlap, "near_duplicates": near_duplicates or None}
     passage_settings = _section(PassagesSection, {"by": by} | options)
-    limits = read_set(Limits, fine)
+    limits = read_set(Limits, set_entries)
     reading = CorpusReading()
     rows = _rows(read_passages(paths, passage_settings, limits, reading))
     if out is not None:

@@ -215,7 +215,7 @@ def _agreement(
             raise InputError(f"{file}: has no passage and item in common with {other}; are the ids the same?")
     elif is_qrels(file):
         if qrels is None:
-            raise InputError(f"{file}: predicted labels; name the labels by people with --qrels")
+            raise InputError(f"{file}: holds predicted labels; name the labels by people with --qrels")
         board = of_labels(read_qrels(file).labels, read_qrels(qrels).labels, None, min_label, clusters)
     elif grader_labels is not None:
         _require_no_label_options(by, min_grade, grade_map)
@@ -283,7 +283,7 @@ def _oversight(
     board = OversightBoard(study, level, min_label, k, query)
     if view == "summary":
         if out is not None:
-            raise InputError("--out goes with one view; say which with --show")
+            raise InputError("--out: writes one view; name it with --show")
         show(board, form)
         return
     table = board.view(view)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 _UNKNOWN: Final = "not answered"
 _UNKNOWN_NOTE: Final = (
-    f"{_UNKNOWN}: whether the server has it is not known; 'ragleague run CONFIG' looks for it. On OpenAI's page of "
-    "batches it has the ID in its metadata, on Anthropic's it is one of as many requests made then"
+    f"{_UNKNOWN}: it is not known whether the server has the batch; 'ragleague run CONFIG' searches for it. On "
+    "OpenAI's page of batches its metadata has the ID; on Anthropic's, look for a batch with as many requests then"
 )
 
 

@@ -29,7 +29,7 @@ Margin = Annotated[
 
 def compare(
     source: Source,
-    new: Annotated[str, typer.Argument(metavar="NEW", help="an agent")],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="the new agent")],
     old: Annotated[str, typer.Argument(metavar="OLD", help="the agent it is compared with")],
     on: On = None,
     margin: Margin = 0.05,

@@ -162,7 +162,7 @@ def _pool(run: Sequence[Path], depth: int, qrels: Sequence[str], faulty: Faulty,
     from retrieval_eval.runs import pool_runs
 
     if len(qrels) > 1:
-        raise InputError("--qrels: one set of labels with --pool")
+        raise InputError("--qrels: name only one set of labels with --pool")
     runs = read_runs(run, faulty=faulty)
     labels = read_qrels(qrels[0], faulty=faulty) if qrels else None
     pooled = pool_runs(runs, depth)

@@ -95,7 +95,9 @@ def require_unused(why: str, given: Mapping[str, object]) -> None:
         raise InputError(f"{', '.join(misplaced)}: does not go with {why}")
 
 
-Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="a rarely needed setting; repeat")]
+Set = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="a rarely needed setting; may be repeated")
+]
 _Section = TypeVar("_Section", bound="Section")
 
 

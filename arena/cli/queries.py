@@ -33,7 +33,7 @@ def queries(
     from arena.present.table import first
 
     if (agent is not None) + (by is not None) + labels > 1:
-        raise InputError("--agent, --by and --labels are tables of their own: give one of them")
+        raise InputError("--agent, --by and --labels: each shows a separate table; give one of them")
     with open_tournament(source, tournament) as (store, name):
         board = query_board(store, name)
     _check(board, agent, by, labels=labels)

@@ -19,7 +19,8 @@ class _Fusion(Section):
 
 def retrieve(
     corpus: Annotated[
-        list[str], typer.Option(metavar="FILE|irds:NAME", help="documents: CSV, JSONL, Parquet or id<TAB>text; repeat")
+        list[str],
+        typer.Option(metavar="FILE|irds:NAME", help="documents: CSV, JSONL, Parquet or id<TAB>text; may be repeated"),
     ],
     queries: Annotated[str, typer.Option(metavar="FILE|irds:NAME", help="a table qid, query, or TREC topics")],
     out: Annotated[Path, typer.Option(metavar="FILE", help="the run file to write")],
@@ -31,7 +32,7 @@ def retrieve(
     ] = "auto",
     cache: Annotated[Path | None, typer.Option(metavar="FOLDER", help="cache embeddings in this folder")] = None,
     name: Annotated[str | None, typer.Option(help="the run's tag; default: retriever and model")] = None,
-    fine: Set = None,
+    set_entries: Set = None,
 ) -> None:
     """Search a corpus with every query.
 
@@ -48,9 +49,11 @@ def retrieve(
     from retrieval_eval.data.collections import read_corpus, read_topics
     from retrieval_eval.data.runs import write_run
 
-    fusion_entries = [entry for entry in fine or () if entry.startswith("rrf_k=")]
+    fusion_entries = [entry for entry in set_entries or () if entry.startswith("rrf_k=")]
     rrf_k = read_set(_Fusion, fusion_entries).rrf_k
-    spec = read_set(EmbeddingsSpec, [entry for entry in fine or () if entry not in fusion_entries], provider=embeddings)
+    spec = read_set(
+        EmbeddingsSpec, [entry for entry in set_entries or () if entry not in fusion_entries], provider=embeddings
+    )
     topics = list(read_topics(queries).values())
     documents = Corpus.of(read_corpus(corpus))
     library = Library(documents, cache)
@@ -70,9 +73,9 @@ def retrieve(
         write_run(out, run)
         retrieved = sum(len(ranking.doc_ids) for ranking in run.rankings.values())
         if empty := len(topics) - len(run.rankings):
-            errors.print(f"note: nothing is found for {counted(empty, 'query', 'queries')}")
+            errors.print(f"note: no document matches {counted(empty, 'query', 'queries')}")
         if documents.blank:
-            errors.print(f"note: without a text, so not to be found: {counted(documents.blank, 'document')}")
+            errors.print(f"note: not searched, as they have no text: {counted(documents.blank, 'document')}")
         counts = f"{counted(retrieved, 'document')} for {counted(len(run.rankings), 'query', 'queries')}"
         say(f"{out}: {counts}, run {run.name}")
 
