@@ -98,7 +98,7 @@ def _tournaments() -> tuple[tuple[int, int, int], list[str]]:
 def _draw_top(page: Page, source: data.Source | None, names: Sequence[str], view: str) -> tuple[str, str] | None:
     """Draw the menu, the page's name and the choices for all pages; returns the chosen group."""
     shown = source or data.Source("", (0, 0, 0), "")
-    entries = [(one.title, address.link(one.address, shown), one is page) for one in PAGES]
+    entries = [(entry.title, address.link(entry.address, shown), entry is page) for entry in PAGES]
     parts = [
         (
             "Overview" if part == page.address else part.capitalize(),

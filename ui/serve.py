@@ -94,11 +94,11 @@ def serve(location: str, access: ServerAccess, *, port: int, open_browser: bool,
     """
     engine.PATIENCE_S = _LOCK_TIMEOUT_S
     Store.open(location).close()
-    chosen = _free_port(access.address, port)
+    bound_port = _free_port(access.address, port)
     config = None if config is None else str(Path(config).absolute())
     _set_environment({LOCATION_VARIABLE: location, CONFIG_VARIABLE: config, **access.variables})
-    threading.Thread(target=_announce, args=(access, chosen), daemon=True).start()
-    options = {**_OPTIONS, "server.address": access.address, "server.port": chosen}
+    threading.Thread(target=_announce, args=(access, bound_port), daemon=True).start()
+    options = {**_OPTIONS, "server.address": access.address, "server.port": bound_port}
     # By default Streamlit opens a browser if there is a display.
     headless = {} if open_browser else {"server.headless": True}
     web_app().run(config={**options, "server.allowedHosts": list(access.hosts), **headless})

@@ -46,13 +46,13 @@ def bank(
     weight. A nugget in NEXT may list under "from" the texts of BANK that it comes from; queries that are not in NEXT
     stay unchanged.
     """
-    given = given_options(ctx) - {"--format"}
+    options = given_options(ctx) - {"--format"}
     edit_options = {"--out", "--editor", "--force"}
     diff_options = {"--secret", "--grades", "--run", "--min-grade", "--k", "--llm", "--prompt"}
-    known = {"--query", "--secret"} if after is None else edit_options if "--out" in given else diff_options
-    if unknown := given - known:
-        subject = "one bank" if after is None else "edited nuggets" if "--out" in given else "two banks"
-        raise InputError(f"{', '.join(sorted(unknown))}: does not go with {subject}")
+    allowed = {"--query", "--secret"} if after is None else edit_options if "--out" in options else diff_options
+    if misplaced := options - allowed:
+        subject = "one bank" if after is None else "edited nuggets" if "--out" in options else "two banks"
+        raise InputError(f"{', '.join(sorted(misplaced))}: does not go with {subject}")
     if after is None:
         _show(file, query, secret, form)
     elif out is None:

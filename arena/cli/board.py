@@ -49,15 +49,15 @@ def leaderboard(
     column, separator, value = (group or "").partition("=")
     if group is not None and not (column and separator):
         raise InputError(f"--group {group!r}: write COLUMN=VALUE, such as kind=factual")
-    chosen = None if group is None else (column.strip(), value.strip())
+    group_filter = None if group is None else (column.strip(), value.strip())
     with open_tournament(source, tournament) as (store, name):
-        board = cached_leaderboard(store, name, chosen, below_coverage=below_coverage)
+        board = cached_leaderboard(store, name, group_filter, below_coverage=below_coverage)
         pairs = None
         if matrix and board.ratings is not None:
             from arena.boards.wins import Wins, as_declared, tournament_pairs
             from arena.cli.show import show
 
-            pairs = tournament_pairs(store if chosen is None else of_group(store, name, chosen), name)
+            pairs = tournament_pairs(store if group_filter is None else of_group(store, name, group_filter), name)
         if pairs is not None:
             show(Wins(pairs, as_declared(board)), form)
         else:
@@ -68,7 +68,7 @@ def leaderboard(
             from arena.boards.compare import compare_board
             from arena.present.files import save_plot
 
-            comparison = compare_board(store, name, chosen)
+            comparison = compare_board(store, name, group_filter)
             save_plot(plot, [comparison.figure()] if comparison.ways else [], name)
     if board.withheld:
         raise typer.Exit(INCOMPLETE)
@@ -153,14 +153,14 @@ def rate(
     from arena.data.win_matrix import is_win_matrix
     from arena.ratings.results import RatingSettings
 
-    chosen = read_set(_RareSettings, set_entries)
+    rare_settings = read_set(_RareSettings, set_entries)
     if by not in {None, "judge"}:
         raise InputError(f"--by: must be 'judge', not {by!r}")
     matrix = is_win_matrix(file) and not column
     if matrix:
         table_options = {
-            "--set preferences": chosen.preferences == "soft",
-            "--set position": chosen.position,
+            "--set preferences": rare_settings.preferences == "soft",
+            "--set position": rare_settings.position,
             "--covariate": covariate,
             "--cluster": cluster not in {"auto", "qid"},
             "--by": by,
@@ -168,15 +168,15 @@ def rate(
             "--as-games/--reconcile": as_games is not None,
             "--skip-faulty": skip_faulty,
         }
-        if given := [option for option, chosen in table_options.items() if chosen]:
+        if misplaced := [option for option, value in table_options.items() if value]:
             raise InputError(
-                f"{file}: is a matrix of win percentages; {', '.join(given)}: only with a table of verdicts"
+                f"{file}: is a matrix of win percentages; {', '.join(misplaced)}: only with a table of verdicts"
             )
     elif queries is not None:
         raise InputError(f"{file}: --queries goes with a matrix of win percentages, and this is a table of verdicts")
     settings = RatingSettings(
-        **chosen.model_dump(),
-        centre=chosen.initial,
+        **rare_settings.model_dump(),
+        centre=rare_settings.initial,
         bootstrap=samples,
         cluster=cluster != "none",
         reconcile=None if as_games is None else not as_games,

@@ -43,8 +43,8 @@ def convert(
 
     if out.exists() and out.samefile(file):
         raise InputError(f"{out}: is the file that is read; name another")
-    given = given_options(ctx) - {"--secret"}
-    if is_workbench(file) and not (given & {"--onto", "--documents"} or out.name.endswith(".jsonl.gz")):
+    options = given_options(ctx) - {"--secret"}
+    if is_workbench(file) and not (options & {"--onto", "--documents"} or out.name.endswith(".jsonl.gz")):
         _to_tables(file, out, bank, secret)
     elif is_workbench(file) or (known_format(file) and {"grade", *GRADE_NAMES["grade"]} & set(read_columns(file))):
         if ".jsonl" not in out.suffixes:
@@ -52,8 +52,8 @@ def convert(
                 f"{out}: name a .jsonl.gz file; {file} holds grades, which are written in the workbench's format"
             )
         _to_workbench(file, out, bank, secret, onto, documents, min_grade)
-    elif given:
-        raise InputError(f"{', '.join(sorted(given))}: goes with grades, and {file} has none")
+    elif options:
+        raise InputError(f"{', '.join(sorted(options))}: goes with grades, and {file} has none")
     else:
         _bank(file, out, secret)
 

@@ -105,7 +105,7 @@ def import_file(
     from arena.data.verdict_words import meanings
     from arena.results.opinion_tables import TableReading
 
-    given = given_options(ctx)
+    options = given_options(ctx)
     if kind is None:
         if annotator is not None:
             raise InputError("--annotator: goes with --kind, for labels by people")
@@ -113,7 +113,7 @@ def import_file(
         _import_verdicts(
             file, store, tournament, columns=column_names(column or ()), values=meanings(value or ()), **texts
         )
-    elif misplaced := given & {"--queries", "--documents", "--answers", "--item"}:
+    elif misplaced := options & {"--queries", "--documents", "--answers", "--item"}:
         raise InputError(f"{', '.join(sorted(misplaced))}: goes with verdicts of a judge, without --kind")
     else:
         reading = TableReading(columns=column_names(column or ()), values=meanings(value or ()))
@@ -155,12 +155,12 @@ def _import_votes(
     is_nuggets = kind is VoteKind.NUGGETS
     if is_nuggets and annotator is None:
         raise InputError("--annotator: name the person who made these assignments; the file does not say")
-    who = annotator_name(annotator) if is_nuggets and annotator is not None else ""
+    person = annotator_name(annotator) if is_nuggets and annotator is not None else ""
     assignments = read_assignments([file]) if is_nuggets else []
     with open_tournament(source, tournament) as (store, name):
         data = store.dataset(name)
         if is_nuggets:
-            imported = imported_assignments(assignments, _nuggets(store, name).banks, data.answers, who)
+            imported = imported_assignments(assignments, _nuggets(store, name).banks, data.answers, person)
         else:
             imported = read_table(file, _table_kind(kind), data, annotator, reading)
         if not imported.annotations:
@@ -176,8 +176,8 @@ def _import_votes(
     line = f"{count:,} by {_people_line(people)}, {new:,} of them new"
     if is_nuggets:
         answers = len({(annotation.query_id, annotation.item) for annotation in imported.annotations})
-        record = {"annotator": who, "labels": count, "answers": answers, "new": new, "left_out": imported.left_out}
-        line = f"{counted(count, 'label')} by {who}, {new} of them new, answers: {answers}"
+        record = {"annotator": person, "labels": count, "answers": answers, "new": new, "left_out": imported.left_out}
+        line = f"{counted(count, 'label')} by {person}, {new} of them new, answers: {answers}"
     tell(record, [line, *(f"- {reason}, left out: {number}" for reason, number in imported.left_out.items())], form)
 
 
@@ -226,9 +226,9 @@ def export(
     """
     from arena.cli.sources import open_tournament
 
-    known = _OPTIONS_OF.get(what, set()) | {"--what", "--tournament", "--force"}
-    if unknown := given_options(ctx) - known:
-        raise InputError(f"{', '.join(sorted(unknown))}: does not go with --what {what}")
+    allowed = _OPTIONS_OF.get(what, set()) | {"--what", "--tournament", "--force"}
+    if misplaced := given_options(ctx) - allowed:
+        raise InputError(f"{', '.join(sorted(misplaced))}: does not go with --what {what}")
     if out is None and what != "votes":
         raise InputError("OUT: name the file, or for data the folder, to write")
     if out is not None and parts is None:
@@ -305,8 +305,8 @@ def _export_table(
 
     votes, outdated = current_annotations(store, name, _table_kind(kind))
     if annotator is not None or is_qrels(out) or not votes:
-        who = _single_annotator(votes, annotator, name)
-        votes = [vote for vote in votes if vote.annotator == who]
+        person = _single_annotator(votes, annotator, name)
+        votes = [vote for vote in votes if vote.annotator == person]
     write_table(out, _table_kind(kind), votes)
     people = sorted({vote.annotator for vote in votes})
     lines = [f"wrote {out}: {len(votes):,} by {_people_line(people)}"]
@@ -324,20 +324,26 @@ def _export_nuggets(
 
     banks, data = _nuggets(store, name).banks, store.dataset(name)
     latest = Annotations(store, name).latest(Kind.NUGGET)
-    who = _single_annotator(latest, annotator, name)
+    person = _single_annotator(latest, annotator, name)
     assignments = assignments_of(
-        banks, data.answers.values(), [annotation for annotation in latest if annotation.annotator == who]
+        banks, data.answers.values(), [annotation for annotation in latest if annotation.annotator == person]
     )
     if not assignments:
-        raise InputError(f"{name}: {who!r} has assigned no current nugget to a current answer")
+        raise InputError(f"{name}: {person!r} has assigned no current nugget to a current answer")
     write_assignments(out, assignments)
     labels = [label for assignment in assignments for label in assignment.labels]
     assigned, expected = sum(label is not None for label in labels), len(labels)
     left_out = sum(query_id in banks for query_id, _ in data.answers) - len(assignments)
-    lines = [f"wrote {out}: {assigned} of {expected} labels by {who}, answers: {len(assignments)}"]
+    lines = [f"wrote {out}: {assigned} of {expected} labels by {person}, answers: {len(assignments)}"]
     lines += [f"- answers that are not assessed yet, left out: {left_out}"] if left_out else []
     lines += ["- labels that are missing are written as failed"] if assigned < expected else []
-    record = {"file": str(out), "annotator": who, "answers": len(assignments), "labels": expected, "assigned": assigned}
+    record = {
+        "file": str(out),
+        "annotator": person,
+        "answers": len(assignments),
+        "labels": expected,
+        "assigned": assigned,
+    }
     return record | {"not_assessed": left_out}, lines
 
 

@@ -102,9 +102,9 @@ def exam(
     from arena.results.exam_evaluation import load_labels, load_study
     from retrieval_eval.data.trec import is_qrels
 
-    known = _OPTIONS_OF.get(show, _OVERSIGHT_OPTIONS) | _COMMON_OPTIONS
-    if unknown := given_options(ctx) - known:
-        raise InputError(f"{', '.join(sorted(unknown))}: does not go with --show {show}")
+    allowed = _OPTIONS_OF.get(show, _OVERSIGHT_OPTIONS) | _COMMON_OPTIONS
+    if misplaced := given_options(ctx) - allowed:
+        raise InputError(f"{', '.join(sorted(misplaced))}: does not go with --show {show}")
 
     def study(path: Path = file) -> Study:
         return replace(

@@ -76,10 +76,10 @@ def failures(
     from arena.store.batches import open_batches
     from retrieval_eval.agents.types import AGENT_CAUSES
 
-    location, named = location_and_name(source)
+    location, configured_name = location_and_name(source)
     _require("--cause", cause or (), AGENT_CAUSES)
     with closing(Store.open(location)) as store:
-        names = [tournament] if tournament else [named] if named else store.tournaments()
+        names = [tournament] if tournament else [configured_name] if configured_name else store.tournaments()
         several = len(names) > 1
         if tournament is None and (config := configured_in(source)) is not None:
             names = parts_of(store, config)

@@ -97,8 +97,8 @@ def make(
     No call is made twice: run the command again to go on. Ctrl-C finishes the calls in flight; a second Ctrl-C stops at
     once. Exit status 3: something failed or is missing; the output says what.
     """
-    if unknown := given_options(ctx) - {"--retry-failed", "--format"} - _OPTIONS_OF[what]:
-        raise InputError(f"{', '.join(sorted(unknown))}: does not go with 'make {what}'")
+    if misplaced := given_options(ctx) - {"--retry-failed", "--format"} - _OPTIONS_OF[what]:
+        raise InputError(f"{', '.join(sorted(misplaced))}: does not go with 'make {what}'")
     if what == "queries":
         _queries(config, reviewed, retry_failed, log_json, form)
     elif what == "answers":
@@ -185,12 +185,12 @@ def _bank(config: Path, out: Path | None, force: bool, retry_failed: bool, log_j
     loaded = load_config(config)
     if out.exists() and not force:
         raise InputError(f"{out}: exists and may have been edited; name a new file, or say --force")
-    seen = digest(out) if out.exists() else None
+    digest_before = digest(out) if out.exists() else None
     with asking(log_json) as (bars, trace):
         summary, bank = exam_run.generate(loaded, bars, retry_failed=retry_failed, trace=trace)
     print_summary(summary, "--force" if bank.items else "")
     if bank.items:
-        save_bank(out, bank, seen=seen)
+        save_bank(out, bank, seen=digest_before)
     secret = sum(item.secret for item in bank.items)
     size = f"{counted(len(bank.items), 'item')} on {counted(len(bank.query_ids), 'query', 'queries')}"
     output.print(f"{size}, {secret} of them secret{f', written to {out}' if bank.items else '; nothing is written'}")
@@ -258,10 +258,10 @@ def _nuggets(config: Path, out: Path, for_editing: bool, force: bool, retry_fail
     counts = Counter(nugget.importance for bank in banks for nugget in bank.nuggets)
     total, vital = counts.total(), counts[Importance.VITAL]
     record = {"file": str(out), "queries": len(banks), "nuggets": total, "vital": vital, "without": without}
-    more = f", {vital} of them vital" if vital else ""
+    vital_words = f", {vital} of them vital" if vital else ""
     lines = [
         f"{f'wrote {out}' if banks else 'nothing is written'}: {counted(total, 'nugget')} for "
-        f"{counted(len(banks), 'query', 'queries')}{more}",
+        f"{counted(len(banks), 'query', 'queries')}{vital_words}",
         *_left_out(without),
     ]
     lines += [f"- {query_id}: {' '.join(texts)}" for query_id, texts in repeated.items()]

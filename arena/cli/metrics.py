@@ -126,13 +126,13 @@ def _show_table(board: RunMetrics, name: str, digits: int | None, form: str) -> 
     if form not in {"md", "html", "latex"}:
         raise InputError("--table and --digits: go with --format md, html or latex")
     blocks = [block for section in board.sections() for block in section.blocks if isinstance(block, Table)]
-    named = {block.name: block for block in blocks} | {"scores": board.for_paper(3 if digits is None else digits)}
+    tables = {block.name: block for block in blocks} | {"scores": board.for_paper(3 if digits is None else digits)}
     if digits is not None and name != "scores":
         raise InputError(f"--digits: only the table 'scores' takes it; leave it out with --table {name}")
-    if name not in named:
-        raise InputError(f"--table {name}: these runs and labels give no such table{nearest(name, named)}")
-    show_parts([named[name]], form)
-    for note in named[name].notes:
+    if name not in tables:
+        raise InputError(f"--table {name}: these runs and labels give no such table{nearest(name, tables)}")
+    show_parts([tables[name]], form)
+    for note in tables[name].notes:
         sys.stdout.write(sentence(note, form))
 
 
@@ -146,10 +146,10 @@ def read_label_sets(sources: list[str], faulty: Faulty) -> dict[str, Qrels]:
 
     label_sets = [(source, read_qrels(source, faulty=faulty)) for source in sources]
     stems = [labels.name for _, labels in label_sets]
-    named = {source if stems.count(labels.name) > 1 else labels.name: labels for source, labels in label_sets}
-    if len(named) < len(label_sets):
+    by_name = {source if stems.count(labels.name) > 1 else labels.name: labels for source, labels in label_sets}
+    if len(by_name) < len(label_sets):
         raise InputError(f"{max(sources, key=sources.count)}: these labels are given twice")
-    return named
+    return by_name
 
 
 def _pool(run: Sequence[Path], depth: int, qrels: Sequence[str], faulty: Faulty, out: Path | None, form: str) -> None:
@@ -211,5 +211,5 @@ def compare_label_sets(reference: str, others: Sequence[str], queries: Path | No
         except InputError as error:
             raise InputError(f"{first} and {name}: {error}") from error
     show_noted(QrelsAgreement(agreements, labels, clusters), form)
-    if any(one.faulty for one in labels.values()):
+    if any(label_set.faulty for label_set in labels.values()):
         raise typer.Exit(INCOMPLETE)

@@ -68,9 +68,9 @@ def nuggets(
     --with compares how two conditions rank the same runs, such as automatic and manual nuggets. Each may be
     assignments, output of this command, or a table with columns run and the score; with a column qid it is by topic.
     """
-    given = given_options(ctx)
+    options = given_options(ctx)
     comparison_options, score_options = {"--score", "--plot"}, {"--answers", "--qrels", "--min-label"}
-    if misplaced := given & (score_options if other is not None else comparison_options):
+    if misplaced := options & (score_options if other is not None else comparison_options):
         raise InputError(f"{', '.join(sorted(misplaced))}: goes {'without' if other is not None else 'with'} --with")
     if other is None:
         _scores(files, topics, answers, qrels, min_label, form)

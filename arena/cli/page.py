@@ -32,12 +32,12 @@ def ui(
     from arena.cli.sources import location_and_name
     from arena.store import Store, missing
 
-    location, named = location_and_name(source)
-    (Store.create if named is not None and missing(location) else Store.open)(location).close()
+    location, tournament_name = location_and_name(source)
+    (Store.create if tournament_name is not None and missing(location) else Store.open)(location).close()
     options: dict[str, object] = {
         "--port": port,
         "--address": address,
-        "--config": source if named is not None else None,
+        "--config": source if tournament_name is not None else None,
         "--roles": roles,
         "--without-sign-in": without_sign_in,
     }

@@ -42,21 +42,21 @@ def print_leaderboard(
 
     shortfall = board.shortfall
     refusal = f"no ratings: {shortfall.message}; {shortfall.remedy}" if shortfall is not None and board.withheld else ""
-    whole = with_people(store, board)
+    full_board = with_people(store, board)
     if form in {"json", "csv", "latex"}:
-        show(whole, form)
+        show(full_board, form)
     elif details:
         _show_sections(
-            [section for section in whole.sections() if section.ident in DETAILS | board.further.keys()], form
+            [section for section in full_board.sections() if section.ident in DETAILS | board.further.keys()], form
         )
     else:
         name, place = program(), shlex.quote(source)
         option = "" if tournament is None else f" --tournament {shlex.quote(tournament)}"
-        more = f"More: {name} leaderboard {place}{option} --details", f"In the browser: {name} ui {place}"
+        hints = f"More: {name} leaderboard {place}{option} --details", f"In the browser: {name} ui {place}"
         if form == "table":
-            sys.stdout.write(whole.screen(more, output.width))
+            sys.stdout.write(full_board.screen(hints, output.width))
         else:
-            _show_sections(whole.brief(), form)
+            _show_sections(full_board.brief(), form)
     if refusal and form not in {"json", "table"}:
         say(refusal, errors)
 

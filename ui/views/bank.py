@@ -126,8 +126,8 @@ class BankDraft(editing.Draft[Bank]):
         edits = {known: other for known, other in self.edits.items() if known != name}
         if edit is not None and edit != ItemEdit():
             edits[name] = edit
-        changed = {item_id: one for item_id, one in edits.items() if isinstance(one, ItemEdit)}
-        self.after = edited_bank(self.before, changed, [one for one in edits.values() if isinstance(one, Item)])
+        changed = {item_id: item_edit for item_id, item_edit in edits.items() if isinstance(item_edit, ItemEdit)}
+        self.after = edited_bank(self.before, changed, [item for item in edits.values() if isinstance(item, Item)])
         self.edits, self.fields = edits, {}
         self.turn += 1
 
@@ -208,8 +208,8 @@ def _show_labels(source: data.Source, study: Study) -> None:
         if not labels:
             st.caption("Not known: no graded passage has a label of relevance.")
             return
-        whose = pick("Labels of", list(labels), "labels", WHOSE.__getitem__, width=260)
-        labelled, level = replace(study, labels=labels[whose]), study.usual_level
+        label_source = pick("Labels of", list(labels), "labels", WHOSE.__getitem__, width=260)
+        labelled, level = replace(study, labels=labels[label_source]), study.usual_level
         show_table(uncovered_table(labelled, level, 1))
         show_table(spurious_table(labelled, level, 1))
 

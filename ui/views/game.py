@@ -53,7 +53,7 @@ def to_game(source: data.Source, key: GameKey, **fields: str) -> str:
 def show_game(source: data.Source, key: GameKey) -> None:
     """Draw one game."""
     dataset = data.dataset_of(source, key.query_id)
-    game = next(one for one in games_on_query(source, key.query_id) if one.key == key)
+    game = next(game for game in games_on_query(source, key.query_id) if game.key == key)
     text.lines(
         TextLine("strong", game.outcome),
         TextLine("lead", dataset.queries[key.query_id].text),
@@ -172,15 +172,15 @@ def _show_document(retrieved: RetrievedDocument, label_lines: Sequence[TextLine]
 
 def _label_lines(result: Judgment | JudgeFailure | None, judge: str) -> list[TextLine]:
     """Lines with one relevance judge's label and reason; ``judge`` is its name, empty if it is the only one."""
-    whose = f"{judge}: " if judge else ""
+    prefix = f"{judge}: " if judge else ""
     if isinstance(result, Judgment):
         details = ", ".join(f"{name} {value}" for name, value in details_of(result.outcome).items())
-        label = f"{whose}label {label_of(result.outcome)}. " if judge else ""
+        label = f"{prefix}label {label_of(result.outcome)}. " if judge else ""
         reason = TextLine("body", label + (result.reason.strip() or "The relevance judge gave no reason."))
-        return [TextLine("quiet", whose + details), reason] if details else [reason]
+        return [TextLine("quiet", prefix + details), reason] if details else [reason]
     if isinstance(result, JudgeFailure):
-        return [TextLine("body", f"{whose}No label: {CAUSES.get(result.cause, result.cause)}. {result.message}")]
-    return [TextLine("body", f"{whose}Not judged yet.")]
+        return [TextLine("body", f"{prefix}No label: {CAUSES.get(result.cause, result.cause)}. {result.message}")]
+    return [TextLine("body", f"{prefix}Not judged yet.")]
 
 
 def _show_flags(source: data.Source, key: GameKey) -> None:
@@ -208,9 +208,9 @@ def _show_flags(source: data.Source, key: GameKey) -> None:
 def _flag(source: data.Source, key: GameKey, comment: bool) -> None:
     """Flag a game with the viewer's comment, or take their flag back."""
     person = viewer()
-    who = annotator_name(st.session_state.get("annotator", "") if person is None else person.name)
+    annotator = annotator_name(st.session_state.get("annotator", "") if person is None else person.name)
     words = st.session_state["comment"].strip() if comment else None
     with data.shared(source.location) as store:
         dataset = store.dataset(source.tournament, key.query_id)
-        Annotations(store, source.tournament).add([flag(key, dataset, who, words)])
+        Annotations(store, source.tournament).add([flag(key, dataset, annotator, words)])
     st.session_state["comment"] = ""

@@ -29,7 +29,7 @@ judged = data.judged(judged_on)
 def show(source: data.Source) -> None:
     """Draw the page."""
     board = data.board(source)
-    shown, opening = _opening(source)
+    full_board, opening = _opening(source)
     charts = [block for block in opening if isinstance(block, Chart)]
     for block in opening:
         if isinstance(block, Table):
@@ -45,7 +45,7 @@ def show(source: data.Source) -> None:
             draw(chart)
     with unfold("More", "more") as opened:
         if opened.open:
-            for section in shown.sections():
+            for section in full_board.sections():
                 if section.ident in _MORE:
                     blocks = [block for block in section.blocks if not isinstance(block, _ON_TOP)]
                     draw(replace(section, blocks=blocks))
@@ -56,10 +56,12 @@ def _opening(source: data.Source) -> tuple[TournamentBoard, list[Block]]:
     """The board with its judges compared with people, and the blocks of the first screen."""
     comparisons, apart = data.people(source)
     column, value = source.group or ("", "")
-    chosen = [query for query in data.queries(source).values() if not column or query.metadata.get(column) == value]
-    board = TournamentBoard(data.board(source), comparisons, apart, queries=texts_of(chosen))
+    selected_queries = [
+        query for query in data.queries(source).values() if not column or query.metadata.get(column) == value
+    ]
+    board = TournamentBoard(data.board(source), comparisons, apart, queries=texts_of(selected_queries))
     opening = board.opening(
-        len(chosen),
+        len(selected_queries),
         judged(source),
         checks=link("trust", source),
         link=lambda agent: link("queries", source, agent=agent),

@@ -83,8 +83,8 @@ def show_nuggets(source: data.Source) -> None:
 
 def _show_lists(source: data.Source, results: NuggetResults, query_id: str | None, draft: NuggetDraft | None) -> None:
     """Draw the nuggets of one query, with the draft's edits, or of all queries, beside the scores."""
-    shown = [bank for bank in results.banks.values() if query_id in (None, bank.query_id)]
-    lines = [nugget_line(nugget) for bank in ([draft.after] if draft else shown) for nugget in bank.nuggets]
+    banks = [bank for bank in results.banks.values() if query_id in (None, bank.query_id)]
+    lines = [nugget_line(nugget) for bank in ([draft.after] if draft else banks) for nugget in bank.nuggets]
     board = data.board(source).nuggets
     scores = [scores_table("", board.answers)] if board is not None and board.answers.runs else []
     pictures = [

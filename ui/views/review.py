@@ -129,25 +129,27 @@ class Review(Struct, frozen=True):
 
     form: TaskForm
     source: data.Source
-    who: str
+    annotator: str
 
     @property
     def _state(self) -> _State:
-        digest = texts_digest(self.source.location, self.source.tournament, self.form.kind, self.who)
+        digest = texts_digest(self.source.location, self.source.tournament, self.form.kind, self.annotator)
         state: _State = st.session_state.setdefault(f"review-{digest}", _State())
         return state
 
     def _key(self, task: AnnotationTask) -> str:
         """Part of widget keys, so that a press on another person's or tournament's task is not taken for this one."""
-        return texts_digest(self.source.location, self.source.tournament, self.form.kind, self.who, task.task_id)[:16]
+        return texts_digest(self.source.location, self.source.tournament, self.form.kind, self.annotator, task.task_id)[
+            :16
+        ]
 
     def _progress(self, pool: TaskPool) -> TaskProgress:
         """The person's progress; reads only annotations that are new since the last drawing."""
         state = self._state
         if state.progress is None or state.progress.queue.pool is not pool:
-            state.progress, state.seen = TaskProgress(pool.queue(self.who)), 0
+            state.progress, state.seen = TaskProgress(pool.queue(self.annotator)), 0
         with data.shared(self.source.location) as store:
-            news, seen = Annotations(store, self.source.tournament).news(self.form.kind, self.who, state.seen)
+            news, seen = Annotations(store, self.source.tournament).news(self.form.kind, self.annotator, state.seen)
         state.progress.add(news)
         state.seen = seen
         return state.progress
@@ -289,7 +291,7 @@ class Review(Struct, frozen=True):
         check("vote")
         seconds = time.monotonic() - self._state.begun.get(task.task_id, time.monotonic())
         with data.shared(self.source.location) as store:
-            annotations = task.annotations(self.who, values, seconds)
+            annotations = task.annotations(self.annotator, values, seconds)
             Annotations(store, self.source.tournament).add(annotations, partial(self._check_pair, task))
 
     def _check_pair(self, task: AnnotationTask, annotations: list[Annotation]) -> None:
