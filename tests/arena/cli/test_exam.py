@@ -56,7 +56,7 @@ def test_grades_are_added_onto_a_workbench_file(cli: CLI, graded: Path, tmp_path
     ("arguments", "said"),
     [
         (("exam", "none.csv"), "none.csv: no such file"),
-        (("exam", "table.csv"), "give the runs with --run"),
+        (("exam", "table.csv"), "name the runs with --run"),
         (("exam", "table.csv", "--items", "x*"), "no graded item has an id like 'x*'"),
         (("exam", "table.csv", "--llm", "gpt"), "no grader fits"),
         (("exam", "table.csv", "--bank", "other.csv"), "no grade is for an item of the bank other.csv"),
