@@ -146,7 +146,7 @@ def _show_answers(
     for start in range(0, len(agents), _BESIDE):
         for column, agent in zip(st.columns(min(_BESIDE, len(agents))), agents[start : start + _BESIDE], strict=False):
             with column:
-                scores = TextLine("quiet", board.said_of(query.query_id, agent))
+                scores = TextLine("quiet", board.scores_line(query.query_id, agent))
                 text.lines(TextLine("strong", agent, link=to(agent=agent)), scores)
                 text.answer(dataset.answers[query.query_id, agent], f"answer-{agents.index(agent)}", raw=raw)
     return agents

@@ -164,7 +164,7 @@ class Review(Struct, frozen=True):
             st.progress((len(done) + len(skipped)) / total, text=label, width=200)
         task = (progress.find(state.undone[-1]) if state.undone else None) or progress.next()
         if task is None:
-            self._show_end(progress.said, total, skipped)
+            self._show_end(progress.annotations, total, skipped)
             return
         state.begun.setdefault(task.task_id, time.monotonic())
         choices = self.form.choices(self.source)
