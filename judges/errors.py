@@ -322,6 +322,6 @@ class FailureCounter:
         return impatient and self._counts[cause] >= ENOUGH
 
     def stop_message(self, message: str) -> str:
-        """Why calls stop: the message of the last failure, behind the number or duration of the failures."""
+        """Why calls stop: the number or duration of the failures, and the message of the last one."""
         how = f"nothing but failures for {self._patience_s:g} s" if self.has_succeeded else f"{ENOUGH} failures alike"
         return f"{how}: {message}"

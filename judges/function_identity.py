@@ -35,7 +35,7 @@ _MOST_VALUES: Final = 100_000
 _MOST_BYTES: Final = 32_000_000
 _LISTED_OBJECT: Final = 10
 """An object in a list counts as this many values."""
-_DEEPEST: Final = 60
+_MAX_DEPTH: Final = 60
 """Largest depth of nested lists, dictionaries and the like."""
 _SHOWN_NAMES: Final = 3
 _REMEDY: Final = "say version= beside the function to keep them"
@@ -217,7 +217,7 @@ class _Reader:
 
     def _write_value(self, value: Any) -> None:
         self._left -= 1
-        if self._left < 0 or len(self._containers) > _DEEPEST:
+        if self._left < 0 or len(self._containers) > _MAX_DEPTH:
             raise _TooLargeError
         kind: Any = type(value)
         if (written := _AS_TEXT.get(_type_name(kind))) is not None:
@@ -480,8 +480,8 @@ def _has_effect(class_: type, name: str, value: Any) -> bool:
     if isinstance(value, types.MemberDescriptorType | types.GetSetDescriptorType) or name == "_abc_impl":
         return False
     if name == "__doc__":  # a dataclass's generated docstring may contain addresses
-        made = "__dataclass_fields__" in vars(class_) and str(value).startswith(f"{class_.__name__}(")
-        return isinstance(value, str) and not made
+        is_generated = "__dataclass_fields__" in vars(class_) and str(value).startswith(f"{class_.__name__}(")
+        return isinstance(value, str) and not is_generated
     if (name.startswith("_") and name.endswith("_")) or issubclass(class_, enum.Enum):
         of_attrs = isinstance(value, types.FunctionType) and value.__code__.co_filename.startswith("<attrs ")
         return isinstance(value, types.FunctionType | property | staticmethod | classmethod) and not of_attrs
@@ -512,8 +512,8 @@ _EMPTY_SIZE: Final = _Empty.__basicsize__
 
 def _has_hidden_parts(class_: type) -> bool:
     """Whether a base class not written in Python may hold state that no attribute shows."""
-    known = (object, *_PLAIN, OrderedDict, defaultdict)
-    hidden = (base for base in class_.__mro__ if not base.__flags__ & _HEAP_TYPE and base not in known)
+    known_classes = (object, *_PLAIN, OrderedDict, defaultdict)
+    hidden = (base for base in class_.__mro__ if not base.__flags__ & _HEAP_TYPE and base not in known_classes)
     return any(not hasattr(base, "__struct_fields__") and base.__module__ != "msgspec._core" for base in hidden)
 
 

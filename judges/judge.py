@@ -423,8 +423,8 @@ class Judge:
 
     def _may_be_starting(self, error: TransientError) -> bool:
         """Whether to exceed the default number of attempts, for a server that answers but has never replied."""
-        up = self._connection_failures.has_succeeded or isinstance(error, NoServiceError | BrokenReplyError)
-        if up or "max_attempts" in self.spec.model_fields_set:
+        was_up = self._connection_failures.has_succeeded or isinstance(error, NoServiceError | BrokenReplyError)
+        if was_up or "max_attempts" in self.spec.model_fields_set:
             return False
         now = time.perf_counter()
         if self._failing_since is None:

@@ -183,8 +183,8 @@ def _length(plain: bytes, first: int, stop: int, key: bytes) -> int:
 
 def _places(plain: bytes, dropped: bytes) -> Sequence[int]:
     """Offsets of the bytes that are not dropped."""
-    kept = bytes(byte not in dropped for byte in range(256))
-    return array("q", compress(count(), plain.translate(kept)))
+    is_kept = bytes(byte not in dropped for byte in range(256))
+    return array("q", compress(count(), plain.translate(is_kept)))
 
 
 def _end(plain: bytes, at: int) -> int:

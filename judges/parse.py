@@ -24,12 +24,12 @@ from judges.contracts import number_asked
 from judges.errors import ReplyError, UnclearReplyError
 from judges.reply_text import (
     ShownTexts,
-    closing_tag,
     ends_within_reasoning,
     has_brackets,
     letters,
     list_alone,
     read_relaxed,
+    split_at_closing_tag,
     unwrapped,
     value_alone,
     without_reasoning,
@@ -80,7 +80,7 @@ def parse_reply(text: str, contract: ReplyContract, inputs: Inputs) -> ParsedRep
     def read(part: str) -> ParsedReply:
         return _READERS[contract.form](part, contract, shown)
 
-    if (ending := closing_tag(reply)) is None:
+    if (ending := split_at_closing_tag(reply)) is None:
         return read(reply)
     if contract.is_object:  # a text within the object may mention the tag
         with suppress(ReplyError):

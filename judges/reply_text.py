@@ -51,9 +51,8 @@ _LOOK_ALIKES = (  # letters that look like Latin ones but that compatibility nor
 )
 _LOOKS_LIKE = {alike: letter for others, plain in _LOOK_ALIKES for alike, letter in zip(others, plain, strict=True)}
 _LOOKS_LIKE |= {"⟦": "[[", "〚": "[[", "⟧": "]]", "〛": "]]"}
-_LOOKS_LIKE |= {
-    chr(first + at): chr(65 + at) for first in (0x1F150, 0x1F170, 0x1F1E6) for at in range(26)
-}  # boxed, flags
+_BOXED_LETTERS = (0x1F150, 0x1F170, 0x1F1E6)  # also those of flags
+_LOOKS_LIKE |= {chr(first + at): chr(65 + at) for first in _BOXED_LETTERS for at in range(26)}
 
 
 _BRACKETS = {"Ps": "[", "Pe": "]"}
@@ -67,11 +66,11 @@ class _Normalized(dict[int, str]):
     def __missing__(self, code: int) -> str:
         char = chr(code)
         parts = unicodedata.normalize("NFKD", _LOOKS_LIKE.get(char, char))
-        seen = (part for part in parts if unicodedata.category(part) not in _INVISIBLE and part not in _FILLERS)
-        plain = (_LOOKS_LIKE.get(part) or _BRACKETS.get(unicodedata.category(part), part) for part in seen)
-        kept = "".join(plain).casefold()
-        self[code] = kept = "".join(part for part in kept if part.isalnum() or part in _SIGNS)
-        return kept
+        visible = (part for part in parts if unicodedata.category(part) not in _INVISIBLE and part not in _FILLERS)
+        plain = (_LOOKS_LIKE.get(part) or _BRACKETS.get(unicodedata.category(part), part) for part in visible)
+        normalized = "".join(plain).casefold()
+        self[code] = normalized = "".join(part for part in normalized if part.isalnum() or part in _SIGNS)
+        return normalized
 
 
 _normalized_of = _Normalized()
@@ -83,10 +82,10 @@ def _normalized(text: str) -> str:
     """The letters, digits and signs of a text in lower case; text in tag characters, which models read, goes last."""
     if text.isascii():
         return text.encode().translate(_LOWER, _DROPPED).decode()
-    kept = text.translate(_normalized_of)
+    normalized = text.translate(_normalized_of)
     if _TAGS.search(text):
-        kept += _normalized("".join(chr(ord(char) - 0xE0000) for tags in _TAGS.findall(text) for char in tags))
-    return kept
+        normalized += _normalized("".join(chr(ord(char) - 0xE0000) for tags in _TAGS.findall(text) for char in tags))
+    return normalized
 
 
 def letters(text: str) -> str:
@@ -102,10 +101,10 @@ def _comparable(text: str) -> str:
     return letters(text).translate(_DIGITS)
 
 
-def _without_signs(kept: str) -> str:
+def _without_signs(normalized: str) -> str:
     for sign in _SIGNS:
-        kept = kept.replace(sign, "")
-    return kept
+        normalized = normalized.replace(sign, "")
+    return normalized
 
 
 def unescaped(text: str) -> str:
@@ -152,7 +151,7 @@ class ShownTexts:
 
     @cached_property
     def _letter_readings(self) -> list[str]:
-        return [_without_signs(kept).translate(_DIGITS) for kept in self._readings]
+        return [_without_signs(reading).translate(_DIGITS) for reading in self._readings]
 
     def hold(self, *pieces: str) -> bool:
         """Whether one reading contains all of these pieces, compared by letters and digits."""
@@ -247,8 +246,8 @@ def without_reasoning(text: str) -> str:
     return rest[at:].removeprefix("<|START_RESPONSE|>")
 
 
-def closing_tag(text: str) -> tuple[str, str, str] | None:
-    """Split a reply at its last closing tag of reasoning: the text before, the tag, and the text after.
+def split_at_closing_tag(text: str) -> tuple[str, str, str] | None:
+    """Split a reply at the last tag that closes reasoning: the text before, the tag, and the text after.
 
     ``None`` if there is no closing tag, or an opening one too. The opening tag may be in the prompt, if the model's
     chat template writes it.
@@ -262,7 +261,7 @@ def closing_tag(text: str) -> tuple[str, str, str] | None:
 def with_opening(prompt: str, reply: str) -> str:
     """The reply, preceded by the opening tag of reasoning at the prompt's end if the reply contains the closing tag."""
     opened = next((tag for tag in _OPENS.finditer(prompt) if tag.end() == len(prompt.rstrip())), None)
-    return f"{opened[0]}{reply}" if opened and closing_tag(reply) else reply
+    return f"{opened[0]}{reply}" if opened and split_at_closing_tag(reply) else reply
 
 
 def ends_within_reasoning(text: str) -> bool:

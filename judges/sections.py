@@ -328,9 +328,9 @@ def did_you_mean(given: object, known: Iterable[str]) -> str:
 def shortened(names: Iterable[str], width: int = _LISTED) -> str:
     """A comma-separated list of the first names that fit into ``width`` characters, and ``...`` for the rest."""
     names_shown = [name if len(name) <= _NAME else f"{name[: _NAME - 1]}…" for name in itertools.islice(names, width)]
-    for kept in range(len(names_shown), 0, -1):
-        shown = ", ".join([*names_shown[:kept], *(["..."] if kept < len(names_shown) else [])])
-        if len(shown) <= width or kept == 1:
+    for count in range(len(names_shown), 0, -1):
+        shown = ", ".join([*names_shown[:count], *(["..."] if count < len(names_shown) else [])])
+        if len(shown) <= width or count == 1:
             return shown
     return ""
 
@@ -416,8 +416,8 @@ def _words(first: ErrorDetails, mistakes: Sequence[ErrorDetails]) -> str:
         return f"must have {number} entries, not {context['actual_length']}"
     if value is None and not first["loc"]:
         return "the file is empty; it must have lines such as 'key: value'"
-    alike = [each for each in _of_same_value(first, mistakes) if _keys(each) == _keys(first)]
-    known = list(dict.fromkeys(name for each in alike for name in _expected(each)))
+    errors = [each for each in _of_same_value(first, mistakes) if _keys(each) == _keys(first)]
+    known = list(dict.fromkeys(name for each in errors for name in _expected(each)))
     names = f"{', '.join(known[:-1])} or {known[-1]}" if known[1:] else "".join(known)
     if kind == "missing":
         return "is missing; add it"

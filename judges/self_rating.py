@@ -92,8 +92,11 @@ def _agrees(rating: int, words: str, levels: Mapping[int, str]) -> bool:
     """Whether the words after a rating contain no number, and do not begin like another rating's meaning."""
     if _NUMBER_OR_WORD.search(words) or not _LETTER.search(words):
         return False
-    alike = {level: _words_in_common(words, meaning) for level, meaning in levels.items()}
-    return alike.get(rating, 0) >= max(alike.values(), default=0) or max(alike.values()) < _DISTINCTIVE_WORDS
+    common_words = {level: _words_in_common(words, meaning) for level, meaning in levels.items()}
+    return (
+        common_words.get(rating, 0) >= max(common_words.values(), default=0)
+        or max(common_words.values()) < _DISTINCTIVE_WORDS
+    )
 
 
 def _words_in_common(first: str, second: str) -> int:
@@ -121,7 +124,7 @@ def is_ill_formed(reply: str) -> bool:
 
 
 def similar(first: str, second: str) -> bool:
-    """The workbench's fuzzy match: twice the common subsequence's length over both lengths, in rounded per cent."""
+    """The workbench's fuzzy match: twice the common subsequence's length over the total length, in rounded per cent."""
     from rapidfuzz import fuzz
 
     ratio: float = fuzz.ratio(first, second)

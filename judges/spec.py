@@ -95,7 +95,7 @@ def _headers(headers_env: dict[str, str]) -> dict[str, str]:
     """Validate headers, each with the environment variable that holds its value."""
     for header, variable in headers_env.items():
         if not _HEADER.fullmatch(header):
-            raise ValueError(f"{header!r} is no name of a header")
+            raise ValueError(f"{header!r} is not a valid header name")
         if header.lower() in _TRANSPORT_HEADERS:
             raise ValueError(f"{header!r} is a header that ragleague sets itself")
         if not re.fullmatch(r"[A-Za-z_]\w*", variable, re.ASCII) or looks_like_key(variable):
@@ -282,7 +282,7 @@ class JudgeSpec(Section):
         """A note on a setting of the declaration that is ignored, and why; empty if none is."""
         if not (self.runs_here and "timeout_s" in self.model_fields_set):
             return ""
-        return "timeout_s is not heeded: a pass through a model on this machine cannot be broken off"
+        return "timeout_s is ignored: a call to a model on this machine cannot be interrupted"
 
     @property
     def at_once(self) -> int:

@@ -82,9 +82,9 @@ class Witness:
         """``other_model`` if another model replied, ``prompt_cut`` if the server cut the prompt, else ``None``."""
         if not self._hosted:
             return None
-        return self._by_another(completion.model) or self._on_a_part(completion.usage.input_tokens, prompt)
+        return self._model_error(completion.model) or self._prompt_error(completion.usage.input_tokens, prompt)
 
-    def _by_another(self, model: str) -> ProviderError | None:
+    def _model_error(self, model: str) -> ProviderError | None:
         if is_same_model(self._known_as or self._asked, model):
             return None
         if self._may_be_alias and self._known_as is None:
@@ -99,7 +99,7 @@ class Witness:
             to_do = "keep the server from falling back on another model"
         return ProviderError("other_model", one_line(message), to_do=to_do)
 
-    def _on_a_part(self, tokens: int | None, prompt: Prompt) -> ProviderError | None:
+    def _prompt_error(self, tokens: int | None, prompt: Prompt) -> ProviderError | None:
         if tokens is None:
             return None
         self._most_read = max(self._most_read, tokens)

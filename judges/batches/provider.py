@@ -75,7 +75,7 @@ class TrackedBatch(Struct):
 
     @property
     def is_unconfirmed(self) -> bool:
-        """Whether the server may or may not have the batch. Only a check after ``search_until`` ends the search."""
+        """Whether it is unknown if the server has the batch. Only a check after ``search_until`` ends the search."""
         return self.batch.remote_id is None and self.checked_at < self.search_until
 
 
@@ -258,7 +258,7 @@ class BatchProvider:
                 return await self._handle_missing(tracked)
             tracked.to_submit = False
             if masked(remote_id) != remote_id:
-                raise RejectedError("server_error", "the server names the batch by a key")
+                raise RejectedError("server_error", "the server's id of the batch contains a key")
             tracked.batch = Batch(batch.marker, batch.made_at, batch.requests, remote_id)
             await asyncio.to_thread(self._book.submitted, batch.marker, remote_id)
             return True

@@ -420,7 +420,7 @@ async def _split(chunks: AsyncIterator[bytes]) -> AsyncIterator[tuple[bytes, boo
     """
     rest, is_whole = bytearray(), True
     async for chunk in chunks:
-        *ends, begun = chunk.split(b"\n")
+        *ends, beginning = chunk.split(b"\n")
         for end in ends:
             if is_whole:
                 rest += end
@@ -428,7 +428,7 @@ async def _split(chunks: AsyncIterator[bytes]) -> AsyncIterator[tuple[bytes, boo
                 yield line, is_whole
             rest, is_whole = bytearray(), True
         if is_whole:
-            rest += begun
+            rest += beginning
         if len(rest) > MOST_BYTES:
             del rest[_HEAD_BYTES:]
             is_whole = False

@@ -176,7 +176,7 @@ class ReplySection(Section):
         if extra := self.model_fields_set - {"form", "typical_tokens", *fields}:
             why = ": criteria come from the configuration" if task is Task.CRITERIA else ""
             raise ValueError(
-                f"reply: {min(extra)!r} has no place where the task is {task.value!r}, the form {self.form!r}{why}"
+                f"reply: {min(extra)!r} is not allowed for the task {task.value!r} and the form {self.form!r}{why}"
             )
         if "listed" in fields and (not self.listed or self.listed != self.listed.strip()):
             raise ValueError("reply.listed: name the field that holds the list")
@@ -227,8 +227,8 @@ class ReplySection(Section):
         if any(isinstance(value, str) for value in self.choices[label].values()):
             raise ValueError("reply.choices: the values of relevance labels are whole numbers")
         others = {*self.texts, *self.choices} - {label}
-        if taken := others & _LABEL_COLUMNS:
-            raise ValueError(f"reply: every table of labels has a column {min(taken)!r}; name the field otherwise")
+        if reserved := others & _LABEL_COLUMNS:
+            raise ValueError(f"reply: every table of labels has a column {min(reserved)!r}; name the field otherwise")
 
     def _check_bare_words(self) -> None:
         if "reason" in self.model_fields_set:

@@ -50,13 +50,13 @@ def open_provider(spec: JudgeSpec, read_records: ReadRecords | None = None) -> P
     Raises:
         InputError: a key, extra, folder or file is missing.
     """
-    provider = _opened(spec, read_records)
+    provider = _open(spec, read_records)
     if spec.version:
         provider.identity = {**provider.identity, "version": spec.version}
     return provider
 
 
-def _opened(spec: JudgeSpec, read_records: ReadRecords | None) -> Provider:  # noqa: PLR0911 - one for each
+def _open(spec: JudgeSpec, read_records: ReadRecords | None) -> Provider:  # noqa: PLR0911 - one for each
     match spec.provider:
         case "openai":
             from judges.providers.openai import OpenAIProvider

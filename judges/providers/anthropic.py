@@ -12,7 +12,7 @@ from judges.types import Prompt, Usage
 
 
 class AnthropicProvider(HostedProvider):
-    """Requests messages.
+    """Sends prompts to Anthropic's messages API.
 
     The system message, which all prompts of a stage share, is marked for the prompt cache; the server ignores the mark
     if the message is too short. A declared ``temperature`` is sent, although the SDK no longer has this parameter;

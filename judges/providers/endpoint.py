@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 _CONNECT_S = 10.0
-_KEPT_OPEN_S = 60.0
-_GREETING_S = 1.0
+_KEEPALIVE_S = 60.0
+_HANDSHAKE_S = 1.0
 _NO_KEY = "no-key-needed"
 _SECRET_NAME = re.compile(r"key|secret|password|token|sig|auth|code", re.IGNORECASE)
 _MOST_TOKENS = 10**9
@@ -225,7 +225,7 @@ class Endpoint:
 
         if self._session is None:
             connector = aiohttp.TCPConnector(
-                limit=self._target.concurrency, keepalive_timeout=_KEPT_OPEN_S, ssl=trusted(self._target.url)
+                limit=self._target.concurrency, keepalive_timeout=_KEEPALIVE_S, ssl=trusted(self._target.url)
             )
             # These limit the single reads; the caller limits the call as a whole.
             connect_s = min(_CONNECT_S, self._target.timeout_s)
@@ -243,16 +243,16 @@ class Endpoint:
         parts, self._answered = urlsplit(self._target.url), True
         if parts.scheme != "http" or self._proxy:
             return False
-        greeting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        greeting.check_hostname, greeting.verify_mode = False, ssl.CERT_NONE
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         try:
-            async with asyncio.timeout(min(_GREETING_S, self._target.timeout_s / 4)):
-                _, writer = await asyncio.open_connection(parts.hostname, parts.port or 80, ssl=greeting)
+            async with asyncio.timeout(min(_HANDSHAKE_S, self._target.timeout_s / 4)):
+                _, writer = await asyncio.open_connection(parts.hostname, parts.port or 80, ssl=context)
         except (OSError, TimeoutError):  # ssl.SSLError is an OSError
             return False
         writer.close()
         with suppress(OSError, TimeoutError):
-            async with asyncio.timeout(_GREETING_S):
+            async with asyncio.timeout(_HANDSHAKE_S):
                 await writer.wait_closed()
         return True
 

@@ -63,7 +63,7 @@ class SpanModel:
             problem = f"has no trained head for extractive question answering ({sorted(report['missing_keys'])[0]})"
             raise JudgeStoppedError("unknown_model", f"{source}: {problem}")
         if not tokenizer.is_fast:
-            raise JudgeStoppedError("unknown_model", f"{source}: its tokenizer cannot say where tokens stand")
+            raise JudgeStoppedError("unknown_model", f"{source}: its tokenizer does not report the positions of tokens")
         self._tokenizer, self._model = tokenizer, model.to(local.device).eval()
         self._max_span_tokens = max_span_tokens
         self._divider = Divider()

@@ -70,7 +70,7 @@ def local_source(spec: JudgeSpec) -> LocalSource:
     return LocalSource(str(spec.path or spec.model), name, weights, device, spec.ignored_setting)
 
 
-def _device_or_error(wanted: str | None) -> str:
+def _device_or_error(declared: str | None) -> str:
     """The declared device; by default an accelerator if there is one, else the CPU.
 
     Raises:
@@ -79,13 +79,13 @@ def _device_or_error(wanted: str | None) -> str:
     import torch
 
     accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
-    if wanted is None:
+    if declared is None:
         return accelerator.type if accelerator else "cpu"
     try:
-        torch.empty(0, device=wanted)
+        torch.empty(0, device=declared)
     except (RuntimeError, AssertionError) as error:
-        raise InputError(f"device {wanted!r} cannot be used: {one_line(str(error))}") from error
-    return wanted
+        raise InputError(f"device {declared!r} cannot be used: {one_line(str(error))}") from error
+    return declared
 
 
 def _fingerprint(folder: Path) -> str:
@@ -129,7 +129,7 @@ class LocalProvider(ABC, Generic[Model, Item, Result]):
         """
         self._spec, self._local = spec, local_source(spec)
         self._size = spec.batch_size or spec.concurrency
-        self._batcher: Batcher[Model, Item, Result] = Batcher(self._loaded, self._worked_off, spec.concurrency)
+        self._batcher: Batcher[Model, Item, Result] = Batcher(self._loaded, self._run_batch, spec.concurrency)
         self.identity: Mapping[str, str | int | float | None] = {
             "provider": spec.provider,
             "model": self._local.name,
@@ -147,7 +147,7 @@ class LocalProvider(ABC, Generic[Model, Item, Result]):
             problem = one_line(f"{self._local.source}: cannot be loaded: {exception_line(error)}")
             raise JudgeStoppedError("unknown_model", problem) from error
 
-    def _worked_off(self, model: Model, items: Sequence[Item]) -> Iterator[tuple[int, Result | Exception]]:
+    def _run_batch(self, model: Model, items: Sequence[Item]) -> Iterator[tuple[int, Result | Exception]]:
         with without_cudnn_attention():
             yield from self._work(model, items)
 
@@ -199,13 +199,13 @@ class Batcher(Generic[Model, Item, Result]):
             items, futures = [item for item, _ in batch], [future for _, future in batch]
             problem: ProviderError = RejectedError("exception", "the model gave no result")
             try:
-                await loop.run_in_executor(self._thread, self._worked_off, items, futures, loop)
+                await loop.run_in_executor(self._thread, self._run_batch, items, futures, loop)
             except ProviderError as error:
                 problem = error
             for future in futures:
                 _settle(future, problem)
 
-    def _worked_off(
+    def _run_batch(
         self, items: list[Item], futures: list[asyncio.Future[Result]], loop: asyncio.AbstractEventLoop
     ) -> None:
         try:
@@ -334,7 +334,7 @@ class Divider:
             if not _lacks_memory(error):
                 return failure_of(error)
             self._too_large.append(size)
-            return RejectedError("server_error", f"out of memory with {size[1]} tokens alone")
+            return RejectedError("server_error", f"out of memory with a single prompt of {size[1]} tokens")
 
 
 def _lacks_memory(error: BaseException) -> bool:
@@ -375,8 +375,8 @@ def without_cudnn_attention() -> Iterator[None]:
 def shared_prefix(prompts: Sequence[Tokens]) -> int:
     """Length of the prompts' common prefix in tokens; less than any prompt's length, so that each has a last token."""
     first, last = min(prompts), max(prompts)  # in sorted order, the common prefix of first and last is that of all
-    alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False)))
-    return min(alike, min(map(len, prompts)) - 1)
+    length = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False)))
+    return min(length, min(map(len, prompts)) - 1)
 
 
 def cost(prompts: Sequence[Tokens]) -> int:

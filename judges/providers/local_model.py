@@ -22,7 +22,7 @@ Conversation = Sequence[Mapping[str, str]]
 
 _OPENING_TOKENS = 16
 """Tokens at the end of a prompt that may contain the opening tag of reasoning."""
-_WORTH_SHARING = 16
+_LEAST_PREFIX = 16
 """Least length of a shared prefix, in tokens, that is computed once for all prompts of a batch."""
 
 Result = TypeVar("Result")
@@ -142,7 +142,7 @@ class LocalModel:
         import torch
 
         shared = 0 if self.is_encoder_decoder or len(prompts) == 1 else shared_prefix(prompts)
-        shared = shared if shared >= _WORTH_SHARING else 0
+        shared = shared if shared >= _LEAST_PREFIX else 0
         width = max(map(len, prompts)) - shared
         rows, masks = [], []
         for prompt in prompts:

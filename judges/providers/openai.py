@@ -10,13 +10,13 @@ from judges.providers.endpoint import HostedProvider, VendorReply, token_count
 from judges.spec import JudgeSpec
 from judges.types import Prompt, Usage
 
-_WITH_A_MESSAGE = (None, "stop", "length")
+_FINISHES_WITH_MESSAGE = (None, "stop", "length")
 _REASONING = ("reasoning", "reasoning_content", "thinking")
 """Fields in which servers put a model's reasoning."""
 
 
 class OpenAIProvider(HostedProvider):
-    """Requests chat completions.
+    """Sends prompts as chat completions.
 
     The reply's length is limited by ``max_completion_tokens`` at OpenAI, whose newer models refuse ``max_tokens``, and
     by ``max_tokens`` at any other address, since many servers do not know the new field; ``token_limit_field`` in the
@@ -58,7 +58,7 @@ class OpenAIProvider(HostedProvider):
         choice = body["choices"][0]
         reason = choice.get("finish_reason")
         # A choice that was filtered or broken off may have no message.
-        message = choice["message"] if reason in _WITH_A_MESSAGE else choice.get("message") or {}
+        message = choice["message"] if reason in _FINISHES_WITH_MESSAGE else choice.get("message") or {}
         text, refusal = _text(message.get("content")), message.get("refusal")
         aside = next((name for name in _REASONING if str(message.get(name) or "").strip()), "")
         usage = _usage(body.get("usage"))

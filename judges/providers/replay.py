@@ -62,7 +62,7 @@ class ReplayProvider:
         return Completion(reply, row.text("model") or self._name)
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: the file is already closed."""
 
 
 def _about(prompt: Prompt) -> str:
