@@ -236,7 +236,7 @@ class Requests:
                 await self._halted.wait()
 
     async def _timed(self, body: Mapping[str, Any]) -> tuple[Received | ProviderError, float]:
-        self.endpoint.opened()  # the first time this loads libraries, which is no doing of the server
+        self.endpoint.session()  # the first time this loads libraries, which is no doing of the server
         sent = time.perf_counter()
         answer: Received | ProviderError
         try:

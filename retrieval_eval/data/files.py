@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
-from judges.errors import DataError, a_file, reason
+from judges.errors import DataError, reason, regular_file
 from retrieval_eval.data.rows import no_file, unstorable
 
 
@@ -32,7 +32,7 @@ def open_binary(path: Path | str, *, whole: bool = False) -> Iterator[BinaryIO]:
     """
     path = Path(path)
     try:
-        with _Unpacked(path, whole=whole) if is_gzip(a_file(path)) else path.open("rb") as raw:
+        with _Unpacked(path, whole=whole) if is_gzip(regular_file(path)) else path.open("rb") as raw:
             yield cast(BinaryIO, raw)
     except FileNotFoundError as error:
         raise no_file(path) from error
