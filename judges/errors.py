@@ -26,7 +26,12 @@ if TYPE_CHECKING:
 
 
 class RagleagueError(Exception):
-    """Base of every error this project raises on purpose. Passwords in addresses are masked in its message."""
+    """Base of every error this project raises on purpose. Passwords in addresses are masked in its message.
+
+    Example:
+        >>> issubclass(rl.InputError, rl.RagleagueError) and issubclass(rl.StoreError, rl.RagleagueError)
+        True
+    """
 
     def __str__(self) -> str:
         return without_passwords(super().__str__())
@@ -36,6 +41,11 @@ class InputError(RagleagueError):
     """The user's input is wrong; the message says where and what to do.
 
     The message can always be printed: bytes that are not UTF-8, such as in a file's name, are escaped.
+
+    Example:
+        >>> rl.open("nowhere.db")
+        Traceback (most recent call last):
+        judges.errors.InputError: nowhere.db: no store there; 'ragleague run' makes one
     """
 
     def __init__(self, message: str) -> None:
@@ -102,7 +112,16 @@ _HELP: Final = {
 
 
 class StoreError(RagleagueError):
-    """The store cannot be read or written; the message names the store and says what to do."""
+    """The store cannot be read or written; the message names the store and says what to do.
+
+    Example:
+        >>> from pathlib import Path
+        >>> Path("broken.db").write_text("no database")
+        11
+        >>> rl.open("broken.db")
+        Traceback (most recent call last):
+        judges.errors.StoreError: broken.db: not a ragleague store, or damaged; name another, or restore it
+    """
 
 
 class StoreGoneError(StoreError):

@@ -39,6 +39,12 @@ class Query(Struct, frozen=True):
         metadata: the further columns of its table; ``conversation`` is the id of its conversation.
         reference: the gold answer, if there is one. Judges of answers see it, agents do not.
         messages: the messages before it in its conversation, in order; judges and agents see them.
+
+    Example:
+        >>> def echo(query: rl.Query) -> str:
+        ...     return f"You asked: {query.text}"
+        >>> echo(rl.Query("q1", "Why do cats purr?"))
+        'You asked: Why do cats purr?'
     """
 
     query_id: str

@@ -21,6 +21,14 @@ class PromptText(str):
     Attributes:
         asked: the prompt's parts: ``system``, ``user``, ``turns``, the texts judged (``inputs``), and the contract with
             the allowed words (``contract``).
+
+    Example:
+        >>> def shorter(prompt: rl.PromptText) -> str:
+        ...     answers = [answer.text for answer in prompt.asked.inputs.answers]
+        ...     return "A" if len(answers[0]) < len(answers[1]) else "B"
+        >>> data = rl.load({name: [{"question": "Why?", "answer": name * 3}] for name in ("yes", "maybe")})
+        >>> rl.run(data, judge=shorter, store="shorter.db", progress=False).games()["verdict"].tolist()
+        ['B', 'A']
     """
 
     asked: Prompt
