@@ -100,7 +100,7 @@ def judged(location: str) -> int:
     if missing(location):
         return 0
     store = Store.open(location)
-    with store._read() as connection:
+    with store.reading() as connection:
         found = int(connection.exec_driver_sql("SELECT count(*) FROM judgment WHERE calls > 0").scalar_one())
     store.close()
     return found

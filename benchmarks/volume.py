@@ -48,7 +48,7 @@ def fill(location: str, verdicts: int) -> None:
     rng = np.random.default_rng(0)
     idents = rng.permutation(queries * OF_A_QUERY)
     outcomes = np.concatenate([_outcomes(rng) for _ in range(queries)])
-    with store._write(alone=True) as connection:
+    with store.writing(alone=True) as connection:
         if connection.dialect.name == "sqlite":
             connection.exec_driver_sql("PRAGMA cache_size = -400000")
         connection.exec_driver_sql("DROP INDEX ix_wanted_judgment_id")
@@ -62,7 +62,7 @@ def fill(location: str, verdicts: int) -> None:
 
 def forget(location: str) -> None:
     """Take kept figures away, so that the next leaderboard makes its own."""
-    with closing(Store.create(location)) as store, store._write(alone=True):
+    with closing(Store.create(location)) as store, store.writing(alone=True):
         pass
 
 

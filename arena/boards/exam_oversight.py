@@ -29,7 +29,7 @@ from retrieval_eval.exam.oversight import (
     spurious_items,
     uncovered_passages,
 )
-from retrieval_eval.metrics import Labels
+from retrieval_eval.scores.metrics import Labels
 from retrieval_eval.stats.agreement import LabelAgreement, LabelTable, binarised_table, graded_table, label_agreement
 from retrieval_eval.stats.bootstrap import ALONE, Clusters
 

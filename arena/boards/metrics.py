@@ -20,11 +20,11 @@ from retrieval_eval.stats.bootstrap import FEW_QUERIES, Clusters, units_of
 
 if TYPE_CHECKING:
     from arena.results.documents import CitationBoard, LabelSource
-    from retrieval_eval.citations import CitationScores
     from retrieval_eval.data.runs import Run
     from retrieval_eval.data.trec import Note, Qrels
-    from retrieval_eval.metrics import Metrics
-    from retrieval_eval.runs import Pool, QrelsScores, RankingAgreement
+    from retrieval_eval.scores.citations import CitationScores
+    from retrieval_eval.scores.metrics import Metrics
+    from retrieval_eval.scores.run_comparison import Pool, QrelsScores, RankingAgreement
 
 
 _LEVEL: Final = 0.05

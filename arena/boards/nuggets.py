@@ -21,7 +21,7 @@ from retrieval_eval.nuggets.types import NuggetBank, Support
 
 if TYPE_CHECKING:
     from arena.results.nuggets import NuggetBoard, Scored
-    from retrieval_eval.citations import CitationScores
+    from retrieval_eval.scores.citations import CitationScores
 
 
 SCORES: Final[Mapping[str, tuple[str, str]]] = {

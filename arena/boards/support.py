@@ -9,8 +9,8 @@ from arena.present.blocks import Board, Section
 from arena.present.numbers import COUNT, FIGURE, PERCENT, counted
 from arena.present.table import Column, Table
 from arena.results.support import SupportResults
+from retrieval_eval.scores.support import WEIGHTS
 from retrieval_eval.stats.estimate import Estimate
-from retrieval_eval.support import WEIGHTS
 
 _COLUMNS: Final = (
     Column("agent", "Agent"),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from arena.present.table import Table
     from arena.results.exam_evaluation import Study
-    from retrieval_eval.metrics import Labels
+    from retrieval_eval.scores.metrics import Labels
     from retrieval_eval.stats.bootstrap import Clusters
 
 _SHOWN, _GRADER, _LABELS = "What to show", "Which grades", "Labels"

@@ -17,7 +17,7 @@ from judges.sections import nearest
 if TYPE_CHECKING:
     from arena.boards.metrics import RunMetrics
     from retrieval_eval.data.trec import Faulty, Qrels
-    from retrieval_eval.runs import Pool
+    from retrieval_eval.scores.run_comparison import Pool
 
 
 def metrics(
@@ -84,8 +84,8 @@ def metrics(
     from arena.cli.show import show_noted
     from arena.cli.sources import clusters_in
     from retrieval_eval.data.runs import read_runs, with_ids_of
-    from retrieval_eval.metrics import DEFAULT_MEASURES, parse_measures
-    from retrieval_eval.runs import score_runs
+    from retrieval_eval.scores.metrics import DEFAULT_MEASURES, parse_measures
+    from retrieval_eval.scores.run_comparison import score_runs
 
     names = list(parse_measures(measure or DEFAULT_MEASURES))  # a slip in a name shows before large files are read
     labels = read_label_sets(qrels, faulty)
@@ -150,7 +150,7 @@ def _pool(run: Sequence[Path], depth: int, qrels: Sequence[str], faulty: Faulty,
     from arena.present import terminal
     from retrieval_eval.data.runs import read_runs
     from retrieval_eval.data.trec import read_qrels
-    from retrieval_eval.runs import pool_runs
+    from retrieval_eval.scores.run_comparison import pool_runs
 
     if len(qrels) > 1:
         raise InputError("--qrels: one set of labels with --pool")

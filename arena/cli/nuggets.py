@@ -93,9 +93,9 @@ def _scores(
     from arena.cli.sources import asked_in, clusters_in
     from arena.results.nuggets import scored
     from arena.stages.nuggets.judging import read_cited
-    from retrieval_eval.citations import citation_scores
     from retrieval_eval.nuggets.files import read_assignments
     from retrieval_eval.nuggets.scores import score_table
+    from retrieval_eval.scores.citations import citation_scores
 
     asked, clusters = asked_in(topics), clusters_in(topics)
     table = score_table(read_assignments(list(files)), None if asked is None else list(asked))

@@ -62,7 +62,7 @@ class ScheduleSection(Section):
 
 
 def _known_measures(names: list[str]) -> list[str]:
-    from retrieval_eval.metrics import parse_measures
+    from retrieval_eval.scores.metrics import parse_measures
 
     try:
         return list(parse_measures(names))

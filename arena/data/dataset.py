@@ -19,7 +19,7 @@ from judges.types import Answer, Document, Query, Retrieved
 from retrieval_eval.data.rows import id_of_text
 
 if TYPE_CHECKING:
-    from retrieval_eval.citations import CitedSentence, Habit
+    from retrieval_eval.scores.citations import CitedSentence, Habit
 
 SHARED = ""
 """The agent of a retrieved document in tables that name none: it was given to every agent."""
@@ -114,13 +114,13 @@ class Dataset(Struct, frozen=True, dict=True):
     @cached_property
     def sentences(self) -> Mapping[tuple[str, str], Sequence[CitedSentence] | None]:
         """The sentences of all answers with what they cite, by query and agent; see ``cited_sentences``."""
-        from retrieval_eval.citations import cited_sentences  # late: it takes numpy
+        from retrieval_eval.scores.citations import cited_sentences  # late: it takes numpy
 
         return cited_sentences(self.answers.values(), self.given, self.documents)
 
     @cached_property
     def _habits(self) -> Mapping[str, Habit]:
-        from retrieval_eval.citations import habits_of  # late, as above
+        from retrieval_eval.scores.citations import habits_of  # late, as above
 
         return habits_of(self.answers.values(), self.given, self.documents)
 
@@ -132,7 +132,7 @@ class Dataset(Struct, frozen=True, dict=True):
             shown: ids of the documents, in the order shown.
             agent: whose documents it cites, where these are not its own agent's.
         """
-        from retrieval_eval.citations import Habit, renumbered  # late, as above
+        from retrieval_eval.scores.citations import Habit, renumbered  # late, as above
 
         whose = agent or answer.agent
         ranking, habit = self.given.get((answer.query_id, whose), ()), self._habits.get(whose, Habit())

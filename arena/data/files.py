@@ -32,6 +32,7 @@ from judges.errors import DataError, InputError
 from judges.sections import nearest, shortened
 from judges.types import Answer, Document, Query, Retrieved
 from retrieval_eval.data.collections import fetch_documents, topic_rows
+from retrieval_eval.data.column_report import KEPT, READ, ColumnsRead
 from retrieval_eval.data.conversations import (
     earlier_turns,
     note_of_left_out,
@@ -40,7 +41,6 @@ from retrieval_eval.data.conversations import (
     with_messages,
     with_turns,
 )
-from retrieval_eval.data.reading import KEPT, READ, ColumnsRead
 from retrieval_eval.data.rows import (
     EMPTY,
     Cell,
@@ -725,7 +725,7 @@ def with_references(data: Dataset, corpora: Sequence[Path], *, taken: bool) -> D
     Raises:
         DataError: nothing does, and no answer either.
     """
-    from retrieval_eval.citations import references
+    from retrieval_eval.scores.citations import references
 
     wanted = {doc_id for answer in data.answers.values() for doc_id in references(answer)} - data.documents.keys()
     found = fetch_documents(corpora, wanted) if wanted else {}

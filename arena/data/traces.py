@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from judges.errors import DataError
 from retrieval_eval.data.files import read_json, read_lines
-from retrieval_eval.data.lists import list_in
+from retrieval_eval.data.list_cells import list_in
 from retrieval_eval.data.rows import Cell, Row, known_format
 from retrieval_eval.data.tables import read_rows
 

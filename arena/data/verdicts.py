@@ -16,9 +16,9 @@ from arena.present.numbers import counted
 from arena.ratings.games import OUTCOME, GameVerdict, VerdictTable
 from judges.errors import DataError
 from judges.types import Verdict
+from retrieval_eval.data.column_report import say_read
 from retrieval_eval.data.columns import Texts, TextTable, in_order, joined, read_text_columns, row_at
 from retrieval_eval.data.conversations import require_one_spelling
-from retrieval_eval.data.reading import say_read
 from retrieval_eval.data.rows import EMPTY, Cell, name_problem, spelling_problem, table_format
 from retrieval_eval.data.tables import write_rows
 from retrieval_eval.data.vocabulary import VERDICT_NAMES, canonical_names, clash, missing_column

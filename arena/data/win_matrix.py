@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from judges.errors import DataError
-from retrieval_eval.data.reading import say_read
+from retrieval_eval.data.column_report import say_read
 from retrieval_eval.data.rows import Row
 from retrieval_eval.data.tables import read_columns, read_rows
 from retrieval_eval.data.vocabulary import VERDICT_NAMES, canonical_names, missing_column, names_of

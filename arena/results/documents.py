@@ -15,8 +15,16 @@ from arena.store import Result, Store, Wanted
 from arena.store.outcomes import combined, document_labels, of_each_judge
 from judges.errors import InputError
 from judges.types import Judgment, Retrieved, conversations, details_of, label_of
-from retrieval_eval.metrics import Labels, Metrics, default_measures, evaluate, is_judged, judged_at, parse_measures
-from retrieval_eval.relevance import (
+from retrieval_eval.scores.metrics import (
+    Labels,
+    Metrics,
+    default_measures,
+    evaluate,
+    is_judged,
+    judged_at,
+    parse_measures,
+)
+from retrieval_eval.scores.relevance import (
     LabelDistribution,
     MeanLabel,
     label_distribution,
@@ -27,8 +35,8 @@ from retrieval_eval.relevance import (
 from retrieval_eval.stats.estimate import Estimate
 
 if TYPE_CHECKING:
-    from retrieval_eval.citations import CitationScores
-    from retrieval_eval.runs import RankingAgreement
+    from retrieval_eval.scores.citations import CitationScores
+    from retrieval_eval.scores.run_comparison import RankingAgreement
     from retrieval_eval.stats.agreement import LabelAgreement, RaterAgreement
 
 
@@ -223,7 +231,7 @@ def _resampling(settings: StoredSettings, data: Dataset) -> dict[str, Any]:
 def _rankings(metrics: Mapping[LabelSource, Metrics], resampling: Mapping[str, Any]) -> dict[str, RankingAgreement]:
     if len(metrics) < 2 or len(metrics["people"].runs) < 2:
         return {}
-    from retrieval_eval.runs import ranking_agreement
+    from retrieval_eval.scores.run_comparison import ranking_agreement
 
     return {
         name: ranking_agreement(metrics["people"], metrics["judge"], name, **resampling)
@@ -252,7 +260,7 @@ def citation_board(
     data: Dataset, wanted: Iterable[tuple[Wanted, Result | None]], settings: StoredSettings
 ) -> CitationBoard | None:
     """Score what the answers cite; ``None`` where no answer cites a document that has a label."""
-    from retrieval_eval.citations import citation_scores, cited_documents  # late, as above
+    from retrieval_eval.scores.citations import citation_scores, cited_documents  # late, as above
 
     results = document_labels(wanted, settings.combinations, settings.across_judges)
     labels: dict[LabelSource, Mapping[str, Mapping[str, int]]] = {

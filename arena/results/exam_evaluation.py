@@ -30,7 +30,7 @@ from retrieval_eval.exam.scores import (
     cover_scores,
     places,
 )
-from retrieval_eval.metrics import Labels
+from retrieval_eval.scores.metrics import Labels
 from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import Clusters
 

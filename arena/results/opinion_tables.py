@@ -16,7 +16,7 @@ from arena.data.verdict_words import BOTH_ORDERS
 from arena.data.verdicts import CONVERSATION, ImportedVerdicts, read_verdicts
 from arena.present.numbers import counted
 from judges.types import Verdict
-from retrieval_eval.data.reading import say_read
+from retrieval_eval.data.column_report import say_read
 from retrieval_eval.data.rows import Row
 from retrieval_eval.data.tables import read_columns, read_rows
 from retrieval_eval.data.trec import is_qrels, read_qrels

@@ -19,7 +19,7 @@ from arena.store.agents import ANSWERED, AgentQuery, AgentReplies
 from judges.errors import InputError
 from judges.types import Answer, Document, Query, Retrieved
 from retrieval_eval.agents.types import AgentFailure, AgentReply
-from retrieval_eval.citations import CITATIONS
+from retrieval_eval.scores.citations import CITATIONS
 
 NOT_ASKED = "not asked"
 """In place of a cause, where nobody asked the agent yet, or the answer came after the tournament was last run."""

@@ -11,9 +11,9 @@ from arena.results.samples import outcomes
 from arena.stages.support import SUPPORT, SupportStage, SupportSubject
 from arena.store import Store
 from judges.types import Judgment, conversations
-from retrieval_eval.citations import OtherMarks, other_marks
+from retrieval_eval.scores.citations import OtherMarks, other_marks
+from retrieval_eval.scores.support import AnswerSupport, CitationsChecked, SupportScores, answer_support, support_scores
 from retrieval_eval.stats.missing import Gaps
-from retrieval_eval.support import AnswerSupport, CitationsChecked, SupportScores, answer_support, support_scores
 
 
 class SupportResults(Struct, frozen=True, eq=False):

@@ -13,7 +13,7 @@ from arena.data.dataset import Dataset
 from judges.types import Answer, Document, Query, Retrieved
 from judges.writing import CHARACTERS_PER_TOKEN
 from retrieval_eval.agents.spec import EXTRACTIVE, AgentSpec
-from retrieval_eval.citations import CITATIONS
+from retrieval_eval.scores.citations import CITATIONS
 
 if TYPE_CHECKING:
     from arena.run.agents import OpenedAgents

@@ -14,7 +14,7 @@ from arena.store import Result, Wanted
 from arena.store.subjects import DocumentSubject
 from judges.prompts.tasks import relevance_prompt
 from judges.types import Prompt, Task
-from retrieval_eval.metrics import default_measures
+from retrieval_eval.scores.metrics import default_measures
 
 
 class RelevanceStage(TournamentStage):

@@ -15,7 +15,7 @@ from judges import sections
 from judges.errors import ConfigError
 from judges.prompts import load_prompt
 from judges.types import AnnotatedDocument, Inputs, Prompt, Task
-from retrieval_eval.support import WEIGHTS, CitationsChecked, counted_citations
+from retrieval_eval.scores.support import WEIGHTS, CitationsChecked, counted_citations
 
 SUPPORT: Final = Task("support")
 _LEVELS: Final = {*range(len(WEIGHTS))}

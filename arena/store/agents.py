@@ -23,7 +23,7 @@ from judges.types import Query, Usage
 from retrieval_eval.agents.types import AgentFailure, AgentReply, ReplyOrFailure, RetrievedText
 
 if TYPE_CHECKING:
-    from arena.store import Store
+    from arena.store.database import Database
 
 ANSWERED = "answered"
 """The outcome of an answered query; a failed query has one of the ``AGENT_CAUSES`` instead."""
@@ -72,14 +72,14 @@ class AgentReplies:
         location: the store's location, as it may be printed.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Database) -> None:
         self._store = store
         self.location = store.location
 
     @patient
     def replies(self, asked: Sequence[AgentQuery]) -> dict[AgentQuery, ReplyOrFailure]:
         """The stored replies and failures for these queries."""
-        with self._store._read() as connection:
+        with self._store.reading() as connection:
             idents = [each.reply_id for each in asked]
             rows = {row.reply_id: row for row in _rows(connection, idents, REPLY_ROWS)}
             require_as_written(connection, "agent_reply", rows)
@@ -90,7 +90,7 @@ class AgentReplies:
     @patient
     def outcomes(self, asked: Sequence[AgentQuery]) -> dict[AgentQuery, str]:
         """``ANSWERED`` or the cause of the failure, for each of these queries that the store holds."""
-        with self._store._read() as connection:
+        with self._store.reading() as connection:
             known = _outcomes(connection, [each.reply_id for each in asked])
             return {each: known[each.reply_id] for each in asked if each.reply_id in known}
 
@@ -108,7 +108,7 @@ class AgentReplies:
             The known outcomes, and the ids that another runner is asking for now.
         """
         idents = list(dict.fromkeys(reply_ids))
-        with self._store._write(judged=False) as connection:
+        with self._store.writing(judged=False) as connection:
             look_up = partial(_outcomes, connection)
             return runners.claim(connection, runner, idents, look_up, to_be_asked=to_be_asked, tried=tried)
 
@@ -127,7 +127,7 @@ class AgentReplies:
                 tried[asked.reply_id] = {"reply_id": asked.reply_id, "tried_s": reply.tried_s}
 
         def save(again: bool) -> None:
-            with self._store._write() as connection:
+            with self._store.writing() as connection:
                 insert_rows(connection, ATTEMPTS_ROWS, [tried[ident] for ident in sorted(tried)], _IF_TRIED)
                 insert_rows(connection, REPLY_ROWS, [rows[ident] for ident in sorted(rows)], _IF_THERE)
                 # A stored answer keeps its old checksum, because the answer may be damaged.

@@ -22,7 +22,7 @@ from arena.store.rows import ANNOTATION_ROWS, tournament_number
 from judges.errors import InputError
 
 if TYPE_CHECKING:
-    from arena.store import Store
+    from arena.store.database import Database
 
 _LONGEST_NAME = 80
 
@@ -76,7 +76,7 @@ class Annotations:
         tournament: the tournament's name.
     """
 
-    def __init__(self, store: Store, tournament: str) -> None:
+    def __init__(self, store: Database, tournament: str) -> None:
         self._store, self._tournament = store, tournament
 
     def add(self, annotations: Iterable[Annotation], check: Callable[[list[Annotation]], None] | None = None) -> int:
@@ -95,7 +95,7 @@ class Annotations:
             StoreError: the store cannot be written.
         """
         # No change is counted here: Store.version reads the highest annotation_id.
-        with self._store._write(alone=True, judged=False) as connection:
+        with self._store.writing(alone=True, judged=False) as connection:
             number = tournament_number(connection, self._tournament)
             rows = [_row(annotation, number) for annotation in annotations]
             earlier = self._earlier(connection, rows)
@@ -122,17 +122,17 @@ class Annotations:
             kind: only this kind.
             annotator: only this person's.
         """
-        with self._store._read() as connection:
+        with self._store.reading() as connection:
             return self._latest(connection, kind, annotator)
 
     def history(self, kind: Kind | None = None, annotator: str | None = None) -> list[Annotation]:
         """All annotations, replaced ones included, oldest first."""
-        with self._store._read() as connection:
+        with self._store.reading() as connection:
             return self._select(connection, self._filters(kind, annotator))
 
     def news(self, kind: Kind, annotator: str, seen: int = 0) -> tuple[list[Annotation], int]:
         """One person's annotations with an id above ``seen``, oldest first, and the highest id, for the next call."""
-        with self._store._read() as connection:
+        with self._store.reading() as connection:
             after = ANNOTATION_ROWS.c.annotation_id > seen
             rows = self._rows(connection, [*self._filters(kind, annotator), after])
         return [_annotation(row) for row in rows], rows[-1].annotation_id if rows else seen

@@ -14,7 +14,7 @@ from arena.store.engine import patient
 from arena.store.rows import METADATA, has_table
 
 if TYPE_CHECKING:
-    from arena.store import Store
+    from arena.store.database import Database
     from judges.batches import Batch
 
 
@@ -60,7 +60,7 @@ class OpenBatch(Struct, frozen=True):
 class StoredBook(Struct, frozen=True):
     """The batches of one judge in a store: implements ``Book`` of ``judges.batches``."""
 
-    store: Store
+    store: Database
     judge: str
     provider: str
     model: str
@@ -74,7 +74,7 @@ class StoredBook(Struct, frozen=True):
     def place(self, batch: Batch, lines: Mapping[str, str]) -> dict[str, Batch]:
         """Store a batch with its requests, without those that another batch has; returns the batch of each request."""
         row = {"judge": self.judge, "provider": self.provider, "model": self.model, **asdict(batch)}
-        with self.store._write(judged=False) as connection:
+        with self.store.writing(judged=False) as connection:
             insert_rows(connection, BATCH_ROWS, [row], "DO NOTHING")
             rows = [
                 {"custom_id": custom_id, "judgment_id": ident, "marker": batch.marker}
@@ -91,19 +91,19 @@ class StoredBook(Struct, frozen=True):
     def custom_ids(self, marker: str) -> set[str]:
         """The ids of the open requests of a batch."""
         lines = BATCH_LINE_ROWS.c
-        with self.store._read() as connection:
+        with self.store.reading() as connection:
             return set(connection.execute(select(lines.custom_id).where(lines.marker == marker)).scalars())
 
     @patient
     def submitted(self, marker: str, remote_id: str) -> None:
         """Record the id under which the provider accepted a batch."""
-        with self.store._write(judged=False) as connection:
+        with self.store.writing(judged=False) as connection:
             connection.execute(update(BATCH_ROWS).where(BATCH_ROWS.c.marker == marker).values(remote_id=remote_id))
 
     @patient
     def free(self, custom_ids: Sequence[str]) -> None:
         """Remove requests from their batches, so that another batch can take them."""
-        with self.store._write(judged=False) as connection:
+        with self.store.writing(judged=False) as connection:
             delete_rows(connection, BATCH_LINE_ROWS.c.custom_id, custom_ids)
             _delete_empty(connection)
 
@@ -112,10 +112,10 @@ class StoredBook(Struct, frozen=True):
 
 
 @patient
-def open_batches(store: Store) -> list[OpenBatch]:
+def open_batches(store: Database) -> list[OpenBatch]:
     """The batches that still have requests without a stored judgment, oldest first."""
     batches, lines = BATCH_ROWS, BATCH_LINE_ROWS
-    with store._read() as connection:
+    with store.reading() as connection:
         if not has_table(connection, BATCH_ROWS):
             return []
         statement = (
@@ -130,11 +130,11 @@ def open_batches(store: Store) -> list[OpenBatch]:
 
 
 @patient
-def waiting(store: Store, judgment_ids: Sequence[str]) -> set[str]:
+def waiting(store: Database, judgment_ids: Sequence[str]) -> set[str]:
     """The judgment ids, of those passed, that have a request in an open batch."""
     ident = BATCH_LINE_ROWS.c.judgment_id
     waiting_ids: set[str] = set()
-    with store._read() as connection:
+    with store.reading() as connection:
         if has_table(connection, BATCH_LINE_ROWS):
             for chunk in chunks(judgment_ids, CHUNK):
                 waiting_ids.update(connection.execute(select(ident).where(among(connection, ident, chunk))).scalars())
@@ -142,9 +142,9 @@ def waiting(store: Store, judgment_ids: Sequence[str]) -> set[str]:
 
 
 @patient
-def drop(store: Store, marker: str) -> None:
+def drop(store: Database, marker: str) -> None:
     """Delete a batch and its requests from the store; the provider's copy is not touched."""
-    with store._write(judged=False) as connection:
+    with store.writing(judged=False) as connection:
         connection.execute(delete(BATCH_LINE_ROWS).where(BATCH_LINE_ROWS.c.marker == marker))
         connection.execute(delete(BATCH_ROWS).where(BATCH_ROWS.c.marker == marker))
 

@@ -5,28 +5,18 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import Column, Connection, ForeignKey, Integer, LargeBinary, String, Table, delete, insert, select
+from sqlalchemy import Connection, delete, insert, select
 
 from arena.store.engine import patient
-from arena.store.rows import METADATA, STATE_ROWS, TOURNAMENT_ROWS, has_table, tournament_number
+from arena.store.rows import FIGURES_ROWS, STATE_ROWS, TOURNAMENT_ROWS, has_table, tournament_number
 
 if TYPE_CHECKING:
-    from arena.store import Store
+    from arena.store.database import Database
 
 
 _DIGEST_BYTES: Final = 16
 _PATIENCE_S: Final = 0.5
 """Lock timeout for storing figures; short, because a reader can simply compute them again."""
-
-FIGURES_ROWS: Final = Table(
-    "figures",
-    METADATA,
-    Column("tournament_id", Integer, ForeignKey("tournament.tournament_id"), primary_key=True),
-    Column("kind", String, primary_key=True),
-    Column("made_by", String, nullable=False),
-    Column("content", LargeBinary, nullable=False),
-)
-"""Cached figures of one kind for one tournament; every change to judgments or tournaments deletes all rows."""
 
 
 class FigureCache:
@@ -41,7 +31,7 @@ class FigureCache:
         location: the store's location, as it may be printed.
     """
 
-    def __init__(self, store: Store, tournament: str, made_by: str) -> None:
+    def __init__(self, store: Database, tournament: str, made_by: str) -> None:
         self._store, self._tournament, self._made_by = store, tournament, made_by
         self.location = store.location
 
@@ -49,7 +39,7 @@ class FigureCache:
     def get(self, kind: str) -> bytes | None:
         """The cached figures of a kind; ``None`` if there are none or they are damaged."""
         columns = FIGURES_ROWS.c
-        with self._store._read() as connection:
+        with self._store.reading() as connection:
             if not has_table(connection, FIGURES_ROWS):
                 return None
             number = tournament_number(connection, self._tournament)
@@ -73,7 +63,7 @@ class FigureCache:
             StoreError: the store cannot be written.
         """
         table = FIGURES_ROWS
-        with self._store._write(alone=True, judged=False, patience_s=_PATIENCE_S) as connection:
+        with self._store.writing(alone=True, judged=False, patience_s=_PATIENCE_S) as connection:
             changes = connection.execute(select(STATE_ROWS.c.changes)).scalar_one()
             if changes != seen or not has_table(connection, FIGURES_ROWS):
                 return False
@@ -95,11 +85,3 @@ def number_of(connection: Connection, tournament: str, kind: str, made_by: str) 
 
 def _digest(content: bytes) -> bytes:
     return hashlib.blake2b(content, digest_size=_DIGEST_BYTES).digest()
-
-
-def forget(connection: Connection) -> None:
-    """Delete all cached figures; called in the transaction that makes them stale."""
-    connection.execute(_DELETE_ALL)
-
-
-_DELETE_ALL: Final = delete(FIGURES_ROWS)

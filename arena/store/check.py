@@ -58,7 +58,7 @@ from retrieval_eval.data.columns import Texts
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from arena.store import Store
+    from arena.store.database import Database
 
 Covered: TypeAlias = Literal["settings", "dataset", "annotation", "agent_reply"]
 _COVERED_TABLES: Final[Sequence[tuple[Covered, Any]]] = (("annotation", ANNOTATION_ROWS), ("agent_reply", REPLY_ROWS))
@@ -186,13 +186,13 @@ def _require_unwanted(connection: Connection, number: int, damaged: Sequence[str
         raise Damage(f"the database ({problem})")
 
 
-def check(store: Store) -> Checked:
+def check(store: Database) -> Checked:
     """Check a whole store.
 
     Raises:
         StoreError: the store cannot be read.
     """
-    with store._read() as connection:
+    with store.reading() as connection:
         problems = [f"the database finds: {each}" for each in found_by_database(connection)]
         tournaments: defaultdict[int, list[str]] = defaultdict(list)
         for row in connection.execute(select(TOURNAMENT_ROWS)).all():
@@ -220,12 +220,12 @@ def check(store: Store) -> Checked:
         )
 
 
-def discard(store: Store, checked: Checked) -> None:
+def discard(store: Database, checked: Checked) -> None:
     """Delete what is damaged, so that the next run asks for it again and rewrites damaged tournaments.
 
     Damaged annotations are lost. Indexes are rebuilt. Nothing else changes.
     """
-    with store._write(alone=True) as connection:
+    with store.writing(alone=True) as connection:
         delete_rows(connection, JUDGMENT_ROWS.c.judgment_id, checked.damaged)
         for number in checked.tournaments:
             damaged = update(TOURNAMENT_ROWS).where(TOURNAMENT_ROWS.c.tournament_id == number)
@@ -246,9 +246,9 @@ def discard(store: Store, checked: Checked) -> None:
             connection.exec_driver_sql("REINDEX")
 
 
-def add(store: Store) -> None:
+def add(store: Database) -> None:
     """Add the missing checksums; the present content of those rows counts as correct."""
-    with store._write(alone=True, judged=False) as connection:
+    with store.writing(alone=True, judged=False) as connection:
         for table, key in ((JUDGMENT_ROWS, ("judgment_id",)), (WANTED_ROWS, _WANT_KEY)):
             uncovered = with_checksum(table).where(table.c.checksum.is_(None))
             while rows := connection.execute(uncovered.limit(_FETCHED)).all():

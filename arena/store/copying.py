@@ -11,8 +11,7 @@ from sqlalchemy import Column, Connection, Table, func, inspect, select, text
 
 from arena.store import Store, shown
 from arena.store.bulk import load
-from arena.store.cache import FIGURES_ROWS
-from arena.store.rows import LEASE_ROWS, METADATA, RUNNER_ROWS, STATE_ROWS
+from arena.store.rows import FIGURES_ROWS, LEASE_ROWS, METADATA, RUNNER_ROWS, STATE_ROWS
 from judges.errors import InputError, StoreError
 
 _NOT_COPIED: Final = {row.name for row in (RUNNER_ROWS, LEASE_ROWS, STATE_ROWS, FIGURES_ROWS)}
@@ -61,12 +60,12 @@ def copy(source: str, target: str) -> dict[str, Content]:
 
 def content(store: Store) -> dict[str, Content]:
     """Rows and digest of each table of an open store: equal for equal stores, whatever their databases."""
-    with store._read() as connection:
+    with store.reading() as connection:
         return {table.name: _content(connection, table) for table in _tables()}
 
 
 def _copy(source: Store, target: Store, name: str) -> dict[str, Content]:
-    with source._read() as reader, target._write(alone=True) as writer:
+    with source.reading() as reader, target.writing(alone=True) as writer:
         if filled := [table.name for table in _tables() if writer.execute(select(table).limit(1)).first() is not None]:
             raise InputError(f"{name}: holds something already (in {filled[0]!r}); name a place without a store")
         contents = {}

@@ -162,7 +162,7 @@ def _choices(outcome: Outcome) -> object:
 def _value(values: Sequence[float | str], how: Combine, *, whole: bool) -> Any:
     if isinstance(values[0], str):
         return _verdict([str(value) for value in values], how)
-    from retrieval_eval.relevance import majority, mean, median
+    from retrieval_eval.scores.relevance import majority, mean, median
 
     numbers = [value for value in values if not isinstance(value, str)]
     combined = {"majority": majority, "median": median, "mean": mean}[how](numbers)

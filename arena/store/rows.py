@@ -17,6 +17,7 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     String,
     Table,
@@ -245,6 +246,17 @@ LEASE_ROWS: Final = Table(
     Column("runner_id", String, index=True, nullable=False),
 )
 """A judgment that a runner is about to ask for, so that no other one does."""
+
+
+FIGURES_ROWS: Final = Table(
+    "figures",
+    METADATA,
+    Column("tournament_id", Integer, ForeignKey("tournament.tournament_id"), primary_key=True),
+    Column("kind", String, primary_key=True),
+    Column("made_by", String, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+)
+"""Figures of one kind of a tournament; whatever is judged or begun anew takes all rows away."""
 
 
 STATE_ROWS: Final = Table(

@@ -35,7 +35,7 @@ from judges.types import Judgment
 from retrieval_eval.agents.types import AgentReply, ReplyOrFailure
 
 if TYPE_CHECKING:
-    from arena.store import Store
+    from arena.store.database import Database
 
 
 Ending: TypeAlias = Literal["complete", "incomplete", "stopped", "failed"]
@@ -96,7 +96,7 @@ class Runs:
         location: the store's.
     """
 
-    def __init__(self, store: Store, tournament: str) -> None:
+    def __init__(self, store: Database, tournament: str) -> None:
         self._store, self._tournament = store, tournament
         self.location = store.location
 
@@ -108,7 +108,7 @@ class Runs:
 
     @patient
     def _begin(self, run_id: str, runner: Runner, subject: Mapping[str, Any]) -> None:
-        with self._store._write(judged=False) as connection:
+        with self._store.writing(judged=False) as connection:
             if connection.execute(select(RUN_ROWS.c.number).where(RUN_ROWS.c.run_id == run_id)).first() is not None:
                 return  # an earlier attempt, whose end was not heard of
             time = now(connection)
@@ -129,25 +129,25 @@ class Runs:
     @patient
     def describe(self, run_id: str, subject: Mapping[str, Any]) -> None:
         """Keep what a run is of; it is there."""
-        with self._store._write(judged=False) as connection:
+        with self._store.writing(judged=False) as connection:
             self._change(connection, run_id, subject=encoded(subject), beat=now(connection))
 
     @patient
     def tell(self, run_id: str, stages: Mapping[str, Any]) -> None:
         """Keep what is known of a run's stages while it goes on."""
-        with self._store._write(judged=False) as connection:
+        with self._store.writing(judged=False) as connection:
             self._change(connection, run_id, stages=encoded(stages))
 
     @patient
     def end(self, run_id: str, ending: Ending, stages: Mapping[str, Any]) -> None:
         """A run ends, and says what became of its wants."""
-        with self._store._write(judged=False) as connection:
+        with self._store.writing(judged=False) as connection:
             self._change(connection, run_id, ending=ending, ended=now(connection), stages=encoded(stages))
 
     @patient
     def keep_standings(self, run_id: str, standings: list[dict[str, Any]]) -> None:
         """Keep the leaderboard that a run has led to."""
-        with self._store._write(judged=False) as connection:
+        with self._store.writing(judged=False) as connection:
             self._change(connection, run_id, standings=json.dumps(standings, allow_nan=False))
 
     def all(self, most: int | None = None) -> list[StoredRun]:
@@ -162,7 +162,7 @@ class Runs:
     def last_subject(self) -> Mapping[str, Any]:
         """What the last run was of that came to know it; empty where none did."""
         runs = RUN_ROWS.c
-        with self._store._read() as connection:
+        with self._store.reading() as connection:
             if not has_table(connection, RUN_ROWS):
                 return {}
             number = tournament_number(connection, self._tournament)
@@ -175,7 +175,7 @@ class Runs:
     def others(self, runner: Runner) -> bool:
         """Whether the tournament has another run that is at work; of several that began together all but one see it."""
         runs = RUN_ROWS.c
-        with self._store._read() as connection:
+        with self._store.reading() as connection:
             number, time = tournament_number(connection, self._tournament), now(connection)
             chosen = select(runs.host, runs.pid, runs.beat).where(runs.tournament_id == number, runs.ended.is_(None))
             found = connection.execute(chosen.where(runs.runner_id != runner.runner_id)).all()
@@ -186,7 +186,7 @@ class Runs:
         """Whether no other run of the tournament has done anything since this one began."""
         runs = RUN_ROWS.c
         begun = select(runs.begun).where(runs.run_id == run_id).scalar_subquery()
-        with self._store._read() as connection:
+        with self._store.reading() as connection:
             number = tournament_number(connection, self._tournament)
             others = select(runs.number).where(runs.tournament_id == number, runs.run_id != run_id)
             return connection.execute(others.where((runs.beat >= begun) | (runs.ended >= begun))).first() is None
@@ -194,7 +194,7 @@ class Runs:
     @patient
     def _found(self, *which: ColumnElement[bool], most: int | None = None) -> list[StoredRun]:
         runs, tournaments = RUN_ROWS, TOURNAMENT_ROWS
-        with self._store._read() as connection:
+        with self._store.reading() as connection:
             if not has_table(connection, RUN_ROWS):
                 return []
             joined = runs.join(tournaments, runs.c.tournament_id == tournaments.c.tournament_id)

@@ -39,7 +39,7 @@ from arena.store.rows import (
 from judges.types import Task
 
 if TYPE_CHECKING:
-    from arena.store import Store
+    from arena.store.database import Database
 
 
 _IF_THERE: Final = replacing(JUDGMENT_ROWS, "judgment_id", where="judgment.outcome IS NULL")
@@ -242,7 +242,7 @@ def results(connection: Connection, judgment_ids: Sequence[str]) -> dict[str, Re
     return found
 
 
-def verdict_rows(store: Store, tournament: str) -> Iterator[list[tuple[Any, ...]]]:
+def verdict_rows(store: Database, tournament: str) -> Iterator[list[tuple[Any, ...]]]:
     """All verdicts, samples by themselves, in chunks and in no order.
 
     Yields:
@@ -253,7 +253,7 @@ def verdict_rows(store: Store, tournament: str) -> Iterator[list[tuple[Any, ...]
     """
     here, judged = WANTED_ROWS.c, JUDGMENT_ROWS.c
     asked = [here[name] for name in ("query_id", "item", "other", "order", "judge", "sample")]
-    with store._read() as connection:
+    with store.reading() as connection:
         mine = here.tournament_id == tournament_number(connection, tournament), here.task == Task.PAIRWISE.value
         chosen = select(*asked, judged.outcome, judged.reason).where(
             *mine, here.judgment_id == judged.judgment_id, judged.outcome.is_not(None)
@@ -261,7 +261,7 @@ def verdict_rows(store: Store, tournament: str) -> Iterator[list[tuple[Any, ...]
         yield from stream(connection, chosen, _STREAMED)
 
 
-def spent_by_judge(store: Store, tournament: str) -> list[tuple[str, int, int, int, int, float]]:
+def spent_by_judge(store: Database, tournament: str) -> list[tuple[str, int, int, int, int, float]]:
     """What the verdicts of each answer judge took, samples counted one by one.
 
     Returns:
@@ -282,7 +282,7 @@ def spent_by_judge(store: Store, tournament: str) -> list[tuple[str, int, int, i
         func.coalesce(func.sum(judged.cost_usd), 0.0).label("cost"),
     ]
     game = (here.c.judge, here.c.query_id, here.c.item, here.c.other)
-    with store._read() as connection:
+    with store.reading() as connection:
         number = tournament_number(connection, tournament)
         by_game = (
             select(here.c.judge, *figures)
@@ -332,14 +332,14 @@ class TournamentProgress(Struct, frozen=True):
     cost_unknown: int
 
 
-def progress(store: Store, tournament: str) -> TournamentProgress:
+def progress(store: Database, tournament: str) -> TournamentProgress:
     """Count a tournament's wants and what they cost so far.
 
     Raises:
         InputError: no such tournament.
     """
     wants, judged = WANTED_ROWS, JUDGMENT_ROWS
-    with store._read() as connection:
+    with store.reading() as connection:
         mine = wants.c.tournament_id == tournament_number(connection, tournament)
         is_judged = func.sum(case((judged.c.outcome.is_not(None), 1), else_=0))
         counts = func.count(), is_judged, func.min(wants.c.position)

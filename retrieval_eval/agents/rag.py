@@ -13,6 +13,7 @@ from judges.identity import judgment_id
 from judges.judge import Judge, Request
 from judges.prompts import PromptTemplate
 from judges.types import AnnotatedDocument, Document, Inputs, Judgment, ListRule, Outcome, Prompt, Query
+from retrieval_eval.agents.json_replies import cited_numbers
 from retrieval_eval.agents.ranking import (
     FUSED_DEPTH,
     RRF_K,
@@ -22,7 +23,6 @@ from retrieval_eval.agents.ranking import (
     reciprocal_rank_fusion,
     terms,
 )
-from retrieval_eval.agents.reading import cited_numbers
 from retrieval_eval.agents.retrieval import Retriever, searched
 from retrieval_eval.agents.types import Meter, ReplyOrFailure, RetrievedText
 from retrieval_eval.documents.passages import sentences

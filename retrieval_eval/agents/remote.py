@@ -30,7 +30,7 @@ from judges.providers.http_answers import error_in_body, finish_of
 from judges.providers.streams import ForeignStreamError, Received
 from judges.spec import cost_usd
 from judges.types import Document, Finish, Message, Query, Usage
-from retrieval_eval.agents.reading import Mapped, read_reply, read_usage
+from retrieval_eval.agents.json_replies import Mapped, read_reply, read_usage
 from retrieval_eval.agents.spec import AgentSpec, MappingSpec
 from retrieval_eval.agents.types import Meter, ReplyOrFailure
 

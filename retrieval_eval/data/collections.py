@@ -16,9 +16,9 @@ from urllib.parse import urlsplit
 
 from judges.errors import DataError, InputError, MissingExtraError
 from judges.types import Document, Query
+from retrieval_eval.data.column_report import KEPT, ColumnsRead
 from retrieval_eval.data.conversations import earlier_turns, with_messages, with_turns
 from retrieval_eval.data.files import read_lines
-from retrieval_eval.data.reading import KEPT, ColumnsRead
 from retrieval_eval.data.rows import Cell, Only, Row, known_format
 from retrieval_eval.data.tables import read_rows
 from retrieval_eval.data.vocabulary import TOPIC_NAMES, Columns, canonical_names, names_of

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct, field
 
 from judges.errors import DataError
-from retrieval_eval.data.lists import list_in
+from retrieval_eval.data.list_cells import list_in
 
 Cell: TypeAlias = str | int | float | list[Any] | dict[str, Any] | None
 """A value of a table. CSV and TSV hold text only; JSONL and Parquet keep their types."""

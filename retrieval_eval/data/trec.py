@@ -19,8 +19,8 @@ from msgspec import Struct, field
 from judges.errors import DataError
 from judges.types import Answer
 from retrieval_eval.data.collections import irds_name, irds_rows
+from retrieval_eval.data.column_report import ColumnsRead, say_count
 from retrieval_eval.data.files import file_stem, open_replacing, read_lines
-from retrieval_eval.data.reading import ColumnsRead, say_count
 from retrieval_eval.data.rows import Row, cell_text, known_format, table_format
 from retrieval_eval.data.tables import read_columns, read_rows
 from retrieval_eval.data.vocabulary import QRELS_NAMES, RUN_NAMES, canonical_names

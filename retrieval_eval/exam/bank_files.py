@@ -21,8 +21,8 @@ from msgspec.structs import replace
 
 from judges.errors import DataError
 from judges.sections import UniqueKeys
+from retrieval_eval.data.column_report import KEPT, ColumnsRead
 from retrieval_eval.data.files import open_replacing, read_lines, write_json_lines
-from retrieval_eval.data.reading import KEPT, ColumnsRead
 from retrieval_eval.data.rows import Cell, Row, cell_text, table_format
 from retrieval_eval.data.tables import read_rows, write_rows
 from retrieval_eval.exam.items import (

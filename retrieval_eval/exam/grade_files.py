@@ -16,8 +16,8 @@ from typing import Any
 from msgspec import Struct
 
 from judges.errors import DataError
+from retrieval_eval.data.column_report import ColumnsRead, say_count
 from retrieval_eval.data.files import open_replacing, read_lines
-from retrieval_eval.data.reading import ColumnsRead, say_count
 from retrieval_eval.data.rows import Row
 from retrieval_eval.data.tables import read_rows, write_rows
 from retrieval_eval.data.vocabulary import GRADE_NAMES

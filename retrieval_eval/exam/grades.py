@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from judges.errors import InputError
 from judges.self_rating import Compat, is_answer, similar
 from retrieval_eval.exam.items import FALSE_WORDS, TRUE_WORDS, Bank, Item
-from retrieval_eval.metrics import Labels
+from retrieval_eval.scores.metrics import Labels
 
 UNGRADED = -1
 """In a grid: nobody graded this passage against this item."""

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from retrieval_eval.exam.grades import UNGRADED, Grade, Grids, Rankings, make_grids
 from retrieval_eval.exam.items import Bank, diff
 from retrieval_eval.exam.scores import DEFAULT_K, correlate, cover_means, cover_scores, exam_labels, places
-from retrieval_eval.metrics import Labels
+from retrieval_eval.scores.metrics import Labels
 from retrieval_eval.stats.arrays import Floats
 
 

@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 
 from judges.errors import DataError
 from judges.writing import count_words
+from retrieval_eval.data.column_report import say_count
 from retrieval_eval.data.files import file_stem, write_json_lines
-from retrieval_eval.data.reading import say_count
 from retrieval_eval.data.rows import FORMATS, Row, table_format
 from retrieval_eval.data.tables import read_rows
 from retrieval_eval.data.vocabulary import names_of

@@ -16,8 +16,8 @@ from arena.results.exam_evaluation import load_study
 from judges.errors import InputError
 from retrieval_eval.data.trec import read_qrels
 from retrieval_eval.exam.scores import exam_labels, read_grade_map
-from retrieval_eval.metrics import evaluate
-from retrieval_eval.runs import ranking_agreement
+from retrieval_eval.scores.metrics import evaluate
+from retrieval_eval.scores.run_comparison import ranking_agreement
 from retrieval_eval.stats.agreement import (
     MeasurementLevel,
     Weights,

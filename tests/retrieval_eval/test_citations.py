@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judges.types import Answer
-from retrieval_eval.citations import Cited, citation_scores, cited_documents
 from retrieval_eval.data.trec import trec_answer_rows
+from retrieval_eval.scores.citations import Cited, citation_scores, cited_documents
 
 RANKING = ["d1", "d2", "d3"]
 LABELS = {"q": {"d1": 2, "d2": 0, "far#0_7": 1}}

@@ -16,8 +16,8 @@ from judges.errors import InputError
 from judges.types import Retrieved
 from retrieval_eval.data.runs import Ranking, Run, read_run, runs_of
 from retrieval_eval.data.trec import Qrels, read_qrels
-from retrieval_eval.metrics import DEFAULT_MEASURES, evaluate, parse_measures
-from retrieval_eval.runs import Pool, PoolShare, pool_runs
+from retrieval_eval.scores.metrics import DEFAULT_MEASURES, evaluate, parse_measures
+from retrieval_eval.scores.run_comparison import Pool, PoolShare, pool_runs
 
 MEASURES = (
     *DEFAULT_MEASURES,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judges.types import JudgeFailure, Judgment, Retrieved
-from retrieval_eval.relevance import (
+from retrieval_eval.scores.relevance import (
     LabelDistribution,
     MeanLabel,
     Result,

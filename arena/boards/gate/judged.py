@@ -26,7 +26,7 @@ from arena.store.runs import Runs
 from judges.errors import InputError
 from judges.sections import nearest
 from judges.types import CallTrace
-from retrieval_eval.metrics import parse_measures
+from retrieval_eval.scores.metrics import parse_measures
 
 if TYPE_CHECKING:
     from arena.config.schema import Config

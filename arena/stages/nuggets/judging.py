@@ -12,11 +12,11 @@ from arena.data.dataset import Dataset
 from arena.data.files import read_answers
 from judges.errors import ConfigError, InputError
 from judges.types import Answer, Query
-from retrieval_eval.citations import Cited, cited_documents
 from retrieval_eval.data.trec import read_qrels
 from retrieval_eval.nuggets.files import read_banks
 from retrieval_eval.nuggets.scores import ScoreTable
 from retrieval_eval.nuggets.types import NuggetBank
+from retrieval_eval.scores.citations import Cited, cited_documents
 
 _NOT_IN_NAMES = re.compile(r"[^\w .-]+")
 

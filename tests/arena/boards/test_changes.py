@@ -64,7 +64,7 @@ def test_a_run_elsewhere_that_is_silent_was_killed_and_its_beat_keeps_it(tmp_pat
     with closing(Store.create(str(tmp_path / "s.db"))) as store:
         begin(store)
         Runs(store, "t").begin(runner, SUBJECT)
-        with store._write() as connection:
+        with store.writing() as connection:
             connection.execute(text("UPDATE run SET beat = beat - 100"))
         assert [one.state for one in Runs(store, "t").all()] == ["killed"]
         store.beat(runner)
@@ -88,7 +88,7 @@ def _begin_and_raise(recorder: Recorder, store: Store, problem: type[BaseExcepti
 def test_a_store_from_before_runs_were_kept_has_none(tmp_path: Path) -> None:
     with closing(Store.create(str(tmp_path / "s.db"))) as store:
         begin(store)
-        with store._write() as connection:
+        with store.writing() as connection:
             connection.execute(text("DROP TABLE run"))
         assert Runs(store, "t").all() == []
 

@@ -12,18 +12,18 @@ from arena.boards.compare import compared
 from arena.calibration.comparison import Settings, compare
 from arena.calibration.methods import Means, compare_methods, draw
 from arena.calibration.votes import Opinion
-from retrieval_eval.citations import Cited, citation_scores
 from retrieval_eval.exam.grades import Grid, Grids
 from retrieval_eval.exam.scores import ExamMean, cover_means, cover_scores
-from retrieval_eval.metrics import evaluate
 from retrieval_eval.nuggets.scores import score_runs, score_table
 from retrieval_eval.nuggets.types import Assignment, Importance, Support, make_nuggets
+from retrieval_eval.scores.citations import Cited, citation_scores
+from retrieval_eval.scores.metrics import evaluate
+from retrieval_eval.scores.support import AnswerSupport, support_scores
 from retrieval_eval.stats.agreement import label_agreement, rater_agreement
 from retrieval_eval.stats.bootstrap import Clusters, units_of
 from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.stats.rank import correlate_topics
 from retrieval_eval.stats.significance import compare as difference_of
-from retrieval_eval.support import AnswerSupport, support_scores
 
 QUERIES, COPIES = 24, 4
 NAMES = [f"q{at:02}" for at in range(QUERIES)]

@@ -14,7 +14,7 @@ import ragleague as rl
 from arena.data.dataset import Dataset
 from arena.data.files import load_dataset
 from judges.errors import DataError
-from retrieval_eval.data.reading import unsaid
+from retrieval_eval.data.column_report import unsaid
 from retrieval_eval.data.tables import write_rows
 from retrieval_eval.data.vocabulary import NAMES, OPINION_NAMES, RUN_NAMES, VERDICT_NAMES, folded
 

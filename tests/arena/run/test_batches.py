@@ -323,7 +323,7 @@ def known_as(location: str, remote_id: str | None) -> None:
     """Let the store know its batch by this name of the server's."""
     store = Store.open(location)
     named = "NULL" if remote_id is None else f"'{remote_id}'"
-    with store._write() as connection:
+    with store.writing() as connection:
         connection.exec_driver_sql(f"UPDATE batch SET remote_id = {named}")
     store.close()
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from arena.config.schema import Config
 from arena.data.dataset import Dataset
 from judges.types import Answer, Document, Query, Retrieved, Task
-from retrieval_eval.citations import cited_documents
+from retrieval_eval.scores.citations import cited_documents
 from tests.support.llm_server import LLMServer, Reply
 from tests.support.tournaments import configured, results, run, write_data
 

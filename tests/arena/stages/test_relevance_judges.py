@@ -21,7 +21,7 @@ from arena.stages.together import TournamentStages
 from arena.store import Store, Wanted
 from judges.errors import InputError
 from judges.types import Judgment, Task, details_of, label_of
-from retrieval_eval.relevance import label_distribution, mean_label
+from retrieval_eval.scores.relevance import label_distribution, mean_label
 from tests.support.llm_server import Call, LLMServer, Reply, steady_judge
 from tests.support.prompts import RELEVANCE_PROMPTS
 from tests.support.tournaments import configured, results, run, write_data

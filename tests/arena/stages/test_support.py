@@ -28,9 +28,9 @@ from arena.store import Store
 from arena.store.annotations import Annotations, Kind
 from judges.errors import ConfigError, DataError
 from judges.types import Answer
-from retrieval_eval.citations import CitedSentence, cited_sentences
 from retrieval_eval.data.tables import write_rows
-from retrieval_eval.support import AnswerSupport, answer_support, support_scores
+from retrieval_eval.scores.citations import CitedSentence, cited_sentences
+from retrieval_eval.scores.support import AnswerSupport, answer_support, support_scores
 from tests.support.llm_server import LLMServer, Reply
 from tests.support.tournaments import configured, run, write_data
 

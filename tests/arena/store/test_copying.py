@@ -115,7 +115,7 @@ def test_what_a_server_cannot_hold_is_one_line(postgres: PostgresServer, tmp_pat
     """SQLite keeps the character NUL; PostgreSQL keeps it in no text."""
     path = tmp_path / "here.db"
     store = filled(str(path))
-    with store._write() as connection:
+    with store.writing() as connection:
         connection.exec_driver_sql("UPDATE judgment SET reason = 'nul' || char(0)")
     store.close()
     ended = cli("store", "copy", path, postgres.database(), "--format", "json")

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from arena.store import SCHEMA_VERSION, Store
+from arena.store import Store
+from arena.store.rows import SCHEMA_VERSION
 from judges.errors import InputError, RagleagueError, StoreError
 from tests.support.stores import DATA, JUDGMENT, LABEL, save
 

@@ -85,7 +85,7 @@ def test_a_store_of_the_version_before_is_read_as_it_is(store_location: str) -> 
         older.verify("t")
         found = check(older)
         assert (found.judgments, found.uncovered, found.problems) == (1, 2, ())
-        with older._read() as connection:
+        with older.reading() as connection:
             assert connection.execute(select(STATE_ROWS.c.schema_version)).scalar() == 3
     with closing(Store.create(store_location)) as brought:
         assert brought.results([JUDGMENT.judgment_id]) == {JUDGMENT.judgment_id: JUDGMENT}
@@ -112,7 +112,7 @@ def test_the_tables_are_those_that_the_code_declares(store_location: str, versio
     if version is not None:
         made_older(store_location, version)
     store = Store.create(store_location)
-    with store._read() as connection:
+    with store.reading() as connection:
         found = compare_metadata(MigrationContext.configure(connection), METADATA)
         key = connection.dialect.get_pk_constraint(connection, "wanted")["constrained_columns"]
     assert found == []

@@ -46,7 +46,7 @@ def write(store: Store, rows: Sequence[Given]) -> None:
         said = ("pairwise", "p", "m", outcome, None, reason, "", "[]", 1, None, 2)
         row = (f"{number:032x}", *said, calls, seconds, cost)
         values.append((*row, checksum(row)))
-    with store._write(alone=True) as connection:
+    with store.writing(alone=True) as connection:
         connection.exec_driver_sql("DELETE FROM judgment")
         load(connection, JUDGMENT_ROWS, values)
 
@@ -54,7 +54,7 @@ def write(store: Store, rows: Sequence[Given]) -> None:
 def read(store: Store) -> tuple[list[tuple[str | None, str | None, int]], list[str]]:
     """All rows as they are scanned, in the order of their ids, and the ids of the damaged ones."""
     damaged: list[tuple[str, ...]] = []
-    with store._read() as connection:
+    with store.reading() as connection:
         columns, idents = checksums.scan(connection, JUDGMENT_ROWS, few, ["calls"], damaged)  # type: ignore[arg-type]
     texts = ([column.names[code] for code in column.codes] for column in columns.texts.values())
     rows = list(zip(*texts, columns.numbers["calls"].tolist(), strict=True))
@@ -95,7 +95,7 @@ def test_what_rows_share_may_end_within_a_block(store: Store, monkeypatch: pytes
 def test_a_damaged_row_is_named_among_sound_blocks(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     write(store, [('"A"', "because", 1, 0.5, None)] * 10)
     monkeypatch.setattr(checksums, "_BLOCK", 4)
-    with store._write(alone=True) as connection:
+    with store.writing(alone=True) as connection:
         connection.exec_driver_sql(f"UPDATE judgment SET latency_s = 0.25 WHERE judgment_id = '{5:032x}'")
     rows, damaged = read(store)
     assert (len(rows), damaged) == (10, [f"{5:032x}"])
@@ -107,7 +107,7 @@ def test_tables_of_many_pages_are_read_whole(store: Store, monkeypatch: pytest.M
     given[1500] = ('"B"', "x" * 5_000_000, 1, 0.5, 2.0)
     write(store, given)
     monkeypatch.setattr(checksums, "_MAX_BLOCK_CHARS", 100_000)
-    with store._write(alone=True) as connection:
+    with store.writing(alone=True) as connection:
         gone = ", ".join(f"'{number:032x}'" for number in range(2000, 3000))
         connection.exec_driver_sql(f"DELETE FROM judgment WHERE judgment_id IN ({gone})")
         connection.exec_driver_sql(f"UPDATE judgment SET calls = 7 WHERE judgment_id = '{5:032x}'")

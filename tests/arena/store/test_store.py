@@ -366,7 +366,7 @@ def test_a_run_from_before_spending_was_kept_shows_what_it_told(tmp_path: str) -
         store.announce("t")
         of = Runs(store, "t")
         of.end(of.begin(Runner()), "incomplete", {"pairwise": told, "criteria": {**told, "calls": 0}})
-        with store._write() as connection:
+        with store.writing() as connection:
             connection.execute(text("DROP TABLE spending"))
         (run,) = of.all()
     assert run.spent == {"pairwise": Spent(judged=5, failed=2, calls=8, tokens_unknown=7, cost_usd=0.5, cost_unknown=1)}

@@ -18,7 +18,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from judges.types import Answer
-from retrieval_eval.claims import INSIDE, MARK, claim_lines, code_lines, is_introduction, parts_of, sentences
+from retrieval_eval.scores.claims import INSIDE, MARK, claim_lines, code_lines, is_introduction, parts_of, sentences
 from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, units_of
 from retrieval_eval.stats.estimate import Estimate
@@ -168,7 +168,7 @@ def cited_sentences(
     """The sentences of answers with what each cites, by query and agent, read as ``cited_documents`` reads them.
 
     A citation behind a full stop, or on a line of its own, belongs to the sentence before it. In a line that begins
-    with one, citations stand before their sentences. What is no claim is no sentence: see ``retrieval_eval.claims``.
+    with one, citations stand before their sentences. What is no claim is no sentence, see ``claims``.
 
     Args:
         answers: all that an agent gave, for how it cites is seen from all together.

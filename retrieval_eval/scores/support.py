@@ -15,7 +15,7 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 from msgspec import Struct
 
-from retrieval_eval.citations import CitedSentence
+from retrieval_eval.scores.citations import CitedSentence
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, units_of
 from retrieval_eval.stats.estimate import Estimate
 from retrieval_eval.stats.means import mean_estimates

@@ -16,7 +16,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from judges.errors import InputError
-from retrieval_eval.metrics import Labels, Metrics, Scores, evaluate
+from retrieval_eval.scores.metrics import Labels, Metrics, Scores, evaluate
 from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.bootstrap import ALONE, Clusters, estimates, unit_weights, units_of, weighted_means, whole
 from retrieval_eval.stats.estimate import Estimate
