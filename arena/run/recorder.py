@@ -65,7 +65,7 @@ class Recorder:
     def goes_on(self, store: Store, stages: Mapping[str, StageSummary]) -> None:
         """What is known of stages that are at work."""
         self.stages |= {name: asdict(stage) for name, stage in stages.items()}
-        Runs(store, self._tournament).tell(self.run_id, self.stages)
+        Runs(store, self._tournament).update_stages(self.run_id, self.stages)
 
     def judged(self, summary: RunSummary, *, stopped: bool) -> None:
         """What became of every want of stages in which judges are asked."""
