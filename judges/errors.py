@@ -23,7 +23,12 @@ if TYPE_CHECKING:
 
 
 class RagleagueError(Exception):
-    """Base of every error this project raises on purpose. None shows a password of an address."""
+    """Base of every error that ragleague raises on purpose. Messages never show a password.
+
+    Example:
+        >>> issubclass(rl.InputError, rl.RagleagueError) and issubclass(rl.StoreError, rl.RagleagueError)
+        True
+    """
 
     def __str__(self) -> str:
         return without_passwords(super().__str__())
@@ -32,7 +37,12 @@ class RagleagueError(Exception):
 class InputError(RagleagueError):
     """The user's input is wrong; the message says where and what to do.
 
-    It can be printed, also where it quotes what is no UTF-8, such as the name of a file.
+    The message can always be printed, even if it quotes a file name that is not UTF-8.
+
+    Example:
+        >>> rl.open("nowhere.db")
+        Traceback (most recent call last):
+        judges.errors.InputError: nowhere.db: no store there; 'ragleague run' makes one
     """
 
     def __init__(self, message: str) -> None:
@@ -99,7 +109,16 @@ _HELP: Final = {
 
 
 class StoreError(RagleagueError):
-    """The store cannot be read or written; names the store and what to do."""
+    """The store cannot be read or written; the message names the store and says what to do.
+
+    Example:
+        >>> from pathlib import Path
+        >>> Path("broken.db").write_text("no database")
+        11
+        >>> rl.open("broken.db")
+        Traceback (most recent call last):
+        judges.errors.StoreError: broken.db: not a ragleague store, or damaged; name another, or restore it
+    """
 
 
 class StoreGoneError(StoreError):

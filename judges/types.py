@@ -33,12 +33,18 @@ class Message(Struct, frozen=True):
 
 
 class Query(Struct, frozen=True):
-    """A question put to the agents.
+    """A question put to the agents; an agent that is a function gets it.
 
     Attributes:
-        metadata: the further columns of its table; ``conversation`` names the conversation that it is a turn of.
-        reference: the gold answer that somebody wrote to it, if there is one. Judges of answers see it, agents do not.
-        messages: what was said before it in its conversation, in order; judges and agents see it.
+        metadata: the other columns of its table; ``conversation`` names the conversation that the query is a turn of.
+        reference: the gold answer, if there is one. Judges of answers see it, agents do not.
+        messages: earlier messages of the conversation, in order; judges and agents see them.
+
+    Example:
+        >>> def echo(query: rl.Query) -> str:
+        ...     return f"You asked: {query.text}"
+        >>> echo(rl.Query("q1", "Why do cats purr?"))
+        'You asked: Why do cats purr?'
     """
 
     query_id: str

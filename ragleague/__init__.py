@@ -1,14 +1,13 @@
 """Decide which of your RAG systems is better, and whether the judge that says so can be trusted.
 
-    import ragleague as rl
+Example:
+    >>> import ragleague as rl
+    >>> board = rl.run("demo/tournament.yaml", progress=False)
+    >>> board.to_frame()["agent"][0]
+    'fusion-bm25'
 
-    board = rl.run("tournament.yaml")  # or rl.run(rl.load("answers/*.jsonl"), judge="openai/gpt-4.1-mini")
-    board = rl.open("store.db")
-    board.to_frame(); board.scores("exam"); board.plot(); board.report("board.html")
-    rl.rate("verdicts.csv")
-
-What is wrong with an input is said in one line, as an ``InputError``. This package is the face of four others, which
-nothing needs to import: ``judges`` asks, ``retrieval_eval`` scores texts, ``arena`` plays and rates, ``ui`` shows.
+Wrong input raises ``InputError`` with a message of one line. You need no other package: ``judges`` asks models,
+``retrieval_eval`` scores texts, ``arena`` runs tournaments and rates agents, and ``ui`` serves the pages.
 """
 
 from __future__ import annotations

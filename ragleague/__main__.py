@@ -1,4 +1,4 @@
-"""``python -m ragleague`` is the command ``ragleague``, for whoever starts it without the script."""
+"""``python -m ragleague`` runs the command ``ragleague``."""
 
 from arena.cli.main import main
 

@@ -1,4 +1,4 @@
-"""A tournament's results in Python: figures as frames, pictures and pages that notebooks show."""
+"""A tournament's results in Python: data frames, pictures and HTML for notebooks."""
 
 from __future__ import annotations
 
@@ -27,102 +27,150 @@ if TYPE_CHECKING:
     from arena.ratings.results import Ratings
 
 Plot = Literal["compare", "ratings", "matrix"]
-"""All scores side by side with the win matrix; ratings with their intervals; who won how often against whom."""
+"""Every score side by side, ratings with their intervals, or the win matrix."""
 _PLOTS = ("compare", "ratings", "matrix")
 
 
 class Board:
-    """What a tournament has shown so far. It reads its store anew where something was judged since.
+    """The results of a tournament so far. Each call reads the store again if anything was judged since.
 
-    At the end of a notebook's cell, or printed, it shows the conclusion, the agents and the checks that failed.
+    Printed, or at the end of a notebook cell, a board shows the conclusion, the agents and the checks that failed.
 
     Args:
         store: path or URL of the store.
-        tournament: its name; may be left out where the store holds one alone.
+        tournament: its name; optional if the store holds only one.
 
     Raises:
         InputError: there is no such store or tournament.
+
+    Example:
+        >>> board = rl.Board("demo/rag-handbook.db")
+        >>> board.tournament
+        'rag-handbook'
     """
 
     def __init__(self, store: str | Path, tournament: str | None = None) -> None:
         self.store = str(store)
         with closing(Store.open(self.store)) as opened:
             self.tournament = tournament or opened.only_tournament()
-            opened.settings(self.tournament)  # says which there are, if not this one
+            opened.settings(self.tournament)  # raises, and lists the names, if this one is unknown
 
     @property
     def conclusion(self) -> Conclusion:
-        """What may be said: ``headline``, ``sentence``, and as ``standing`` how firmly (decided, care, none)."""
+        """The conclusion: ``headline``, ``sentence``, and ``standing``, which is ``decided``, ``care`` or ``none``.
+
+        Example:
+            >>> rl.open("demo/rag-handbook.db").conclusion.headline
+            'No language model judged these games'
+        """
         return self._shown().conclusion
 
     @property
     def ratings(self) -> Ratings | None:
-        """Elo and Bradley-Terry ratings; ``None`` without games, or where too little is judged."""
+        """Elo and Bradley-Terry ratings; ``None`` if there are no games, or if too few were judged.
+
+        Example:
+            >>> [line.agent for line in rl.open("demo/rag-handbook.db").ratings.by_rank][:2]
+            ['fusion-bm25', 'rag-bm25']
+        """
         return self._shown().board.ratings
 
     @property
     def complete(self) -> bool:
-        """Whether nothing that the tournament wants is missing."""
+        """Whether everything that the tournament asks for has been judged.
+
+        Example:
+            >>> rl.open("demo/rag-handbook.db").complete
+            True
+        """
         return self._shown().board.complete
 
     def json(self) -> Any:
-        """What ``ragleague leaderboard --format json`` prints, as dictionaries and lists."""
+        """The output of ``ragleague leaderboard --format json``, as dictionaries and lists.
+
+        Example:
+            >>> rl.open("demo/rag-handbook.db").json()["conclusion"]["standing"]
+            'none'
+        """
         return plain(self._shown().json())
 
     def to_frame(self) -> pd.DataFrame:
-        """A row for each agent, best first, with the columns of ``ragleague leaderboard --format csv``."""
+        """One row per agent, best first, with the columns of ``ragleague leaderboard --format csv``.
+
+        Example:
+            >>> rl.open("demo/rag-handbook.db").to_frame()[["agent", "rank", "wins"]].head(2)
+                     agent  rank  wins
+            0  fusion-bm25     1    56
+            1     rag-bm25     2    55
+        """
         return frame(self._shown().tables()[0])
 
     def tables(self) -> dict[str, pd.DataFrame]:
-        """Every table of the leaderboard by its name; a stage's table has the stage's name."""
+        """Every table of the leaderboard, by name; a stage's table has the stage's name.
+
+        Example:
+            >>> list(rl.open("demo/rag-handbook.db").tables())[:2]
+            ['leaderboard', 'leaderboard-neighbours']
+        """
         return {table.name: frame(table) for table in self._shown().tables()}
 
     def scores(self, of: str = "", *, by: Literal["agent", "query"] = "agent") -> pd.DataFrame:
-        """Scores of agents, with intervals, or of agents on single queries.
+        """Agents' scores with intervals, or their scores on each query.
 
         Args:
-            of: ``pairwise``, ``exam``, ``nuggets``, ``criteria``, ``people``, a measure such as ``nDCG@10``; all when
-                left out.
-            by: ``agent``: columns agent, score, value, low, high, queries. ``query``: columns score, query_id and one
-                for each agent, NaN where it has no score.
+            of: ``pairwise``, ``exam``, ``nuggets``, ``criteria``, ``people`` or a measure such as ``nDCG@10``; all
+                scores by default.
+            by: ``agent`` gives the columns agent, score, value, low, high, queries. ``query`` gives score, query_id
+                and a column per agent, NaN where the agent has no score.
 
         Raises:
             InputError: the tournament has no such score.
+
+        Example:
+            >>> rl.open("demo/rag-handbook.db").scores("nuggets")[["agent", "value", "queries"]].round(2).head(2)
+                      agent  value  queries
+            0   fusion-bm25   0.53       24
+            1  fusion-dense   0.45       24
         """
         import pandas as pd
 
         from arena.boards.compare import OF_STAGE
 
         compared = self._compared()
-        called = {way.name: way.name for way in compared.ways}
-        called |= {name: stage for stage, name in OF_STAGE.items() if name in called}
-        chosen = [name for name, shown in called.items() if of in ("", name, shown)]
+        public_names = {way.name: way.name for way in compared.ways}
+        public_names |= {name: stage for stage, name in OF_STAGE.items() if name in public_names}
+        chosen = [name for name, public_name in public_names.items() if of in ("", name, public_name)]
         if not chosen:
-            raise InputError(f"no score {of!r}; there are {', '.join(called.values()) or 'none'}")
+            raise InputError(f"no score {of!r}; there are {', '.join(public_names.values()) or 'none'}")
         if by not in {"agent", "query"}:
             raise InputError(f"by={by!r}: there are 'agent' and 'query'")
         if by == "query":
             frames = [
-                pd.DataFrame(own.values.T, columns=list(own.agents)).assign(
-                    score=called[own.name], query_id=list(own.queries)
+                pd.DataFrame(score.values.T, columns=list(score.agents)).assign(
+                    score=public_names[score.name], query_id=list(score.queries)
                 )
-                for own in compared.by_query
-                if own.name in chosen
+                for score in compared.by_query
+                if score.name in chosen
             ]
             if not frames:
                 raise InputError(f"{of!r} has no score of a single query; try by='agent'")
-            found = pd.concat(frames, ignore_index=True)
-            return found[["score", "query_id", *(name for name in found if name not in {"score", "query_id"})]]
+            table = pd.concat(frames, ignore_index=True)
+            return table[["score", "query_id", *(name for name in table if name not in {"score", "query_id"})]]
         rows = [
-            (agent, called[way.name], own.value, own.low, own.high, own.n)
+            (agent, public_names[way.name], estimate.value, estimate.low, estimate.high, estimate.n)
             for way in compared.ways
             if way.name in chosen
-            for agent, own in way.scores.items()
+            for agent, estimate in way.scores.items()
         ]
         return pd.DataFrame(rows, columns=["agent", "score", "value", "low", "high", "queries"])
 
     def games(self) -> pd.DataFrame:
-        """Every verdict as judged, a row for each order shown: qid, agent_a, agent_b, verdict, judge, order, reason."""
+        """Every verdict, one row per order shown: qid, agent_a, agent_b, verdict, judge, order, reason.
+
+        Example:
+            >>> len(rl.open("demo/rag-handbook.db").games())
+            1092
+        """
         import pandas as pd
 
         from arena.boards.exports import verdict_rows_of
@@ -132,31 +180,39 @@ class Board:
             return pd.DataFrame(list(rows), columns=list(columns))
 
     def compare(self, new: str, old: str, *, on: str | Sequence[str] = (), margin: float = MARGIN) -> GateBoard:
-        """Is an agent better than another, not worse, worse, or is that undecided? Says what would decide it.
+        """Compare a new agent with an old one: better, not worse, worse, or undecided and what would decide it.
 
         Args:
-            new: the agent that may replace the other.
-            old: the other.
-            on: ``pairwise``, ``exam``, ``nuggets``, ``criteria``, a measure such as ``nDCG@10``, or several; all that
-                there is when left out.
-            margin: how much worse still passes, in share of games won or in units of the score.
+            new: the agent that may replace the old one.
+            old: the agent in use.
+            on: ``pairwise``, ``exam``, ``nuggets``, ``criteria``, a measure such as ``nDCG@10``, or a list of these;
+                every score by default.
+            margin: how much worse still passes, as a share of games won or in units of the score.
 
         Raises:
             InputError: no such agent or score.
+
+        Example:
+            >>> gate = rl.open("demo/rag-handbook.db").compare("rag-hybrid", "weak-baseline", on="pairwise")
+            >>> gate.passed
+            True
         """
         with self._opened() as store:
-            named = argument("on", str | list[str], on)
-            return compare(store, self.tournament, new, old, on=named, margin=argument("margin", float, margin))
+            scores = argument("on", str | list[str], on)
+            return compare(store, self.tournament, new, old, on=scores, margin=argument("margin", float, margin))
 
     def plot(self, what: Plot = "compare", path: str | Path | None = None) -> NotebookPicture:
-        """A picture, which a notebook shows at the end of a cell.
+        """A picture that a notebook shows at the end of a cell.
 
         Args:
             what: ``compare``, ``ratings`` or ``matrix``.
-            path: a ``.svg``, ``.png`` or ``.html`` file to write it to.
+            path: a ``.svg``, ``.png`` or ``.html`` file to write the picture to.
 
         Raises:
             InputError: no such picture, nothing to draw, or the file cannot be written.
+
+        Example:
+            >>> picture = rl.open("demo/rag-handbook.db").plot("matrix", "matrix.svg")
         """
         if what not in _PLOTS:
             raise InputError(f"no plot {what!r}; there are {', '.join(_PLOTS)}")
@@ -166,10 +222,14 @@ class Board:
         return drawn(picture, path, self.tournament)
 
     def report(self, path: str | Path = "report.html") -> Path:
-        """Write all of it as one HTML file that needs no network and runs no script; gives back its path.
+        """Write everything to one HTML file, which needs no network and runs no script, and return its path.
 
         Raises:
-            InputError: a file stands there that is no report.
+            InputError: the path names a file that is not a report.
+
+        Example:
+            >>> rl.open("demo/rag-handbook.db").report("board.html").name
+            'board.html'
         """
         from arena.boards.report import write_report
 
@@ -181,10 +241,13 @@ class Board:
     def to_mlflow(self) -> None:
         """Log figures as metrics (``AGENT/bt``), and tables, picture and report as artifacts of the active MLflow run.
 
-        Without an active run, one is made.
+        Starts a run if none is active.
 
         Raises:
             MissingExtraError: the extra ``mlflow`` is not installed.
+
+        Example:
+            >>> rl.open("demo/rag-handbook.db").to_mlflow()  # doctest: +SKIP
         """
         from ragleague.tracking import log_to_mlflow
 
@@ -206,8 +269,7 @@ class Board:
         if what == "matrix":
             compared = self._compared()
             return None if compared.wins is None else compared.wins.picture()
-        drawn = (own for own in self._shown().pictures() if type(own).__name__ == kind)
-        return next(drawn, None)
+        return next((picture for picture in self._shown().pictures() if type(picture).__name__ == kind), None)
 
     def _compared(self) -> CompareBoard:
         from arena.boards.compare import compare_board

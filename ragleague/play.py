@@ -1,4 +1,4 @@
-"""Tournaments played from Python."""
+"""Run tournaments from Python: load answers, ask agents and judges, open the results."""
 
 from __future__ import annotations
 
@@ -30,15 +30,19 @@ _Given = ParamSpec("_Given")
 
 
 class Answer(TypedDict, total=False):
-    """What an agent's function returns, where it has more to tell than a text.
+    """The value that an agent's function returns if it has more than a text to report.
 
     Attributes:
-        answer: the text; never blank.
-        documents: what was retrieved, best first: texts, or mappings with ``id``, ``text`` and ``score``.
-        citations: ids of documents, or their numbers from 1; when left out, the ``[1]`` in the answer.
-        input_tokens: sent to a model.
-        output_tokens: that it wrote.
-        cost_usd: dollars.
+        answer: the text; must not be blank.
+        documents: retrieved documents, best first: texts, or mappings with ``id``, ``text`` and ``score``.
+        citations: ids of documents, or their numbers from 1; by default the ``[1]`` in the answer.
+        input_tokens: number of tokens sent to a model.
+        output_tokens: number of tokens that the model wrote.
+        cost_usd: price in dollars.
+
+    Example:
+        >>> rl.Answer(answer="To calm down [1].", documents=["Cats purr to calm down."], cost_usd=0.001)["answer"]
+        'To calm down [1].'
     """
 
     answer: Required[str]
@@ -52,22 +56,29 @@ class Answer(TypedDict, total=False):
 AskedAgent: TypeAlias = (
     "Callable[[Query], Answer | str] | Callable[[Query], Awaitable[Answer | str]] | Mapping[str, Any]"
 )
-"""A function of a query, or a class or an object that can be called; or what would stand under ``agents`` in a YAML
-file, such as ``{"kind": "python", "function": ask, "version": "2", "concurrency": 1}``.
+"""A function of a query, or any callable object; or a mapping as under ``agents`` in a YAML file, such as
+``{"kind": "python", "function": ask, "version": "2", "concurrency": 1}``.
 
-What can be read of a function decides whether it is asked again: its code, and the values and the code of yours that
-it uses. ``version`` stands for the rest; a line names it where there is none."""
+A changed agent is asked again. ragleague compares the function's code, and the values and the code of yours that the
+function uses; give a ``version`` to cover the rest. If part of it cannot be compared and there is no version, a message
+says so."""
 
 
 def open(store: str | Path, tournament: str | None = None) -> Board:  # noqa: A001 - reads as rl.open
-    """The results in a store, or of a tournament's YAML file.
+    """Open the results in a store.
 
     Args:
-        store: path or URL of a store, or a configuration.
-        tournament: its name; may be left out where there is one alone.
+        store: path or URL of a store, or the path of a tournament's YAML file.
+        tournament: its name; optional if the store holds only one.
 
     Raises:
-        InputError: there is no such file, store or tournament; or the store has that of another file under this name.
+        InputError: there is no such file, store or tournament; or the store holds a tournament of this name from
+            another YAML file.
+
+    Example:
+        >>> board = rl.open("demo/rag-handbook.db")
+        >>> board.scores("exam").columns.tolist()
+        ['agent', 'score', 'value', 'low', 'high', 'queries']
     """
     from arena.cli.sources import location_and_name, open_tournament
     from judges.sections import argument
@@ -78,10 +89,10 @@ def open(store: str | Path, tournament: str | None = None) -> Board:  # noqa: A0
 
 
 Tables: TypeAlias = "str | Path | pd.DataFrame | Iterable[Any] | Mapping[str, Any]"
-"""A file or a pattern such as ``answers/*.jsonl``; a frame; a ``Dataset`` of Hugging Face; an ``EvaluationDataset`` of
-ragas; a list of dictionaries, of samples of ragas, of test cases of DeepEval, or of other objects with such fields.
+"""A file or a pattern such as ``answers/*.jsonl``; a data frame; a Hugging Face ``Dataset``; a ragas
+``EvaluationDataset``; or a list of dictionaries, ragas samples, DeepEval test cases or other objects with such fields.
 
-Also a list of tables; or for each agent, by its name, a table in memory."""
+Also a list of these, or a mapping from agents' names to tables in memory."""
 
 
 def load(
@@ -92,19 +103,24 @@ def load(
     columns: Mapping[str, str | None] | None = None,
     limit: int | None = None,
 ) -> Dataset:
-    """Read what systems answered, or what they are to be asked, to be given to ``run``.
+    """Read systems' answers, or the queries to ask them, and return what ``run`` takes.
 
     Args:
-        answers: with columns ``question, answer`` and where there are ``id, agent, contexts, reference``, or the names
-            that ragas, DeepEval, promptfoo and others give them. Without a column of the agent it is the file's name.
-            May be left out where ``queries`` are given.
-        queries: a table of their own; else they come with the answers.
-        documents: a table of what was retrieved; else the contexts that come with the answers.
-        columns: for a name of ours the tables' column: ``{"answer": "text"}``; ``None``: no column is it.
-        limit: the first queries only.
+        answers: columns ``question, answer`` and optionally ``id, agent, contexts, reference``, or the names that
+            ragas, DeepEval, promptfoo and others use. Without an agent column, the file's name is the agent. Optional
+            if ``queries`` are given.
+        queries: a table of queries, if they do not come with the answers.
+        documents: a table of retrieved documents, if they do not come with the answers as contexts.
+        columns: the table's column for one of our names, as in ``{"answer": "text"}``; ``None`` if there is none.
+        limit: read only the first queries.
 
     Raises:
-        InputError: a table cannot be read or understood; names file, line and value.
+        InputError: a table cannot be read or understood; the message names file, line and value.
+
+    Example:
+        >>> data = rl.load([{"question": "Why do cats purr?", "answer": "To calm down.", "agent": "new"}])
+        >>> data.agents
+        ('new',)
     """
     from arena.data.files import load_dataset
     from judges.sections import argument
@@ -123,7 +139,7 @@ def load(
 
 
 def _tables(rows: Any, name: str) -> Any:
-    """Rows as ``load_dataset`` takes them."""
+    """Tables in the form that ``load_dataset`` takes."""
     from arena.data.records import Rows as Table
 
     if isinstance(rows, str | Path):
@@ -152,7 +168,7 @@ def _tables(rows: Any, name: str) -> Any:
 
 
 def _by_agent(rows: Mapping[Any, Any], name: str) -> list[Any]:
-    """A table for each agent, by its name."""
+    """Tables keyed by agent, in the form that ``load_dataset`` takes."""
     if not rows:
         raise InputError(f"{name}: the table has no rows; add at least one")
     if not all(str(agent).strip() for agent in rows):
@@ -171,13 +187,13 @@ def _limit(given: Any) -> int | None:
 
 
 def _row(one: Any) -> Mapping[str, Any] | None:
-    """The fields of a dictionary or an object, such as a sample of ragas or a test case of DeepEval.
+    """The fields of one row: a dictionary, or an object such as a ragas sample or a DeepEval test case.
 
-    ``None``: it is no row, though it may hold some.
+    ``None`` if the value is not a row, for example a list of rows.
     """
     if isinstance(one, Mapping):
         return one
-    if hasattr(one, "model_dump"):  # of pydantic; a field that says nothing is no column
+    if hasattr(one, "model_dump"):  # a pydantic model; a field left at its default is no column
         fields: Mapping[str, Any] = one.model_dump(exclude_defaults=True)
         return fields
     if isinstance(one, str | Path | Iterable) or not hasattr(one, "__dict__"):
@@ -195,27 +211,34 @@ def run(
     progress: bool = True,
     retry_failed: bool = False,
 ) -> Board:
-    """Play what is missing of a tournament, and give its results; what its store holds is not asked again.
+    """Run a tournament and return its results. Whatever the store holds already is not asked again.
 
-    What is missing afterwards, and why, says ``board``; ``board.complete`` is false then.
+    If something is still missing afterwards, ``board.complete`` is false and printing the board says why.
 
     Args:
-        config: the tournament's YAML file; or what ``load`` gives: then every pair of agents meets on every query.
-        agents: of loaded data: systems to ask, by their names, beside those whose answers were loaded. An agent that
-            changed is asked again; see ``AskedAgent`` for what is seen.
-        judge: of loaded data: a name such as ``openai/gpt-4.1-mini``; a function, or a class or an object that can be
-            called; or what would stand under ``judges`` in a YAML file, such as
-            ``{"provider": "python", "function": ask, "version": "2"}``.
-        store: of loaded data where results are kept; ``ragleague.db`` when left out.
-        limit: the first queries of a YAML file's data only.
-        progress: show bars while agents and judges are asked.
-        retry_failed: ask again about all failures, also refused or unusable replies.
+        config: the tournament's YAML file; or the result of ``load``, where every pair of agents meets on every query.
+        agents: for loaded data, systems to ask, by name, in addition to those whose answers were loaded. A changed
+            agent is asked again, see ``AskedAgent``.
+        judge: for loaded data, a model such as ``openai/gpt-4.1-mini``, a callable, or a mapping as under ``judges``
+            in a YAML file, such as ``{"provider": "python", "function": ask, "version": "2"}``.
+        store: for loaded data, path or URL of the store; ``ragleague.db`` by default.
+        limit: for a YAML file, use only the first queries.
+        progress: show progress bars.
+        retry_failed: retry all failures, including refusals and unusable replies.
 
     Raises:
-        InputError: configuration, data, prompts or judges cannot be used. Nothing was sent then.
+        InputError: configuration, data, prompts or judges are invalid; nothing was sent.
         StoreError: the store cannot be written.
-        KeyboardInterrupt: Ctrl-C. Calls in flight were finished, or with a second Ctrl-C given up; what was paid for is
-            kept, and running again goes on.
+        KeyboardInterrupt: Ctrl-C. Calls in flight were finished and kept; after a second Ctrl-C they were abandoned.
+            Run again to continue.
+
+    Example:
+        >>> rows = [{"question": f"What is {n} + {n}?", "answer": f"It is {2 * n}."} for n in range(3)]
+        >>> wrong = [{**row, "answer": "Nobody knows."} for row in rows]
+        >>> data = rl.load({"new": rows, "old": wrong})
+        >>> board = rl.run(data, judge="lexical", store="sums.db", progress=False)
+        >>> board.complete
+        True
     """
     from arena.config.from_answers import STORE, assumed, assumed_content
     from arena.config.schema import load_config
@@ -235,13 +258,13 @@ def run(
             raise InputError("run: loaded data need a judge, such as judge='openai/gpt-4.1-mini'")
         if limit is not None:
             raise InputError("run: limit loaded data with load(..., limit=N)")
-        given: Any = agents or {}  # whatever it is
-        if not isinstance(given, Mapping) or not all(map(_may_be_asked, given.items())):
+        asked: Any = agents or {}  # of any type, so far
+        if not isinstance(asked, Mapping) or not all(map(_may_be_asked, asked.items())):
             raise InputError("run: name each agent's function, such as agents={'new': my_function}")
-        kept = str(argument("store", str | Path, STORE if store is None else store))
+        location = str(argument("store", str | Path, STORE if store is None else store))
         data = config
         loaded = assumed(
-            assumed_content(["(loaded)"], data.agents, judge, columns={}, limit=None, store=kept, asked=agents)
+            assumed_content(["(loaded)"], data.agents, judge, columns={}, limit=None, store=location, asked=agents)
         )
     with interruptible() as interruption:
         _outside_loops(lambda: _play(loaded, data, progress=progress, retry_failed=retry_failed), interruption)
@@ -268,10 +291,17 @@ def _twin(work: Callable[_Given, Board]) -> Callable[_Given, Coroutine[Any, Any,
 
 
 arun = _twin(run)
-"""The same as ``run``, for programs with a loop of their own.
+arun.__doc__ = """The same as ``run``, for programs with an event loop.
 
-When its task is cancelled, calls in flight are finished and kept, and no further one is made; then it raises
-``CancelledError``. Cancelled a second time it gives up what is in flight."""
+If the task is cancelled, ``arun`` starts no more calls, finishes and keeps those in flight, and raises
+``CancelledError``. If cancelled a second time, it abandons them.
+
+Example:
+    >>> import asyncio
+    >>> board = asyncio.run(rl.arun("demo/tournament.yaml", progress=False))
+    >>> board.complete
+    True
+"""
 
 
 def _may_be_asked(agent: tuple[Any, Any]) -> bool:
@@ -295,14 +325,14 @@ def _play(config: Config, data: Dataset | None, *, progress: bool, retry_failed:
         if progress:
             print_part(part)
 
-    def told() -> AbstractContextManager[Progress]:
+    def watched() -> AbstractContextManager[Progress]:
         if progress and _in_notebook():
             return _Line()
         return watching(shown=progress)
 
-    # A notebook paints what comes by standard error red, as if something had gone wrong.
+    # A notebook shows standard error in red, as if something had gone wrong.
     with redirect_stderr(sys.stdout) if _in_notebook() else nullcontext(), interruptible() as interruption:
-        played = play(config, told, say, retry_failed=retry_failed, data=data)
+        played = play(config, watched, say, retry_failed=retry_failed, data=data)
     if interruption.requested:
         return
     if played.board is None:
@@ -311,7 +341,7 @@ def _play(config: Config, data: Dataset | None, *, progress: bool, retry_failed:
 
 
 class _Line:
-    """One line of a notebook's cell, written over while a run goes on."""
+    """Progress as one line of a notebook cell, overwritten during the run."""
 
     def __init__(self) -> None:
         self._wanted: dict[str, int] = {}
@@ -326,16 +356,14 @@ class _Line:
         print(f"\r{'':<60}\r", end="", file=sys.stderr, flush=True)  # noqa: T201
 
     def begin(self, task: str, wanted: int) -> None:
-        """A stage begins."""
         self._wanted[task], self._settled[task], self._failed[task] = wanted, 0, 0
-        self._written_at = 0.0  # each stage is named, however short it is
+        self._written_at = 0.0  # show each stage at least once, however short
 
     def more(self, task: str, wanted: int) -> None:
-        """More wants than were known when it began."""
+        """Raise the stage's total: results led to further judgments."""
         self._wanted[task] += wanted
 
     def count(self, task: str, kind: SettledKind, cost_usd: float | None) -> None:  # noqa: ARG002 - the interface's
-        """One more want is settled."""
         self._settled[task] += 1
         self._failed[task] += kind == "failed"
         if time.monotonic() - self._written_at > _EVERY_S:
@@ -353,10 +381,10 @@ def _in_notebook() -> bool:
 
 
 def _outside_loops(work: Callable[[], None], interruption: Interruption) -> None:
-    """Do work that has an event loop of its own, which a thread cannot have beside another, such as a notebook's.
+    """Do work that starts an event loop; in another thread if this one runs a loop already, as in a notebook.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C, as soon as the work has ended by it.
+        KeyboardInterrupt: Ctrl-C, once the work has stopped.
     """
     try:
         asyncio.get_running_loop()
@@ -373,6 +401,6 @@ def _outside_loops(work: Callable[[], None], interruption: Interruption) -> None
 
 
 def _in_thread(work: Callable[[], None], interruption: Interruption) -> None:
-    """Do work in a thread and wait for its end, also where a signal asks for that."""
+    """Do work in a thread and wait until it ends, even if a signal asks it to stop."""
     with interruption.on_signals(), ThreadPoolExecutor(1) as pool:
         pool.submit(copy_context().run, work).result()

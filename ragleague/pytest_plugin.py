@@ -1,4 +1,4 @@
-"""The pytest plugin: a fixture that opens a tournament. Nothing else is imported until a test asks for it."""
+"""The pytest plugin: a fixture that opens a tournament. It imports ragleague only when a test uses the fixture."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HELP = "the tournament that 'ragleague_board' opens: its YAML file or its store
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Take the tournament from the command line or from pytest's configuration."""
+    """Add the option ``--ragleague`` and the setting ``ragleague``."""
     parser.getgroup("ragleague").addoption("--ragleague", metavar="CONFIG|STORE", help=_HELP)
     parser.addini("ragleague", _HELP, type="string", default="")
 
@@ -21,12 +21,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture(scope="session")
 def ragleague_board(pytestconfig: pytest.Config) -> Board:
     """The results of the tournament that ``--ragleague`` or the setting ``ragleague`` names."""
-    given = pytestconfig.getoption("--ragleague")
+    option = pytestconfig.getoption("--ragleague")
     setting = pytestconfig.getini("ragleague")
-    if not (given or setting):
+    if not (option or setting):
         pytest.fail("name a tournament: pytest --ragleague CONFIG, or 'ragleague = CONFIG' in pytest's settings")
     import ragleague
 
-    if given:
-        return ragleague.open(given)
+    if option:
+        return ragleague.open(option)
     return ragleague.open(setting if "://" in setting else pytestconfig.rootpath / setting)

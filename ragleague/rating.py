@@ -1,4 +1,4 @@
-"""Ratings of verdicts that stand in a frame or a file, in Python."""
+"""Rate agents by a table of verdicts, from Python."""
 
 from __future__ import annotations
 
@@ -23,33 +23,61 @@ if TYPE_CHECKING:
 
 
 _SHOWN = 2
-"""Sections that appear by themselves: what may be concluded, and the ratings."""
+"""Number of sections shown by default: the conclusion and the ratings."""
 
 
 class Rated(Struct, frozen=True):
-    """Ratings of a table of verdicts. At the end of a notebook's cell, or printed, it shows them.
+    """Ratings computed from a table of verdicts; printed, or at the end of a notebook cell, it shows them.
 
     Attributes:
         table: everything that was computed.
+
+    Example:
+        >>> row = {"agent_a": "new", "agent_b": "old", "order": 1}
+        >>> rated = rl.rate([{**row, "qid": f"q{n}", "verdict": "AAB"[n % 3]} for n in range(9)])
+        >>> isinstance(rated, rl.Rated)
+        True
     """
 
     table: RatedTable
 
     @property
     def ratings(self) -> Ratings:
-        """Elo and Bradley-Terry ratings, ranks, the judges' health."""
+        """Elo and Bradley-Terry ratings, ranks, and the judges' health.
+
+        Example:
+            >>> rl.rate("demo-verdicts.csv").ratings.by_rank[0].agent
+            'fusion-bm25'
+        """
         return self.table.ratings
 
     def to_frame(self) -> pd.DataFrame:
-        """A row for each agent, best first, with the columns of ``ragleague rate --format csv``."""
+        """One row per agent, best first, with the columns of ``ragleague rate --format csv``.
+
+        Example:
+            >>> rl.rate("demo-verdicts.csv").to_frame()["agent"][0]
+            'fusion-bm25'
+        """
         return frame(self._board.tables()[0])
 
     def json(self) -> Any:
-        """What ``ragleague rate --format json`` prints."""
+        """The output of ``ragleague rate --format json``.
+
+        Example:
+            >>> len(rl.rate("demo-verdicts.csv").json()["agents"])
+            7
+        """
         return plain(self._board.json())
 
     def plot(self, path: str | Path | None = None) -> NotebookPicture:
-        """Ratings with their intervals; ``path`` ends in ``.svg``, ``.png`` or ``.html``."""
+        """A picture of the ratings with their intervals.
+
+        Args:
+            path: a ``.svg``, ``.png`` or ``.html`` file to write the picture to.
+
+        Example:
+            >>> picture = rl.rate("demo-verdicts.csv").plot("ratings.svg")
+        """
         return drawn(self._board.pictures()[0], path, "ratings")
 
     def __repr__(self) -> str:
@@ -75,29 +103,36 @@ def rate(
     skip_self_play: bool = False,
     **settings: Any,
 ) -> Rated:
-    """Rate agents by verdicts: no store, no configuration.
+    """Rate agents by a table of verdicts, without a store or a configuration.
 
     Args:
-        verdicts: columns ``agent_a, agent_b, verdict`` (A, B or TIE) and, where there are, ``qid, judge, order``: a
-            frame, dictionaries, or a file as ``ragleague rate`` reads it.
-        columns: the table's name for one of ours: ``{"verdict": "gold"}``.
-        values: what words, numbers or ranges of numbers mean: ``{"A ist besser": "A", "0": "TIE", "-3..-1": "A"}``.
-        cluster: the column whose values are resampled whole; ``None`` resamples single games, and ``auto`` the
-            conversations of a column of that name, else queries.
-        covariates: numeric columns that ratings are controlled for, see ``TableOptions``.
+        verdicts: a data frame, dictionaries, or a file that ``ragleague rate`` reads; columns ``agent_a, agent_b,
+            verdict`` (A, B or TIE) and optionally ``qid, judge, order``.
+        columns: the table's column for one of our names, as in ``{"verdict": "gold"}``.
+        values: the meaning of words, numbers or ranges: ``{"A ist besser": "A", "0": "TIE", "-3..-1": "A"}``.
+        cluster: the column whose values are resampled whole. ``None`` resamples single games; ``auto`` resamples
+            conversations if there is a column of that name, else queries.
+        covariates: numeric columns to control the ratings for, see ``TableOptions``.
         by_judge: also rate each judge's verdicts alone.
         skip_empty: leave out and count rows without a verdict.
         skip_self_play: leave out and count games of an agent against itself.
         settings: fields of ``RatingSettings``: ``ties``, ``position``, ``anchor``, ``bootstrap``, ``seed``, ...
 
     Raises:
-        InputError: the table, a column or a setting cannot be used; says which and why.
+        InputError: the table, a column or a setting is invalid; the message says which and why.
+
+    Example:
+        >>> rated = rl.rate("demo-verdicts.csv", bootstrap=200)
+        >>> rated.to_frame()[["agent", "wins", "losses"]].head(2)
+                 agent  wins  losses
+        0  fusion-bm25    56      23
+        1     rag-bm25    55      25
     """
     known = get_type_hints(RatingSettings)
     if unknown := [name for name in settings if name not in known]:
         raise InputError(f"rate: unknown setting {unknown[0]!r}{nearest(unknown[0], known)}")
-    given = {"cluster": cluster is not None, **settings}
-    chosen = RatingSettings(**{name: argument(f"rate.{name}", known[name], own) for name, own in given.items()})
+    fields = {"cluster": cluster is not None, **settings}
+    chosen = RatingSettings(**{name: argument(f"rate.{name}", known[name], value) for name, value in fields.items()})
     mapped = argument("columns", dict[str, str], columns or {})
     names = tuple(f"{ours}={theirs}" for ours, theirs in mapped.items())
     numeric = tuple(argument("covariates", list[str], covariates))
@@ -112,12 +147,12 @@ def rate(
         try:
             return Rated(rate_table(path, chosen, how))
         except InputError as error:
-            said = str(error).replace(f"{path} ", "").replace(f"{path}: ", "")
-            raise InputError(said.replace("say --skip-faulty", "give skip_empty=True")) from error
+            message = str(error).replace(f"{path} ", "").replace(f"{path}: ", "")
+            raise InputError(message.replace("say --skip-faulty", "give skip_empty=True")) from error
 
 
 def _written(rows: pd.DataFrame | Iterable[Mapping[str, Any]], path: Path) -> None:
-    """Rows as a file of their own, so that a table is read in one place alone."""
+    """Write rows to a file, so that the reader of files reads every table."""
     import pandas as pd
     import pyarrow as pa
 
@@ -135,7 +170,7 @@ def _written(rows: pd.DataFrame | Iterable[Mapping[str, Any]], path: Path) -> No
 
 
 def _alike(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Values of several kinds as text, and fractions that are whole as such: pandas makes them of numbers with gaps."""
+    """A column of mixed types as text, and whole floats as integers: pandas turns integers with gaps into floats."""
     if column.dtype.kind == "f" and (column.dropna() % 1 == 0).all():
         return column.astype("Int64")
     several = column.dtype == object and len(set(map(type, column.dropna()))) > 1

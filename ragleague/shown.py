@@ -1,4 +1,4 @@
-"""How results appear in Python: as frames, as text, and in notebooks."""
+"""Results as data frames, as text and as HTML for notebooks."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ __all__ = ["NotebookPicture", "as_html", "as_text", "drawn", "fragment", "frame"
 
 
 def frame(table: Table) -> pd.DataFrame:
-    """A table with its columns for programs."""
+    """A table as a data frame, with the columns of CSV and JSON."""
     import pandas as pd
 
     return pd.DataFrame(records(table))
 
 
 class NotebookPicture(Struct, frozen=True):
-    """A picture, which notebooks draw by themselves."""
+    """A picture that notebooks display."""
 
     picture: Picture
 
@@ -38,14 +38,14 @@ class NotebookPicture(Struct, frozen=True):
 
 
 def drawn(picture: Picture, path: str | Path | None, title: str) -> NotebookPicture:
-    """The picture for a notebook, written to a file where one is named."""
+    """Wrap a picture for notebooks; also write it to a file if ``path`` is given."""
     if path is not None:
         save_plot(Path(argument("path", str | Path, path)), [picture], title)
     return NotebookPicture(picture)
 
 
 def as_text(sections: Sequence[Section]) -> str:
-    """Sections as a terminal shows them."""
+    """Sections as the terminal prints them."""
     from rich.console import Console
 
     from arena.present import terminal
@@ -57,5 +57,5 @@ def as_text(sections: Sequence[Section]) -> str:
 
 
 def as_html(sections: Sequence[Section]) -> str:
-    """Sections to be shown in a notebook."""
+    """Sections as HTML for a notebook."""
     return fragment(block for section in sections for block in section.blocks)

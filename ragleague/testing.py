@@ -20,25 +20,30 @@ def assert_not_worse(
     margin: float = 0.05,
     on: str | Sequence[str] = "pairwise",
 ) -> GateBoard:
-    """Compare two agents on what is judged; nobody is asked. Gives the comparison back where it passes.
+    """Fail unless a new agent is shown to be not worse than an old one; asks no judge, and returns the comparison.
 
     Args:
         board: the results, or a tournament's YAML file or store.
-        new: the agent that may replace the other.
-        old: the other.
-        margin: how much worse still passes, in share of games won or in units of the score.
+        new: the agent that may replace the old one.
+        old: the agent in use.
+        margin: how much worse still passes, as a share of games won or in units of the score.
         on: ``pairwise``, ``exam``, ``nuggets``, ``criteria``, a criterion, a measure such as ``nDCG@10``, or several.
 
     Raises:
-        AssertionError: it is worse, or it is not shown that it is not; the message is Markdown.
+        AssertionError: the new agent is worse, or too little is known; the message is Markdown.
         InputError: no such tournament, agent or score.
+
+    Example:
+        >>> from ragleague.testing import assert_not_worse
+        >>> assert_not_worse("demo/rag-handbook.db", new="rag-hybrid", old="weak-baseline").passed
+        True
     """
     __tracebackhide__ = True
     if not hasattr(board, "compare"):
         import ragleague
 
         board = ragleague.open(board)
-    found = board.compare(new, old, on=on, margin=margin)
-    if not found.passed:
-        raise AssertionError(f"\n{found.markdown()}")
-    return found
+    gate = board.compare(new, old, on=on, margin=margin)
+    if not gate.passed:
+        raise AssertionError(f"\n{gate.markdown()}")
+    return gate

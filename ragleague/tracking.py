@@ -1,4 +1,4 @@
-"""A tournament's results in an experiment tracker: MLflow."""
+"""Log a tournament's results to MLflow."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NOT_IN_A_KEY = re.compile(r"[^\w./ -]", re.ASCII)
 
 
 class Tracked(Protocol):
-    """What is logged of a board."""
+    """The parts of a board that are logged."""
 
     tournament: str
 
@@ -40,7 +40,7 @@ class Tracked(Protocol):
 
 
 def log_to_mlflow(board: Tracked) -> None:
-    """Log a board to the active MLflow run, or to one that is started and ended here.
+    """Log a board to the active MLflow run; starts and ends a run if none is active.
 
     Raises:
         MissingExtraError: MLflow is not installed.
@@ -53,14 +53,14 @@ def log_to_mlflow(board: Tracked) -> None:
         with mlflow.start_run(run_name=board.tournament):
             return log_to_mlflow(board)
     frame = board.to_frame().set_index("agent")
-    found = {
+    metrics = {
         _NOT_IN_A_KEY.sub("_", f"{agent}/{name}"): float(value)
         for name, values in frame.select_dtypes("number").items()
         for agent, value in values.dropna().items()
     }
-    mlflow.log_metrics(found)
-    said = board.conclusion
-    mlflow.set_tags({"ragleague.conclusion": said.line, "ragleague.standing": said.standing})
+    mlflow.log_metrics(metrics)
+    conclusion = board.conclusion
+    mlflow.set_tags({"ragleague.conclusion": conclusion.line, "ragleague.standing": conclusion.standing})
     mlflow.log_dict(board.json(), "leaderboard.json")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -16,11 +16,19 @@ if TYPE_CHECKING:
 
 
 class PromptText(str):
-    """All that a model would see, as one text.
+    """The whole prompt that a model would see, as one text; a judge that is a function gets it.
 
     Attributes:
-        asked: its parts: ``system``, ``user``, ``turns``, the texts that are judged (``inputs``), and the words that a
-            reply may use (``contract``).
+        asked: its parts: ``system``, ``user``, ``turns``, the texts to judge (``inputs``), and the words that a reply
+            may use (``contract``).
+
+    Example:
+        >>> def shorter(prompt: rl.PromptText) -> str:
+        ...     answers = [answer.text for answer in prompt.asked.inputs.answers]
+        ...     return "A" if len(answers[0]) < len(answers[1]) else "B"
+        >>> data = rl.load({name: [{"question": "Why?", "answer": name * 3}] for name in ("yes", "maybe")})
+        >>> rl.run(data, judge=shorter, store="shorter.db", progress=False).games()["verdict"].tolist()
+        ['B', 'A']
     """
 
     asked: Prompt
