@@ -89,7 +89,9 @@ def corpus_of(section: DataSection) -> ReadCorpus:
     if folders := [source for source in section.corpus if source not in tables]:
         documents += read_passages(folders, section.passages, section.limits, reading)
     if not documents:
-        raise DataError(", ".join(map(str, section.corpus)), "no document with text is there for agents to search")
+        raise DataError(
+            ", ".join(map(str, section.corpus)), "no document with text for agents to search; add one to 'corpus'"
+        )
     first = {document.doc_id: document for document in reversed(documents)}
     return ReadCorpus(tuple(reversed(first.values())), reading.skipped, len(reading.twins))
 

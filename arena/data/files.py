@@ -476,7 +476,8 @@ def _queries_of(records: Sequence[AnswerRecord]) -> _Queries:
             )
         if known.messages != query.messages:
             raise row.error(
-                f"the conversation before this query is another one in {place}; give it another id", query.query_id
+                f"the messages before this query differ from those in {place}; give one of them another id",
+                query.query_id,
             )
     return queries, rows
 
@@ -528,7 +529,7 @@ def _notes_of_failures(
     if missing:
         first = next(iter(missing.values()))
         yield (
-            f"{counted(len(missing), 'row')} with an error and no answer, taken for no answer at all: "
+            f"{counted(len(missing), 'row')} with an error and no answer, counted as missing answers: "
             f"{first.row.place} of {first.agent} ({clipped(first.failure, _FAILURE)!r})"
             + ("" if len(missing) == 1 else f" and {len(missing) - 1} more")
         )
@@ -670,7 +671,7 @@ def with_qrels(data: Dataset, sources: Sequence[Path]) -> Dataset:
     for source in sources:
         read = read_qrels(source).labels
         if read.keys().isdisjoint(data.queries):
-            raise DataError(source, "has labels for none of the queries, but for others", value=next(iter(read)))
+            raise DataError(source, "has labels for none of the queries, only for others", value=next(iter(read)))
         for query_id in read.keys() & data.queries.keys():
             known = labels.setdefault(query_id, {})
             for doc_id, label in read[query_id].items():
@@ -747,19 +748,19 @@ def _agent_of(data: Dataset, path: Path, run: Run, *, alone: bool) -> str:
     retrieving = {entry.agent for entries in data.retrieved.values() for entry in entries}
     answering = {agent for _, agent in data.answers}
     if run.rankings.keys().isdisjoint(data.queries):
-        raise DataError(
-            path, "this run retrieved for none of the queries, but for others", value=next(iter(run.rankings))
-        )
+        raise DataError(path, "this run has none of the queries, only others", value=next(iter(run.rankings)))
     if SHARED in retrieving:
-        raise DataError(path, "a run goes with documents that name their agent, and the table of documents names none")
+        raise DataError(path, "runs need an agent column in the table of documents, which has none")
     if run.name in retrieving:
-        raise DataError(path, "the table of documents has what this agent retrieved already", value=run.name)
+        raise DataError(
+            path, "the table of documents already has this agent's documents; remove them or the run", value=run.name
+        )
     if not answering or run.name in answering:
         return run.name
     near = _did_you_mean(run.name, answering)
     if alone and not near and not retrieving:
         return SHARED
-    raise DataError(path, f"no agent that answered is called like this run's tag{near}", value=run.name)
+    raise DataError(path, f"no agent with answers has the name of this run's tag{near}", value=run.name)
 
 
 def _entries(data: Dataset, run: Run, agent: str, depth: int | None) -> list[Retrieved]:

@@ -129,7 +129,7 @@ def history(path: Path) -> list[Saved]:
     except OSError as error:
         raise DataError(log, f"cannot be read: {reason(error)}") from error
     except (ValueError, TypeError) as error:
-        raise DataError(log, "has a damaged line; mend or remove it") from error
+        raise DataError(log, "has a damaged line; repair or remove it") from error
 
 
 def history_folder(path: Path) -> Path:

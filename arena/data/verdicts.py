@@ -108,7 +108,8 @@ class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
         queries, query, texts = self.table.queries, self.table.query, self.further[column]
         if queries is None or query is None:
             raise DataError(
-                self.path, f"{column!r} is of queries, but no column names these; name it with --column qid=COLUMN"
+                self.path,
+                f"{column!r} belongs to queries, and the table has no query ids; name them with --column qid=COLUMN",
             )
         _, first = np.unique(query, return_index=True)
         of_query = texts.codes[first]
@@ -535,7 +536,7 @@ class _Cells(Struct, frozen=True, eq=False):
         letters = [column == "verdict" and text in _LETTER_VERDICTS for text in texts.names]
         is_letter = np.array(letters, np.bool_)[texts.codes]
         ambiguous = filled & (by_word != _NONE) & (by_name != _NONE) & (by_word != by_name) & ~is_letter
-        problem = "the winner is the name of one agent and a word for something else"
+        problem = "the winner is ambiguous, a word that is also an agent's name; write agent_a or agent_b"
         self.faults.add(ambiguous, self.rows.places, problem, texts)
         outcome = np.where(by_word == _NONE, by_name, by_word)
         unknown = filled & (outcome == _NONE)
@@ -565,7 +566,7 @@ class _Cells(Struct, frozen=True, eq=False):
         total = of_a + np.nan_to_num(of_tie) + np.nan_to_num(of_b)
         wrong = (total > 1 + _ROUNDING) | (known & (total < 1 - _ROUNDING))
         if wrong.any():
-            problem = f"probabilities of one verdict must sum to 1, and these to {total[wrong.argmax()]:.6g}"
+            problem = f"the probabilities of a verdict must sum to 1, not {total[wrong.argmax()]:.6g}"
             self.faults.add(wrong, self.rows.places, problem, self.rows.columns.get("p_a"))
         return np.asarray((of_a + np.nan_to_num(of_tie) / 2) / np.where(known, total, np.maximum(1.0, total)))
 

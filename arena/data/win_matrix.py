@@ -74,7 +74,9 @@ def _agents(path: Path, rows: Sequence[Row]) -> list[str]:
         if agent not in header:
             raise missing_column(path, agent, header)
     if extra := [name for name in header if name != "agent" and name not in agents and name not in SUMMARIES]:
-        raise DataError(path, "this column is none of the agents that have a row", value=extra[0])
+        raise DataError(
+            path, "no agent with a row has the name of this column; add its row or remove the column", value=extra[0]
+        )
     return agents
 
 

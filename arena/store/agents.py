@@ -14,8 +14,8 @@ from sqlalchemy import Column, Connection, Float, String, Table, select
 
 from arena.store import runners, runs
 from arena.store.bulk import CHUNK, among, chunks, insert_rows, replacing
-from arena.store.check import keep_checksums, require_as_written
-from arena.store.engine import outlasting, patient
+from arena.store.check import require_checksums, store_checksums
+from arena.store.engine import retry_while_away, retrying
 from arena.store.rows import METADATA, REPLY_ROWS, has_table
 from arena.store.runners import Runner
 from judges.masking import storable
@@ -76,25 +76,25 @@ class AgentReplies:
         self._store = store
         self.location = store.location
 
-    @patient
+    @retrying
     def replies(self, asked: Sequence[AgentQuery]) -> dict[AgentQuery, ReplyOrFailure]:
         """The stored replies and failures for these queries."""
         with self._store.reading() as connection:
             idents = [each.reply_id for each in asked]
             rows = {row.reply_id: row for row in _rows(connection, idents, REPLY_ROWS)}
-            require_as_written(connection, "agent_reply", rows)
+            require_checksums(connection, "agent_reply", rows)
             tried = _tried(connection, idents)
             replies = {ident: _reply(row, tried.get(ident)) for ident, row in rows.items()}
             return {each: replies[each.reply_id] for each in asked if each.reply_id in replies}
 
-    @patient
+    @retrying
     def outcomes(self, asked: Sequence[AgentQuery]) -> dict[AgentQuery, str]:
         """``ANSWERED`` or the cause of the failure, for each of these queries that the store holds."""
         with self._store.reading() as connection:
             known = _outcomes(connection, [each.reply_id for each in asked])
             return {each: known[each.reply_id] for each in asked if each.reply_id in known}
 
-    @patient
+    @retrying
     def claim(
         self,
         reply_ids: Sequence[str],
@@ -133,14 +133,14 @@ class AgentReplies:
                 # A stored answer keeps its old checksum, because the answer may be damaged.
                 there = _rows(connection, rows, REPLY_ROWS)
                 written = {row.reply_id: row for row in there if dict(row._mapping) == rows[row.reply_id]}
-                keep_checksums(connection, "agent_reply", written)
+                store_checksums(connection, "agent_reply", written)
                 if runner is not None:
                     paid = runners.taken(connection, runner, sorted(rows)) if again else rows
                     spent = [(runs.AGENTS, reply) for asked, reply in replies if asked.reply_id in paid]
                     runs.add_spending(connection, runner, spent)
                 runners.release(connection, sorted(rows), runner)
 
-        outlasting(self.location, save)
+        retry_while_away(self.location, save)
 
 
 def _outcomes(connection: Connection, idents: Sequence[str]) -> dict[str, str]:

@@ -17,7 +17,7 @@ from msgspec import Struct
 from sqlalchemy import Connection, Row, func, insert, select
 
 from arena.store.bulk import CHUNK, chunks
-from arena.store.check import keep_checksums, require_as_written
+from arena.store.check import require_checksums, store_checksums
 from arena.store.rows import ANNOTATION_ROWS, tournament_number
 from judges.errors import InputError
 
@@ -112,7 +112,7 @@ class Annotations:
             if new:
                 connection.execute(insert(ANNOTATION_ROWS), new)
                 added = select(ANNOTATION_ROWS).where(ANNOTATION_ROWS.c.annotation_id > before)
-                keep_checksums(connection, "annotation", {str(row[0]): row for row in connection.execute(added)})
+                store_checksums(connection, "annotation", {str(row[0]): row for row in connection.execute(added)})
         return len(new)
 
     def latest(self, kind: Kind | None = None, annotator: str | None = None) -> list[Annotation]:
@@ -177,7 +177,7 @@ class Annotations:
         number = tournament_number(connection, self._tournament)
         matching = select(ANNOTATION_ROWS).where(columns.tournament_id == number, *conditions)
         rows = connection.execute(matching.order_by(columns.annotation_id)).all()
-        require_as_written(connection, "annotation", {str(row[0]): row for row in rows})
+        require_checksums(connection, "annotation", {str(row[0]): row for row in rows})
         return rows
 
 

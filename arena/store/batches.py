@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 from sqlalchemy import Column, Connection, Float, Integer, String, Table, delete, func, select, update
 
 from arena.store.bulk import CHUNK, among, chunks, delete_rows, insert_rows
-from arena.store.engine import patient
+from arena.store.engine import retrying
 from arena.store.rows import METADATA, has_table
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class StoredBook(Struct, frozen=True):
         """The store's location, as it may be printed."""
         return self.store.location
 
-    @patient
+    @retrying
     def place(self, batch: Batch, lines: Mapping[str, str]) -> dict[str, Batch]:
         """Store a batch with its requests, without those that another batch has; returns the batch of each request."""
         row = {"judge": self.judge, "provider": self.provider, "model": self.model, **asdict(batch)}
@@ -87,20 +87,20 @@ class StoredBook(Struct, frozen=True):
             _delete_empty(connection)
         return {custom_id: batches[marker] for custom_id, marker in placed.items()}
 
-    @patient
+    @retrying
     def custom_ids(self, marker: str) -> set[str]:
         """The ids of the open requests of a batch."""
         lines = BATCH_LINE_ROWS.c
         with self.store.reading() as connection:
             return set(connection.execute(select(lines.custom_id).where(lines.marker == marker)).scalars())
 
-    @patient
+    @retrying
     def submitted(self, marker: str, remote_id: str) -> None:
         """Record the id under which the provider accepted a batch."""
         with self.store.writing(judged=False) as connection:
             connection.execute(update(BATCH_ROWS).where(BATCH_ROWS.c.marker == marker).values(remote_id=remote_id))
 
-    @patient
+    @retrying
     def free(self, custom_ids: Sequence[str]) -> None:
         """Remove requests from their batches, so that another batch can take them."""
         with self.store.writing(judged=False) as connection:
@@ -111,7 +111,7 @@ class StoredBook(Struct, frozen=True):
         drop(self.store, marker)
 
 
-@patient
+@retrying
 def open_batches(store: Database) -> list[OpenBatch]:
     """The batches that still have requests without a stored judgment, oldest first."""
     batches, lines = BATCH_ROWS, BATCH_LINE_ROWS
@@ -129,9 +129,9 @@ def open_batches(store: Database) -> list[OpenBatch]:
         ]
 
 
-@patient
+@retrying
 def waiting(store: Database, judgment_ids: Sequence[str]) -> set[str]:
-    """The judgment ids, of those passed, that have a request in an open batch."""
+    """The subset of these judgment ids that have a request in an open batch."""
     ident = BATCH_LINE_ROWS.c.judgment_id
     waiting_ids: set[str] = set()
     with store.reading() as connection:
@@ -141,7 +141,7 @@ def waiting(store: Database, judgment_ids: Sequence[str]) -> set[str]:
     return waiting_ids
 
 
-@patient
+@retrying
 def drop(store: Database, marker: str) -> None:
     """Delete a batch and its requests from the store; the provider's copy is not touched."""
     with store.writing(judged=False) as connection:

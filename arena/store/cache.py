@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import Connection, delete, insert, select
 
-from arena.store.engine import patient
+from arena.store.engine import retrying
 from arena.store.rows import FIGURES_ROWS, STATE_ROWS, TOURNAMENT_ROWS, has_table, tournament_number
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class FigureCache:
         self._store, self._tournament, self._made_by = store, tournament, made_by
         self.location = store.location
 
-    @patient
+    @retrying
     def get(self, kind: str) -> bytes | None:
         """The cached figures of a kind; ``None`` if there are none or they are damaged."""
         columns = FIGURES_ROWS.c
@@ -50,7 +50,7 @@ class FigureCache:
         digest, content = bytes(stored)[:_DIGEST_BYTES], bytes(stored)[_DIGEST_BYTES:]
         return content if digest == _digest(content) else None  # the caller computes damaged figures again
 
-    @patient
+    @retrying
     def keep(self, figures: dict[str, bytes], *, seen: int) -> bool:
         """Cache figures, replacing earlier ones of the same kinds; returns whether they were stored.
 

@@ -95,15 +95,15 @@ class Checked(Struct, frozen=True):
 
 def cover(connection: Connection, number: int, *, data: bool) -> None:
     """Store the checksum of a tournament's settings; of its data too, if they were written or have none yet."""
-    keep_checksums(connection, "settings", {str(number): _settings(connection, number)})
-    if data or not kept_checksums(connection, "dataset", [str(number)]):
-        keep_checksums(connection, "dataset", {str(number): _data(dataset(connection, number))})
+    store_checksums(connection, "settings", {str(number): _settings(connection, number)})
+    if data or not stored_checksums(connection, "dataset", [str(number)]):
+        store_checksums(connection, "dataset", {str(number): _data(dataset(connection, number))})
 
 
 def verify(connection: Connection, name: str, data: Dataset | None = None, also: Sequence[str] = ()) -> RowColumns:
     """Check everything that belongs to a tournament, and read its games in the same pass.
 
-    It does not check the database itself: callers also call ``found_by_database``.
+    It does not check the database itself: callers also call ``database_problems``.
 
     Args:
         connection: open for reading.
@@ -182,7 +182,7 @@ def _require_unwanted(connection: Connection, number: int, damaged: Sequence[str
         wanted = wants.tournament_id == number, among(connection, wants.judgment_id, chunk)
         if (ident := connection.execute(select(wants.judgment_id).where(*wanted).limit(1)).scalar()) is not None:
             raise Damage(f"judgment {ident}{f' (of {len(damaged)})' if len(damaged) > 1 else ''}")
-    for problem in found_by_database(connection) if damaged else ():  # the id itself may be damaged
+    for problem in database_problems(connection) if damaged else ():  # the id itself may be damaged
         raise Damage(f"the database ({problem})")
 
 
@@ -193,7 +193,7 @@ def check(store: Database) -> Checked:
         StoreError: the store cannot be read.
     """
     with store.reading() as connection:
-        problems = [f"the database finds: {each}" for each in found_by_database(connection)]
+        problems = [f"the database finds: {each}" for each in database_problems(connection)]
         tournaments: defaultdict[int, list[str]] = defaultdict(list)
         for row in connection.execute(select(TOURNAMENT_ROWS)).all():
             of_tournament = list(_tournament_problems(connection, row.tournament_id, row.name))
@@ -234,7 +234,7 @@ def discard(store: Database, checked: Checked) -> None:
                     connection.execute(delete(table).where(table.c.tournament_id == number))
         for kind, table in _COVERED_TABLES:
             rows, key = _covered_rows(connection)[kind], table.primary_key.columns[0]
-            for name in list(_mismatches(connection, kind, rows)):
+            for name in list(_damaged_or_gone(connection, kind, rows)):
                 connection.execute(delete(table).where(cast(key, String) == name))
                 drop_checksum(connection, kind, name)
         for lost in _gone(connection):
@@ -259,8 +259,8 @@ def add(store: Database) -> None:
         for number in _numbers(connection):
             cover(connection, number, data=False)
         for kind, covered in _covered_rows(connection).items():
-            missing = covered.keys() - kept_checksums(connection, kind).keys()
-            keep_checksums(connection, kind, {name: covered[name] for name in missing})
+            missing = covered.keys() - stored_checksums(connection, kind).keys()
+            store_checksums(connection, kind, {name: covered[name] for name in missing})
 
 
 _WANT_KEY: Final = tuple(column.name for column in WANTED_ROWS.primary_key)
@@ -277,7 +277,7 @@ def _numbers(connection: Connection) -> list[int]:
 
 def _gone(connection: Connection) -> set[str]:
     """The numbers of tournaments that have checksums but no row."""
-    covered = kept_checksums(connection, "settings").keys() | kept_checksums(connection, "dataset").keys()
+    covered = stored_checksums(connection, "settings").keys() | stored_checksums(connection, "dataset").keys()
     return covered - set(map(str, _numbers(connection)))
 
 
@@ -315,7 +315,7 @@ def _data(data: Dataset) -> tuple[int]:
     return (crc,)
 
 
-def found_by_database(connection: Connection, name: str | None = None, games: int = 0) -> list[str]:
+def database_problems(connection: Connection, name: str | None = None, games: int = 0) -> list[str]:
     """Problems that SQLite's own check of its pages and indexes reports; none for PostgreSQL, which checks itself.
 
     Args:
@@ -345,17 +345,17 @@ def _number_of_wants(connection: Connection, name: str) -> int:
 
 def _tournament_problems(connection: Connection, number: int, name: str, data: Dataset | None = None) -> Iterator[str]:
     key = str(number)
-    covered = kept_checksums(connection, "settings")
+    covered = stored_checksums(connection, "settings")
     if key in covered:
-        for _ in not_as_written(connection, "settings", {key: _settings(connection, number)}):
+        for _ in mismatched_rows(connection, "settings", {key: _settings(connection, number)}):
             yield f"the settings of tournament {name!r}"
     elif covered.keys() - map(str, _numbers(connection)):
         yield f"the number of tournament {name!r}"
-    if data is not None and not any(not_as_written(connection, "dataset", {key: _data(data)})):
+    if data is not None and not any(mismatched_rows(connection, "dataset", {key: _data(data)})):
         return
     # The caller may have read its data before another run replaced them, so read them again.
     try:
-        damaged = any(not_as_written(connection, "dataset", {key: _data(dataset(connection, number))}))
+        damaged = any(mismatched_rows(connection, "dataset", {key: _data(dataset(connection, number))}))
     except (ValueError, TypeError):  # the stored data cannot be parsed
         damaged = True
     if damaged:
@@ -385,13 +385,13 @@ def _covered_rows(connection: Connection) -> dict[Covered, dict[str, tuple[Any, 
 
 def _covered_problems(connection: Connection) -> Iterator[str]:
     for kind, rows in _covered_rows(connection).items():
-        for name in _mismatches(connection, kind, rows):
+        for name in _damaged_or_gone(connection, kind, rows):
             yield f"{kind.replace('_', ' ')} {name}{'' if name in rows else ' is gone'}"
 
 
-def _mismatches(connection: Connection, kind: Covered, rows: Mapping[str, Iterable[Any]]) -> Iterator[str]:
+def _damaged_or_gone(connection: Connection, kind: Covered, rows: Mapping[str, Iterable[Any]]) -> Iterator[str]:
     """The keys whose checksum does not match, or whose row is gone."""
-    for name, summed in kept_checksums(connection, kind).items():
+    for name, summed in stored_checksums(connection, kind).items():
         if name not in rows or summed != checksum(rows[name]):
             yield name
 
@@ -429,7 +429,7 @@ def _lost(connection: Connection, table: Table, condition: Any, what: str) -> It
 _REPLACE: Final = "(kind, name) DO UPDATE SET checksum = excluded.checksum"
 
 
-def keep_checksums(connection: Connection, kind: Covered, rows: Mapping[str, Iterable[Any]]) -> None:
+def store_checksums(connection: Connection, kind: Covered, rows: Mapping[str, Iterable[Any]]) -> None:
     """Store the checksums of rows by name; does nothing in a store of an earlier version, which lacks the table."""
     if rows and has_table(connection, CHECKSUM_ROWS):
         summed = [{"kind": kind, "name": name, "checksum": checksum(row)} for name, row in sorted(rows.items())]
@@ -443,23 +443,23 @@ def drop_checksum(connection: Connection, kind: str, name: str) -> None:
     connection.execute(delete(CHECKSUM_ROWS).where(columns.kind == kind, columns.name == name))
 
 
-def not_as_written(connection: Connection, kind: Covered, rows: Mapping[str, Iterable[Any]]) -> Iterator[str]:
+def mismatched_rows(connection: Connection, kind: Covered, rows: Mapping[str, Iterable[Any]]) -> Iterator[str]:
     """The names of the rows whose checksum does not match; rows without one are skipped."""
-    stored = kept_checksums(connection, kind, list(rows))
+    stored = stored_checksums(connection, kind, list(rows))
     yield from (name for name, summed in stored.items() if summed != checksum(rows[name]))
 
 
-def require_as_written(connection: Connection, kind: Covered, rows: Mapping[str, Iterable[Any]]) -> None:
+def require_checksums(connection: Connection, kind: Covered, rows: Mapping[str, Iterable[Any]]) -> None:
     """Require that the rows match their stored checksums.
 
     Raises:
         Damage: a row does not match; the message names the first.
     """
-    for name in not_as_written(connection, kind, rows):
+    for name in mismatched_rows(connection, kind, rows):
         raise Damage(f"{kind.replace('_', ' ')} {name}")
 
 
-def kept_checksums(connection: Connection, kind: Covered, names: Sequence[str] | None = None) -> dict[str, int]:
+def stored_checksums(connection: Connection, kind: Covered, names: Sequence[str] | None = None) -> dict[str, int]:
     """The stored checksums of a kind, by name; all of them unless ``names`` are passed."""
     columns = CHECKSUM_ROWS.c
     if not has_table(connection, CHECKSUM_ROWS):

@@ -67,7 +67,9 @@ def content(store: Store) -> dict[str, Content]:
 def _copy(source: Store, target: Store, name: str) -> dict[str, Content]:
     with source.reading() as reader, target.writing(alone=True) as writer:
         if filled := [table.name for table in _tables() if writer.execute(select(table).limit(1)).first() is not None]:
-            raise InputError(f"{name}: holds something already (in {filled[0]!r}); name a place without a store")
+            raise InputError(
+                f"{name}: is not empty: its table {filled[0]!r} has rows; name a new file or an empty database"
+            )
         contents = {}
         for table in _tables():
             rows = _Digested(_rows(reader, table))
@@ -75,7 +77,9 @@ def _copy(source: Store, target: Store, name: str) -> dict[str, Content]:
             contents[table.name] = rows.content()
             _advance_sequence(writer, table)
             if _content(writer, table) != contents[table.name]:
-                raise StoreError(f"{name}: what arrived in {table.name!r} is not what was sent; nothing was kept there")
+                raise StoreError(
+                    f"{name}: the copy of table {table.name!r} differs from the source; nothing was copied"
+                )
         if writer.dialect.name != "sqlite":
             writer.execute(text("ANALYZE"))
         return contents

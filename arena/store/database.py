@@ -15,8 +15,8 @@ from arena.store.engine import (
     DAMAGED,
     lacks_file,
     open_engine,
-    outlasting,
     read_earlier,
+    retry_while_away,
     shown,
     translated_errors,
     wait_for_others,
@@ -63,7 +63,7 @@ class Database:
             InputError: the location holds no store.
             StoreError: the store cannot be read, or was written by another version.
         """
-        return outlasting(shown(location), lambda _: cls.open_existing(location))
+        return retry_while_away(shown(location), lambda _: cls.open_existing(location))
 
     @classmethod
     def open_existing(cls, location: str, *, to_write: bool = False) -> Self:
@@ -128,7 +128,7 @@ class Database:
     def writing(
         self, *, alone: bool = False, judged: bool = True, patience_s: float | None = None
     ) -> Iterator[Connection]:
-        """A transaction to write in.
+        """A write transaction.
 
         Args:
             alone: lock other writers out for the whole transaction.

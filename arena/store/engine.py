@@ -49,7 +49,9 @@ def sqlite_path(location: str) -> Path | None:
         return None
     path = Path(location.removeprefix("sqlite:///"))
     if ":memory:" in path.name or path.name.startswith("file:"):
-        raise InputError(f"store: {path.name!r}: a store is a file, which keeps what was paid for; name one")
+        raise InputError(
+            f"store: {path.name!r}: a store must be a file, so that paid judgments are not lost; name a path"
+        )
     if (problem := unstorable(location)) is not None:
         raise InputError(f"store: {location!a}: {problem}")
     return path
@@ -228,9 +230,11 @@ def _restore_if_lost(engine: Engine, location: str, path: Path) -> None:
         except (sqlite3.Error, OSError) as error:
             raise StoreError(f"{location}: somebody removed it while it was in use: {error}") from error
         if current is not None:
-            raise StoreError(f"{location}: somebody replaced it while it was in use; what it held is in {destination}")
+            raise StoreError(
+                f"{location}: somebody replaced it while it was in use; its content was saved to {destination}"
+            )
         _restored_files.add(_device_and_inode(path))
-        warning = f"{location}: somebody removed it while it was in use; it was put back with all that it held"
+        warning = f"{location}: somebody removed it while it was in use; it was restored with all its content"
         PROGRESS.warning(warning)
         raise ServerLostError(f"{warning}, try again")
 
@@ -328,14 +332,14 @@ _PROBLEMS: Final = {
     "malformed": DAMAGED,
     "decode": DAMAGED,
     "locked": "another program keeps it locked; try again when it is done",
-    "readonly": "cannot be written; mend its permissions, or name a store elsewhere",
-    "unable to open": "cannot be opened; mend the permissions of the file and its folder, or name a store elsewhere",
-    "disk is full": "the disk is full; make room and run again, what was kept before is whole",
-    "disk I/O error": "the disk is full or fails; make room and run again, what was kept before is whole",
-    "No space left": "the server's disk is full; make room and run again, what was kept before is whole",
-    "server closed the connection": "the database server went away; run again, what was kept before is whole",
-    "terminating connection": "the database server went away; run again, what was kept before is whole",
-    "the database system is": "the database server starts or stops; run again in a moment",
+    "readonly": "cannot be written; mend its permissions, or choose another path",
+    "unable to open": "cannot be opened; mend the permissions of the file and its folder, or choose another path",
+    "disk is full": "the disk is full; make room and run again; the results saved so far are intact",
+    "disk I/O error": "the disk is full or fails; make room and run again; the results saved so far are intact",
+    "No space left": "the server's disk is full; make room and run again; the results saved so far are intact",
+    "server closed the connection": "the database server went away; run again, the results saved so far are intact",
+    "terminating connection": "the database server went away; run again, the results saved so far are intact",
+    "the database system is": "the database server is starting or stopping; run again in a moment",
     "Is the server running": "no database server answers there; start it, or mend the address",
     "Connection refused": "no database server answers there; start it, or mend the address",
     "setsockopt(": "no database server answers there; start it, or mend the address",  # refused during its setup
@@ -348,7 +352,7 @@ def _is_gone(path: Path | None) -> bool:
 
 
 class ServerLostError(StoreError):
-    """There is no connection to the server of a store, or none any more."""
+    """The connection to a store's server could not be made, or was lost."""
 
 
 @contextmanager
@@ -369,7 +373,7 @@ def translated_errors(name: str) -> Iterator[None]:
         problem = " ".join(str(error.orig).split())
         message = next((message for fragment, message in _PROBLEMS.items() if fragment in problem), problem)
         if gone := message is _PROBLEMS["unable to open"] and _is_gone(sqlite_path(name)):
-            message = "somebody removed it while it was in use; restore a copy, or run again to begin anew"
+            message = "somebody removed it while it was in use; restore a copy, or run again to start a new one"
         raise (ServerLostError if gone or _is_lost(error) else StoreError)(f"{name}: {message}") from error
 
 
@@ -400,7 +404,7 @@ class WaitingStore(Protocol):
 Part = TypeVar("Part", bound=WaitingStore)
 
 
-def judged_for(location: str) -> None:
+def wait_for_server(location: str) -> None:
     """Make this process wait for the store's server from now on, because it has results to save.
 
     Called again, it waits again after an earlier run gave up. A process that only reads fails at once.
@@ -408,7 +412,7 @@ def judged_for(location: str) -> None:
     _awaited[location] = True
 
 
-def outlasting(location: str, act: Callable[[bool], Result]) -> Result:
+def retry_while_away(location: str, act: Callable[[bool], Result]) -> Result:
     """Run a transaction, and retry it for up to ``PATIENCE_S`` seconds while the store's server is away.
 
     Args:
@@ -431,16 +435,16 @@ def outlasting(location: str, act: Callable[[bool], Result]) -> Result:
                 _awaited[location] = False  # later transactions need not wait again
                 raise StoreGoneError(
                     f"{location}: the database server went away and was not back within {PATIENCE_S:.0f} s; "
-                    "what was kept before is whole, run again to go on"
+                    "the results saved so far are intact; run again to continue"
                 ) from error
             time.sleep(_RECONNECT_S * random.uniform(0.5, 1.5))  # noqa: S311 - no secret
 
 
-def patient(method: Callable[Concatenate[Part, Arguments], Result]) -> Callable[Concatenate[Part, Arguments], Result]:
-    """Decorate a method that is one idempotent transaction, so that ``outlasting`` retries it."""
+def retrying(method: Callable[Concatenate[Part, Arguments], Result]) -> Callable[Concatenate[Part, Arguments], Result]:
+    """Decorate a method that is one idempotent transaction, so that ``retry_while_away`` retries it."""
 
     @wraps(method)
     def retried(self: Part, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        return outlasting(self.location, lambda _: method(self, *args, **kwargs))
+        return retry_while_away(self.location, lambda _: method(self, *args, **kwargs))
 
     return retried

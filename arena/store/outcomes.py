@@ -85,7 +85,7 @@ def combined(
 def each_combined(
     results: Iterable[tuple[Wanted, Result | None]], how: Mapping[str, Combine]
 ) -> Iterator[tuple[Wanted, Result | None]]:
-    """Yield what ``combined`` returns."""
+    """Like ``combined``, one result at a time."""
     for want, group in groupby(results, key=_first_sample):
         samples = [result for _, result in group]
         yield want, samples[0] if len(samples) == 1 else combine(samples, how.get(want.judge, "majority"))

@@ -86,7 +86,7 @@ def leave(connection: Connection, runner: Runner) -> None:
 
 
 def taken(connection: Connection, runner: Runner, judgment_ids: Sequence[str]) -> set[str]:
-    """The judgment ids, of those passed, that the runner holds a claim on."""
+    """The subset of these judgment ids that the runner has claimed."""
     return _leased(connection, judgment_ids, LEASE_ROWS.c.runner_id == runner.runner_id)
 
 

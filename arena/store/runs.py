@@ -27,7 +27,7 @@ from sqlalchemy import (
 )
 
 from arena.store.bulk import CHUNK, among, chunks, insert_rows
-from arena.store.engine import patient
+from arena.store.engine import retrying
 from arena.store.rows import METADATA, TOURNAMENT_ROWS, Result, encoded, has_table, tournament_number
 from arena.store.runners import Runner, alive, now
 from judges.types import Judgment
@@ -105,7 +105,7 @@ class Runs:
         self._begin(run_id, runner, subject or {})
         return run_id
 
-    @patient
+    @retrying
     def _begin(self, run_id: str, runner: Runner, subject: Mapping[str, Any]) -> None:
         with self._store.writing(judged=False) as connection:
             if connection.execute(select(RUN_ROWS.c.number).where(RUN_ROWS.c.run_id == run_id)).first() is not None:
@@ -125,25 +125,25 @@ class Runs:
             }
             connection.execute(insert(RUN_ROWS), row)
 
-    @patient
+    @retrying
     def describe(self, run_id: str, subject: Mapping[str, Any]) -> None:
         """Record the subject of a run, with a heartbeat."""
         with self._store.writing(judged=False) as connection:
             self._change(connection, run_id, subject=encoded(subject), beat=now(connection))
 
-    @patient
+    @retrying
     def update_stages(self, run_id: str, stages: Mapping[str, Any]) -> None:
         """Record the counts of a run's stages while it is running."""
         with self._store.writing(judged=False) as connection:
             self._change(connection, run_id, stages=encoded(stages))
 
-    @patient
+    @retrying
     def end(self, run_id: str, ending: Ending, stages: Mapping[str, Any]) -> None:
         """Record the end of a run, with the final counts of its stages."""
         with self._store.writing(judged=False) as connection:
             self._change(connection, run_id, ending=ending, ended=now(connection), stages=encoded(stages))
 
-    @patient
+    @retrying
     def keep_standings(self, run_id: str, standings: list[dict[str, Any]]) -> None:
         """Record the leaderboard at the end of a run."""
         with self._store.writing(judged=False) as connection:
@@ -157,7 +157,7 @@ class Runs:
         """The runs in progress, latest first."""
         return [run for run in self._select(RUN_ROWS.c.ended.is_(None)) if run.state == "running"]
 
-    @patient
+    @retrying
     def last_subject(self) -> Mapping[str, Any]:
         """The subject of the latest run that recorded one; empty if none did."""
         runs = RUN_ROWS.c
@@ -170,7 +170,7 @@ class Runs:
         subject: Mapping[str, Any] = {} if text is None else json.loads(text)
         return subject
 
-    @patient
+    @retrying
     def others(self, runner: Runner) -> bool:
         """Whether another run of the tournament is in progress; of runs that start together, at most one misses it."""
         runs = RUN_ROWS.c
@@ -180,7 +180,7 @@ class Runs:
             rows = connection.execute(unended.where(runs.runner_id != runner.runner_id)).all()
         return any(alive(host, pid, time - beat, runner) for host, pid, beat in rows)
 
-    @patient
+    @retrying
     def was_alone(self, run_id: str) -> bool:
         """Whether no other run of the tournament has been active since this one began."""
         runs = RUN_ROWS.c
@@ -190,7 +190,7 @@ class Runs:
             others = select(runs.number).where(runs.tournament_id == number, runs.run_id != run_id)
             return connection.execute(others.where((runs.beat >= begun) | (runs.ended >= begun))).first() is None
 
-    @patient
+    @retrying
     def _select(self, *conditions: ColumnElement[bool], most: int | None = None) -> list[StoredRun]:
         runs, tournaments = RUN_ROWS, TOURNAMENT_ROWS
         with self._store.reading() as connection:

@@ -18,16 +18,16 @@ from arena.config.settings import StoredSettings
 from arena.data.dataset import Dataset
 from arena.store import check
 from arena.store import data as datasets
-from arena.store import wants as wishes
+from arena.store import wants as want_rows
 from arena.store.bulk import RowColumns
 from arena.store.database import Database, count_change
 from arena.store.engine import (
-    judged_for,
     lacks_file,
     open_engine,
-    outlasting,
-    patient,
+    retry_while_away,
+    retrying,
     shown,
+    wait_for_server,
 )
 from arena.store.rows import (
     ANNOTATION_ROWS,
@@ -83,7 +83,7 @@ class Store(Database):
         Raises:
             StoreError: the store cannot be opened, or was written by another version.
         """
-        return outlasting(shown(location), lambda _: cls._created(location, to_fill=to_fill))
+        return retry_while_away(shown(location), lambda _: cls._created(location, to_fill=to_fill))
 
     @classmethod
     def _created(cls, location: str, *, to_fill: bool) -> Store:
@@ -101,14 +101,14 @@ class Store(Database):
             raise
         return store
 
-    @patient
+    @retrying
     def begin(self, name: str, settings: Mapping[str, Any], data: Dataset, wanted: Iterable[Wanted]) -> None:
         """Replace a tournament's settings, data and wants, in one transaction.
 
         Judgments stay. If neither settings nor data changed, wants keep their links to judgments, so that readers see
         no gap during the run; otherwise ``assign`` links them again.
         """
-        judged_for(self.location)
+        wait_for_server(self.location)
         digest = data.digest()
         with self.writing(alone=True, judged=False) as connection:
             row = connection.execute(select(TOURNAMENT_ROWS).where(TOURNAMENT_ROWS.c.name == name)).first()
@@ -122,36 +122,36 @@ class Store(Database):
             if row is None or row.data_digest != digest:
                 datasets.replace(connection, number, data)
             same = row is not None and (row.settings, row.data_digest) == (values["settings"], digest)
-            changed = wishes.replace(connection, number, wanted, keep_judgments=same)
+            changed = want_rows.replace(connection, number, wanted, keep_judgments=same)
             check.cover(connection, number, data=row is None or row.data_digest != digest)
             if changed or not same:  # otherwise cached figures stay valid
                 count_change(connection)
         self._begun[name] = values["settings"], digest
 
-    @patient
+    @retrying
     def announce(self, name: str) -> None:
         """Register a tournament before it begins, so that a run that asks its agents first can be recorded."""
-        judged_for(self.location)
+        wait_for_server(self.location)
         with self.writing(alone=True, judged=False) as connection:
             if connection.execute(select(TOURNAMENT_ROWS.c.name).where(TOURNAMENT_ROWS.c.name == name)).first() is None:
                 connection.execute(insert(TOURNAMENT_ROWS), {"name": name, "settings": "{}", "data_digest": NOT_BEGUN})
 
-    @patient
+    @retrying
     def extend(self, name: str, wanted: Iterable[Wanted]) -> None:
         """Append wants to a tournament, skipping those it has already."""
         with self.writing(alone=True, judged=False) as connection:
-            if wishes.extend(connection, self._begun_id(connection, name), wanted):
+            if want_rows.extend(connection, self._begun_id(connection, name), wanted):
                 count_change(connection)
 
-    @patient
+    @retrying
     def assign(self, name: str, judgments: Sequence[tuple[Wanted, str]]) -> None:
         """Link each want to the judgment that answers it."""
         if judgments:
             with self.writing(judged=False) as connection:
-                if wishes.assign(connection, self._begun_id(connection, name), judgments):
+                if want_rows.assign(connection, self._begun_id(connection, name), judgments):
                     count_change(connection)
 
-    @patient
+    @retrying
     def claim(
         self,
         name: str,
@@ -179,14 +179,14 @@ class Store(Database):
             return {}, set()
         idents = list(dict.fromkeys(ident for _, ident in judgments))
         with self.writing(judged=False) as connection:
-            linked = wishes.assign(connection, self._begun_id(connection, name), judgments)
-            look_up = partial(wishes.results, connection)
+            linked = want_rows.assign(connection, self._begun_id(connection, name), judgments)
+            look_up = partial(want_rows.results, connection)
             known, elsewhere = runners.claim(connection, runner, idents, look_up, to_be_asked=to_be_asked, tried=tried)
             if linked:  # often another runner linked all of them before
                 count_change(connection)
             return known, elsewhere
 
-    @patient
+    @retrying
     def beat(self, runner: Runner) -> bool:
         """Record a heartbeat of a runner, every ``BEAT_S`` seconds; returns whether it was registered before."""
         from arena.store import runners, runs
@@ -195,7 +195,7 @@ class Store(Database):
             runs.beat(connection, runner)
             return runners.beat(connection, runner, self._watch)
 
-    @patient
+    @retrying
     def give_back(self, judgment_ids: Sequence[str], runner: Runner) -> None:
         """Release a runner's claims on judgments that it will not ask for."""
         from arena.store import runners
@@ -204,7 +204,7 @@ class Store(Database):
             with self.writing(judged=False) as connection:
                 runners.release(connection, sorted(judgment_ids), runner)
 
-    @patient
+    @retrying
     def leave(self, runner: Runner) -> None:
         """Remove a runner and release its claims."""
         from arena.store import runners
@@ -225,7 +225,7 @@ class Store(Database):
 
         def save(again: bool) -> None:
             with self.writing(judged=False) as connection:
-                changed_rows = wishes.save(connection, results)
+                changed_rows = want_rows.save(connection, results)
                 if runner is not None:
                     paid = runners.taken(connection, runner, idents) if again else set(idents)
                     spent = [(task.value, result) for task, _, result in results if result.judgment_id in paid]
@@ -236,9 +236,9 @@ class Store(Database):
                     count_change(connection)
 
         if results:
-            outlasting(self.location, save)
+            retry_while_away(self.location, save)
 
-    @patient
+    @retrying
     def judged_ids(self, name: str, made_from: str, wants: Sequence[Wanted]) -> dict[Wanted, str] | None:
         """The assigned judgment ids of the wants that have a judgment; ``None`` if the ids may have changed.
 
@@ -248,7 +248,7 @@ class Store(Database):
 
         with self.reading() as connection:
             number = cache.number_of(connection, name, _ASSIGNED, made_from)
-            return None if number is None else wishes.judged_ids(connection, number, wants)
+            return None if number is None else want_rows.judged_ids(connection, number, wants)
 
     def keep_assigned(self, name: str, made_from: str, *, seen: int) -> None:
         """Record what the assigned judgment ids were computed from, if the store has not changed since ``seen``.
@@ -260,15 +260,15 @@ class Store(Database):
         with suppress(StoreError):
             FigureCache(self, name, made_from).keep({_ASSIGNED: b""}, seen=seen)
 
-    @patient
+    @retrying
     def results(self, judgment_ids: Sequence[str]) -> dict[str, Result]:
         """The stored results for these ids."""
         with self.reading() as connection:
-            return wishes.results(connection, judgment_ids)
+            return want_rows.results(connection, judgment_ids)
 
     def wanted(self, name: str, task: Task | None = None) -> list[tuple[Wanted, str | None]]:
         """All wants of a tournament in plan order, each with the id of its judgment or ``None`` if not yet assigned."""
-        return self._ask(name, wishes.wanted, task)
+        return self._ask(name, want_rows.wanted, task)
 
     def outcomes(
         self, name: str, task: Task, query_id: str | None = None, among: Collection[str] | None = None
@@ -281,12 +281,12 @@ class Store(Database):
             query_id: only the wants of this query.
             among: only the games between these agents.
         """
-        return self._ask(name, wishes.outcomes, task, query_id, among)
+        return self._ask(name, want_rows.outcomes, task, query_id, among)
 
     def each_outcome(self, name: str, task: Task) -> Iterator[tuple[Wanted, Result | None]]:
         """Stream what ``outcomes`` returns, with few rows in memory."""
         with self.reading() as connection:
-            yield from wishes.each_outcome(connection, tournament_number(connection, name), task)
+            yield from want_rows.each_outcome(connection, tournament_number(connection, name), task)
 
     def of_games(
         self,
@@ -317,18 +317,18 @@ class Store(Database):
             finally:
                 database_check.result()
 
-    @patient
+    @retrying
     def _verified(self, name: str, data: Dataset | None, also: Sequence[str]) -> RowColumns:
         with self.reading() as connection:
             return check.verify(connection, name, data, also)
 
-    @patient
+    @retrying
     def _require_sound(self, name: str, games: int) -> None:
         with self.reading() as connection:
-            for problem in check.found_by_database(connection, name, games):
+            for problem in check.database_problems(connection, name, games):
                 raise Damage(f"the database ({problem})")
 
-    @patient
+    @retrying
     def tournaments(self) -> list[str]:
         """Names of the tournaments that have begun, oldest first."""
         with self.reading() as connection:
@@ -353,7 +353,7 @@ class Store(Database):
             raise InputError(f"the store holds several tournaments, name one: {', '.join(names)}")
         return names[0]
 
-    @patient
+    @retrying
     def settings(self, name: str) -> StoredSettings:
         """The settings of a tournament.
 
@@ -399,14 +399,14 @@ class Store(Database):
         """A counter that grows with every change, so that readers know when to reload."""
         return sum(self.version())
 
-    @patient
+    @retrying
     def version(self) -> tuple[int, int]:
         """Two change counters: of judgments and tournaments, and of annotations."""
         with self.reading() as connection:
             last_annotation = connection.execute(select(func.max(ANNOTATION_ROWS.c.annotation_id))).scalar()
             return int(connection.execute(select(STATE_ROWS.c.changes)).scalar_one()), int(last_annotation or 0)
 
-    @patient
+    @retrying
     def judged(self, name: str) -> tuple[int, str]:
         """The change counter of judgments, and the digest of a tournament's data; annotations change neither."""
         with self.reading() as connection:
@@ -414,7 +414,7 @@ class Store(Database):
             changes = connection.execute(select(STATE_ROWS.c.changes)).scalar_one()
             return int(changes), str(connection.execute(digest).scalar() or "")
 
-    @patient
+    @retrying
     def _ask(
         self,
         name: str,

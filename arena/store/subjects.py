@@ -29,7 +29,7 @@ class DocumentSubject(NamedTuple):
 
 
 class AnswerSubject(NamedTuple):
-    """An agent's answer to a query: for asking the agents, and for criteria without regard to which."""
+    """An agent's answer to a query: for asking the agents, and for criteria whichever they are."""
 
     query_id: str
     agent: str

@@ -120,7 +120,7 @@ def outcomes(
     query_id: str | None = None,
     among: Collection[str] | None = None,
 ) -> list[tuple[Wanted, Result | None]]:
-    """The list of what ``each_outcome`` yields."""
+    """Like ``each_outcome``, as a list."""
     return list(each_outcome(connection, number, task, query_id, among))
 
 
