@@ -204,7 +204,7 @@ def _whole_traces(objects: Iterable[tuple[int, _Object]]) -> Iterator[tuple[int,
             yield line, each
     for trace, observations in by_trace.items():
         line, root = next(
-            (one for one in observations if not _named(one[1], "parent_observation_id", "parentObservationId")),
+            (entry for entry in observations if not _named(entry[1], "parent_observation_id", "parentObservationId")),
             observations[0],
         )
         begun, ended = (_seconds(_named(root, f"{end}_time", f"{end}Time")) for end in ("start", "end"))

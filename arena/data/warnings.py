@@ -123,13 +123,15 @@ def _of_agents(data: Dataset, to_come: Collection[str]) -> Iterator[str]:
     if len(answered) == 1 and not to_come:
         yield f"{next(iter(answered))!r} is the only agent; {ONE_AGENT}"
     pairs = [
-        f"{one} and {other}" for one, other in combinations(answered, 2) if answered[one].isdisjoint(answered[other])
+        f"{first} and {second}"
+        for first, second in combinations(answered, 2)
+        if answered[first].isdisjoint(answered[second])
     ]
     same = [
-        f"{one} and {other}"
-        for one, other in combinations(answered, 2)
-        if (both := answered[one] & answered[other])
-        and all(data.answers[query_id, one].text == data.answers[query_id, other].text for query_id in both)
+        f"{first} and {second}"
+        for first, second in combinations(answered, 2)
+        if (both := answered[first] & answered[second])
+        and all(data.answers[query_id, first].text == data.answers[query_id, second].text for query_id in both)
     ]
     if same:
         yield f"agents whose answers are all the same: {listed(same, _NAMED)}; is a file there twice?"

@@ -122,7 +122,7 @@ class AgentReplies:
         rows: dict[str, dict[str, Any]] = {}
         tried: dict[str, dict[str, Any]] = {}
         for asked, reply in replies:
-            if (there := rows.get(asked.reply_id)) is None or there["answer"] is None:
+            if (earlier := rows.get(asked.reply_id)) is None or earlier["answer"] is None:
                 rows[asked.reply_id] = _values(asked, reply)
                 tried[asked.reply_id] = {"reply_id": asked.reply_id, "tried_s": reply.tried_s}
 
@@ -131,8 +131,8 @@ class AgentReplies:
                 insert_rows(connection, ATTEMPTS_ROWS, [tried[ident] for ident in sorted(tried)], _IF_TRIED)
                 insert_rows(connection, REPLY_ROWS, [rows[ident] for ident in sorted(rows)], _IF_THERE)
                 # A stored answer keeps its old checksum, because the answer may be damaged.
-                there = _rows(connection, rows, REPLY_ROWS)
-                written = {row.reply_id: row for row in there if dict(row._mapping) == rows[row.reply_id]}
+                stored = _rows(connection, rows, REPLY_ROWS)
+                written = {row.reply_id: row for row in stored if dict(row._mapping) == rows[row.reply_id]}
                 store_checksums(connection, "agent_reply", written)
                 if runner is not None:
                     paid = runners.taken(connection, runner, sorted(rows)) if again else rows
@@ -157,8 +157,8 @@ def _tried(connection: Connection, idents: Sequence[str]) -> dict[str, float | N
     if not has_table(connection, ATTEMPTS_ROWS):
         return {}
     rows = ATTEMPTS_ROWS
-    chosen = (select(rows).where(among(connection, rows.c.reply_id, chunk)) for chunk in chunks(idents, CHUNK))
-    return {row.reply_id: row.tried_s for each in chosen for row in connection.execute(each)}
+    statements = (select(rows).where(among(connection, rows.c.reply_id, chunk)) for chunk in chunks(idents, CHUNK))
+    return {row.reply_id: row.tried_s for statement in statements for row in connection.execute(statement)}
 
 
 def _values(asked: AgentQuery, reply: ReplyOrFailure) -> dict[str, Any]:
@@ -185,11 +185,11 @@ def _values(asked: AgentQuery, reply: ReplyOrFailure) -> dict[str, Any]:
 
 def _reply(row: Any, tried_s: float | None) -> ReplyOrFailure:
     usage = Usage(row.input_tokens, row.cached_input_tokens, row.output_tokens)
-    took = (row.latency_s, usage, row.calls, row.cost_usd, tried_s)
+    usage_fields = (row.latency_s, usage, row.calls, row.cost_usd, tried_s)
     if row.answer is None:
-        return AgentFailure(row.cause, row.message, *took)
+        return AgentFailure(row.cause, row.message, *usage_fields)
     documents = tuple(RetrievedText(**_storable(each)) for each in json.loads(row.documents))
-    return AgentReply(row.answer, documents, tuple(map(storable, json.loads(row.citations))), *took)
+    return AgentReply(row.answer, documents, tuple(map(storable, json.loads(row.citations))), *usage_fields)
 
 
 def _storable(document: dict[str, Any]) -> dict[str, Any]:

@@ -181,7 +181,7 @@ class Annotations:
         return rows
 
 
-def annotator_name(given: str) -> str:
+def annotator_name(entry: str) -> str:
     """Normalise an annotator's name to one line without repeated spaces.
 
     Raises:
@@ -189,9 +189,9 @@ def annotator_name(given: str) -> str:
     """
     from judges.masking import storable
 
-    name = storable(" ".join(given.split()))
+    name = storable(" ".join(entry.split()))
     if not name or len(name) > _LONGEST_NAME:
-        raise InputError(f"an annotator's name has 1 to {_LONGEST_NAME} characters, not {given[:_LONGEST_NAME]!r}")
+        raise InputError(f"an annotator's name has 1 to {_LONGEST_NAME} characters, not {entry[:_LONGEST_NAME]!r}")
     return name
 
 

@@ -93,8 +93,8 @@ class Database:
             StoreError: another version wrote it, or a table is gone.
         """
         with self.reading() as connection:
-            there = inspect(connection).get_table_names()
-            if not there:
+            tables = inspect(connection).get_table_names()
+            if not tables:
                 if to_write:
                     return
                 raise no_store(self.location)
@@ -110,7 +110,7 @@ class Database:
             raise StoreError(
                 f"{self.location}: written by another version of ragleague (schema {version}, not {SCHEMA_VERSION})"
             )
-        if lost := [name for name in _NEEDED if name not in there]:
+        if lost := [name for name in _NEEDED if name not in tables]:
             raise StoreError(f"{self.location}: {DAMAGED} (the table {lost[0]!r} is gone)")
 
     @contextmanager

@@ -162,11 +162,11 @@ def now(connection: Connection) -> float:
     return float(connection.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one())
 
 
-def alive(host: str, pid: int, silent_s: float, here: Runner) -> bool:
+def alive(host: str, pid: int, silent_s: float, current: Runner) -> bool:
     """Whether a runner may still be at work: it is not silent too long and, on this host, its process exists."""
     if silent_s > SILENT_S:
         return False
-    if host != here.host or os.name == "nt":  # on Windows os.kill(pid, 0) would end the process
+    if host != current.host or os.name == "nt":  # on Windows os.kill(pid, 0) would end the process
         return True
     try:
         os.kill(pid, 0)

@@ -116,8 +116,8 @@ class Store(Database):
             if row is None:
                 connection.execute(insert(TOURNAMENT_ROWS), values)
             else:
-                here = TOURNAMENT_ROWS
-                connection.execute(update(here).where(here.c.name == name).values(**values))
+                table = TOURNAMENT_ROWS
+                connection.execute(update(table).where(table.c.name == name).values(**values))
             number = tournament_number(connection, name)
             if row is None or row.data_digest != digest:
                 datasets.replace(connection, number, data)
@@ -433,8 +433,8 @@ class Store(Database):
             StoreError: another run has begun it since with other settings or data, and would link other judgments.
         """
         rows = TOURNAMENT_ROWS.c
-        chosen = select(rows.tournament_id, rows.settings, rows.data_digest).where(rows.name == name)
-        if (row := connection.execute(chosen).first()) is None:
+        begun = select(rows.tournament_id, rows.settings, rows.data_digest).where(rows.name == name)
+        if (row := connection.execute(begun).first()) is None:
             raise InputError(f"no tournament named {name!r} in this store")
         if self._begun.get(name, tuple(row[1:])) != tuple(row[1:]):
             raise StoreError(
