@@ -594,7 +594,7 @@ def _stripped(column: Texts) -> Texts:
 def _side(text: str, column: str, *, swapped: bool) -> int:
     """1 if a word means agent_a, -1 for agent_b, 0 for a tie, ``_NONE`` if it is no verdict."""
     verdict = side_of(text, column, swapped=swapped)
-    return _NONE if verdict is None else OUTCOME[verdict]
+    return _NONE if verdict is None else GAME_OUTCOMES[verdict]
 
 
 def _likely(text: str, column: str) -> float:

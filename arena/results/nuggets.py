@@ -218,8 +218,8 @@ def _labels_by_text(outcomes: Outcomes) -> dict[tuple[str, str], dict[int, Suppo
         if isinstance(result, Judgment):
             subject = AssignmentSubject.of(want)
             labels = zip(subject.places, map(Support, listed(result)), strict=False)
-            found[want.query_id, subject.target].update(labels)
-    return found
+            by_text[want.query_id, subject.target].update(labels)
+    return by_text
 
 
 class Scored(Struct, frozen=True):
