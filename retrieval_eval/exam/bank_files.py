@@ -242,7 +242,7 @@ def _type_and_text(row: Row) -> tuple[ItemType, str]:
         raise row.error("an item is a question or a nugget, not both", _text(row, "nugget"))
     item_type = _text(row, "type") or (named[0] if named else "question")
     if item_type not in ITEM_TYPES:
-        raise row.error("the type of an item is question or nugget", item_type)
+        raise row.error("the type of an item must be question or nugget", item_type)
     text = _text(row, named[0] if named else "text")
     if not text:
         raise row.error("the item has no text: give it a 'question' or a 'nugget'")
@@ -252,7 +252,7 @@ def _type_and_text(row: Row) -> tuple[ItemType, str]:
 def _kind(row: Row, item_type: ItemType, choices: Mapping[str, str], answers: tuple[str, ...]) -> ItemKind:
     kind = _text(row, "kind")
     if kind and kind not in KINDS:
-        raise row.error(f"the kind of an item is one of {', '.join(KINDS)}", kind)
+        raise row.error(f"the kind of an item must be one of {', '.join(KINDS)}", kind)
     return kind or _inferred_kind(item_type, choices, answers)
 
 
@@ -317,7 +317,7 @@ def _weight(row: Row) -> float:
 def _flag(row: Row, name: str) -> bool:
     text = _text(row, name).casefold()
     if text not in _TRUE | _FALSE:
-        raise row.error(f"{name!r} is true or false", text)
+        raise row.error(f"{name!r} must be true or false", text)
     return text in _TRUE
 
 

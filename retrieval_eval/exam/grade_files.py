@@ -234,12 +234,12 @@ def _new_paragraph(
 def _entry(graded: Graded, grader: Grader, entries: Sequence[Grade], tau: int) -> dict[str, Any]:
     rated = grader in graded.rated
     threshold = tau if rated else 1
-    known = [entry for entry in entries if entry.grade is not None]
-    right = [entry.item_id for entry in known if entry.grade is not None and entry.grade >= threshold]
-    wrong = [entry.item_id for entry in known if entry.grade is not None and entry.grade < threshold]
+    graded_entries = [entry for entry in entries if entry.grade is not None]
+    right = [entry.item_id for entry in graded_entries if entry.grade is not None and entry.grade >= threshold]
+    wrong = [entry.item_id for entry in graded_entries if entry.grade is not None and entry.grade < threshold]
     ratings = [
         {("nugget_id" if entry.item_id in graded.nuggets else "question_id"): entry.item_id, "self_rating": entry.grade}
-        for entry in known
+        for entry in graded_entries
     ]
     return {
         "correctAnswered": right,
@@ -247,7 +247,7 @@ def _entry(graded: Graded, grader: Grader, entries: Sequence[Grade], tau: int) -
         "answers": [[entry.item_id, entry.answer] for entry in entries],
         "llm": grader.llm,
         "llm_options": {},
-        "exam_ratio": len(right) / len(known) if known else 0.0,
+        "exam_ratio": len(right) / len(graded_entries) if graded_entries else 0.0,
         "prompt_info": {"prompt_class": grader.prompt, "is_self_rated": rated},
         "self_ratings": ratings if rated else None,
     }
@@ -301,10 +301,10 @@ class _Reader:
             item_grades |= dict.fromkeys(entry.get("wrongAnswered") or (), 0)
             item_grades |= dict.fromkeys(entry.get("correctAnswered") or (), 1)
         answers = dict(entry.get("answers") or ())
-        known = self.grades.setdefault(grader, {})
+        grader_grades = self.grades.setdefault(grader, {})
         for item_id in dict.fromkeys([*item_grades, *answers]):
             grade = Grade(query.query_id, passage_id, item_id, item_grades.get(item_id), answers.get(item_id) or "")
-            if known.setdefault(grade[:3], grade).grade != grade.grade:
+            if grader_grades.setdefault(grade[:3], grade).grade != grade.grade:
                 raise query.error(f"{grader} graded paragraph {passage_id!r} twice", item_id)
 
     def result(self) -> Graded:
@@ -340,7 +340,7 @@ def _number(query: GradedQuery, record: Mapping[str, Any], name: str) -> int:
 
 def _whole(query: GradedQuery, value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= HIGHEST_GRADE:
-        raise query.error("a grade is a whole number from 0", value)
+        raise query.error(f"a grade must be a whole number from 0 to {HIGHEST_GRADE}", value)
     return value
 
 
@@ -411,5 +411,5 @@ def _cell_grade(row: Row) -> int | None:
     if not text:
         return None
     if not (text.isascii() and text.isdigit() and len(text) <= 3 and int(text) <= HIGHEST_GRADE):
-        raise row.error("a grade is a whole number from 0", text)
+        raise row.error(f"a grade must be a whole number from 0 to {HIGHEST_GRADE}", text)
     return int(text)

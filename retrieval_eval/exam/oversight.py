@@ -94,9 +94,11 @@ def spurious_items(grids: Grids, labels: Labels, *, level: int, relevant: int) -
     """Items that passages labelled below ``relevant`` cover, most often covered first; ignores unlabelled passages."""
     spurious = []
     for query_id, grid in grids.grids.items():
-        known = labels.get(query_id, {})
-        is_relevant = np.array([known.get(passage, relevant - 1) >= relevant for passage in grid.passages], np.bool_)
-        not_relevant = np.array([passage in known for passage in grid.passages], np.bool_) & ~is_relevant
+        query_labels = labels.get(query_id, {})
+        is_relevant = np.array(
+            [query_labels.get(passage, relevant - 1) >= relevant for passage in grid.passages], np.bool_
+        )
+        not_relevant = np.array([passage in query_labels for passage in grid.passages], np.bool_) & ~is_relevant
         covers, graded = grid.grades >= level, grid.grades != UNGRADED
         counts = [table[side].sum(axis=0) for side in (not_relevant, is_relevant) for table in (covers, graded)]
         for column, item_id in enumerate(grid.items):
@@ -192,8 +194,8 @@ def exam_covers(
         if grid.items:
             by_agent = np.zeros((len(agents), len(grid.items)))
             for number, agent in enumerate(agents):
-                seen = grid.grades[grid.rows(rankings.get((query_id, agent), ())[:k])]
-                covered, unknown = (seen >= level).any(axis=0), (seen == UNGRADED).any(axis=0)
+                response_grades = grid.grades[grid.rows(rankings.get((query_id, agent), ())[:k])]
+                covered, unknown = (response_grades >= level).any(axis=0), (response_grades == UNGRADED).any(axis=0)
                 by_agent[number] = np.where(covered, 1.0, np.where(unknown, np.nan, 0.0))
             covers[query_id] = Covers(grid.items, grid.weights, by_agent)
     return agents, covers
@@ -223,10 +225,10 @@ def left_out(agents: tuple[str, ...], covers: Mapping[str, Covers]) -> list[Infl
             remaining = np.arange(len(cover.items)) != column
             new_places = _places(agents, rest + _part(_shares(cover.by_agent[:, remaining], cover.weights[remaining])))
             moves = [abs(new_places[agent] - place) for agent, place in all_places.items() if agent in new_places]
-            moved = sum(move > 0 for move in moves)
-            tau = correlate(all_places, new_places).kendall if moved else self_tau
+            moved_agents = sum(move > 0 for move in moves)
+            tau = correlate(all_places, new_places).kendall if moved_agents else self_tau
             new_leader = _leaders(all_places) != _leaders(new_places)
-            item_influences.append(Influence(query_id, item_id, tau, moved, max(moves, default=0.0), new_leader))
+            item_influences.append(Influence(query_id, item_id, tau, moved_agents, max(moves, default=0.0), new_leader))
     return sorted(item_influences, key=lambda item: (not item.new_leader, -item.moved, -item.largest_move))
 
 

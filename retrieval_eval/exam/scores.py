@@ -160,10 +160,12 @@ def cover_scores(
             if passages is None:
                 continue
             rows = grid.rows(passages[:k])
-            seen, missing = grid.grades[rows], grid.missing[rows]
+            response_grades, missing = grid.grades[rows], grid.missing[rows]
             present[number, at] = True
-            counts[:, number, at] = seen.size, (seen != UNGRADED).sum(), missing.sum()
-            scores[:, number, at] = _response_scores(grid, _covered(seen, levels), pool, seen == UNGRADED, missing)
+            counts[:, number, at] = response_grades.size, (response_grades != UNGRADED).sum(), missing.sum()
+            scores[:, number, at] = _response_scores(
+                grid, _covered(response_grades, levels), pool, response_grades == UNGRADED, missing
+            )
     return CoverScores(
         agents=agents,
         queries=queries,

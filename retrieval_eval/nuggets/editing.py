@@ -36,7 +36,7 @@ class EditKind(StrEnum):
 
 
 class Change(Struct, frozen=True):
-    """One edit.
+    """The change of one nugget between two lists.
 
     Attributes:
         kind: the kind of change.

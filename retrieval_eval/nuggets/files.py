@@ -189,7 +189,9 @@ def _importances(row: Row, records: Sequence[JsonObject]) -> list[Importance | N
         try:
             importances.append(_IMPORTANCE[importance])
         except (KeyError, TypeError):
-            raise row.error(f"nugget {len(importances) + 1}: importance is vital or okay", str(importance)) from None
+            raise row.error(
+                f"nugget {len(importances) + 1}: importance must be vital or okay", str(importance)
+            ) from None
     return importances
 
 
@@ -202,7 +204,7 @@ def _labels(row: Row, records: Sequence[JsonObject]) -> tuple[Support | None, ..
             labels.append(_SUPPORT[record["assignment"]])
         except (KeyError, TypeError):
             expected = ", ".join([*Support, FAILED])
-            problem = f"nugget {len(labels) + 1}: assignment is one of {expected}"
+            problem = f"nugget {len(labels) + 1}: assignment must be one of {expected}"
             raise row.error(problem, str(record["assignment"])) from None
     return tuple(labels)
 

@@ -89,7 +89,7 @@ class Cited(Struct, frozen=True):
 
 
 class CitationScores(Struct, frozen=True):
-    """One agent's citations.
+    """Citation precision and counts of one agent.
 
     Attributes:
         precision: mean over the queries where it is defined, with a 95 % interval over queries.
@@ -154,7 +154,7 @@ def cited_documents(
 
 
 class CitedSentence(Struct, frozen=True):
-    """A sentence of an answer.
+    """A sentence of an answer with its citations.
 
     Attributes:
         text: the sentence without its citation marks.
@@ -461,9 +461,9 @@ def _documents(places: Iterable[int | str], documents: Sequence[str]) -> tuple[s
 
 
 def _prefer_metadata(answer: Answer, ranking: Sequence[str], in_text: Cited) -> Cited:
-    """The citations in an answer's metadata; without those, the ones in its text, which may count from another number.
+    """The citations in an answer's metadata if it has any, else those in its text.
 
-    With both, the larger number of unresolved citations counts.
+    If it has both, ``unresolved`` is the larger of the two numbers.
     """
     citations = _metadata_citations(answer)
     if citations is None:
@@ -529,7 +529,7 @@ def citation_scores(
     relevant: int = 1,
     clusters: Clusters = ALONE,
 ) -> dict[str, CitationScores]:
-    """Citation scores of every agent.
+    """Compute the citation precision and counts of every agent.
 
     Args:
         cited: see ``cited_documents``.

@@ -168,18 +168,26 @@ def evaluate(
     """
     import ir_measures
 
-    lost = {query_id: frozenset(doc_ids) for query_id, doc_ids in (missing or {}).items() if doc_ids}
-    topics = tuple(query_id for query_id in dict.fromkeys([*labels, *lost]) if labels.get(query_id) or query_id in lost)
+    missing_docs = {query_id: frozenset(doc_ids) for query_id, doc_ids in (missing or {}).items() if doc_ids}
+    topics = tuple(
+        query_id
+        for query_id in dict.fromkeys([*labels, *missing_docs])
+        if labels.get(query_id) or query_id in missing_docs
+    )
     if not topics:
         raise InputError("the qrels have no labels")
     measures = parse_measures(names)
     every = measures | judged_at(measures.values())
-    known = {query_id: dict(labels.get(query_id, {})) for query_id in topics}
-    top = max([1, *(label for query_labels in known.values() for label in query_labels.values())])
+    topic_labels = {query_id: dict(labels.get(query_id, {})) for query_id in topics}
+    top = max([1, *(label for query_labels in topic_labels.values() for label in query_labels.values())])
     relevant = {
-        query_id: query_labels | dict.fromkeys(lost.get(query_id, ()), top) for query_id, query_labels in known.items()
+        query_id: query_labels | dict.fromkeys(missing_docs.get(query_id, ()), top)
+        for query_id, query_labels in topic_labels.items()
     }
-    evaluators = [ir_measures.evaluator({*every.values()}, qrels) for qrels in ([known, relevant] if lost else [known])]
+    evaluators = [
+        ir_measures.evaluator({*every.values()}, qrels)
+        for qrels in ([topic_labels, relevant] if missing_docs else [topic_labels])
+    ]
     shape = (len(runs), len(measures), len(topics))
     tables, ends, coverage = np.zeros(shape), np.zeros((2, *shape)), {}
     counts = np.zeros((2, len(runs), len(topics)), np.int64)
@@ -188,8 +196,10 @@ def evaluate(
         failed = set((unasked or {}).get(run, ()))
         is_failed = np.array([query_id in failed for query_id in topics])
         values, *others = (_values(evaluator, answered, topics, every, run) for evaluator in evaluators)
-        unknown = {name: _lacks_label(answered, topics, lost, measure) & ~is_failed for name, measure in every.items()}
-        is_unlabelled = np.array([not query_labels for query_labels in known.values()])
+        unknown = {
+            name: _lacks_label(answered, topics, missing_docs, measure) & ~is_failed for name, measure in every.items()
+        }
+        is_unlabelled = np.array([not query_labels for query_labels in topic_labels.values()])
         for place, (name, measure) in enumerate(measures.items()):
             lowest = values[name] if is_judged(measure) or not others else others[0][name]
             ends[:, number, place] = np.where(unknown[name], [[0.0], [1.0]], [lowest, values[name]])
@@ -197,11 +207,15 @@ def evaluate(
         for name, topic_values in values.items():
             topic_values[is_failed | unknown[name] | is_unlabelled] = np.nan
         tables[number] = [values[name] for name in measures]
-        counts[:, number] = _label_counts(answered, known, lost)
+        counts[:, number] = _label_counts(answered, topic_labels, missing_docs)
         accounted = answered.keys() | failed
         coverage[run] = RunCoverage(
-            missing=tuple(topic for topic, query_labels in known.items() if query_labels and topic not in accounted),
-            unlabelled=tuple(query_id for query_id, ranked in scores.items() if ranked and query_id not in known),
+            missing=tuple(
+                topic for topic, query_labels in topic_labels.items() if query_labels and topic not in accounted
+            ),
+            unlabelled=tuple(
+                query_id for query_id, ranked in scores.items() if ranked and query_id not in topic_labels
+            ),
             judged={
                 name: float(weighted_means(values[name][np.newaxis], np.ones((1, len(topics))))[0, 0])
                 for name, measure in every.items()
@@ -213,9 +227,11 @@ def evaluate(
         )
     return Metrics(
         topics=topics,
-        unlabelled=sum(not query_labels for query_labels in known.values()),
+        unlabelled=sum(not query_labels for query_labels in topic_labels.values()),
         without_relevant=tuple(
-            query_id for query_id in topics if query_id not in lost and max(known[query_id].values()) <= 0
+            query_id
+            for query_id in topics
+            if query_id not in missing_docs and max(topic_labels[query_id].values()) <= 0
         ),
         runs=tuple(runs),
         measures=tuple(measures),
@@ -229,11 +245,13 @@ def evaluate(
     )
 
 
-def _label_counts(answered: Scores, known: Labels, lost: Mapping[str, frozenset[str]]) -> NDArray[np.int64]:
+def _label_counts(
+    answered: Scores, topic_labels: Labels, missing_docs: Mapping[str, frozenset[str]]
+) -> NDArray[np.int64]:
     """Requested and missing labels of a run's documents on each topic, shape (2, topics)."""
     counts = [
-        (len(ranked.keys() & labels.keys()), len(ranked.keys() & lost.get(query_id, frozenset())))
-        for query_id, labels in known.items()
+        (len(ranked.keys() & labels.keys()), len(ranked.keys() & missing_docs.get(query_id, frozenset())))
+        for query_id, labels in topic_labels.items()
         for ranked in [answered.get(query_id, {})]
     ]
     labelled, missing = np.array(counts, np.int64).T
@@ -241,19 +259,19 @@ def _label_counts(answered: Scores, known: Labels, lost: Mapping[str, frozenset[
 
 
 def _lacks_label(
-    answered: Scores, topics: tuple[str, ...], lost: Mapping[str, Collection[str]], measure: Measure
+    answered: Scores, topics: tuple[str, ...], missing_docs: Mapping[str, Collection[str]], measure: Measure
 ) -> NDArray[np.bool_]:
     """For each topic, whether a document down to the measure's cutoff has a missing label; never for Judged@k.
 
     Documents that tie with the last one at the cutoff count too.
     """
     is_missing = np.zeros(len(topics), np.bool_)
-    for place, query_id in enumerate(topics if lost and not is_judged(measure) else ()):
+    for place, query_id in enumerate(topics if missing_docs and not is_judged(measure) else ()):
         scores = answered.get(query_id, {})
-        if query_id in lost and scores:
+        if query_id in missing_docs and scores:
             ordered = sorted(scores.values(), reverse=True)
             last = ordered[min(measure.params.get("cutoff", len(ordered)), len(ordered)) - 1]
-            is_missing[place] = any(scores.get(doc_id, -math.inf) >= last for doc_id in lost[query_id])
+            is_missing[place] = any(scores.get(doc_id, -math.inf) >= last for doc_id in missing_docs[query_id])
     return is_missing
 
 
@@ -359,13 +377,17 @@ def _written(name: str) -> Measure:
 
 
 def _check_parameters(name: str, measure: Measure) -> None:
-    known = measure.SUPPORTED_PARAMS
+    supported = measure.SUPPORTED_PARAMS
     for parameter, value in measure.params.items():
-        if parameter not in known:
-            raise InputError(f"{name}: {measure.NAME} takes no {parameter!r}, only {', '.join(known) or 'its name'}")
-        if not known[parameter].validate(value):
+        if parameter not in supported:
+            raise InputError(
+                f"{name}: {measure.NAME} takes no {parameter!r}, only {', '.join(supported) or 'its name'}"
+            )
+        if not supported[parameter].validate(value):
             raise InputError(f"{name}: {parameter} cannot be {value!r}")
-    if missing := [parameter for parameter, info in known.items() if info.required and parameter not in measure.params]:
+    if missing := [
+        parameter for parameter, info in supported.items() if info.required and parameter not in measure.params
+    ]:
         raise InputError(f"{name}: {measure.NAME} needs {' and '.join(missing)}, as in {measure.NAME}({missing[0]}=10)")
     cutoff = measure.params.get("cutoff", 1)
     if isinstance(cutoff, bool) or not 1 <= cutoff <= _DEEPEST:
@@ -377,12 +399,12 @@ def _hint(name: str) -> str:
     import ir_measures
     from pytrec_eval import supported_nicknames
 
-    meant: list[str] = []
+    suggestions: list[str] = []
     if name not in supported_nicknames:  # for a nickname the library would print every measure that it skips
         with contextlib.suppress(ValueError):
-            meant = [str(measure) for measure in ir_measures.parse_trec_measure(name)]
+            suggestions = [str(measure) for measure in ir_measures.parse_trec_measure(name)]
     base = name.partition("@")[0].partition("(")[0]
     folded = {measure.casefold(): measure for measure in reversed(ir_measures.measures.registry)}
     near = difflib.get_close_matches(base.casefold(), folded, n=3)
-    meant = meant[:3] or [name.replace(base, folded[measure], 1) for measure in near]
-    return f"is it {' or '.join(meant)}?" if meant else _EXAMPLES
+    suggestions = suggestions[:3] or [name.replace(base, folded[measure], 1) for measure in near]
+    return f"is it {' or '.join(suggestions)}?" if suggestions else _EXAMPLES

@@ -61,12 +61,14 @@ def ranking_agreement(
     """
     if first.runs != second.runs:
         raise ValueError("the two sets of scores have different runs")
-    known = [
+    scored_queries = [
         {scores.topics[place] for place in np.flatnonzero(~np.isnan(scores.of_measure(measure)).all(axis=0)).tolist()}
         for scores in (first, second)
     ]
-    places = {query_id: place for place, query_id in enumerate(second.topics) if query_id in known[1]}
-    first_places = [place for place, query_id in enumerate(first.topics) if query_id in places and query_id in known[0]]
+    places = {query_id: place for place, query_id in enumerate(second.topics) if query_id in scored_queries[1]}
+    first_places = [
+        place for place, query_id in enumerate(first.topics) if query_id in places and query_id in scored_queries[0]
+    ]
     second_places = [places[first.topics[place]] for place in first_places]
     topics = len(first_places)
     unit = units_of((first.topics[place] for place in first_places), clusters)
@@ -77,8 +79,8 @@ def ranking_agreement(
     tau, rho = Estimate(None), Estimate(None)
     if ranked.size > 1:
         sides = first_means[:, ranked], second_means[:, ranked]
-        drawn = [side[whole(*sides)] for side in sides]
-        coefficients = np.stack([kendall_taus(*drawn), spearmans(*drawn)], axis=1)
+        defined = [side[whole(*sides)] for side in sides]
+        coefficients = np.stack([kendall_taus(*defined), spearmans(*defined)], axis=1)
         tau, rho = estimates(coefficients[0], coefficients[1:], np.unique(unit).size, centred=True)
     swapped = tuple(
         (first.runs[better], first.runs[worse])
@@ -139,8 +141,8 @@ def score_runs(
         raise InputError(f"no run is called {baseline!r}, only {', '.join(runs)}")
     names = list(measures)
     bootstrap: dict[str, Any] = {"samples": samples, "seed": seed}
-    lost = missing or {}
-    metrics = {name: evaluate(labels, runs, names, missing=lost.get(name)) for name, labels in qrels.items()}
+    missing_docs = missing or {}
+    metrics = {name: evaluate(labels, runs, names, missing=missing_docs.get(name)) for name, labels in qrels.items()}
     reference = next(iter(metrics.values()))
     return {
         name: QrelsScores(
@@ -237,8 +239,8 @@ class Pool(Struct, frozen=True):
             documents += has.sum(axis=0)
             alone += has[has.sum(axis=1) == 1].sum(axis=0)
             if qrels is not None:
-                known = qrels.labels.get(query_id, {})
-                labelled += has[[doc_id in known for doc_id in query.doc_ids]].sum(axis=0)
+                judged = qrels.labels.get(query_id, {})
+                labelled += has[[doc_id in judged for doc_id in query.doc_ids]].sum(axis=0)
         counts = zip(*(count.tolist() for count in (queries, documents, alone, labelled)), strict=True)
         return {
             run: PoolShare(asked, contributed, unique, judged if qrels is not None else None)

@@ -75,7 +75,7 @@ def answer_support(
         missing: whether the judgment of a sentence (its index) and a document was requested but is missing.
     """
     pairs, invented, unjudged, missing_total = [0, 0, 0], 0, 0, 0
-    known: list[float] = []
+    complete: list[float] = []
     lowest: list[float] = []
     highest: list[float] = []
     for place, sentence in enumerate(sentences):
@@ -90,7 +90,7 @@ def answer_support(
         missing_total += missing_pairs
         if levels or missing_pairs or not cited:
             weight = max((WEIGHTS[level] for level in levels), default=0.0)
-            known += [] if missing_pairs else [weight]
+            complete += [] if missing_pairs else [weight]
             lowest.append(weight)
             highest.append(WEIGHTS[-1] if missing_pairs else weight)
     total = sum(pairs)
@@ -100,7 +100,9 @@ def answer_support(
     recall, ends = None if sentences else 0.0, (None, None) if sentences else (0.0, 0.0)
     if lowest:
         ends = sum(lowest) / len(lowest), sum(highest) / len(highest)
-        share = float(over_the_known(np.array(sum(known) / len(known) if known else math.nan), *map(np.array, ends)))
+        share = float(
+            over_the_known(np.array(sum(complete) / len(complete) if complete else math.nan), *map(np.array, ends))
+        )
         recall = None if math.isnan(share) else share
     none, partial, full = pairs
     cites = sum(bool(sentence.citations) for sentence in sentences)

@@ -152,12 +152,12 @@ def alternative_test(
         for place, item in enumerate(items):
             others = [people[other][item] for other in raters_of[item] if other != rater]
             gaps[place] = agrees(values[item], others) - agrees(judge[item], others)
-        lost = (gaps >= -_SAME).astype(np.float64) - (gaps <= _SAME)
+        differences = (gaps >= -_SAME).astype(np.float64) - (gaps <= _SAME)
         numbers: dict[Hashable, int] = {}
         unit = np.array([numbers.setdefault(cluster(item), len(numbers)) for item in items])
-        mean, error = float(lost.mean()), _clustered_error(lost, unit, epsilon)
+        mean, error = float(differences.mean()), _clustered_error(differences, unit, epsilon)
         half = student(0.95, len(numbers)) * error if len(numbers) > 1 else math.nan
-        raw_p_values.append((_published(lost, epsilon), *_student(mean - epsilon, error, len(numbers))))
+        raw_p_values.append((_published(differences, epsilon), *_student(mean - epsilon, error, len(numbers))))
         low, high = (None, None) if math.isnan(half) else (max(-1.0, mean - half), min(1.0, mean + half))
         difference = Estimate(mean, low, high, len(numbers), "cluster-robust")
         compared.append((rater, len(items), len(numbers), float((gaps <= _SAME).mean()), difference))
@@ -191,12 +191,12 @@ def _without_gaps(values: Mapping[Item, Any]) -> dict[Item, Any]:
     return {item: value for item, value in values.items() if known(value)}
 
 
-def _published(lost: Floats, epsilon: float) -> float:
+def _published(differences: Floats, epsilon: float) -> float:
     """p-value of a mean of epsilon or more: Student's t, or Wilcoxon's signed-rank test for few items."""
-    if lost.size < FEWEST:
-        return float(scipy.stats.wilcoxon(lost - epsilon, alternative="less").pvalue)
-    error = float(lost.std(ddof=1)) / math.sqrt(lost.size)
-    return _student(float(lost.mean()) - epsilon, error, lost.size)[0]
+    if differences.size < FEWEST:
+        return float(scipy.stats.wilcoxon(differences - epsilon, alternative="less").pvalue)
+    error = float(differences.std(ddof=1)) / math.sqrt(differences.size)
+    return _student(float(differences.mean()) - epsilon, error, differences.size)[0]
 
 
 def _student(excess: float, error: float, units: int) -> tuple[float, float]:
@@ -209,9 +209,9 @@ def _student(excess: float, error: float, units: int) -> tuple[float, float]:
     return float(scipy.special.stdtr(units - 1, t)), float(scipy.special.stdtr(units - 1, -t))
 
 
-def _clustered_error(lost: Floats, unit: np.ndarray[Any, np.dtype[np.int64]], epsilon: float) -> float:
+def _clustered_error(differences: Floats, unit: np.ndarray[Any, np.dtype[np.int64]], epsilon: float) -> float:
     """Cluster-robust standard error of the mean; the usual one if each cluster has one item."""
-    sums = np.bincount(unit, lost - lost.mean())
+    sums = np.bincount(unit, differences - differences.mean())
     units = sums.size
-    variance = float((sums**2).sum()) / lost.size**2 * units / (units - 1) if units > 1 else 0.0
-    return math.sqrt(max(variance, epsilon * (1 - epsilon) / lost.size))
+    variance = float((sums**2).sum()) / differences.size**2 * units / (units - 1) if units > 1 else 0.0
+    return math.sqrt(max(variance, epsilon * (1 - epsilon) / differences.size))

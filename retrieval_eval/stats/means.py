@@ -91,9 +91,11 @@ def _low(x: Floats, level: float, times: float) -> float:
     units = times * x.size
     if units <= 1 or not x.any():
         return 0.0
-    lost = times * float((x <= LOST).sum())
-    kept = 1 - float(scipy.special.betaincinv(lost + 1, units - lost, (1 + level) / 2)) if lost < units else 0.0
-    return min(kept * float(x.max()), _likelihood_low(x, student(level, units) ** 2 / 2, times))
+    losses = times * float((x <= LOST).sum())
+    kept_share = (
+        1 - float(scipy.special.betaincinv(losses + 1, units - losses, (1 + level) / 2)) if losses < units else 0.0
+    )
+    return min(kept_share * float(x.max()), _likelihood_low(x, student(level, units) ** 2 / 2, times))
 
 
 def _likelihood_low(x: Floats, allowed: float, times: float) -> float:

@@ -86,10 +86,12 @@ def rank_correlations(
     for scores in (a, b):
         if scores.ndim != 1 or scores.size < 2 or np.isnan(scores).any():
             raise ValueError("a correlation needs at least two runs, each with a score")
-    used = whole(a_drawn, b_drawn)
+    complete = whole(a_drawn, b_drawn)
     values = np.concatenate([kendall_taus(a, b), spearmans(a, b)])
-    drawn = np.stack([of(a_drawn[used], b_drawn[used]) for of in (kendall_taus, spearmans)], axis=1)
-    kendall, spearman = estimates(values, drawn, units, centred=True)
+    sampled = np.stack(
+        [coefficient(a_drawn[complete], b_drawn[complete]) for coefficient in (kendall_taus, spearmans)], axis=1
+    )
+    kendall, spearman = estimates(values, sampled, units, centred=True)
     return _tested(kendall, _kendall_p(a, b)), _tested(spearman, _spearman_p(a, b))
 
 
@@ -132,20 +134,20 @@ def correlate_topics(
     ones = np.ones((1, topics))
     x, y = (weighted_means(part, np.vstack([ones, weights])) for part in (a, b))
     kendall, spearman = rank_correlations(x[0], y[0], x[1:], y[1:], int(unit.max(initial=-1)) + 1)
-    used = answered & ~np.isnan(a) & ~np.isnan(b)
-    sums = pair_sums(a[used], b[used], np.nonzero(used)[1], topics)
+    paired = answered & ~np.isnan(a) & ~np.isnan(b)
+    sums = pair_sums(a[paired], b[paired], np.nonzero(paired)[1], topics)
     taus = _ratio(*(np.diagonal(part) for part in sums))
     defined = ~np.isnan(taus)
     weights = np.vstack([ones, weights])
-    drawn = np.column_stack([weighted_taus(sums, weights), weighted_means(taus[np.newaxis], weights)[:, 0]])
-    units = units_with(np.array([used.any(axis=0), defined]), unit)
-    pairs_estimate, topics_estimate = estimates(drawn[0], drawn[1:], units, centred=True)
+    figures = np.column_stack([weighted_taus(sums, weights), weighted_means(taus[np.newaxis], weights)[:, 0]])
+    units = units_with(np.array([paired.any(axis=0), defined]), unit)
+    pairs_estimate, topics_estimate = estimates(figures[0], figures[1:], units, centred=True)
     return RankCorrelation(
         len(a),
         kendall,
         spearman,
         "topic",
-        int(used.sum()),
+        int(paired.sum()),
         _tested(pairs_estimate, np.nan),
         int(defined.sum()),
         _tested(topics_estimate, _mean_p(_by_unit(taus[defined], unit[defined]))),

@@ -140,12 +140,12 @@ def test_a_repeated_text_is_a_nugget_of_its_own(tmp_path: Path) -> None:
     [
         (
             nugget(assignment="no"),
-            "assignment is one of support, partial_support, not_support, failed ('no')",
+            "assignment must be one of support, partial_support, not_support, failed ('no')",
         ),
-        (nugget(assignment=["support"]), "nugget 1: assignment is one of"),
+        (nugget(assignment=["support"]), "nugget 1: assignment must be one of"),
         (nugget(assignment=...), "nugget 1 has no 'assignment'; is this a file of nuggets only?"),
-        (nugget(importance="high"), "nugget 1: importance is vital or okay ('high')"),
-        (nugget(importance=["vital"]), "nugget 1: importance is vital or okay"),
+        (nugget(importance="high"), "nugget 1: importance must be vital or okay ('high')"),
+        (nugget(importance=["vital"]), "nugget 1: importance must be vital or okay"),
         (nugget(text=""), "nugget 1 has no text ('')"),
         (nugget(text=["a"]), "nugget 1 has no text"),
         (changed(nuggets="none"), "'nuggets' must be a list ('none')"),

@@ -126,7 +126,7 @@ def test_banks_made_by_hand_say_as_little_as_possible(tmp_path: Path) -> None:
             "qid,question,weight\nq1,One?,1e308\n",
             r"a\.csv:2: a weight must be .* at most 1,000,000, not 1e\+308",
         ),
-        ("a.csv", "qid,question,secret\nq1,One?,maybe\n", r"a\.csv:2: 'secret' is true or false \('maybe'\)"),
+        ("a.csv", "qid,question,secret\nq1,One?,maybe\n", r"a\.csv:2: 'secret' must be true or false \('maybe'\)"),
         (
             "a.csv",
             "qid,question,answers,choices\nq1,One?,x,a|b\n",
