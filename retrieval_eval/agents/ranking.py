@@ -50,7 +50,7 @@ class Corpus(Struct, frozen=True, dict=True):
         all_documents = tuple(documents)
         counts = Counter(document.doc_id for document in all_documents)
         if repeated := [doc_id for doc_id, count in counts.items() if count > 1]:
-            raise InputError(f"two documents have the id {repeated[0]!r}; give each its own")
+            raise InputError(f"two documents have the id {repeated[0]!r}; give each a different id")
         with_text = tuple(document for document in all_documents if searched_text(document).strip())
         if not with_text:
             raise InputError("there is no text to search; add documents with words")

@@ -186,8 +186,8 @@ class Requests:
 
     def __init__(self, target: Target, most: int) -> None:
         self.endpoint = Endpoint(target)
-        self._timeout_s, self._most = target.timeout_s, most
-        self._free = asyncio.Semaphore(target.concurrency)
+        self._timeout_s, self._max_attempts = target.timeout_s, most
+        self._slots = asyncio.Semaphore(target.concurrency)
         self._network = _Network()
         self._halted = asyncio.Event()
 
@@ -207,13 +207,13 @@ class Requests:
         last_error: TransientError | None = None
         retrying = AsyncRetrying(
             retry=retry_if_exception_type(TransientError),
-            stop=lambda state: state.attempt_number >= self._most or self._halted.is_set(),
+            stop=lambda state: state.attempt_number >= self._max_attempts or self._halted.is_set(),
             wait=_wait,
             sleep=self._sleep,
             reraise=True,
         )
         before_s = meter.latency_s
-        async with self._free:
+        async with self._slots:
             async for attempt in retrying:
                 with attempt:
                     if self._halted.is_set():

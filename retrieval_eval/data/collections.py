@@ -125,7 +125,7 @@ def topic_rows(source: Path | str, columns: Columns | None = None, *, ids: bool 
     rows = _topic_rows(source, columns, ids=ids)
     first = next(rows, None)
     if first is None:
-        raise DataError(source, "holds no topic")
+        raise DataError(source, "contains no topic")
     yield with_messages(first)
     yield from map(with_messages, rows)
 
@@ -163,7 +163,7 @@ def _read_markup(path: Path) -> Iterator[Row]:
     """
     text = "".join(line for _, line in read_lines(path, whole=True)).replace("\r\n", "\n")
     if "<!ENTITY" in text.upper():
-        raise DataError(path, "topics that declare entities are not read")
+        raise DataError(path, "topics may not declare entities; remove the declarations")
     lines = [text.count("\n", 0, start.start()) + 1 for start in _START.finditer(text)]
     lower = text.lower()
     topics = _sgml(text) if "<num>" in lower and "</num>" not in lower else _xml(path, text)

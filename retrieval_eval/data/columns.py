@@ -91,11 +91,11 @@ def read_text_columns(path: Path | str) -> list[TextTable]:
     kind = table_format(path)
     columns: dict[str, Texts] | None = None
     if kind == "parquet":
-        columns = _of_parquet(path)
+        columns = _parquet_columns(path)
     elif kind in {"csv", "tsv"}:
-        columns = _of_delimited(path)
+        columns = _delimited_columns(path)
     if columns is None:
-        return _of_rows(read_rows(path))
+        return _tables_of_rows(read_rows(path))
     size = next(iter(columns.values())).codes.size if columns else 0
     if not size:
         raise DataError(path, "the table has no rows; add at least one")
@@ -107,7 +107,7 @@ def row_at(path: Path | str, place: int) -> Row:
     return next(itertools.islice(read_rows(path), place, None))
 
 
-def _of_delimited(path: Path) -> dict[str, Texts] | None:
+def _delimited_columns(path: Path) -> dict[str, Texts] | None:
     """Columns of a CSV; ``None`` if content or errors call for reading it row by row."""
     import pyarrow as pa
     from pyarrow import csv
@@ -157,7 +157,7 @@ def _has_blank_row(columns: Iterable[Texts]) -> bool:
     return blank_rows is not None and bool(blank_rows.any())
 
 
-def _of_parquet(path: Path) -> dict[str, Texts]:
+def _parquet_columns(path: Path) -> dict[str, Texts]:
     with open_parquet(path) as file:
         table = file.read()
         columns = {name: _texts(path, column) for name, column in zip(table.column_names, table.columns, strict=True)}
@@ -212,7 +212,7 @@ def _coded(cells: Iterable[Cell]) -> Texts:
     return Texts(list(index), np.frombuffer(codes, np.int32))
 
 
-def _of_rows(rows: Iterator[Row]) -> list[TextTable]:
+def _tables_of_rows(rows: Iterator[Row]) -> list[TextTable]:
     """Tables from rows that come one by one, one table per distinct set of columns."""
     tables: dict[tuple[str, ...], tuple[int, array[int], dict[str, tuple[dict[str, int], array[int]]]]] = {}
     for place, row in enumerate(rows):

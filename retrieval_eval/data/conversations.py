@@ -19,13 +19,13 @@ _ROLES: Final[Mapping[str, Role]] = {
     "ai": "assistant",
 }
 """Roles of OpenAI, LangChain and MTRAG, mapped to ours."""
-_UNSAID: Final = frozenset({"system", "developer", "tool", "function"})
+_INTERNAL_ROLES: Final = frozenset({"system", "developer", "tool", "function"})
 """Roles of OpenAI and LangChain whose messages are neither the user's nor the assistant's."""
 _SIDES: Final = ("user", "assistant")
 _ASKED: Final = ("inputs", "question", "query", "user", "human", "input")
 _ANSWERED: Final = ("outputs", "answer", "response", "assistant", "ai", "bot", "output")
 """Keys of the user's and the assistant's text if a turn is one object."""
-_SHOWN: Final = 40
+_MOST_SHOWN: Final = 40
 """Most characters of a value in an error message."""
 
 
@@ -46,7 +46,7 @@ def with_messages(row: Row) -> Row:
     if messages in (None, "", []) or (isinstance(messages, str) and not messages.strip()):
         return row
     objects = _objects(replace(row, values={"messages": messages}))
-    spoken = [(number, message) for number, message in enumerate(objects, start=1) if not _is_unsaid(message)]
+    spoken = [(number, message) for number, message in enumerate(objects, start=1) if not _is_internal(message)]
     row, question = replace(row, left_out=len(objects) - len(spoken)), cell_text(query)
     if not spoken:
         if not question.strip():
@@ -56,7 +56,7 @@ def with_messages(row: Row) -> Row:
     if not question.strip():
         if last.role != "user":
             problem = "the last of 'messages' is the assistant's, and there is no 'query'; end them with the question"
-            raise row.error(problem, last.text[:_SHOWN])
+            raise row.error(problem, last.text[:_MOST_SHOWN])
         question = last.text
     elif last != Message("user", question.strip()):
         before.append(last)
@@ -71,7 +71,7 @@ def _objects(row: Row) -> list[dict[str, Any]]:
     if len(objects) < len(messages):
         name = row.theirs("messages")
         problem = f"{name!r} must be a list of objects with role and content, else say columns: {{messages: null}}"
-        raise row.error(problem, row.text("messages")[:_SHOWN])
+        raise row.error(problem, row.text("messages")[:_MOST_SHOWN])
     return objects
 
 
@@ -96,16 +96,16 @@ def _text(message: Mapping[str, Any]) -> Any:
     return next((message[name] for name in ("content", "text") if name in message), None)
 
 
-def _is_unsaid(message: Mapping[str, Any]) -> bool:
+def _is_internal(message: Mapping[str, Any]) -> bool:
     calls = message.get("tool_calls") or message.get("function_call")
-    return _role(message) in _UNSAID or bool(calls and not _text(message))
+    return _role(message) in _INTERNAL_ROLES or bool(calls and not _text(message))
 
 
 def _message(row: Row, number: int, message: Mapping[str, Any]) -> Message:
     role, text = _role(message), _text(message)
     if role not in _ROLES:
         problem = f"message {number} of 'messages' is neither the user's nor the assistant's; leave it out"
-        raise row.error(problem, role or cell_text(dict(message))[:_SHOWN])
+        raise row.error(problem, role or cell_text(dict(message))[:_MOST_SHOWN])
     if (
         isinstance(text, list) and text and all(isinstance(part, dict) for part in text)
     ):  # OpenAI splits a message into parts
@@ -115,7 +115,7 @@ def _message(row: Row, number: int, message: Mapping[str, Any]) -> Message:
         text = "\n".join(part["text"] for part in text)
     if not isinstance(text, str) or not text.strip():
         problem = f"message {number} of 'messages' has no text as 'content'; write it, or leave the message out"
-        raise row.error(problem, cell_text(dict(message))[:_SHOWN])
+        raise row.error(problem, cell_text(dict(message))[:_MOST_SHOWN])
     return Message(_ROLES[role], text.strip())
 
 

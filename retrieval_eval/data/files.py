@@ -49,25 +49,25 @@ def open_binary(path: Path | str, *, whole: bool = False) -> Iterator[BinaryIO]:
 class _Unpacked(gzip.GzipFile):
     """A gzip stream that raises ``OSError`` once it unpacks to more than ``most_unpacked`` bytes."""
 
-    _left = 0
+    _remaining = 0
 
     def __init__(self, path: Path, *, whole: bool) -> None:
         super().__init__(path, "rb")
         self._whole = whole
-        self._left = self._most = most_unpacked(path, whole=whole)
+        self._remaining = self._limit = most_unpacked(path, whole=whole)
 
     def read(self, size: int | None = -1) -> bytes:
-        return self._counted(super().read(self._left + 1 if size is None or size < 0 else size))
+        return self._counted(super().read(self._remaining + 1 if size is None or size < 0 else size))
 
     def read1(self, size: int = -1) -> bytes:
         return self._counted(super().read1(size))
 
     def _counted(self, block: bytes) -> bytes:
-        self._left -= len(block)
-        if self._left < 0:
+        self._remaining -= len(block)
+        if self._remaining < 0:
             lines = ", write it as JSON lines," if self._whole and ".json" in self.name else ""
             raise OSError(
-                errno.EFBIG, f"it unpacks to over {self._most // 1_000_000} MB; unpack it{lines} and try again"
+                errno.EFBIG, f"it unpacks to over {self._limit // 1_000_000} MB; unpack it{lines} and try again"
             )
         return block
 
@@ -78,10 +78,10 @@ def most_unpacked(path: Path, *, whole: bool = False) -> int:
     Real tables compress up to 80 times, if names repeat in each row; a single repeated byte compresses 1,000 times.
     JSON that is loaded as a whole takes up to 20 times its size in memory.
     """
-    return max(path.stat().st_size * (20 if whole else 100), _SMALL)
+    return max(path.stat().st_size * (20 if whole else 100), _LEAST_LIMIT)
 
 
-_SMALL: Final = 32_000_000
+_LEAST_LIMIT: Final = 32_000_000
 LONGEST_LINE: Final = 2**25
 """Most characters of a line, and of a CSV cell."""
 
@@ -120,7 +120,9 @@ def read_lines(path: Path | str, *, whole: bool = False) -> Iterator[tuple[int, 
         for number, line in enumerate(iter(partial(lines.readline, longest), ""), start=1):
             if len(line) == longest and not line.endswith(("\n", "\r")):
                 raise DataError(path, f"the line has over {longest:,} characters; divide it", line=number)
-            if number == 1 and (kind := next((_KINDS[each] for each in _KINDS if line.startswith(each)), None)):
+            if number == 1 and (
+                kind := next((_OTHER_FORMATS[each] for each in _OTHER_FORMATS if line.startswith(each)), None)
+            ):
                 raise DataError(path, f"is {kind}")
             if not line.isascii():
                 _require_utf8(path, number, line)
@@ -129,7 +131,7 @@ def read_lines(path: Path | str, *, whole: bool = False) -> Iterator[tuple[int, 
             yield number, line
 
 
-_KINDS: Final = {
+_OTHER_FORMATS: Final = {
     "PK\x03\x04": "a zip file, as Excel writes its own; save the table as CSV",
     "\udcd0\udccf\x11\udce0": "a file of Excel; save the table as CSV",
     "\x1f\udc8b": "packed with gzip; let its name end in .gz",

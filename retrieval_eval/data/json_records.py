@@ -12,9 +12,11 @@ from judges.errors import DataError
 from retrieval_eval.data.files import read_lines
 
 _SPACE = re.compile(r"[ \t\r\n]*")
-_DEEP = 3
+_MOST_NESTING = 3
 """How deep in nested objects the list may be."""
-_OF_RECORDS = frozenset({"results", "records", "rows", "data", "examples", "samples", "items", "answers", "test_cases"})
+_RECORD_KEYS = frozenset(
+    {"results", "records", "rows", "data", "examples", "samples", "items", "answers", "test_cases"}
+)
 """Keys of the list of records if the object contains several lists."""
 
 
@@ -47,12 +49,12 @@ def json_records(path: Path, decoder: json.JSONDecoder) -> Iterator[tuple[int, A
     if reader.next_place(end) < len(text):
         yield from reader.lines(start)
         return
-    if rows := _of_columns(whole):
+    if rows := _rows_of_columns(whole):
         yield from ((reader.line(start), row) for row in rows)
         return
     lists = list(reader.lists(start, ()))
     if len(lists) > 1:
-        lists = [entry for entry in lists if entry[0][-1] in _OF_RECORDS] or lists
+        lists = [entry for entry in lists if entry[0][-1] in _RECORD_KEYS] or lists
     if not lists and _is_record(whole):
         yield reader.line(start), whole
     elif len(lists) != 1:
@@ -63,7 +65,7 @@ def json_records(path: Path, decoder: json.JSONDecoder) -> Iterator[tuple[int, A
         yield from reader.entries(lists[0][1])
 
 
-def _of_columns(whole: dict[str, Any]) -> list[dict[str, Any]]:
+def _rows_of_columns(whole: dict[str, Any]) -> list[dict[str, Any]]:
     """The rows of an object that maps columns to lists or objects of cells, as pandas writes it; else ``[]``."""
     columns = list(whole.values())
     if not columns or any(type(column) is not type(columns[0]) for column in columns):
@@ -90,10 +92,10 @@ def why_not_json(error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "nested too deeply; flatten it"
     message = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
-    return next((plain for beginning, plain in _JSON_WORDS.items() if message.startswith(beginning)), message)
+    return next((plain for beginning, plain in _MESSAGES.items() if message.startswith(beginning)), message)
 
 
-_JSON_WORDS: Final = {
+_MESSAGES: Final = {
     "Expecting property name enclosed in double quotes": "a key in double quotes is asked for",
     "Illegal trailing comma before end of object": "a comma stands before '}'; remove it",
     "Illegal trailing comma before end of array": "a comma stands before ']'; remove it",
@@ -150,7 +152,7 @@ class _Reader:
             line = self.line(place)
             entry, end = self.value(place)
             yield line, entry
-            place = self._behind(end, "]")
+            place = self._after(end, "]")
         if whole and self.next_place(place + 1) < len(self._text):
             rest = self._text[self.next_place(place + 1) :][:40].strip()
             raise DataError(self._path, "text behind the end of the list; remove it", line=self.line(place), value=rest)
@@ -172,11 +174,11 @@ class _Reader:
             value, end = self.value(place)
             if isinstance(value, list) and value and all(isinstance(entry, dict) for entry in value):
                 yield (*keys, key), place
-            elif isinstance(value, dict) and len(keys) < _DEEP:
+            elif isinstance(value, dict) and len(keys) < _MOST_NESTING:
                 yield from self.lists(place, (*keys, key))
-            place = self._behind(end, "}")
+            place = self._after(end, "}")
 
-    def _behind(self, end: int, closing: str) -> int:
+    def _after(self, end: int, closing: str) -> int:
         """Position of the next entry or of the closing bracket."""
         place = self.next_place(end)
         if self._text[place : place + 1] == ",":

@@ -36,10 +36,11 @@ _ESCAPE = re.compile(
     r"\\(\n|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U000[0-9a-fA-F]{5}|U0010[0-9a-fA-F]{4}|[0-7]{1,3}|.)", re.DOTALL
 )
 _ESCAPED: Final = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "\n": ""}
-_DEEPEST: Final = 30
-_MOST: Final = 200_000
+_MOST_NESTING: Final = 30
+_MOST_TOKENS: Final = 200_000
 """Most tokens (names, texts, numbers, brackets) of a cell."""
 _CUT: Final = "is cut off; export the whole list, best as JSON"
+_UNREADABLE: Final = "cannot be read as one; write it as JSON, or without the bracket"
 
 
 def list_in(text: str) -> list[Any] | None:
@@ -90,24 +91,24 @@ class _Parser:
         """The list that the whole text spells."""
         parsed = self._value(0)
         if self._kind:
-            raise _NoListError("goes on behind its end; write one list, best as JSON")
+            raise _NoListError("goes on after its end; write one list, best as JSON")
         if isinstance(parsed, dict):
             parsed = [parsed]
         if not isinstance(parsed, list):
-            raise _NoListError("is none; write one, best as JSON")
+            raise _NoListError("is not one; write a list, best as JSON")
         return parsed
 
     def _next(self) -> tuple[str, str]:
         """Advance to the next token; returns the token before it."""
         before = self._kind, self._mark
         self._parts += 1
-        if self._parts > _MOST:
-            raise _LeftOutError(f"has over {_MOST:,} parts; divide it")
+        if self._parts > _MOST_TOKENS:
+            raise _LeftOutError(f"has over {_MOST_TOKENS:,} parts; divide it")
         match = _TOKEN.match(self._text, self._at)
         if match is None:
             rest = self._text[self._at :].lstrip()
             if rest:
-                raise _NoListError(_CUT if rest[0] in "'\"" else "is none; write it as JSON, or without the bracket")
+                raise _NoListError(_CUT if rest[0] in "'\"" else _UNREADABLE)
             self._kind, self._mark = "", ""
         else:
             self._at, self._kind = match.end(), match.lastgroup or ""
@@ -115,7 +116,7 @@ class _Parser:
         return before
 
     def _value(self, depth: int, *, bare: bool = False) -> Any:
-        if depth > _DEEPEST:
+        if depth > _MOST_NESTING:
             raise _NoListError("is nested too deeply; flatten it")
         kind, mark = self._next()
         if kind == "string":
@@ -125,25 +126,25 @@ class _Parser:
         if kind == "shown":  # <Kind.NAME: 'value'>
             return mark
         if kind == "name":
-            return self._named(mark, depth, bare=bare)
+            return self._name_or_call(mark, depth, bare=bare)
         if mark in ("[", "("):
-            return self._several("]" if mark == "[" else ")", depth)[0]
+            return self._items("]" if mark == "[" else ")", depth)[0]
         if mark == "{":
             return self._object(depth)
         if kind == "more":
             raise _LeftOutError("has '...' where entries were left out; export the whole list, best as JSON")
-        raise _NoListError("is none; write it as JSON, or without the bracket" if kind else _CUT)
+        raise _NoListError(_UNREADABLE if kind else _CUT)
 
-    def _named(self, name: str, depth: int, *, bare: bool) -> Any:
+    def _name_or_call(self, name: str, depth: int, *, bare: bool) -> Any:
         """A constant or a call: a text type gives its text, an array its entries, an object its fields."""
         short_name = name.rpartition(".")[2]
         if self._mark != "(":
             if short_name not in _WORDS and not bare:  # as in dtype=object
-                raise _NoListError("is none; put quotes around its texts, or leave out the bracket")
+                raise _NoListError("has texts without quotes; put quotes around them, or remove the bracket")
             return _WORDS.get(short_name, name)
         start = self._at
         self._next()
-        entries, fields = self._several(")", depth)
+        entries, fields = self._items(")", depth)
         if short_name in {"array", "list", "tuple", "deque"}:
             return entries[0] if entries and isinstance(entries[0], list) else entries
         if fields and not entries:
@@ -153,7 +154,7 @@ class _Parser:
             return entries[0]
         return f"{name}({self._text[start : self._at]}".rstrip(", ]")
 
-    def _several(self, closing: str, depth: int) -> tuple[list[Any], dict[str, Any]]:
+    def _items(self, closing: str, depth: int) -> tuple[list[Any], dict[str, Any]]:
         """The entries and named fields up to a closing bracket."""
         entries: list[Any] = []
         fields: dict[str, Any] = {}
@@ -173,7 +174,7 @@ class _Parser:
             elif self._kind and (self._mark != closing or self._kind != "sign"):
                 blanks += 1
             if commas and blanks:
-                raise _NoListError("has a comma behind some of its entries only; write it as JSON")
+                raise _NoListError("has commas between some of its entries only; write it as JSON")
         self._next()
         return entries, fields
 

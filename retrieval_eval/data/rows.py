@@ -29,7 +29,7 @@ FORMATS = {
     ".parquet": "parquet",
 }
 _MISSING_NAMES = frozenset({"nan", "<na>"})
-_SHOWN: Final = 200
+_MOST_SHOWN: Final = 200
 """Most characters of a cell in an error message."""
 EMPTY = "is empty; fill it in, or remove the row"
 
@@ -87,9 +87,9 @@ class Row(Struct, frozen=True):
         try:
             entries = list_in(cell)
         except ValueError as error:
-            raise self.error(f"{column!r} begins like a list and {error}", cell[:_SHOWN].strip()) from error
+            raise self.error(f"{column!r} begins like a list and {error}", cell[:_MOST_SHOWN].strip()) from error
         if entries is not None and (problem := unstorable(entries)) is not None:
-            raise self.error(f"{column!r}: {problem}", cell[:_SHOWN].strip())
+            raise self.error(f"{column!r}: {problem}", cell[:_MOST_SHOWN].strip())
         return entries
 
     @property
@@ -126,14 +126,14 @@ def spelling_problem(kind: str, name: str, spelt: dict[str, str]) -> str | None:
     visible = "".join(
         character for character in unicodedata.normalize("NFKC", name) if unicodedata.category(character) != "Cf"
     )
-    other = spelt.setdefault(_plain(visible), name)
+    other = spelt.setdefault(_folded(visible), name)
     if other == name:
         return None
-    alike = "differ in case or spaces only" if _plain(other) == _plain(name) else "look alike"
+    alike = "differ in case or spaces only" if _folded(other) == _folded(name) else "look alike"
     return f"{kind} {other!a} and {name!a} {alike}; spell them alike, or rename one"
 
 
-def _plain(name: str) -> str:
+def _folded(name: str) -> str:
     return " ".join(name.split()).casefold()
 
 
@@ -150,10 +150,10 @@ def alike(text: str) -> str:
     """The text with white space collapsed, invisible characters removed, and Unicode normalized (NFC)."""
     if text.isascii():
         return " ".join(text.split())
-    return " ".join(unicodedata.normalize("NFC", text).translate(_UNSEEN).split())
+    return " ".join(unicodedata.normalize("NFC", text).translate(_INVISIBLE).split())
 
 
-_UNSEEN: Final = dict.fromkeys((0xAD, 0x200B, 0xFEFF))
+_INVISIBLE: Final = dict.fromkeys((0xAD, 0x200B, 0xFEFF))
 """Soft hyphen, zero-width space and byte order mark."""
 
 

@@ -130,7 +130,7 @@ class _Entries:
         return dropped
 
 
-def _gathered(
+def _entries_of_run(
     path: Path, faults: Faults, *, by_tag: bool = False
 ) -> tuple[dict[tuple[str, str], _Entries], dict[str, None]]:
     """The lines of a run by query_id and tag (``""`` unless ``by_tag``), and all tags."""
@@ -227,7 +227,7 @@ def read_run(path: Path | str, *, faulty: Faulty = "refuse") -> Run:
             fields, a score that is not a finite number, or a document that is repeated for a query.
     """
     path, faults = Path(path), Faults(Path(path), faulty)
-    queries, tags = _gathered(path, faults)
+    queries, tags = _entries_of_run(path, faults)
     oddities = _RankOddities()
     rankings = {query_id: oddities.ranking(entries) for (query_id, _), entries in queries.items()}
     name = next(iter(tags)) if len(tags) == 1 else ""
@@ -270,7 +270,7 @@ def read_rankings(paths: Iterable[Path | str]) -> dict[tuple[str, str], tuple[st
     files = [Path(path) for path in paths]
     for path in files:
         faults = Faults(path, "refuse")
-        file_entries, _ = _gathered(path, faults, by_tag=True)
+        file_entries, _ = _entries_of_run(path, faults, by_tag=True)
         for key in file_entries:
             if key in all_entries:
                 problem = f"an earlier file has what {key[1]!r} retrieved for query {key[0]!r} already"

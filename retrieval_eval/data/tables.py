@@ -33,15 +33,15 @@ from retrieval_eval.data.vocabulary import Columns, Spellings, canonical_names, 
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _DELIMITERS_OF_CSV = (",", ";", "\t")
-_CSV_WORDS = {
+_CSV_MESSAGES = {
     "unexpected end of data": "a quote is not closed",
     "',' expected after '\"'": "text stands behind a closing quote",
     f"field larger than field limit ({LONGEST_LINE})": f"a cell has over {LONGEST_LINE:,} characters",
 }
 """Our messages by the csv module's."""
-_CELLS = 50_000_000
+_MOST_CELLS = 50_000_000
 """Cells that any Parquet file may have, even a very small one."""
-_PART = 10_000
+_PART_ROWS = 10_000
 """Rows per part when writing Parquet; each part becomes Arrow columns, a tenth of the rows' size in memory."""
 
 
@@ -194,7 +194,7 @@ def csv_delimiter(path: Path) -> str:
     """The delimiter: that of a ``sep=`` line, else the one that splits the header into most columns."""
     if table_format(path) == "tsv":
         return _DELIMITERS["tsv"]
-    _take_long_fields()
+    _allow_long_fields()
     lines = (line for _, line in read_lines(path) if not line.isspace())
     header = next(lines, "")
     if (separator_line := _SEPARATOR.match(header)) is not None:
@@ -217,7 +217,7 @@ def _without_separator(path: Path) -> Iterator[str]:
     yield from lines
 
 
-def _take_long_fields() -> None:
+def _allow_long_fields() -> None:
     csv.field_size_limit(LONGEST_LINE)  # the default of 128 KiB is shorter than some retrieved documents
 
 
@@ -244,7 +244,7 @@ def _header(path: Path, line: int, fields: Sequence[str]) -> list[str]:
 
 def csv_records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Yields line number and fields of each CSV record; skips blank lines."""
-    _take_long_fields()
+    _allow_long_fields()
     records = csv.reader(_without_separator(path), delimiter=delimiter, strict=True)
     while True:
         start = records.line_num + 1
@@ -253,7 +253,9 @@ def csv_records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         except StopIteration:
             return
         except csv.Error as error:
-            raise DataError(path, f"{_CSV_WORDS.get(str(error), str(error))}; check the quotes", line=start) from error
+            raise DataError(
+                path, f"{_CSV_MESSAGES.get(str(error), str(error))}; check the quotes", line=start
+            ) from error
         if len(fields) == 1 or any(map(str.strip, fields)):
             yield start, fields
 
@@ -378,7 +380,7 @@ def _require_room(path: Path, content: Any) -> None:
     limit = most_unpacked(path)
     if sum(column.total_uncompressed_size for column in columns) > limit:
         raise DataError(path, f"it unpacks to over {limit // 1_000_000} MB; write it anew without compression")
-    if (number := sum(column.num_values for column in columns)) > max(limit // 4, _CELLS):
+    if (number := sum(column.num_values for column in columns)) > max(limit // 4, _MOST_CELLS):
         raise DataError(path, f"it has {number:,} cells, far more than a file of its size; divide it")
 
 
@@ -403,7 +405,7 @@ def cells(path: Path, column: Any, *, nested: bool = False) -> list[Any]:
         values, offsets = cells(path, column.values, nested=True), column.offsets.to_pylist()
         return [
             values[start:end] if is_valid else None
-            for start, end, is_valid in zip(offsets[:-1], offsets[1:], _there(column), strict=True)
+            for start, end, is_valid in zip(offsets[:-1], offsets[1:], _validity(column), strict=True)
         ]
     if types.is_struct(arrow_type):
         fields = [cells(path, column.field(at), nested=True) for at in range(arrow_type.num_fields)]
@@ -411,13 +413,13 @@ def cells(path: Path, column: Any, *, nested: bool = False) -> list[Any]:
         rows = zip(*fields, strict=True) if fields else [()] * len(column)
         return [
             dict(zip(names, row, strict=True)) if is_valid else None
-            for row, is_valid in zip(rows, _there(column), strict=True)
+            for row, is_valid in zip(rows, _validity(column), strict=True)
         ]
     scalars: list[Any] = column.to_pylist()
     return scalars
 
 
-def _there(column: Any) -> list[bool]:
+def _validity(column: Any) -> list[bool]:
     validity: list[bool] = column.is_valid().to_pylist()
     return validity
 
@@ -436,11 +438,11 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return record
 
 
-def _no_constant(name: str) -> None:
+def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is no value of JSON; write null")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_no_constant)
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
 
 
 def _repeated(names: Iterable[str]) -> list[str]:
@@ -480,7 +482,7 @@ def _write_parquet(path: Path, raw: BinaryIO, columns: Sequence[str], rows: Iter
 
     parts: dict[str, list[Any]] = {name: [] for name in columns}
     records = iter(rows)
-    while part := list(itertools.islice(records, _PART)):
+    while part := list(itertools.islice(records, _PART_ROWS)):
         for name, arrays in parts.items():
             with _one_type(path, name):
                 arrays.append(pa.array([record[name] for record in part]))

@@ -331,7 +331,9 @@ def write_trec_lines(path: Path | str, lines: Iterable[Sequence[str]]) -> None:
         for fields in lines:
             for field in fields:
                 if field.encode().split() != [field.encode()]:
-                    raise DataError(path, "TREC files hold no name that is empty or has white space", value=field)
+                    raise DataError(
+                        path, "a TREC file cannot hold a name that is empty or has white space; rename it", value=field
+                    )
             file.write((" ".join(fields) + "\n").encode())
 
 
@@ -354,19 +356,19 @@ def trec_answer_rows(path: Path | str) -> Iterator[tuple[Row, Answer]]:
     Raises:
         DataError: the file cannot be read, or an answer is malformed; names file, line and value.
     """
-    if table_format(path) not in _OF_OBJECTS:
+    if table_format(path) not in _OBJECT_FORMATS:
         raise DataError(path, "answers of the TREC RAG track are JSON lines: the name must end in .jsonl")
     for row in read_rows(path, ("references", "answer")):
         yield row, _trec_answer(row)
 
 
-_OF_OBJECTS = frozenset({"jsonl", "json", "parquet"})
+_OBJECT_FORMATS = frozenset({"jsonl", "json", "parquet"})
 """Formats whose cells can hold lists of objects."""
 
 
 def is_trec_answers(path: Path | str) -> bool:
     """Whether the first record has the form of an answer of the TREC RAG track."""
-    if table_format(path) not in _OF_OBJECTS:
+    if table_format(path) not in _OBJECT_FORMATS:
         return False
     first = next(read_rows(path)).values
     return "references" in first and isinstance(first.get("answer"), list)

@@ -134,14 +134,14 @@ GRADE_NAMES: Final[Spellings] = {
 QRELS_NAMES: Final[Spellings] = {**names_of("qid", "did"), "label": ("relevance", "rel", "grade", "score")}
 """Spellings in qrels as a table; BEIR writes ``query-id``, ``corpus-id`` and ``score``."""
 
-_ONE: Final[Mapping[str, str]] = {
+_SINGLE: Final[Mapping[str, str]] = {
     "answer": "the answer",
     "reference": "the gold answer",
     "passages": "the passages",
     "verdict": "the verdict",
 }
 """Columns that must not be ambiguous: a wrong choice would silently change what is judged."""
-_SURE: Final = {"verdict": {"verdict", "winner"}}
+_UNAMBIGUOUS: Final = {"verdict": {"verdict", "winner"}}
 """Spellings that are never ambiguous. ``answer`` is not among them: data sets use it for the gold answer."""
 
 
@@ -160,7 +160,7 @@ def canonical_names(
     chosen = {ours: theirs for ours, theirs in (columns or {}).items() if theirs is None or theirs in names}
     names |= dict.fromkeys(chosen.keys() & names.keys(), "")
     names |= {theirs: ours for ours, theirs in chosen.items() if theirs is not None}
-    for ours in chosen.keys() & _ONE.keys() & aliases.keys():
+    for ours in chosen.keys() & _SINGLE.keys() & aliases.keys():
         rivals = [theirs for theirs in _spelt(names, ours, aliases) if names[theirs] == theirs != chosen[ours]]
         names |= dict.fromkeys(rivals, "")
     by_folded = {folded(name): name for name in reversed(names)}
@@ -208,14 +208,14 @@ def clash(
         other = seen.setdefault(name.strip().casefold(), name)
         if other != name and (other.strip() == name.strip() or not {names[name], names[other]}.isdisjoint(ours)):
             return f"columns {other!r} and {name!r} differ in case or spaces only; rename one, or leave it out"
-    for column, meaning in _ONE.items():
+    for column, meaning in _SINGLE.items():
         if column not in aliases or column in (columns or {}):
             continue
         candidates = [name for name in _spelt(names, column, aliases) if names[name] in {name, column}]
         candidates = [name for name in candidates if column != "answer" or name not in objects]
-        if len({folded(name).removesuffix("s") for name in candidates}) > 1 and _SURE.get(column, set()).isdisjoint(
-            candidates
-        ):
+        if len({folded(name).removesuffix("s") for name in candidates}) > 1 and _UNAMBIGUOUS.get(
+            column, set()
+        ).isdisjoint(candidates):
             which = (
                 f"{_NUMBERS.get(len(candidates), len(candidates))} columns may be {meaning}: {shortened(candidates)}"
             )

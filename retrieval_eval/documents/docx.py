@@ -180,13 +180,13 @@ class WordText:
                 continues_above = (
                     merged is not None and merged.get(f"{W}val", "continue") == "continue" and column in above
                 )
-                row_cells[column] = above[column] if continues_above else (cell, self._flat(cell, beside))
+                row_cells[column] = above[column] if continues_above else (cell, self._cell_text(cell, beside))
                 column += int(_value(cell, "tcPr/gridSpan") or 1)
             above = row_cells
             cells = list(row_cells.values())
             yield [text for number, (cell, text) in enumerate(cells) if not number or cells[number - 1][0] is not cell]
 
-    def _flat(self, cell: Element, beside: list[Element | TextBlock]) -> str:
+    def _cell_text(self, cell: Element, beside: list[Element | TextBlock]) -> str:
         """A cell's text on one line; in a nested table, commas separate cells and semicolons separate rows."""
         paragraphs = []
         for child in self._children(cell):
@@ -307,7 +307,7 @@ def read_docx(path: Path, limits: Limits) -> Extract:
     body, notes = document.element.body, dict(_notes(document.part))
     margins = list(_margins(document.part))
     word = WordText(style, notes)
-    title, parts = titled_parts([*_grouped_items(word.blocks(body)), *_once(word, margins)])
+    title, parts = titled_parts([*_grouped_items(word.blocks(body)), *_margin_blocks(word, margins)])
     title = title or " ".join((document.core_properties.title or "").split())
     entities = sum(_entities(root) for root in (body, *margins, *notes.values()))
     not_read = amounts({**word.not_read, "entity reference": entities})
@@ -324,7 +324,7 @@ def _check_size(path: Path, limits: Limits) -> None:
                 entry.file_size for entry in packed.infolist()
             )  # zipfile never unpacks more than the declared sizes
     except zipfile.BadZipFile as error:
-        raise UnreadableError("is not a DOCX file, or damaged; an old .doc or an encrypted file is none") from error
+        raise UnreadableError("is not a DOCX file, or is damaged; save .doc and encrypted files as DOCX") from error
     if unpacked > _UNPACKED * limits.megabytes * 1_000_000:
         raise UnreadableError(f"unpacks to {unpacked // 1_000_000} MB")
 
@@ -353,7 +353,7 @@ def _related(part: Any, kind: str) -> Iterator[Any]:
     )
 
 
-def _once(word: WordText, margins: Iterable[Any]) -> Iterator[TextBlock]:
+def _margin_blocks(word: WordText, margins: Iterable[Any]) -> Iterator[TextBlock]:
     texts = dict.fromkeys(block.text for margin in margins for block, _ in word.blocks(margin))
     texts_with_letters = [text for text in texts if any(map(str.isalpha, text))]
     yield from ([_MARGINS] if texts_with_letters else [])

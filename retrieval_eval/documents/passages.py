@@ -57,7 +57,7 @@ def cut(text: str, units: Sequence[Span], most: int, overlap: int = 0) -> Iterat
         ValueError: ``most`` is below 1, or ``overlap`` is not between 0 and ``most`` - 1.
     """
     if most < 1 or not 0 <= overlap < most:
-        raise ValueError(f"a passage has one unit at least and fewer in common with the next, not {most} and {overlap}")
+        raise ValueError(f"the size must be at least 1 and the overlap from 0 to size - 1, not {most} and {overlap}")
     first = 0
     while first < len(units):
         last = _last_unit(text, units, first, most, overlap)
@@ -86,7 +86,7 @@ SIZES: dict[CutBy, int] = {"paragraph": 400, "tokens": 256, "sentences": 10, "pa
 OVERLAPS: dict[CutBy, int] = {"sentences": 5}
 """Default overlaps: windows of 10 sentences have a stride of 5."""
 
-_BETWEEN = "\n\n"
+_SEPARATOR = "\n\n"
 
 
 class PassagesSection(Section):
@@ -142,13 +142,13 @@ def passages_of(document: SourceDocument, how: PassagesSection) -> Iterator[Docu
     """
     if how.by == "paragraph":
         return _by_paragraph(document, how.most)
-    whole = _Whole(document, with_headings=how.by == "pages")
+    whole = _DocumentText(document, with_headings=how.by == "pages")
     if how.by == "tokens":
         spans = cut(whole.text, token_spans(whole.text), how.most, how.most_shared)
         return (whole.passage(f"t{number}", span) for number, span in enumerate(spans, start=1))
     if how.by == "sentences":
         return _windows(whole, how.most, how.most - how.most_shared)
-    return (whole.passage(f"l{number}", span) for number, span in enumerate(_long(whole, how), start=1))
+    return (whole.passage(f"l{number}", span) for number, span in enumerate(_long_spans(whole, how), start=1))
 
 
 def passage_id(source: str, place: str) -> str:
@@ -181,7 +181,7 @@ def _document(document: SourceDocument, place: str, text: str, parts: Sequence[D
     return Document(passage_id(document.source, place), text, metadata)
 
 
-class _Whole:
+class _DocumentText:
     """A document as one text, with the part at each position; a heading belongs to the paragraph after it."""
 
     def __init__(self, document: SourceDocument, *, with_headings: bool) -> None:
@@ -192,19 +192,19 @@ class _Whole:
         at = 0
         for part in document.parts:
             self._starts.append(at)
-            heading = f"{part.heading}{_BETWEEN}" if with_headings and part.heading else ""
+            heading = f"{part.heading}{_SEPARATOR}" if with_headings and part.heading else ""
             for paragraph in (heading + part.paragraphs[0], *part.paragraphs[1:]):
                 self.paragraphs.append((part, (at, at + len(paragraph))))
                 pieces.append(paragraph)
-                at += len(paragraph) + len(_BETWEEN)
-        self.text = _BETWEEN.join(pieces)
+                at += len(paragraph) + len(_SEPARATOR)
+        self.text = _SEPARATOR.join(pieces)
 
     def passage(self, place: str, span: Span) -> Document:
         first, last = (bisect_right(self._starts, at) - 1 for at in (span[0], span[1] - 1))
         return _document(self._document, place, self.text[slice(*span)], self._document.parts[first : last + 1])
 
 
-def _windows(whole: _Whole, size: int, stride: int) -> Iterator[Document]:
+def _windows(whole: _DocumentText, size: int, stride: int) -> Iterator[Document]:
     spans: list[Span] = []
     for _, (start, end) in whole.paragraphs:
         position = start
@@ -221,7 +221,7 @@ def _windows(whole: _Whole, size: int, stride: int) -> Iterator[Document]:
             return
 
 
-def _long(whole: _Whole, how: PassagesSection) -> Iterator[Span]:
+def _long_spans(whole: _DocumentText, how: PassagesSection) -> Iterator[Span]:
     """Spans of as many whole paragraphs as fit; a paragraph that is too long itself is cut."""
     start, end, used, page = 0, 0, 0, 0
     for part, (first, last) in whole.paragraphs:
@@ -267,11 +267,11 @@ class NearDuplicates:
     def __init__(self, threshold: float, shingle: int = 5, *, same_numbers: bool = False) -> None:
         from datasketch import MinHash, MinHashLSH
 
-        self._empty = MinHash(num_perm=PERMUTATIONS, seed=1, hashfunc=_same)
+        self._empty = MinHash(num_perm=PERMUTATIONS, seed=1, hashfunc=_identity)
         self._threshold, self._shingle, self._same_numbers = threshold, shingle, same_numbers
         # MinHash only estimates: a slightly lower threshold misses fewer pairs.
         self._index = MinHashLSH(threshold=max(0.05, threshold - 0.1), num_perm=PERMUTATIONS)
-        self._kept: dict[str, tuple[frozenset[int], frozenset[str]]] = {}
+        self._indexed: dict[str, tuple[frozenset[int], frozenset[str]]] = {}
 
     def twin(self, ident: str, text: str) -> Twin | None:
         """The most similar indexed text, if it reaches the threshold; else ``None``, and the text is indexed."""
@@ -282,15 +282,15 @@ class NearDuplicates:
         numbers = frozenset(filter(_DIGIT.search, words)) if self._same_numbers else frozenset()
         sketch = self._sketch(shingles)
         candidates = [
-            (_jaccard(shingles, self._kept[other][0]), other)
+            (_jaccard(shingles, self._indexed[other][0]), other)
             for other in sorted(self._index.query(sketch))
-            if self._kept[other][1] == numbers
+            if self._indexed[other][1] == numbers
         ]
         best = max(candidates, key=lambda pair: pair[0], default=(0.0, ""))
         if best[0] >= self._threshold:
             return Twin(ident, best[1], best[0])
         self._index.insert(ident, sketch)
-        self._kept[ident] = shingles, numbers
+        self._indexed[ident] = shingles, numbers
         return None
 
     def _shingles(self, words: Sequence[str]) -> frozenset[int]:
@@ -320,7 +320,7 @@ def _hash(word: str) -> int:
     return int.from_bytes(hashlib.blake2b(word.encode("utf-8", "replace"), digest_size=8).digest())
 
 
-def _same(value: int) -> int:
+def _identity(value: int) -> int:
     return value
 
 

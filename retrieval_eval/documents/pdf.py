@@ -55,7 +55,7 @@ def read_pdf(path: Path, limits: Limits) -> Extract:
             raise UnreadableError(f"has {number} pages, more than {limits.pages}")
         parts, problems = _pages(reader, number, limits)
         title = _title(reader)
-        problems += _beside_the_pages(reader)
+        problems += _unread_texts(reader)
     lost = [message for message in messages if _LOST.search(message)]
     other = [message for message in messages if message not in lost]
     mended = ["wrong cross-reference offsets"] if any(map(_OFFSETS.search, other)) else []
@@ -77,7 +77,7 @@ def _pages(reader: PdfReader, number: int, limits: Limits) -> tuple[list[Documen
         try:
             page = reader.pages[index]
             text = page.extract_text()
-            if not text.strip() and _shows_something(page):
+            if not text.strip() and _paints(page):
                 pictures.append(index + 1)
         except Exception as error:  # a broken page may raise anything, and the others may be fine
             problems.append(f"page {index + 1} cannot be read: {type(error).__name__}: {error}")
@@ -93,7 +93,7 @@ def _pages(reader: PdfReader, number: int, limits: Limits) -> tuple[list[Documen
     return parts, problems
 
 
-def _shows_something(page: PageObject) -> bool:
+def _paints(page: PageObject) -> bool:
     """Whether a page without text paints a picture or an area, like a scanned page and unlike a blank one."""
     content = page.get_contents()
     return content is not None and any(operator in _PAINTS for _, operator in content.operations)
@@ -109,7 +109,7 @@ def _ranges(pages: Sequence[int]) -> str:
     return ", ".join("-".join(map(str, page_range)) for page_range in page_ranges)
 
 
-def _beside_the_pages(reader: PdfReader) -> list[str]:
+def _unread_texts(reader: PdfReader) -> list[str]:
     """Problems for texts outside the page contents: form fields, annotations and attachments."""
     counts = Counter[str]()
     try:

@@ -153,7 +153,7 @@ def _not_entered(path: Path, name: str, source: str) -> FileNote | None:
     return None
 
 
-class _Remembered:
+class _AnswerCache:
     """Cache of the reading process's answers, up to a total number of bytes; it never evicts."""
 
     def __init__(self, most: int) -> None:
@@ -169,7 +169,7 @@ class _Remembered:
             self._left -= len(answer)
 
 
-_READ: Final = _Remembered(2**26)
+_ANSWERS: Final = _AnswerCache(2**26)
 """Cache, since one command often reads a folder twice: for queries, and for agents to search."""
 _LATE: Final = b"late"
 
@@ -183,8 +183,8 @@ class _Reader:
 
     def read(self, file: File) -> Iterator[SourceDocument | FileNote]:
         """Yields the file's document, then its problems and notes."""
-        problem = self._refused(file)
-        answer: dict[str, Any] = {"problems": [problem]} if problem is not None else self._asked(file)
+        problem = self._problem(file)
+        answer: dict[str, Any] = {"problems": [problem]} if problem is not None else self._reply(file)
         if parts := tuple(
             DocumentPart(heading, page, tuple(texts)) for heading, page, texts in answer.get("parts", ())
         ):
@@ -194,7 +194,7 @@ class _Reader:
         for note in answer.get("notes", ()):
             yield FileNote(storable(file.source), note, "note")
 
-    def _refused(self, file: File) -> str | None:
+    def _problem(self, file: File) -> str | None:
         if file.folder is not None and not file.path.resolve().is_relative_to(file.folder.resolve()):
             return "is a link that leads out of the folder"
         if not file.path.is_file():
@@ -208,18 +208,18 @@ class _Reader:
             return f"has {size // 1_000_000} MB, more than {self._limits.megabytes}"
         return None
 
-    def _asked(self, file: File) -> dict[str, Any]:
+    def _reply(self, file: File) -> dict[str, Any]:
         file_stat = file.path.stat()
         request = {"path": str(file.path.resolve()), "kind": file.kind, "limits": self._limits.model_dump()}
         key = json.dumps([request, file_stat.st_ino, file_stat.st_size, file_stat.st_mtime_ns, file_stat.st_ctime_ns])
-        answer = _READ.get(key) or self._answer(request)
+        answer = _ANSWERS.get(key) or self._answer(request)
         if answer.endswith(b"\n"):
-            _READ.keep(key, answer)
+            _ANSWERS.keep(key, answer)
             parsed: dict[str, Any] = json.loads(answer)
             return parsed
         if answer:
             return {"problems": [f"took longer than {self._limits.seconds:g} s"]}
-        return {"problems": ["brought down the process that read it"]}
+        return {"problems": ["crashed the process that read it"]}
 
     def _answer(self, request: dict[str, Any]) -> bytes:
         """The process's answer to a request, one line; ``_LATE`` if it took too long, ``b""`` if it died."""
