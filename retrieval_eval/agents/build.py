@@ -276,7 +276,6 @@ class CallableAgent:
         return meter.reply(extracted.answer, extracted.documents, extracted.citations)
 
     async def close(self) -> None:
-        """Nothing is held."""
         self._function.settle()
 
 
@@ -298,7 +297,7 @@ class RecordedAgent(Struct, frozen=True):
         return AgentReply(answer, self.documents.get(query.query_id, ()), latency_s=None)
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing: no resources are open."""
 
 
 def read_recorded(name: str, spec: AgentSpec, corpus: Mapping[str, Document], identity: str) -> RecordedAgent:

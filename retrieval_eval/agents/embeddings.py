@@ -142,7 +142,7 @@ class HashedEmbedder:
             return of_length_one(vectors)
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing: no resources are open."""
 
 
 @lru_cache(maxsize=100_000)

@@ -62,7 +62,7 @@ class Offline(Struct, frozen=True):
             return [self.find(question, depth) for question in questions]
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing: no resources are open."""
 
 
 class Hybrid(Struct, frozen=True):

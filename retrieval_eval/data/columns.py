@@ -108,7 +108,7 @@ def row_at(path: Path | str, place: int) -> Row:
 
 
 def _delimited_columns(path: Path) -> dict[str, Texts] | None:
-    """Columns of a CSV; ``None`` if content or errors call for reading it row by row."""
+    """Columns of a CSV; ``None`` if Arrow cannot read it faithfully, so that it must be read row by row."""
     import pyarrow as pa
     from pyarrow import csv
 

@@ -179,7 +179,7 @@ def id_of_text(kind: str, text: str) -> str:
 
 
 def table_format(path: Path | str) -> str:
-    """``csv``, ``tsv``, ``jsonl``, ``json`` or ``parquet``.
+    """The format by the extension: ``csv``, ``tsv``, ``jsonl``, ``json`` or ``parquet``.
 
     Raises:
         DataError: the extension is not one of a table.

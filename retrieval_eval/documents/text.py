@@ -33,7 +33,7 @@ def decoded(content: bytes) -> str:
 
 
 def without_nul(text: str) -> str:
-    """The text itself, after a check for NUL.
+    """Return the text unchanged if it contains no NUL.
 
     Raises:
         UnreadableError: the text contains NUL.
