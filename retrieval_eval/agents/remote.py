@@ -234,7 +234,7 @@ class Requests:
                 await self._halted.wait()
 
     async def _timed(self, body: Mapping[str, Any]) -> tuple[Received | ProviderError, float]:
-        self.endpoint.opened()  # loads libraries the first time, which the server's latency must not include
+        self.endpoint.session()  # loads libraries the first time, which the server's latency must not include
         sent = time.perf_counter()
         answer: Received | ProviderError
         try:
