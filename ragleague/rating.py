@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
@@ -17,6 +16,7 @@ from arena.ratings.results import Ratings, RatingSettings
 from judges.errors import InputError
 from judges.sections import argument, nearest
 from ragleague.shown import NotebookPicture, as_html, as_text, drawn, frame
+from retrieval_eval.data.columns import Frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -141,37 +141,15 @@ def rate(
     how = TableOptions(by, numeric, names, meant, skip_empty, skip_self_play, by_judge)
     if isinstance(verdicts, str | Path):
         return Rated(rate_table(Path(verdicts), chosen, how))
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "verdicts.parquet"
-        _written(verdicts, path)
-        try:
-            return Rated(rate_table(path, chosen, how))
-        except InputError as error:
-            message = str(error).replace(f"{path} ", "").replace(f"{path}: ", "")
-            raise InputError(message.replace("say --skip-faulty", "give skip_empty=True")) from error
+    try:
+        return Rated(rate_table(_frame(verdicts), chosen, how))
+    except InputError as error:
+        raise InputError(str(error).replace("say --skip-faulty", "give skip_empty=True")) from error
 
 
-def _written(rows: pd.DataFrame | Iterable[Mapping[str, Any]], path: Path) -> None:
-    """Write rows to a file, so that the reader of files reads every table."""
+def _frame(rows: pd.DataFrame | Iterable[Mapping[str, Any]]) -> Frame:
     import pandas as pd
-    import pyarrow as pa
 
     if not isinstance(rows, Iterable):
         raise InputError(f"verdicts: give a frame, dictionaries or a file, and not {type(rows).__name__}")
-    table = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows))
-    if not all(isinstance(name, str) for name in table):
-        raise InputError("verdicts: give a frame, dictionaries or a file: the columns have no names")
-    if table.empty:
-        raise InputError("verdicts: the table has no rows; add at least one")
-    try:
-        table.assign(**{name: _alike(table[name]) for name in table.columns}).to_parquet(path, index=False)
-    except (pa.ArrowException, ValueError, TypeError) as error:
-        raise InputError(f"verdicts: cannot be read as a table: {str(error).splitlines()[0]}") from error
-
-
-def _alike(column: pd.Series[Any]) -> pd.Series[Any]:
-    """A column of mixed types as text, and whole floats as integers: pandas turns integers with gaps into floats."""
-    if column.dtype.kind == "f" and (column.dropna() % 1 == 0).all():
-        return column.astype("Int64")
-    several = column.dtype == object and len(set(map(type, column.dropna()))) > 1
-    return column.map(str, na_action="ignore") if several else column
+    return Frame.of("verdicts", rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows)))

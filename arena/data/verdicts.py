@@ -11,17 +11,16 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from arena.data.verdict_words import BOTH_ORDERS, Coding, are_numbers, both, number_in, problem_of, side_of
+from arena.data.verdict_words import BOTH_ORDERS, VERDICTS, Coding, are_numbers, both, number_in, problem_of, side_of
 from arena.present.numbers import counted
 from arena.ratings.games import GameVerdict, VerdictTable
 from judges.errors import DataError
 from judges.types import GAME_OUTCOMES, Verdict
 from retrieval_eval.data.column_report import say_read
-from retrieval_eval.data.columns import Texts, TextTable, in_order, joined, read_text_columns, row_at
+from retrieval_eval.data.columns import Frame, Texts, TextTable, in_order, joined, read_text_columns, row_at
 from retrieval_eval.data.conversations import require_one_spelling
-from retrieval_eval.data.rows import EMPTY, Cell, name_problem, spelling_problem, table_format
+from retrieval_eval.data.rows import EMPTY, Cell, name_problem, spelling_problem
 from retrieval_eval.data.tables import write_rows
-from retrieval_eval.data.vocabulary import VERDICT_NAMES, canonical_names, clash, missing_column
 from retrieval_eval.stats.arrays import Bools, Floats, Int32s
 
 CONVERSATION: Final = "conversation"
@@ -43,7 +42,7 @@ class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
     """The verdicts of a file, with counts of what was skipped, repeated or assumed.
 
     Attributes:
-        path: the file.
+        source: the file, or the frame.
         table: one verdict per game, with the agents in the order shown, in the order of the file.
         further: extra columns (including ``reason``) as text, aligned with the verdicts; ``""`` for empty cells.
         rows: number of rows in the file.
@@ -60,7 +59,7 @@ class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
         called: our name for each column of the file.
     """
 
-    path: Path
+    source: Path | str | Frame
     table: VerdictTable
     further: Mapping[str, Texts]
     rows: int
@@ -78,11 +77,16 @@ class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
 
     def say(self, used: Collection[str] = ()) -> None:
         """Log which columns were read; ``used`` are extra columns that the caller reads."""
-        known = {*VERDICT_NAMES, *BOTH_ORDERS, CONVERSATION, *used}
+        known = {*VERDICTS.columns, *BOTH_ORDERS, CONVERSATION, *used}
         ties = {"both bad": self.both_bad, "both good": self.both_good}
         rated_ties = "".join(f", {count:,} {what}" for what, count in ties.items() if count)
         numbers = f"{counted(self.rows, 'row')}, {counted(len(self.table), 'verdict')}{rated_ties}"
         say_read(self.path, self.called, known, numbers)
+
+    @property
+    def path(self) -> Path:
+        """The file, or the frame's name."""
+        return Path(str(self.source))
 
     @property
     def order_unknown(self) -> int:
@@ -126,11 +130,11 @@ class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
 
     def error(self, verdict: int, problem: str, value: str | None = None) -> DataError:
         """The error for a problem in a verdict's row, for the caller to raise; names file, line and value."""
-        return row_at(self.path, int(self.places[verdict])).error(problem, value)
+        return row_at(self.source, int(self.places[verdict])).error(problem, value)
 
 
 def read_verdicts(
-    path: Path | str,
+    source: Path | str | Frame,
     *,
     columns: Mapping[str, str] | None = None,
     values: Mapping[str, str] | None = None,
@@ -138,10 +142,10 @@ def read_verdicts(
     skip_self_play: bool = False,
     preferences: bool = False,
 ) -> ImportedVerdicts:
-    """Read a table of verdicts from CSV, TSV, JSONL or Parquet.
+    """Read a table of verdicts from CSV, TSV, JSONL, JSON or Parquet, or from a frame in memory.
 
     Columns are ``agent_a, agent_b, verdict`` and optionally ``qid, judge, order, reason``, or the alternative names in
-    ``VERDICT_NAMES``. A table with ``BOTH_ORDERS`` instead of a verdict has two games per row. ``agent_a`` was shown
+    ``VERDICTS``. A table with ``BOTH_ORDERS`` instead of a verdict has two games per row. ``agent_a`` was shown
     first unless ``order`` is ``ba`` (or ``2`` or ``second``, the place where agent_a was shown).
 
     Verdicts are read without regard to case. Their meaning depends on the word:
@@ -163,7 +167,7 @@ def read_verdicts(
     verdict that its probability implies. A row without a probability has only its verdict.
 
     Args:
-        path: the file.
+        source: the file, or the frame.
         columns: the file's column for a name of ours, if it has no known name: ``{"verdict": "gold"}``.
         values: meanings of words, numbers or ranges of numbers: ``{"A ist besser": "A", "-3..-1": "A"}``.
         skip_empty: skip and count games whose verdict is empty, ``error`` or ``nan`` instead of raising an error.
@@ -175,24 +179,24 @@ def read_verdicts(
         DataError: the file cannot be read, a column is missing, an agent has no name or plays itself, or a verdict or
             order is unknown.
     """
-    path = Path(path)
-    if unknown := (columns or {}).keys() - VERDICT_NAMES.keys():
-        raise DataError(path, f"no such column to map; choose from {', '.join(VERDICT_NAMES)}", value=min(unknown))
+    path = Path(str(source))
+    if unknown := (columns or {}).keys() - set(VERDICTS.columns):
+        raise DataError(path, f"no such column to map; choose from {', '.join(VERDICTS.columns)}", value=min(unknown))
     read, faults, size, coding = [], _Faults(), 0, Coding.of(values or {})
     called: dict[str, str] = {}
-    for rows in read_text_columns(path):
+    for rows in read_text_columns(source):
         layout = _Layout.of(path, rows, columns or {}, coding, preferences=preferences)
         called |= layout.called
         read.append(_games(rows, layout, faults, skip_empty=skip_empty, skip_self_play=skip_self_play))
         size += rows.places.size
-    faults.raise_first(path)
+    faults.raise_first(source)
     games = _concatenated(read)
     with_query = [part.query is not None for part in read]
     without = sum(len(part.places) for part, has in zip(read, with_query, strict=True) if not has)
     if any(with_query) and without:
         raise DataError(path, f"{without:,} of {games.places.size:,} verdicts name no query: give all or none")
     agents, (first, second) = in_order(games.first, games.second)
-    _require_one_spelling(path, agents, first, second, games.places)
+    _require_one_spelling(source, agents, first, second, games.places)
     judges, (judge,) = in_order(games.judge)
     queries, query = None, None
     if games.query is not None:
@@ -201,7 +205,7 @@ def read_verdicts(
     table = VerdictTable(agents, first, second, games.outcome, queries, query, judges, judge, preference)
     duplicates, conflicts = _repeats(table, [column for name, column in games.further.items() if name != "reason"])
     return ImportedVerdicts(
-        path,
+        source,
         table,
         games.further,
         size,
@@ -220,7 +224,7 @@ def read_verdicts(
 
 
 def _require_one_spelling(
-    path: Path, agents: Sequence[str], first: Int32s, second: Int32s, places: NDArray[np.int64]
+    source: Path | str | Frame, agents: Sequence[str], first: Int32s, second: Int32s, places: NDArray[np.int64]
 ) -> None:
     """Raise an error if two spellings look like one agent; it names the first row with the second spelling."""
     first_rows = np.full(len(agents), places.size)
@@ -229,7 +233,7 @@ def _require_one_spelling(
     spelt: dict[str, str] = {}
     for number in np.argsort(first_rows, kind="stable"):
         if problem := spelling_problem("agents", agents[number], spelt):
-            raise row_at(path, int(places[first_rows[number]])).error(problem)
+            raise row_at(source, int(places[first_rows[number]])).error(problem)
 
 
 def verdict_cells(game: GameVerdict) -> dict[str, Cell]:
@@ -260,55 +264,36 @@ def write_verdicts(path: Path | str, verdicts: Sequence[GameVerdict]) -> None:
 class _Layout(Struct, frozen=True):
     """The file's columns by their role."""
 
-    agent_a: str
-    agent_b: str
+    ours: Mapping[str, str]
+    """The file's column for each of ours that it has."""
     verdicts: Sequence[str]
-    qid: str | None
-    judge: str | None
     order: str | None
     extras: Mapping[str, str]
     """Extra columns: our name, and the file's."""
-    shares: Sequence[str | None] = ()
+    shares: Sequence[str | None]
     """The columns of the probabilities p_a, p_b and p_tie; empty if they are not read."""
-    called: Mapping[str, str] = {}
-    """Our name for each column."""
-    coding: Coding = Coding()
+    called: Mapping[str, str]
+    coding: Coding
 
     @staticmethod
     def of(path: Path, rows: TextTable, columns: Mapping[str, str], coding: Coding, *, preferences: bool) -> _Layout:
-        header, line = list(rows.columns), rows.line if table_format(path) == "jsonl" else None
+        header = list(rows.columns)
         for column in columns.values():
             if column not in header:
-                raise missing_column(path, column, header, line)
-        called = canonical_names(header, VERDICT_NAMES, columns)
-        if (problem := clash(called, VERDICT_NAMES, VERDICT_NAMES, columns)) is not None:
-            raise DataError(path, problem, line=line)
-        ours = {name: theirs for theirs, name in called.items()}
-        columns_by_name = {name: ours.get(name) for name in VERDICT_NAMES}
-        shares = [columns_by_name[name] for name in ("p_a", "p_b", "p_tie")] if preferences else []
-        if preferences and columns_by_name["p_a"] is None and columns_by_name["verdict"] != "preference":
-            raise missing_column(path, "p_a", header, line)
-        both = columns_by_name["verdict"] is None and set(BOTH_ORDERS) <= set(header) and not preferences
-        for name in ("agent_a", "agent_b", "verdict"):
-            if columns_by_name[name] is None and not ((both or any(shares)) and name == "verdict"):
-                raise missing_column(path, name, header, line, also=VERDICT_NAMES[name], option=True)
-        verdicts = BOTH_ORDERS if both else (columns_by_name["verdict"] or str(columns_by_name["p_a"]),)
-        order = None if both else columns_by_name["order"]
-        used = {columns_by_name[name] for name in ("qid", "agent_a", "agent_b", "judge")} | {*verdicts, order}
-        reason = columns_by_name["reason"]
-        extras = {"reason" if column == reason else column: column for column in header if column not in used}
-        return _Layout(
-            str(columns_by_name["agent_a"]),
-            str(columns_by_name["agent_b"]),
-            verdicts,
-            columns_by_name["qid"],
-            columns_by_name["judge"],
-            order,
-            extras,
-            shares,
-            called,
-            coding,
-        )
+                raise VERDICTS.missing(path, column, header, rows.line)
+        called = VERDICTS.checked(path, header, columns, line=rows.line)
+        ours = {name: theirs for theirs, name in called.items() if name in VERDICTS.columns}
+        shares = [ours.get(name) for name in ("p_a", "p_b", "p_tie")] if preferences else []
+        if preferences and "p_a" not in ours and ours.get("verdict") != "preference":
+            raise VERDICTS.missing(path, "p_a", header, rows.line)
+        both = "verdict" not in ours and set(BOTH_ORDERS) <= set(header) and not preferences
+        if "verdict" not in ours and not both and not any(shares):
+            raise VERDICTS.missing(path, "verdict", header, rows.line, chosen=True)
+        verdicts = BOTH_ORDERS if both else (ours.get("verdict") or ours["p_a"],)
+        order = None if both else ours.get("order")
+        used = {order, *verdicts, *(ours.get(name) for name in ("qid", "agent_a", "agent_b", "judge"))}
+        extras = {"reason" if called[name] == "reason" else name: name for name in header if name not in used}
+        return _Layout(ours, verdicts, order, extras, shares, called, coding)
 
 
 class _Faults:
@@ -331,10 +316,10 @@ class _Faults:
             faulty = np.array([each == problem for each in problems], np.bool_)[texts.codes]
             self.add(faulty, places, f"{column!r} {problem}", None if problem == EMPTY else texts)
 
-    def raise_first(self, path: Path) -> None:
+    def raise_first(self, source: Path | str | Frame) -> None:
         if self._faults:
             place, _, problem, value = min(self._faults)
-            raise row_at(path, place).error(problem, value)
+            raise row_at(source, place).error(problem, value)
 
 
 class _Games(NamedTuple):
@@ -359,9 +344,9 @@ class _Games(NamedTuple):
 
 def _games(rows: TextTable, layout: _Layout, faults: _Faults, *, skip_empty: bool, skip_self_play: bool) -> _Games:
     """The games of these rows: one per row, or two with ``BOTH_ORDERS``."""
-    agent_a, agent_b = rows.columns[layout.agent_a], rows.columns[layout.agent_b]
-    faults.names(layout.agent_a, agent_a, rows.places)
-    faults.names(layout.agent_b, agent_b, rows.places)
+    agent_a, agent_b = rows.columns[layout.ours["agent_a"]], rows.columns[layout.ours["agent_b"]]
+    faults.names(layout.ours["agent_a"], agent_a, rows.places)
+    faults.names(layout.ours["agent_b"], agent_b, rows.places)
     names, (a, b) = in_order(agent_a, agent_b)
     is_self_play, self_play = a == b, 0
     if is_self_play.any() and skip_self_play:
@@ -372,12 +357,12 @@ def _games(rows: TextTable, layout: _Layout, faults: _Faults, *, skip_empty: boo
     elif is_self_play.any():
         problem = "an agent plays against itself: remove the row, or say --skip-faulty"
         faults.add(is_self_play, rows.places, problem, agent_a)
-    query = None if layout.qid is None else rows.columns[layout.qid]
-    if layout.qid is not None and query is not None:
-        faults.names(layout.qid, query, rows.places)
-    size = rows.places.size
-    judge = Texts([""], np.zeros(size, np.int32)) if layout.judge is None else rows.columns[layout.judge]
-    order = Texts([""], np.zeros(size, np.int32)) if layout.order is None else rows.columns[layout.order]
+    none = Texts([""], np.zeros(rows.places.size, np.int32))
+    query = rows.columns[layout.ours["qid"]] if "qid" in layout.ours else None
+    if query is not None:
+        faults.names(layout.ours["qid"], query, rows.places)
+    judge = rows.columns[layout.ours["judge"]] if "judge" in layout.ours else none
+    order = none if layout.order is None else rows.columns[layout.order]
     swapped, order_known = _orders(order, layout, rows, faults)
     cells = _Cells(rows, layout, faults, names, a, b)
     verdict_columns = [cells.verdicts(column, swapped) for column in layout.verdicts]

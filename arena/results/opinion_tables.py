@@ -12,22 +12,15 @@ import numpy as np
 from msgspec import Struct, field
 
 from arena.calibration.votes import ItemKey, Level, Opinion
-from arena.data.verdict_words import BOTH_ORDERS
+from arena.data.verdict_words import BOTH_ORDERS, VERDICTS
 from arena.data.verdicts import CONVERSATION, ImportedVerdicts, read_verdicts
 from arena.present.numbers import counted
 from retrieval_eval.data.column_report import say_read
 from retrieval_eval.data.rows import Row
-from retrieval_eval.data.tables import read_columns, read_rows
+from retrieval_eval.data.table_spec import TableSpec
+from retrieval_eval.data.tables import read_columns
 from retrieval_eval.data.trec import is_qrels, read_qrels
-from retrieval_eval.data.vocabulary import (
-    NAMES,
-    OPINION_NAMES,
-    VERDICT_NAMES,
-    Spellings,
-    canonical_names,
-    folded,
-    missing_column,
-)
+from retrieval_eval.data.vocabulary import folded, spellings
 from retrieval_eval.nuggets.types import Support, make_nuggets
 from retrieval_eval.stats.bootstrap import Clusters
 
@@ -37,27 +30,35 @@ _MAX_DISTINCT: Final = 50
 """Maximum number of values in a column that distinguishes items, such as the turn or the dimension."""
 
 SUPPORT = {Support.NONE: 0.0, Support.PARTIAL: 1.0, Support.FULL: 2.0}
-_ITEM_COLUMNS: Final[Mapping[Level, tuple[str, ...]]] = {
-    "criteria": ("agent", "criterion"),
-    "nuggets": ("agent", "nugget"),
-    "support": ("agent", "sentence", "did"),
-    "labels": ("did",),
+
+
+class _Level(Struct, frozen=True):
+    """The columns that name what was judged, the column of values, and what a value is called."""
+
+    item: tuple[str, ...]
+    value: str
+    noun: str
+
+    @property
+    def spec(self) -> TableSpec:
+        """The table of such values."""
+        needed = ("qid", *self.item, self.value)
+        return TableSpec((*needed, "annotator"), needed, _WORDS, option=True)
+
+
+_WORDS: Final = {"agent": ("run",), "score": ("grade",)}
+_LEVELS: Final[Mapping[Level, _Level]] = {
+    "criteria": _Level(("agent", "criterion"), "score", "grade"),
+    "nuggets": _Level(("agent", "nugget"), "assignment", "nugget label"),
+    "support": _Level(("agent", "sentence", "did"), "support", "support label"),
+    "labels": _Level(("did",), "label", "label"),
 }
-"""Columns that name what was judged, by level; a table has the first level whose columns it has."""
+"""A table has the first level whose columns it has."""
+WIDE: Final = TableSpec(("qid", "agent", "annotator"), ("qid", "agent"), _WORDS, option=True)
+"""Grades with a column for each criterion."""
 _SHOWN: Final = ("query", "answer", "reference", "passages")
-_TEXTS: Final = {folded(name) for column in _SHOWN for name in (column, *NAMES[column])}
+_TEXTS: Final = {folded(name) for column in _SHOWN for name in (column, *spellings(column))}
 """Names of columns that hold texts shown to people."""
-_OPINION_NOUNS: Final[Mapping[Level, str]] = {
-    "criteria": "grade",
-    "nuggets": "nugget label",
-    "support": "support label",
-}
-_VALUE_COLUMNS: Final[Mapping[Level, str]] = {
-    "labels": "label",
-    "criteria": "score",
-    "nuggets": "assignment",
-    "support": "support",
-}
 
 
 class TableReading(Struct, frozen=True):
@@ -77,9 +78,10 @@ class TableReading(Struct, frozen=True):
     values: Mapping[str, str] | None = None
     skip_empty: bool = False
 
-    def names(self, *columns: str) -> Spellings:
-        """The accepted spellings of these columns of labels, grades and nuggets."""
-        return {name: OPINION_NAMES.get(name, ()) for name in columns}
+    @property
+    def further(self) -> list[str]:
+        """The columns ``item`` and ``by``."""
+        return [*self.item, *([self.by] if self.by else [])]
 
 
 class OpinionTable(Struct, frozen=True):
@@ -124,13 +126,14 @@ def read_opinions(path: Path, reading: TableReading | None = None) -> OpinionTab
     columns = read_columns(path)
     for column in (options.columns or {}).values():
         if column not in columns:
-            raise missing_column(path, column, columns)
-    names = set(canonical_names(columns, OPINION_NAMES, options.columns).values())
-    for level, item_columns in _ITEM_COLUMNS.items():
-        if names >= {*item_columns, _VALUE_COLUMNS[level]}:
+            raise WIDE.missing(path, column, columns)
+    for level, values in _LEVELS.items():
+        names = set(values.spec.named(columns, options.columns).values())
+        if names >= {*values.item, values.value}:
             return _graded(path, level, options)
-    game_columns = {"agent_a", "agent_b"} & set(canonical_names(columns, VERDICT_NAMES, options.columns).values())
-    if "agent" in names and "agent_a" not in game_columns and not names & {"criterion", "nugget"}:
+    names = set(WIDE.named(columns, options.columns).values())
+    is_game = "agent_a" in VERDICTS.named(columns, options.columns).values()
+    if "agent" in names and not is_game and not names & {"criterion", "nugget"}:
         return _wide(path, options)
     return _verdicts(path, options)
 
@@ -160,13 +163,13 @@ def _below_zero(opinions: Sequence[Opinion]) -> Iterator[str]:
 
 def _verdicts(path: Path, options: TableReading) -> OpinionTable:
     imported = read_verdicts(path, columns=options.columns, values=options.values, skip_empty=options.skip_empty)
-    imported.say({PROBABILITY, *_further(options)})
-    for column in _further(options):
+    imported.say({PROBABILITY, *options.further})
+    for column in options.further:
         if column not in imported.extras:
-            raise missing_column(path, column, imported.extras)
+            raise VERDICTS.missing(path, column, imported.extras)
     table = imported.table
     if table.query is None and len(table):
-        raise missing_column(path, "qid", read_columns(path))
+        raise VERDICTS.missing(path, "qid", read_columns(path))
     placed, swapped = _places_known(imported), table.a > table.b
     sides = (map(table.agents.__getitem__, side(table.a, table.b).tolist()) for side in (np.minimum, np.maximum))
     items: Iterator[ItemKey] = zip(*sides, strict=True)
@@ -198,12 +201,12 @@ def _verdicts(path: Path, options: TableReading) -> OpinionTable:
     remarks = [f"{count:,} {problem}" for problem, count in notes.items() if count]
     if not placed:
         remarks.append("no column 'order' says which answer was shown first, so nothing is said of places")
-    has_conversations = CONVERSATION in imported.further and CONVERSATION not in _further(options)
+    has_conversations = CONVERSATION in imported.further and CONVERSATION not in options.further
     clusters = imported.of_queries(CONVERSATION) if has_conversations else {}
     spare = {
         name: texts
         for name, texts in imported.extras.items()
-        if name not in {"reason", CONVERSATION, PROBABILITY, *_further(options)}
+        if name not in {"reason", CONVERSATION, PROBABILITY, *options.further}
     }
     rows_of_one = zip(
         imported.extras[options.by] if options.by else [""] * len(table),
@@ -268,28 +271,26 @@ def _places_known(imported: ImportedVerdicts) -> bool:
 
 
 def _graded(path: Path, level: Level, options: TableReading) -> OpinionTable:
-    needed = ["qid", *_ITEM_COLUMNS[level], _VALUE_COLUMNS[level]]
-    names = options.names(*needed, "annotator")
-    rows = read_rows(path, [*needed, *_further(options)], names, columns=options.columns)
+    rows = _LEVELS[level].spec.needing(*options.further).rows(path, options.columns)
     return _collected(
-        path, rows, [_VALUE_COLUMNS[level]], lambda row, _: _item(row, level), level=level, options=options
+        path, rows, [_LEVELS[level].value], lambda row, _: _item(row, level), level=level, options=options
     )
 
 
 def _wide(path: Path, options: TableReading) -> OpinionTable:
     """Read grades with a column for each criterion: every column that has no other meaning."""
-    names, columns = options.names("qid", "agent", "annotator"), read_columns(path)
-    canonical = canonical_names(columns, names, options.columns)
-    known = {folded(name) for column in names.items() for name in (column[0], *column[1]) if name != "number"}
-    reserved = {"reason", CONVERSATION, PROBABILITY, *_further(options)}
-    rows = list(read_rows(path, ["qid", "agent", *_further(options)], names, columns=options.columns))
+    columns = read_columns(path)
+    canonical = WIDE.named(columns, options.columns)
+    known = {folded(name) for column in WIDE.columns for name in (column, *WIDE.spellings(column)) if name != "number"}
+    reserved = {"reason", CONVERSATION, PROBABILITY, *options.further}
+    rows = list(WIDE.needing(*options.further).rows(path, options.columns))
     criteria = [
         name
         for name in columns
         if canonical[name] == name and name not in reserved and folded(name) not in known and not _is_text(rows, name)
     ]
     if not criteria:
-        raise missing_column(path, "criterion", columns)
+        raise WIDE.missing(path, "criterion", columns)
     return _collected(
         path, rows, criteria, lambda row, column: (row.identifier("agent"), column), level="criteria", options=options
     )
@@ -299,10 +300,6 @@ def _is_text(rows: Iterable[Row], column: str) -> bool:
     """Whether a column is named like a text shown to people and holds texts, not numbers."""
     texts = (row.text(column).strip() for row in rows) if folded(column) in _TEXTS else iter(())
     return any(text and _number(text) is None for text in texts)
-
-
-def _further(options: TableReading) -> list[str]:
-    return [*options.item, *([options.by] if options.by else [])]
 
 
 def _collected(
@@ -319,11 +316,11 @@ def _collected(
     skipped = 0
     rows_of_one: list[Hashable] = []
     further: dict[str, list[str]] = {name: [] for name in read_columns(path)}
-    spellings: dict[str, str] = {}
+    called: dict[str, str] = {}
     for row in rows:
-        spellings |= row.called
+        called |= row.called
         query_id = row.identifier("qid")
-        name = "" if CONVERSATION in _further(options) else row.text(CONVERSATION).strip()
+        name = "" if CONVERSATION in options.further else row.text(CONVERSATION).strip()
         if name and (earlier := clusters.setdefault(query_id, name)) != name:
             raise row.error(
                 f"query {query_id!r} belongs to the conversation {earlier!r} in a row above, and to another one here",
@@ -344,20 +341,11 @@ def _collected(
             rows_of_one.append((group, query_id, item, rater))
             for name, texts in further.items():
                 texts.append(row.text(name))
-    used_columns = {
-        "qid",
-        "annotator",
-        "reason",
-        CONVERSATION,
-        PROBABILITY,
-        *_ITEM_COLUMNS[level],
-        *columns,
-        *_further(options),
-    }
+    read = {"qid", "annotator", "reason", CONVERSATION, PROBABILITY, *_LEVELS[level].item, *columns, *options.further}
     raters = {opinion.rater for opinions in groups.values() for opinion in opinions}
-    count = f"{counted(len(rows_of_one), _OPINION_NOUNS.get(level, 'label'))} by {counted(len(raters), 'rater')}"
-    say_read(path, spellings, used_columns, count)
-    spare = {name: texts for name, texts in further.items() if spellings.get(name, name) not in used_columns}
+    count = f"{counted(len(rows_of_one), _LEVELS[level].noun)} by {counted(len(raters), 'rater')}"
+    say_read(path, called, read, count)
+    spare = {name: texts for name, texts in further.items() if called.get(name, name) not in read}
     remarks = [f"{skipped:,} without a value left out"] if skipped else []
     if level == "labels":
         remarks += _below_zero([opinion for opinions in groups.values() for opinion in opinions])
@@ -368,7 +356,7 @@ def _item(row: Row, level: Level) -> ItemKey:
     if level == "nuggets":
         (nugget,) = make_nuggets(row.identifier("qid"), [row.identifier("nugget")], [None])
         return row.identifier("agent"), nugget.nugget_id
-    return tuple(row.identifier(name) for name in _ITEM_COLUMNS[level])
+    return tuple(row.identifier(name) for name in _LEVELS[level].item)
 
 
 _DECIMAL_COMMA: Final = re.compile(r"\A([-+]?\d+),(\d{1,2}|\d{4,})\Z")

@@ -19,9 +19,9 @@ from arena.store import Store
 from judges.errors import ConfigError, DataError, InputError, reason
 from judges.types import EXAM_TASKS, CallTrace, Task
 from retrieval_eval.data.rows import Cell
-from retrieval_eval.data.tables import read_rows, write_rows
+from retrieval_eval.data.table_spec import TableSpec
+from retrieval_eval.data.tables import write_rows
 from retrieval_eval.data.trec import write_qrels
-from retrieval_eval.data.vocabulary import GRADE_NAMES, NAMES
 from retrieval_eval.exam.bank_files import read_bank, write_bank
 from retrieval_eval.exam.grade_files import (
     GradedQuery,
@@ -110,11 +110,10 @@ def save_grades(path: Path, study: Study, *, secret: bool = False) -> int:
     return left_out
 
 
-_TEXTS: Final = {
-    **{name: GRADE_NAMES[name] for name in ("qid", "did")},
-    "document": (*NAMES["document"], "passage_text"),
-    "agent": ("system", "method", *NAMES["agent"]),
-}
+PASSAGES: Final = TableSpec(
+    ("qid", "did", "document", "agent", "rank"), ("qid", "did", "document"), {"agent": ("system", "method")}
+)
+"""The texts of graded passages, and which agents retrieved them."""
 
 
 class WrittenTable(Struct, frozen=True):
@@ -234,7 +233,7 @@ def _added(graded: Graded, onto: Path, level: int) -> Iterator[GradedQuery]:
 def _with_documents(graded: Graded, documents: Path) -> Graded:
     texts: dict[str, dict[str, str]] = {}
     ranked: dict[tuple[str, str], list[tuple[int, int, str]]] = {}
-    for row in read_rows(documents, ("qid", "did", "document"), _TEXTS):
+    for row in PASSAGES.rows(documents):
         query_id, passage = row.identifier("qid"), row.identifier("did")
         if texts.setdefault(query_id, {}).setdefault(passage, row.text("document")) != row.text("document"):
             raise row.error("this passage has another text in an earlier row", passage)

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from judges.providers.replay import VERDICT_WORDS
 from retrieval_eval.data.rows import Row, known_format
-from retrieval_eval.data.tables import read_rows
+from retrieval_eval.data.table_spec import TableSpec
 from retrieval_eval.data.trec import QRELS_FIELDS, read_trec_lines
-from retrieval_eval.data.vocabulary import NAMES, names_of
 
-_ALIASES = {
-    **names_of("qid", "did"),
-    # Without 'model' and 'baseline': here 'model' is the judge, and 'baseline' is ambiguous.
-    **{f"agent_{side}": [f"{name}_{side}" for name in NAMES["agent"]] for side in "ab"},
-}
+RECORDINGS: Final = TableSpec(("qid", "did", "agent_a", "agent_b", "model", "agent", "verdict", "order"))
+"""``model`` is the judge. A label or grade has the name that the judge's reply gives it."""
 _SHOWN_SWAPPED = {"": False, "ab": False, "1": False, "first": False, "ba": True, "2": True, "second": True}
 
 
@@ -33,7 +30,7 @@ def read_recordings(path: Path) -> Iterator[Row]:
 
 def _rows(path: Path) -> Iterator[Row]:
     if known_format(path) is not None:
-        return read_rows(path, aliases=_ALIASES)
+        return RECORDINGS.rows(path)
     lines = read_trec_lines(path, QRELS_FIELDS)
     return (Row(path, number, {"qid": query, "did": doc, "label": label}) for number, (query, _, doc, label) in lines)
 

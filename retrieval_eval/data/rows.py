@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -106,6 +106,13 @@ class Row(Struct, frozen=True):
         if self._counts_rows:
             return DataError(self.path, f"row {self.line}: {problem}", value=value)
         return DataError(self.path, problem, line=self.line, value=value)
+
+
+class Rows(Struct, frozen=True):
+    """A table in memory; errors refer to it by ``name``."""
+
+    name: str
+    records: Sequence[Mapping[str, Any]]
 
 
 def name_problem(text: str) -> str | None:

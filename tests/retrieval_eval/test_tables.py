@@ -5,7 +5,6 @@ import gzip
 import json
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +16,7 @@ from pyarrow import parquet
 from judges.errors import DataError
 from retrieval_eval.data.columns import Texts, in_order, read_text_columns, row_at
 from retrieval_eval.data.files import open_replacing, read_lines
+from retrieval_eval.data.table_spec import TableSpec
 from retrieval_eval.data.tables import read_columns, read_rows, write_rows
 
 EXTENSIONS = [f"{kind}{packed}" for kind in (".csv", ".tsv", ".jsonl", ".parquet") for packed in ("", ".gz")]
@@ -29,9 +29,9 @@ def put(tmp_path: Path, name: str, content: str | bytes) -> Path:
     return path
 
 
-def problem(path: Path, **options: Any) -> str:
+def problem(path: Path, *needed: str) -> str:
     with pytest.raises(DataError) as raised:
-        list(read_rows(path, **options))
+        list(TableSpec(needed=needed).rows(path))
     message = str(raised.value)
     assert str(path) in message
     assert "\n" not in message
@@ -56,7 +56,7 @@ def test_text_comes_back_as_it_was_written(tmp_path: Path, extension: str) -> No
         "\ufeffx",
     ]
     write_rows(path, ["qid", "text"], [{"qid": str(n), "text": text} for n, text in enumerate(awkward)])
-    rows = list(read_rows(path, required=["qid", "text"]))
+    rows = list(TableSpec(needed=("qid", "text")).rows(path))
     assert [row.text("text") for row in rows] == awkward
     assert read_columns(path) == ["qid", "text"]
 
@@ -101,16 +101,16 @@ def test_rows_know_the_line_they_start_on(tmp_path: Path) -> None:
 
 def test_bom_padded_header_and_index_column_are_accepted(tmp_path: Path) -> None:
     path = put(tmp_path, "t.csv", b"\xef\xbb\xbf,qid, query\n0,q1,why\n")
-    (row,) = read_rows(path, required=["qid", "query"])
+    (row,) = TableSpec(needed=("qid", "query")).rows(path)
     assert row.values == {"qid": "q1", "query": "why"}
 
 
 def test_an_alias_is_renamed_only_where_the_canonical_column_is_absent(tmp_path: Path) -> None:
-    aliases = {"qid": ("query_id", "id")}
+    spec = TableSpec(("qid",), ("qid",))
     renamed = put(tmp_path, "a.csv", "id,query_id\n1,2\n")
-    assert next(read_rows(renamed, required=["qid"], aliases=aliases)).values == {"id": "1", "qid": "2"}
+    assert next(spec.rows(renamed)).values == {"id": "1", "qid": "2"}
     kept = put(tmp_path, "b.jsonl", '{"qid": 1, "query_id": 2}\n')
-    assert next(read_rows(kept, required=["qid"], aliases=aliases)).values == {"qid": 1, "query_id": 2}
+    assert next(spec.rows(kept)).values == {"qid": 1, "query_id": 2}
 
 
 def test_a_field_of_many_megabytes_is_read(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_a_missing_file_a_folder_and_a_foreign_extension_are_named(tmp_path: Pat
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, name: str, content: str | bytes, expected: str) -> None:
-    assert expected in problem(put(tmp_path, name, content), required=["qid", "query"])
+    assert expected in problem(put(tmp_path, name, content), "qid", "query")
 
 
 def test_a_torn_last_line_is_called_torn(tmp_path: Path) -> None:
@@ -357,14 +357,14 @@ def test_columns_alike_in_parquet_are_one_line(tmp_path: Path, names: list[str],
     path = tmp_path / "table.parquet"
     parquet.write_table(pa.table([["1"], ["a"], ["b"]], names=names), path)
     with pytest.raises(DataError) as caught:
-        list(read_rows(path, ("qid", "query")))
+        list(TableSpec(needed=("qid", "query")).rows(path))
     assert problem in str(caught.value)
 
 
 @pytest.mark.parametrize("first", ["sep=;\n", '"sep=;"\r\n', "\ufeffsep=;\r\n", "SEP=;\n"])
 def test_the_line_that_tells_excel_the_separator_is_no_header(tmp_path: Path, first: str) -> None:
     path = put(tmp_path, "a.csv", f"{first}a;b\n1,5;2\n")
-    (row,) = read_rows(path, ("a",))
+    (row,) = read_rows(path)
     assert (row.values, row.line) == ({"a": "1,5", "b": "2"}, 3)
     (table,) = read_text_columns(path)
     assert {name: column.each() for name, column in table.columns.items()} == {"a": ["1,5"], "b": ["2"]}
