@@ -78,7 +78,7 @@ def of_answers(path: Path) -> object:
 
 
 def of_recorded(path: Path) -> object:
-    return ["x"] if read_recorded("x", AgentSpec(kind="recorded", answers=path), {}, "").answers == {"q": "a x"} else []
+    return ["x"] if read_recorded("x", AgentSpec(kind="file", answers=path), {}, "").answers == {"q": "a x"} else []
 
 
 AGENTS: dict[str, tuple[Callable[[Path], object], dict[str, Any]]] = {
