@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, get_type_hints
 
 from msgspec import Struct
 
@@ -16,7 +17,8 @@ from arena.ratings.results import Ratings, RatingSettings
 from judges.errors import InputError
 from judges.sections import argument, nearest
 from ragleague.shown import NotebookPicture, as_html, as_text, drawn, frame
-from retrieval_eval.data.columns import Frame
+from retrieval_eval.data.columns import Frame, TextSource
+from retrieval_eval.data.rows import Rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -139,17 +141,42 @@ def rate(
     by = argument("cluster", str | None, cluster) or "none"
     meant = argument("values", dict[str, str], values or {})
     how = TableOptions(by, numeric, names, meant, skip_empty, skip_self_play, by_judge)
-    if isinstance(verdicts, str | Path):
-        return Rated(rate_table(Path(verdicts), chosen, how))
     try:
-        return Rated(rate_table(_frame(verdicts), chosen, how))
+        return Rated(rate_table(_source(verdicts), chosen, how))
     except InputError as error:
-        raise InputError(str(error).replace("say --skip-faulty", "give skip_empty=True")) from error
+        if isinstance(verdicts, str | Path):
+            raise
+        raise InputError(_with_arguments(str(error))) from error
 
 
-def _frame(rows: pd.DataFrame | Iterable[Mapping[str, Any]]) -> Frame:
-    import pandas as pd
+def _source(verdicts: pd.DataFrame | Iterable[Mapping[str, Any]] | str | Path) -> TextSource:
+    if isinstance(verdicts, str | Path):
+        return Path(verdicts)
+    if hasattr(verdicts, "iterrows"):
+        return Frame.of("verdicts", verdicts)
+    rows = list(verdicts) if isinstance(verdicts, Iterable) and not isinstance(verdicts, Mapping) else [None]
+    if wrong := [row for row in rows if not isinstance(row, Mapping)]:
+        other = type(verdicts if wrong == [None] else wrong[0]).__name__
+        raise InputError(f"verdicts: give a frame, dictionaries or a file, and not {other}")
+    return Rows("verdicts", rows)
 
-    if not isinstance(rows, Iterable):
-        raise InputError(f"verdicts: give a frame, dictionaries or a file, and not {type(rows).__name__}")
-    return Frame.of("verdicts", rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows)))
+
+_OPTIONS: Final = (
+    (r"(?<=itself: remove the row, or )say --skip-faulty", "give skip_self_play=True"),
+    (r"say --skip-faulty", "give skip_empty=True"),
+    (r"with --column (\w+)=(\w+)", r"with columns={'\1': '\2'}"),
+    (r"say --column (\w+)=(\w+)", r"give columns={'\1': '\2'}"),
+    (r"--value (\S+)=(\w+)", r"values={'\1': '\2'}"),
+    (r"(?<='\}) values=\{", ", "),
+    (r"no --value says", "no entry of 'values' says"),
+    (r"--by judge", "by_judge"),
+    (r"--(cluster|covariate) ", r"\1 "),
+)
+"""Options of the command, as patterns, and the arguments in their place."""
+
+
+def _with_arguments(message: str) -> str:
+    """The message about a table in memory, with arguments of ``rate`` in place of options."""
+    for option, given in _OPTIONS:
+        message = re.sub(option, given, message)
+    return message.replace("'}, '", "', '")

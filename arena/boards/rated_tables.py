@@ -22,7 +22,7 @@ from arena.ratings.panel import PanelRatings, panel_ratings
 from arena.ratings.rate import rate, rate_games
 from arena.ratings.results import Ratings, RatingSettings
 from judges.errors import DataError, InputError
-from retrieval_eval.data.columns import Frame, Texts
+from retrieval_eval.data.columns import Texts, TextSource
 from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.estimate import Estimate
 
@@ -104,14 +104,14 @@ def rate_win_matrix(file: Path, settings: RatingSettings, queries: int | None) -
     return RatedTable(rate_games(from_win_matrix(agents, percentages, queries), settings))
 
 
-def rate_table(file: Path | Frame, settings: RatingSettings, options: TableOptions) -> RatedTable:
+def rate_table(source: TextSource, settings: RatingSettings, options: TableOptions) -> RatedTable:
     """Rate a table of verdicts.
 
     Raises:
         InputError: the table, a column or a setting cannot be used; the message names the row or column.
     """
     verdict_file = read_verdicts(
-        file,
+        source,
         columns=column_names(options.columns),
         values=options.values,
         skip_empty=options.skip_empty,

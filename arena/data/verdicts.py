@@ -17,7 +17,7 @@ from arena.ratings.games import GameVerdict, VerdictTable
 from judges.errors import DataError
 from judges.types import GAME_OUTCOMES, Verdict
 from retrieval_eval.data.column_report import say_read
-from retrieval_eval.data.columns import Frame, Texts, TextTable, in_order, joined, read_text_columns, row_at
+from retrieval_eval.data.columns import Texts, TextSource, TextTable, in_order, joined, read_text_columns, row_at
 from retrieval_eval.data.conversations import require_one_spelling
 from retrieval_eval.data.rows import EMPTY, Cell, name_problem, spelling_problem
 from retrieval_eval.data.tables import write_rows
@@ -42,7 +42,7 @@ class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
     """The verdicts of a file, with counts of what was skipped, repeated or assumed.
 
     Attributes:
-        source: the file, or the frame.
+        source: the file, or the table in memory.
         table: one verdict per game, with the agents in the order shown, in the order of the file.
         further: extra columns (including ``reason``) as text, aligned with the verdicts; ``""`` for empty cells.
         rows: number of rows in the file.
@@ -59,7 +59,7 @@ class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
         called: our name for each column of the file.
     """
 
-    source: Path | str | Frame
+    source: TextSource
     table: VerdictTable
     further: Mapping[str, Texts]
     rows: int
@@ -85,7 +85,7 @@ class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
 
     @property
     def path(self) -> Path:
-        """The file, or the frame's name."""
+        """The file, or the table's name."""
         return Path(str(self.source))
 
     @property
@@ -134,7 +134,7 @@ class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
 
 
 def read_verdicts(
-    source: Path | str | Frame,
+    source: TextSource,
     *,
     columns: Mapping[str, str] | None = None,
     values: Mapping[str, str] | None = None,
@@ -142,7 +142,7 @@ def read_verdicts(
     skip_self_play: bool = False,
     preferences: bool = False,
 ) -> ImportedVerdicts:
-    """Read a table of verdicts from CSV, TSV, JSONL, JSON or Parquet, or from a frame in memory.
+    """Read a table of verdicts from CSV, TSV, JSONL, JSON or Parquet, or from a table in memory.
 
     Columns are ``agent_a, agent_b, verdict`` and optionally ``qid, judge, order, reason``, or the alternative names in
     ``VERDICTS``. A table with ``BOTH_ORDERS`` instead of a verdict has two games per row. ``agent_a`` was shown
@@ -167,7 +167,7 @@ def read_verdicts(
     verdict that its probability implies. A row without a probability has only its verdict.
 
     Args:
-        source: the file, or the frame.
+        source: the file, or the table in memory.
         columns: the file's column for a name of ours, if it has no known name: ``{"verdict": "gold"}``.
         values: meanings of words, numbers or ranges of numbers: ``{"A ist besser": "A", "-3..-1": "A"}``.
         skip_empty: skip and count games whose verdict is empty, ``error`` or ``nan`` instead of raising an error.
@@ -224,7 +224,7 @@ def read_verdicts(
 
 
 def _require_one_spelling(
-    source: Path | str | Frame, agents: Sequence[str], first: Int32s, second: Int32s, places: NDArray[np.int64]
+    source: TextSource, agents: Sequence[str], first: Int32s, second: Int32s, places: NDArray[np.int64]
 ) -> None:
     """Raise an error if two spellings look like one agent; it names the first row with the second spelling."""
     first_rows = np.full(len(agents), places.size)
@@ -316,7 +316,7 @@ class _Faults:
             faulty = np.array([each == problem for each in problems], np.bool_)[texts.codes]
             self.add(faulty, places, f"{column!r} {problem}", None if problem == EMPTY else texts)
 
-    def raise_first(self, source: Path | str | Frame) -> None:
+    def raise_first(self, source: TextSource) -> None:
         if self._faults:
             place, _, problem, value = min(self._faults)
             raise row_at(source, place).error(problem, value)

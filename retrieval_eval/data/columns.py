@@ -11,7 +11,7 @@ from array import array
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from msgspec import Struct
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from judges.errors import DataError
 from retrieval_eval.data.files import is_gzip, open_binary
-from retrieval_eval.data.rows import Cell, Row, cell_text, table_format, unstorable
+from retrieval_eval.data.rows import Cell, Row, Rows, cell_text, table_format, unstorable
 from retrieval_eval.data.tables import cells, csv_delimiter, csv_header, csv_records, open_parquet, plain, read_rows
 
 if TYPE_CHECKING:
@@ -100,6 +100,8 @@ class Frame(Struct, frozen=True, eq=False):
 
         if not all(isinstance(column, str) for column in frame):
             raise DataError(name, "the columns have no names; name them")
+        if not frame.columns.is_unique:
+            raise DataError(name, "two columns have one name; rename one")
         try:
             alike = frame.assign(**{column: _alike(frame[column]) for column in frame.columns})
             table = pa.Table.from_pandas(alike, preserve_index=False)
@@ -111,6 +113,9 @@ class Frame(Struct, frozen=True, eq=False):
         return self.name
 
 
+TextSource: TypeAlias = Path | str | Rows | Frame
+
+
 def _alike(column: pd.Series[Any]) -> pd.Series[Any]:
     """A column of mixed types as text, and whole floats as integers: pandas turns integers with gaps into floats."""
     if column.dtype.kind == "f" and (column.dropna() % 1 == 0).all():
@@ -119,31 +124,28 @@ def _alike(column: pd.Series[Any]) -> pd.Series[Any]:
     return column.map(str, na_action="ignore") if several else column
 
 
-def read_text_columns(source: Path | str | Frame) -> list[TextTable]:
-    """Read the cells of a table as texts: one table, or for JSONL one per distinct set of keys.
+def read_text_columns(source: TextSource) -> list[TextTable]:
+    """Read the cells of a table as texts: one table, or for JSON and dictionaries one per distinct set of keys.
 
     Raises:
         DataError: see ``read_rows``.
     """
     columns: Mapping[str, Texts] | None = None
     if isinstance(source, Frame):
-        kind, path, columns = "", Path(source.name), source.columns
+        columns = source.columns
+    elif isinstance(source, Rows) or (kind := table_format(source)) in {"json", "jsonl"}:
+        return _tables_of_rows(read_rows(source))
     else:
-        kind, path = table_format(source), Path(source)
-    if kind == "parquet":
-        columns = _parquet_columns(path)
-    elif kind in {"csv", "tsv"}:
-        columns = _delimited_columns(path)
-    if columns is None:
-        tables = _tables_of_rows(read_rows(path))
-        return tables if kind in {"json", "jsonl"} else [table._replace(line=None) for table in tables]
+        columns = _parquet_columns(Path(source)) if kind == "parquet" else _delimited_columns(Path(source))
+        if columns is None:
+            return [table._replace(line=None) for table in _tables_of_rows(read_rows(source))]
     size = next(iter(columns.values())).codes.size if columns else 0
     if not size:
-        raise DataError(path, "the table has no rows; add at least one")
+        raise DataError(str(source), "the table has no rows; add at least one")
     return [TextTable(columns, np.arange(size), None)]
 
 
-def row_at(source: Path | str | Frame, place: int) -> Row:
+def row_at(source: TextSource, place: int) -> Row:
     """One row of a table by its index from 0, to report what is wrong with it; of a frame, without its cells."""
     if isinstance(source, Frame):
         return Row(Path(source.name), place + 1, {})

@@ -114,6 +114,9 @@ class Rows(Struct, frozen=True):
     name: str
     records: Sequence[Mapping[str, Any]]
 
+    def __str__(self) -> str:
+        return self.name
+
 
 def name_problem(text: str) -> str | None:
     """Why a text cannot be a name; ``None`` if it can."""
