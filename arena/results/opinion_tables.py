@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from arena.calibration.votes import ItemKey, Level, Opinion
 from arena.data.verdict_words import BOTH_ORDERS, VERDICTS
@@ -20,7 +21,7 @@ from retrieval_eval.data.rows import Row
 from retrieval_eval.data.table_spec import TableSpec
 from retrieval_eval.data.tables import read_columns
 from retrieval_eval.data.trec import is_qrels, read_qrels
-from retrieval_eval.data.vocabulary import folded, spellings
+from retrieval_eval.data.vocabulary import VOCABULARY, folded
 from retrieval_eval.nuggets.types import Support, make_nuggets
 from retrieval_eval.stats.bootstrap import Clusters
 
@@ -30,35 +31,40 @@ _MAX_DISTINCT: Final = 50
 """Maximum number of values in a column that distinguishes items, such as the turn or the dimension."""
 
 SUPPORT = {Support.NONE: 0.0, Support.PARTIAL: 1.0, Support.FULL: 2.0}
-
-
-class _Level(Struct, frozen=True):
-    """The columns that name what was judged, the column of values, and what a value is called."""
-
-    item: tuple[str, ...]
-    value: str
-    noun: str
-
-    @property
-    def spec(self) -> TableSpec:
-        """The table of such values."""
-        needed = ("qid", *self.item, self.value)
-        return TableSpec((*needed, "annotator"), needed, _WORDS, option=True)
-
-
-_WORDS: Final = {"agent": ("run",), "score": ("grade",)}
-_LEVELS: Final[Mapping[Level, _Level]] = {
-    "criteria": _Level(("agent", "criterion"), "score", "grade"),
-    "nuggets": _Level(("agent", "nugget"), "assignment", "nugget label"),
-    "support": _Level(("agent", "sentence", "did"), "support", "support label"),
-    "labels": _Level(("did",), "label", "label"),
+_ITEM_COLUMNS: Final[Mapping[Level, tuple[str, ...]]] = {
+    "criteria": ("agent", "criterion"),
+    "nuggets": ("agent", "nugget"),
+    "support": ("agent", "sentence", "did"),
+    "labels": ("did",),
 }
-"""A table has the first level whose columns it has."""
-WIDE: Final = TableSpec(("qid", "agent", "annotator"), ("qid", "agent"), _WORDS, option=True)
+"""Columns that name what was judged, by level; a table has the first level whose columns it has."""
+OPINIONS: Final = TableSpec(
+    (
+        *("qid", "did", "agent", "annotator", "label", "score", "criterion"),
+        "nugget",
+        "assignment",
+        "sentence",
+        "support",
+    ),
+    words={"agent": ("run",), "score": ("grade",)},
+    option=True,
+)
+WIDE: Final = replace(OPINIONS, columns=("qid", "agent", "annotator"), needed=("qid", "agent"))
 """Grades with a column for each criterion."""
 _SHOWN: Final = ("query", "answer", "reference", "passages")
-_TEXTS: Final = {folded(name) for column in _SHOWN for name in (column, *spellings(column))}
+_TEXTS: Final = {folded(name) for column in _SHOWN for name in (column, *VOCABULARY[column].spellings)}
 """Names of columns that hold texts shown to people."""
+_OPINION_NOUNS: Final[Mapping[Level, str]] = {
+    "criteria": "grade",
+    "nuggets": "nugget label",
+    "support": "support label",
+}
+_VALUE_COLUMNS: Final[Mapping[Level, str]] = {
+    "labels": "label",
+    "criteria": "score",
+    "nuggets": "assignment",
+    "support": "support",
+}
 
 
 class TableReading(Struct, frozen=True):
@@ -77,11 +83,6 @@ class TableReading(Struct, frozen=True):
     columns: Mapping[str, str] | None = None
     values: Mapping[str, str] | None = None
     skip_empty: bool = False
-
-    @property
-    def further(self) -> list[str]:
-        """The columns ``item`` and ``by``."""
-        return [*self.item, *([self.by] if self.by else [])]
 
 
 class OpinionTable(Struct, frozen=True):
@@ -126,12 +127,11 @@ def read_opinions(path: Path, reading: TableReading | None = None) -> OpinionTab
     columns = read_columns(path)
     for column in (options.columns or {}).values():
         if column not in columns:
-            raise WIDE.missing(path, column, columns)
-    for level, values in _LEVELS.items():
-        names = set(values.spec.named(columns, options.columns).values())
-        if names >= {*values.item, values.value}:
+            raise OPINIONS.missing(path, column, columns)
+    names = set(OPINIONS.named(columns, options.columns).values())
+    for level, item_columns in _ITEM_COLUMNS.items():
+        if names >= {*item_columns, _VALUE_COLUMNS[level]}:
             return _graded(path, level, options)
-    names = set(WIDE.named(columns, options.columns).values())
     is_game = "agent_a" in VERDICTS.named(columns, options.columns).values()
     if "agent" in names and not is_game and not names & {"criterion", "nugget"}:
         return _wide(path, options)
@@ -163,8 +163,8 @@ def _below_zero(opinions: Sequence[Opinion]) -> Iterator[str]:
 
 def _verdicts(path: Path, options: TableReading) -> OpinionTable:
     imported = read_verdicts(path, columns=options.columns, values=options.values, skip_empty=options.skip_empty)
-    imported.say({PROBABILITY, *options.further})
-    for column in options.further:
+    imported.say({PROBABILITY, *_further(options)})
+    for column in _further(options):
         if column not in imported.extras:
             raise VERDICTS.missing(path, column, imported.extras)
     table = imported.table
@@ -201,12 +201,12 @@ def _verdicts(path: Path, options: TableReading) -> OpinionTable:
     remarks = [f"{count:,} {problem}" for problem, count in notes.items() if count]
     if not placed:
         remarks.append("no column 'order' says which answer was shown first, so nothing is said of places")
-    has_conversations = CONVERSATION in imported.further and CONVERSATION not in options.further
+    has_conversations = CONVERSATION in imported.further and CONVERSATION not in _further(options)
     clusters = imported.of_queries(CONVERSATION) if has_conversations else {}
     spare = {
         name: texts
         for name, texts in imported.extras.items()
-        if name not in {"reason", CONVERSATION, PROBABILITY, *options.further}
+        if name not in {"reason", CONVERSATION, PROBABILITY, *_further(options)}
     }
     rows_of_one = zip(
         imported.extras[options.by] if options.by else [""] * len(table),
@@ -271,9 +271,11 @@ def _places_known(imported: ImportedVerdicts) -> bool:
 
 
 def _graded(path: Path, level: Level, options: TableReading) -> OpinionTable:
-    rows = _LEVELS[level].spec.needing(*options.further).rows(path, options.columns)
+    needed = ("qid", *_ITEM_COLUMNS[level], _VALUE_COLUMNS[level])
+    spec = replace(OPINIONS, columns=(*needed, "annotator"), needed=(*needed, *_further(options)))
+    rows = spec.rows(path, options.columns)
     return _collected(
-        path, rows, [_LEVELS[level].value], lambda row, _: _item(row, level), level=level, options=options
+        path, rows, [_VALUE_COLUMNS[level]], lambda row, _: _item(row, level), level=level, options=options
     )
 
 
@@ -282,15 +284,15 @@ def _wide(path: Path, options: TableReading) -> OpinionTable:
     columns = read_columns(path)
     canonical = WIDE.named(columns, options.columns)
     known = {folded(name) for column in WIDE.columns for name in (column, *WIDE.spellings(column)) if name != "number"}
-    reserved = {"reason", CONVERSATION, PROBABILITY, *options.further}
-    rows = list(WIDE.needing(*options.further).rows(path, options.columns))
+    reserved = {"reason", CONVERSATION, PROBABILITY, *_further(options)}
+    rows = list(replace(WIDE, needed=(*WIDE.needed, *_further(options))).rows(path, options.columns))
     criteria = [
         name
         for name in columns
         if canonical[name] == name and name not in reserved and folded(name) not in known and not _is_text(rows, name)
     ]
     if not criteria:
-        raise WIDE.missing(path, "criterion", columns)
+        raise OPINIONS.missing(path, "criterion", columns)
     return _collected(
         path, rows, criteria, lambda row, column: (row.identifier("agent"), column), level="criteria", options=options
     )
@@ -300,6 +302,10 @@ def _is_text(rows: Iterable[Row], column: str) -> bool:
     """Whether a column is named like a text shown to people and holds texts, not numbers."""
     texts = (row.text(column).strip() for row in rows) if folded(column) in _TEXTS else iter(())
     return any(text and _number(text) is None for text in texts)
+
+
+def _further(options: TableReading) -> list[str]:
+    return [*options.item, *([options.by] if options.by else [])]
 
 
 def _collected(
@@ -316,11 +322,11 @@ def _collected(
     skipped = 0
     rows_of_one: list[Hashable] = []
     further: dict[str, list[str]] = {name: [] for name in read_columns(path)}
-    called: dict[str, str] = {}
+    spellings: dict[str, str] = {}
     for row in rows:
-        called |= row.called
+        spellings |= row.called
         query_id = row.identifier("qid")
-        name = "" if CONVERSATION in options.further else row.text(CONVERSATION).strip()
+        name = "" if CONVERSATION in _further(options) else row.text(CONVERSATION).strip()
         if name and (earlier := clusters.setdefault(query_id, name)) != name:
             raise row.error(
                 f"query {query_id!r} belongs to the conversation {earlier!r} in a row above, and to another one here",
@@ -341,11 +347,20 @@ def _collected(
             rows_of_one.append((group, query_id, item, rater))
             for name, texts in further.items():
                 texts.append(row.text(name))
-    read = {"qid", "annotator", "reason", CONVERSATION, PROBABILITY, *_LEVELS[level].item, *columns, *options.further}
+    used_columns = {
+        "qid",
+        "annotator",
+        "reason",
+        CONVERSATION,
+        PROBABILITY,
+        *_ITEM_COLUMNS[level],
+        *columns,
+        *_further(options),
+    }
     raters = {opinion.rater for opinions in groups.values() for opinion in opinions}
-    count = f"{counted(len(rows_of_one), _LEVELS[level].noun)} by {counted(len(raters), 'rater')}"
-    say_read(path, called, read, count)
-    spare = {name: texts for name, texts in further.items() if called.get(name, name) not in read}
+    count = f"{counted(len(rows_of_one), _OPINION_NOUNS.get(level, 'label'))} by {counted(len(raters), 'rater')}"
+    say_read(path, spellings, used_columns, count)
+    spare = {name: texts for name, texts in further.items() if spellings.get(name, name) not in used_columns}
     remarks = [f"{skipped:,} without a value left out"] if skipped else []
     if level == "labels":
         remarks += _below_zero([opinion for opinions in groups.values() for opinion in opinions])
@@ -356,7 +371,7 @@ def _item(row: Row, level: Level) -> ItemKey:
     if level == "nuggets":
         (nugget,) = make_nuggets(row.identifier("qid"), [row.identifier("nugget")], [None])
         return row.identifier("agent"), nugget.nugget_id
-    return tuple(row.identifier(name) for name in _LEVELS[level].item)
+    return tuple(row.identifier(name) for name in _ITEM_COLUMNS[level])
 
 
 _DECIMAL_COMMA: Final = re.compile(r"\A([-+]?\d+),(\d{1,2}|\d{4,})\Z")

@@ -51,10 +51,6 @@ class TableSpec(Struct, frozen=True):
     kept: bool = False
     option: bool = False
 
-    def needing(self, *columns: str) -> TableSpec:
-        """The same table with further columns that it must have."""
-        return replace(self, needed=(*self.needed, *columns))
-
     def spellings(self, column: str) -> tuple[str, ...]:
         """The other spellings of a column in such a table, best first."""
         if column not in self.columns:

@@ -16,7 +16,7 @@ from arena.data.verdicts import read_verdicts
 from arena.data.win_matrix import read_win_matrix
 from arena.results.exam_evaluation import read_official
 from arena.results.nugget_comparison import read_condition
-from arena.results.opinion_tables import _LEVELS, read_opinions
+from arena.results.opinion_tables import read_opinions
 from retrieval_eval.agents.build import read_recorded
 from retrieval_eval.agents.spec import AgentSpec
 from retrieval_eval.data.recordings import read_recordings
@@ -32,7 +32,7 @@ PACKAGES = ("retrieval_eval", "arena")
 def specs() -> dict[str, TableSpec]:
     """Every kind of table, by the name of its constant."""
     here = Path(__file__).parents[3]
-    found = {f"level {level}": columns.spec for level, columns in _LEVELS.items()}
+    found: dict[str, TableSpec] = {}
     for path in (path for package in PACKAGES for path in sorted((here / package).rglob("*.py"))):
         if ": Final = TableSpec(" in path.read_text(encoding="utf-8"):
             module = importlib.import_module(".".join(path.relative_to(here).with_suffix("").parts))
