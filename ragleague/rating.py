@@ -149,15 +149,16 @@ def rate(
         raise InputError(_with_arguments(str(error))) from error
 
 
-def _source(verdicts: pd.DataFrame | Iterable[Mapping[str, Any]] | str | Path) -> TextSource:
+def _source(verdicts: Any) -> TextSource:
     if isinstance(verdicts, str | Path):
         return Path(verdicts)
     if hasattr(verdicts, "iterrows"):
         return Frame.of("verdicts", verdicts)
-    rows = list(verdicts) if isinstance(verdicts, Iterable) and not isinstance(verdicts, Mapping) else [None]
-    if wrong := [row for row in rows if not isinstance(row, Mapping)]:
-        other = type(verdicts if wrong == [None] else wrong[0]).__name__
-        raise InputError(f"verdicts: give a frame, dictionaries or a file, and not {other}")
+    several = isinstance(verdicts, Iterable) and not isinstance(verdicts, Mapping)
+    rows: list[Any] = list(verdicts) if several else [verdicts]
+    if not several or not all(isinstance(row, Mapping) for row in rows):
+        other = next((row for row in rows if not isinstance(row, Mapping)), verdicts)
+        raise InputError(f"verdicts: give a frame, dictionaries or a file, and not {type(other).__name__}")
     return Rows("verdicts", rows)
 
 

@@ -368,5 +368,5 @@ def _number(row: Row, name: str) -> float:
     except ValueError:
         number = math.inf
     if math.isinf(number):
-        raise row.error(f"run {row.text('run')!r}: {name!r} must be a number", text)
+        raise row.error(f"run {row.text('agent')!r}: {name!r} must be a number", text)
     return number

@@ -68,11 +68,11 @@ class Row(Struct, frozen=True):
         """
         name, cell = self.text(column), self.values.get(column)
         if isinstance(cell, list | dict):
-            raise self.error(f"{column!r} must be a name, and no list or object", name)
+            raise self.error(f"{self.theirs(column)!r} must be a name, and no list or object", name)
         if isinstance(cell, float) and cell.is_integer() and column in {"qid", "did"}:
             name = str(int(cell))  # pandas makes floats of whole numbers where one is missing
         if (problem := name_problem(name)) is not None:
-            raise self.error(f"{column!r} {problem}", None if problem == EMPTY else name)
+            raise self.error(f"{self.theirs(column)!r} {problem}", None if problem == EMPTY else name)
         return name
 
     def listed(self, column: str) -> list[Any] | None:
