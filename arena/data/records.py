@@ -28,7 +28,7 @@ from retrieval_eval.data.rows import Cell, Row, Rows, cell_text, id_of_text, kno
 from retrieval_eval.data.table_spec import TableSpec
 from retrieval_eval.data.tables import read_rows
 from retrieval_eval.data.trec import is_trec_answers, trec_answer_rows
-from retrieval_eval.data.vocabulary import Columns
+from retrieval_eval.data.vocabulary import Columns, folded, spellings
 
 COLUMNS: Final = ("qid", "query", "agent", "answer", "passages", "reference")
 """The columns of a record; all others are metadata of the answer."""
@@ -123,7 +123,7 @@ def read_records(sources: Sequence[RowSource], columns: Columns | None = None) -
         yield from _by_answer([_record(row, name, form) for row, form in _named(source, columns)])
 
 
-_PASSAGE: Final = ("document", "passage", "passage_text", "chunk", "segment", "context")
+_PASSAGE: Final = ("document", *spellings("document"), "context")
 """Columns that hold one passage, in tables where an answer has one row per passage."""
 
 
@@ -184,8 +184,7 @@ def _is_deepeval(source: RowSource, columns: Columns | None) -> bool:
     """Whether a table is DeepEval's, by a combination of columns that no other tool has."""
     if "passages" in (columns or {}):
         return False
-    names = {re.sub(r"[\s_-]", "", name).casefold() for name in columns_of(source)}
-    return names >= {"input", "actualoutput", "retrievalcontext"}
+    return set(map(folded, columns_of(source))) >= {"input", "actualoutput", "retrievalcontext"}
 
 
 _TABLE_RULE: Final = re.compile(r"^\s*\|?\s*:?-{2,}:?\s*\|", re.MULTILINE)

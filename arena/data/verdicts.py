@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +22,7 @@ from retrieval_eval.data.columns import Texts, TextSource, TextTable, in_order, 
 from retrieval_eval.data.conversations import require_one_spelling
 from retrieval_eval.data.rows import EMPTY, Cell, name_problem, spelling_problem
 from retrieval_eval.data.tables import write_rows
+from retrieval_eval.data.vocabulary import SHOWN_SWAPPED
 from retrieval_eval.stats.arrays import Bools, Floats, Int32s
 
 CONVERSATION: Final = "conversation"
@@ -35,7 +37,6 @@ _NONE: Final = 9
 _ROUNDING: Final = 0.01
 """Tolerance for the sum of rounded probabilities."""
 _NO_VERDICT: Final = {"", "error", "nan"}
-_SHOWN_SWAPPED: Final = {"ab": False, "ba": True, "1": False, "2": True, "first": False, "second": True}
 
 
 class ImportedVerdicts(Struct, frozen=True, eq=False, dict=True):
@@ -212,14 +213,10 @@ def read_verdicts(
         games.places,
         games.swapped,
         games.order_known,
-        skipped=sum(part.skipped for part in read),
-        self_play=sum(part.self_play for part in read),
         duplicates=duplicates,
         conflicts=conflicts,
-        order_assumed=sum(part.order_assumed for part in read),
-        both_bad=sum(part.both_bad for part in read),
-        both_good=sum(part.both_good for part in read),
         called=called,
+        **games.counts,
     )
 
 
@@ -335,11 +332,7 @@ class _Games(NamedTuple):
     swapped: Bools
     order_known: Bools
     further: Mapping[str, Texts]
-    skipped: int
-    self_play: int
-    order_assumed: int
-    both_bad: int
-    both_good: int
+    counts: Counter[str]
 
 
 def _games(rows: TextTable, layout: _Layout, faults: _Faults, *, skip_empty: bool, skip_self_play: bool) -> _Games:
@@ -386,11 +379,13 @@ def _games(rows: TextTable, layout: _Layout, faults: _Faults, *, skip_empty: boo
         b_first,
         order_known[row],
         {name: rows.columns[column].of(row) for name, column in layout.extras.items()},
-        skipped=int(empty.sum()),
-        self_play=self_play,
-        order_assumed=row.size if layout.order is None and len(layout.verdicts) == 1 else 0,
-        both_bad=sum(int(column.both_bad.sum()) for column in verdict_columns),
-        both_good=sum(int(column.both_good.sum()) for column in verdict_columns),
+        Counter(
+            skipped=int(empty.sum()),
+            self_play=self_play,
+            order_assumed=row.size if layout.order is None and len(layout.verdicts) == 1 else 0,
+            both_bad=sum(int(column.both_bad.sum()) for column in verdict_columns),
+            both_good=sum(int(column.both_good.sum()) for column in verdict_columns),
+        ),
     )
 
 
@@ -398,38 +393,20 @@ def _concatenated(parts: Sequence[_Games]) -> _Games:
     """Join the games of the parts of a file, in the file's order; missing extra columns become empty."""
     if len(parts) == 1:
         return parts[0]
-    places = np.concatenate([part.places for part in parts])
-    order = np.argsort(places, kind="stable")
+    order = np.argsort(np.concatenate([part.places for part in parts]), kind="stable")
 
-    def texts(columns: Sequence[Texts]) -> Texts:
-        return joined(columns).of(order)
+    def joint(columns: Sequence[Any]) -> Any:
+        if any(column is None for column in columns):
+            return None
+        return joined(columns).of(order) if isinstance(columns[0], Texts) else np.concatenate(columns)[order]
 
-    def numbers(name: str) -> NDArray[Any]:
-        return np.concatenate([getattr(part, name) for part in parts])[order]
-
-    queries = [part.query for part in parts if part.query is not None]
     absent = [Texts([""], np.zeros(part.places.size, np.int32)) for part in parts]
-    further = dict.fromkeys(name for part in parts for name in part.further)
-    return _Games(
-        texts([part.first for part in parts]),
-        texts([part.second for part in parts]),
-        numbers("outcome"),
-        texts(queries) if len(queries) == len(parts) else None,
-        texts([part.judge for part in parts]),
-        numbers("preference"),
-        places[order],
-        numbers("swapped"),
-        numbers("order_known"),
-        {
-            name: texts([part.further.get(name, none) for part, none in zip(parts, absent, strict=True)])
-            for name in further
-        },
-        *(sum(getattr(part, name) for part in parts) for name in _COUNTS),
-    )
-
-
-_COUNTS: Final = ("skipped", "self_play", "order_assumed", "both_bad", "both_good")
-"""The counts of ``_Games``, in field order."""
+    further = {
+        name: joint([part.further.get(name, none) for part, none in zip(parts, absent, strict=True)])
+        for name in dict.fromkeys(name for part in parts for name in part.further)
+    }
+    columns = (joint([part[at] for part in parts]) for at in range(len(_Games._fields) - 2))
+    return _Games._make((*columns, further, sum((part.counts for part in parts), Counter())))
 
 
 def _repeats(table: VerdictTable, further: Sequence[Texts]) -> tuple[int, int]:
@@ -453,11 +430,11 @@ def _repeats(table: VerdictTable, further: Sequence[Texts]) -> tuple[int, int]:
 def _orders(order: Texts, layout: _Layout, rows: TextTable, faults: _Faults) -> tuple[Bools, Bools]:
     """For each row, whether agent_b was shown first, and whether the order is known."""
     words = [str(name).strip().casefold() for name in order.names]
-    unknown = np.array([bool(word) and word not in _SHOWN_SWAPPED for word in words], np.bool_)
+    unknown = np.array([bool(word) and word not in SHOWN_SWAPPED for word in words], np.bool_)
     if unknown.any():
-        problem = f"{layout.order!r} must be one of {', '.join(_SHOWN_SWAPPED)}"
+        problem = f"{layout.order!r} must be one of {', '.join(SHOWN_SWAPPED)}"
         faults.add(unknown[order.codes], rows.places, problem, _stripped(order))
-    swapped = np.array([_SHOWN_SWAPPED.get(word, False) for word in words], np.bool_)[order.codes]
+    swapped = np.array([SHOWN_SWAPPED.get(word, False) for word in words], np.bool_)[order.codes]
     filled = np.array([bool(word) for word in words], np.bool_)[order.codes]
     return swapped, filled | (layout.order is None)
 

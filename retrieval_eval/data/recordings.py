@@ -10,10 +10,10 @@ from judges.providers.replay import VERDICT_WORDS
 from retrieval_eval.data.rows import Row, known_format
 from retrieval_eval.data.table_spec import TableSpec
 from retrieval_eval.data.trec import QRELS_FIELDS, read_trec_lines
+from retrieval_eval.data.vocabulary import SHOWN_SWAPPED
 
 RECORDINGS: Final = TableSpec(("qid", "did", "agent_a", "agent_b", "model", "agent", "verdict", "order"))
 """``model`` is the judge. A label or grade has the name that the judge's reply gives it."""
-_SHOWN_SWAPPED = {"": False, "ab": False, "1": False, "first": False, "ba": True, "2": True, "second": True}
 
 
 def read_recordings(path: Path) -> Iterator[Row]:
@@ -36,10 +36,10 @@ def _rows(path: Path) -> Iterator[Row]:
 
 
 def _as_shown(row: Row) -> Row:
-    order = row.text("order").casefold()
-    if order not in _SHOWN_SWAPPED:
-        raise row.error("'order' must be ab, ba or empty", order)
-    if not _SHOWN_SWAPPED[order] or "agent_a" not in row.values or "agent_b" not in row.values:
+    order = row.text("order").strip().casefold()
+    if order and order not in SHOWN_SWAPPED:
+        raise row.error(f"{row.theirs('order')!r} must be one of {', '.join(SHOWN_SWAPPED)}", order)
+    if not SHOWN_SWAPPED.get(order) or "agent_a" not in row.values or "agent_b" not in row.values:
         return row
     swapped = {"agent_a": row.values["agent_b"], "agent_b": row.values["agent_a"], "order": "ab"}
     if (verdict := VERDICT_WORDS.get(row.text("verdict").strip().casefold())) is not None:
