@@ -20,7 +20,7 @@ from retrieval_eval.data.column_report import say_read
 from retrieval_eval.data.rows import Row
 from retrieval_eval.data.table_spec import TableSpec
 from retrieval_eval.data.tables import read_columns
-from retrieval_eval.data.trec import is_qrels, read_qrels
+from retrieval_eval.data.trec import QRELS, is_qrels, read_qrels
 from retrieval_eval.data.vocabulary import VOCABULARY, folded
 from retrieval_eval.nuggets.types import Support, make_nuggets
 from retrieval_eval.stats.bootstrap import Clusters
@@ -40,13 +40,13 @@ _ITEM_COLUMNS: Final[Mapping[Level, tuple[str, ...]]] = {
 """Columns that name what was judged, by level; a table has the first level whose columns it has."""
 OPINIONS: Final = TableSpec(
     (
-        *("qid", "did", "agent", "annotator", "label", "score", "criterion"),
+        *("qid", "did", "agent", "annotator", "score", "label", "criterion"),
         "nugget",
         "assignment",
         "sentence",
         "support",
     ),
-    words={"agent": ("run",), "score": ("grade",)},
+    words={"agent": ("run",), "score": ("grade",), **QRELS.words},
     option=True,
 )
 WIDE: Final = replace(OPINIONS, columns=("qid", "agent", "annotator"), needed=("qid", "agent"))
@@ -132,6 +132,8 @@ def read_opinions(path: Path, reading: TableReading | None = None) -> OpinionTab
     for level, item_columns in _ITEM_COLUMNS.items():
         if names >= {*item_columns, _VALUE_COLUMNS[level]}:
             return _graded(path, level, options)
+    if "agent" not in names and QRELS.has_all(columns, options.columns):  # BEIR's qrels: 'score' is the label
+        return _graded(path, "labels", options)
     is_game = "agent_a" in VERDICTS.named(columns, options.columns).values()
     if "agent" in names and not is_game and not names & {"criterion", "nugget"}:
         return _wide(path, options)

@@ -24,6 +24,7 @@ from retrieval_eval.data.tables import write_rows
 from retrieval_eval.data.trec import write_qrels
 from retrieval_eval.exam.bank_files import read_bank, write_bank
 from retrieval_eval.exam.grade_files import (
+    GRADES,
     GradedQuery,
     is_workbench,
     read_graded,
@@ -111,7 +112,9 @@ def save_grades(path: Path, study: Study, *, secret: bool = False) -> int:
 
 
 PASSAGES: Final = TableSpec(
-    ("qid", "did", "document", "agent", "rank"), ("qid", "did", "document"), {"agent": ("system", "method")}
+    ("qid", "did", "document", "agent", "rank"),
+    ("qid", "did", "document"),
+    {"did": GRADES.words["did"], "agent": ("system", "method")},
 )
 """The texts of graded passages, and which agents retrieved them."""
 

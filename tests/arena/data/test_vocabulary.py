@@ -129,8 +129,11 @@ def test_runs_and_games_read_every_name_of_the_agents(tmp_path: Path, spelling: 
 @pytest.mark.parametrize("spelling", [name for name in ("did", *spellings("did")) if name not in {"_id", "id"}])
 def test_every_name_of_a_document_is_read(tmp_path: Path, spelling: str) -> None:
     assert read_qrels(written(tmp_path, [{"qid": "q", spelling: "d", "label": 1}])).labels == {"q": {"d": 1}}
-    (opinion,) = read_opinions(written(tmp_path, [{"qid": "q", spelling: "d", "relevance": 1}])).groups[""]
-    assert opinion.item == ("d",)
+    for label in ("label", "relevance", "rel", "grade", "score"):
+        path = written(tmp_path, [{"qid": "q", spelling: "d", label: 1}])
+        assert read_qrels(path).labels == {"q": {"d": 1}}
+        (opinion,) = read_opinions(path).groups[""]
+        assert (opinion.item, opinion.value) == (("d",), 1)
     graded = read_graded(written(tmp_path, [{"qid": "q", spelling: "d", "item": "i", "rating": 1}]))
     assert [entry.passage_id for entries in graded.grades.values() for entry in entries] == ["d"]
 
