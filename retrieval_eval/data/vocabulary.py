@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from itertools import product
 from typing import Final, TypeAlias
 
 from msgspec import Struct
@@ -24,11 +23,6 @@ class Term(Struct, frozen=True):
     spellings: Sequence[str] = ()
 
 
-def _joined(first: str, second: str) -> tuple[str, ...]:
-    """``model_answer``, ``model_output``, ...: every first word joined with every second word."""
-    return tuple(f"{left}_{right}" for left, right in product(first.split(), second.split()))
-
-
 JOINED: Final[Mapping[str, tuple[str, str]]] = {
     "answer": (
         "generated model system rag llm bot chatbot assistant ai agent predicted actual final",
@@ -39,94 +33,81 @@ JOINED: Final[Mapping[str, tuple[str, str]]] = {
         "answer answers response output outputs",
     ),
 }
-"""Spellings of two words, for ``_joined``: the first words and the second words."""
-_AGENTS: Final = ("system", "run_id", "model", "agent_name", "system_name", "generator")
-_RATERS: Final = ("judge", "annotator", "worker", "rater", "judge_name", "annotator_id", "worker_id", "rater_id")
+"""Spellings of two words, such as ``model_output``: the first words, and the second ones."""
 
+
+def _term(holds: str, words: str, column: str = "") -> Term:
+    """A term with these spellings, and those of two words that ``JOINED`` has for the column."""
+    first, second = (part.split() for part in JOINED.get(column, ("", "")))
+    joined = (f"{left}_{right}" for left in first for right in second)
+    return Term(holds, tuple(dict.fromkeys((*words.split(), *joined))))
+
+
+def _of_side(side: str, others: str) -> str:
+    return " ".join([f"{name}_{side}" for name in _AGENTS.split()] + [others])
+
+
+_AGENTS: Final = "system run_id model agent_name system_name generator"
 VOCABULARY: Final[Mapping[str, Term]] = {
-    "qid": Term(
+    "qid": _term(
         "id of the query; without it, queries are told apart by their texts",
-        ("query_id", "topic_id", "question_id", "prompt_id", "_id", "id", "number"),
+        "query_id topic_id question_id prompt_id _id id number",
     ),
-    "query": Term(
+    "query": _term(
         "text of the query; in a table of queries also `text`, `title`, `topic`, `narrative`",
-        ("question", "user_input", "input", "inputs", "prompt", "query_text", "user_query", "instruction"),
+        "question user_input input inputs prompt query_text user_query instruction",
     ),
-    "messages": Term(
+    "messages": _term(
         "what was said before the query in its [conversation](conversations.md)",
-        ("conversation_history", "chat_history", "message_history", "dialogue_history", "dialog_history"),
+        "conversation_history chat_history message_history dialogue_history dialog_history",
     ),
     "conversation": Term("of a query: the conversation that it is a turn of"),
     "turn": Term("of a query: its place there, from 1"),
-    "agent": Term("whose answer it is; without it, the file's name", _AGENTS),
-    "answer": Term(
+    "agent": _term("whose answer it is; without it, the file's name", _AGENTS),
+    "answer": _term(
         "its text; it may be empty, and is judged then like any other",
-        tuple(
-            dict.fromkeys(
-                (
-                    *("response", "output", "actual_output", "prediction", "answer_text", "completion", "generation"),
-                    *("hypothesis", "generated_text", "generated", "outputs", "predictions"),
-                    *_joined(*JOINED["answer"]),
-                )
-            )
-        ),
+        "response output actual_output prediction answer_text completion generation hypothesis generated_text "
+        "generated outputs predictions",
+        "answer",
     ),
-    "passages": Term(
+    "passages": _term(
         "a list of the texts that were retrieved for the answer",
-        (
-            *("contexts", "retrieved_contexts", "retrieved_context", "retrieval_context", "retrieval_contexts"),
-            *("retrieved_documents", "retrieved_passages", "retrieved_docs", "retrieved_chunks", "source_documents"),
-        ),
+        "contexts retrieved_contexts retrieved_context retrieval_context retrieval_contexts retrieved_documents "
+        "retrieved_passages retrieved_docs retrieved_chunks source_documents",
     ),
-    "reference": Term(
+    "reference": _term(
         "a gold answer to the query, which judges of answers see, and agents do not",
-        tuple(
-            dict.fromkeys(
-                (
-                    *("reference_answer", "expected_output", "expected_answer", "ground_truth", "ground_truths"),
-                    *("gold_answer", "gt", "gold", "golden", "expected", "targets"),
-                    *_joined(*JOINED["reference"]),
-                )
-            )
-        ),
+        "reference_answer expected_output expected_answer ground_truth ground_truths gold_answer gt gold golden "
+        "expected targets",
+        "reference",
     ),
-    "did": Term(
+    "did": _term(
         "id of the document; without it, documents are told apart by their texts",
-        ("_id", "pid", "docid", "doc_id", "document_id", "corpus_id", "passage_id", "paragraph_id", "id"),
+        "_id pid docid doc_id document_id corpus_id passage_id paragraph_id id",
     ),
-    "document": Term(
-        "its text",
-        (
-            *("segment", "passage", "contents", "text", "body", "document_text", "content", "page_content", "chunk"),
-            "passage_text",
-        ),
+    "document": _term(
+        "its text", "segment passage contents text body document_text content page_content chunk passage_text"
     ),
     "rank": Term("of a retrieved document: its rank, from 1; without it, the order of the rows"),
-    "score": Term("of a retrieved document: its score; or a grade", ("sim", "similarity")),
-    "error": Term("why there is no answer", ("error_message", "error_msg", "err", "exception", "failure")),
-    "agent_a": Term(
-        "the agent of the first answer",
-        (*(f"{name}_a" for name in _AGENTS), "left", "generator_1", "model_1", "system_1"),
-    ),
-    "agent_b": Term(
-        "the agent of the second answer",
-        (*(f"{name}_b" for name in _AGENTS), "right", "generator_2", "model_2", "system_2"),
-    ),
-    "verdict": Term("which answer is better", ("winner", "vote", "preference", "preferred", "choice")),
-    "judge": Term("who judged", _RATERS[1:]),
-    "annotator": Term("who judged", tuple(name for name in _RATERS if name != "annotator")),
-    "order": Term("which of the two answers was shown first", ("baseline_shown",)),
-    "reason": Term("why the judge said so", ("raw_answer",)),
-    "label": Term("relevance of a document", ("relevance", "rel")),
-    "item": Term("id of a question or nugget of a test bank", ("item_id", "question_id", "nugget_id")),
-    "grade": Term("how well a passage answers an item", ("rating", "self_rating")),
-    "llm": Term("the model that graded", ("model", "grader")),
-    "prompt": Term("the prompt that it was given", ("prompt_class",)),
-    "facet": Term("subtopic of a query", ("facet_id",)),
-    "question": Term("text of an item that is a question", ("question_text",)),
-    "nugget": Term("text of an item that is a nugget", ("nugget_text",)),
-    "answers": Term("gold answers of an item", ("gold_answers",)),
-    "length": Term("words of an answer", ("response_length", "words")),
+    "score": _term("of a retrieved document: its score; or a grade", "sim similarity"),
+    "error": _term("why there is no answer", "error_message error_msg err exception failure"),
+    "agent_a": _term("the agent of the first answer", _of_side("a", "left generator_1 model_1 system_1")),
+    "agent_b": _term("the agent of the second answer", _of_side("b", "right generator_2 model_2 system_2")),
+    "verdict": _term("which answer is better", "winner vote preference preferred choice"),
+    "judge": _term("who judged", "annotator worker rater judge_name annotator_id worker_id rater_id"),
+    "annotator": _term("who judged", "judge worker rater judge_name annotator_id worker_id rater_id"),
+    "order": _term("which of the two answers was shown first", "baseline_shown"),
+    "reason": _term("why the judge said so", "raw_answer"),
+    "label": _term("relevance of a document", "relevance rel"),
+    "item": _term("id of a question or nugget of a test bank", "item_id question_id nugget_id"),
+    "grade": _term("how well a passage answers an item", "rating self_rating"),
+    "llm": _term("the model that graded", "model grader"),
+    "prompt": _term("the prompt that it was given", "prompt_class"),
+    "facet": _term("subtopic of a query", "facet_id"),
+    "question": _term("text of an item that is a question", "question_text"),
+    "nugget": _term("text of an item that is a nugget", "nugget_text"),
+    "answers": _term("gold answers of an item", "gold_answers"),
+    "length": _term("words of an answer", "response_length words"),
 }
 """The columns that have other spellings, and those that the user can choose.
 
