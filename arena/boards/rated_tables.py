@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from arena.ratings.rate import rate, rate_games
 from arena.ratings.results import Ratings, RatingSettings
 from judges.errors import DataError, InputError
 from retrieval_eval.data.columns import Texts, TextSource
+from retrieval_eval.data.rows import finite
 from retrieval_eval.stats.arrays import Floats
 from retrieval_eval.stats.estimate import Estimate
 
@@ -242,7 +242,7 @@ def _sides(verdict_file: ImportedVerdicts, name: str) -> tuple[str, str]:
 
 def _numbers(verdict_file: ImportedVerdicts, column: str, *, log: bool) -> Floats:
     texts = _extra(verdict_file, column)
-    numbers = np.array([_finite(str(name)) for name in texts.names])[texts.codes]
+    numbers = np.array([finite(str(name)) for name in texts.names], np.float64)[texts.codes]
     for faulty, problem in (
         (np.isnan(numbers), f"the covariate {column!r} is not a number"),
         (numbers < 0 if log else np.isnan(numbers), f"the covariate {column!r} is negative, so it has no logarithm"),
@@ -251,14 +251,6 @@ def _numbers(verdict_file: ImportedVerdicts, column: str, *, log: bool) -> Float
             row = int(faulty.argmax())
             raise verdict_file.error(row, problem, texts.names[texts.codes[row]])
     return numbers
-
-
-def _finite(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        return math.nan
-    return number if math.isfinite(number) else math.nan
 
 
 def _extra(verdict_file: ImportedVerdicts, column: str) -> Texts:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import itertools
-import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -269,14 +268,14 @@ class _DocumentReader:
                 raise row.error(f"either all documents name their agent or none does; {other.place} differs")
         self._add_document(row, doc_id)
         self._length[query_id, agent] += 1
-        rank = _rank(row) if "rank" in row.values else self._length[query_id, agent]
+        rank = row.rank() if "rank" in row.values else self._length[query_id, agent]
         group = f"for query {query_id!r}" + (f" by {agent!r}" if agent else "")
         key = (query_id, agent)
         self._require_first(
             row, ("retrieved", *key, doc_id), f"document {doc_id!r} was retrieved twice {group}; leave one out"
         )
         self._require_first(row, ("rank", *key, str(rank)), f"two documents have rank {rank} {group}; leave one out")
-        self._entries[query_id, doc_id, agent] = Retrieved(query_id, doc_id, agent, rank, _score(row))
+        self._entries[query_id, doc_id, agent] = Retrieved(query_id, doc_id, agent, rank, row.number("score"))
 
     def require_answers(self, answering: set[str]) -> None:
         for agent, row in self._agents.items():
@@ -602,28 +601,6 @@ def read_answers(source: Path) -> Iterator[tuple[Row, Answer]]:
 def _metadata(row: Row, columns: Collection[str]) -> dict[str, str]:
     # CSV does not distinguish an empty cell from an absent one, so neither becomes metadata.
     return {name: text for name in row.values if name not in columns and (text := row.text(name))}
-
-
-def _rank(row: Row) -> int:
-    number = _number(row, "rank")
-    if number is None or number < 1 or number != int(number):
-        raise row.error("'rank' must be a whole number from 1", row.text("rank"))
-    return int(number)
-
-
-def _score(row: Row) -> float | None:
-    return _number(row, "score")
-
-
-def _number(row: Row, column: str) -> float | None:
-    text = row.text(column).strip()
-    try:
-        number = float(text) if text else None
-    except ValueError:
-        number = math.nan
-    if number is not None and not math.isfinite(number):
-        raise row.error(f"{column!r} must be a number", text)
-    return number
 
 
 def _document_row(entry: Retrieved, document: Document) -> dict[str, Cell]:

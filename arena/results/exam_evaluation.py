@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from judges.errors import DataError, InputError
 from retrieval_eval.data.files import read_json
+from retrieval_eval.data.rows import finite
 from retrieval_eval.data.table_spec import TableSpec
 from retrieval_eval.exam.grades import Grade, Graded, Grader, Grids, Rankings, make_grids
 from retrieval_eval.exam.items import Bank
@@ -225,10 +226,8 @@ def read_official(path: Path) -> dict[str, float]:
     for row in LEADERBOARD.rows(path):
         ranked = "rank" in row.values
         text = row.text("rank" if ranked else "score")
-        try:
-            value = float(text)
-        except ValueError:
-            raise row.error("an official leaderboard needs a number in its column 'rank' or 'score'", text) from None
+        if (value := finite(text)) is None:
+            raise row.error("an official leaderboard needs a number in its column 'rank' or 'score'", text)
         if row.identifier("agent") in ranks:
             raise row.error("this agent is listed twice", row.text("agent"))
         ranks[row.identifier("agent")] = value

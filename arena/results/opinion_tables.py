@@ -17,7 +17,7 @@ from arena.data.verdict_words import BOTH_ORDERS, VERDICTS
 from arena.data.verdicts import CONVERSATION, ImportedVerdicts, read_verdicts
 from arena.present.numbers import counted
 from retrieval_eval.data.column_report import say_read
-from retrieval_eval.data.rows import Row
+from retrieval_eval.data.rows import Row, finite
 from retrieval_eval.data.table_spec import TableSpec
 from retrieval_eval.data.tables import read_columns
 from retrieval_eval.data.trec import QRELS, is_qrels, read_qrels
@@ -247,11 +247,8 @@ def _chances(imported: ImportedVerdicts) -> Sequence[float | None]:
 
 
 def _as_chance(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if 0 < value <= 1 else None
+    value = finite(text)
+    return value if value is not None and 0 < value <= 1 else None
 
 
 def _places_known(imported: ImportedVerdicts) -> bool:

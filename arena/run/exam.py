@@ -242,9 +242,7 @@ def _with_documents(graded: Graded, documents: Path) -> Graded:
             raise row.error("this passage has another text in an earlier row", passage)
         if agent := row.text("agent"):
             places = ranked.setdefault((query_id, agent), [])
-            rank = row.text("rank") or str(len(places) + 1)
-            if not rank.isdigit():
-                raise row.error("a rank is a whole number", rank)
-            places.append((int(rank), len(places), passage))
+            rank = row.rank(0) if row.text("rank") else len(places) + 1
+            places.append((rank, len(places), passage))
     rankings = {key: tuple(dict.fromkeys(place[2] for place in sorted(passages))) for key, passages in ranked.items()}
     return replace(graded, passages=texts, rankings=rankings)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -92,6 +93,24 @@ class Row(Struct, frozen=True):
             raise self.error(f"{column!r}: {problem}", cell[:_MOST_SHOWN].strip())
         return entries
 
+    def number(self, column: str) -> float | None:
+        """The finite number in a cell; ``None`` if the cell is empty.
+
+        Raises:
+            DataError: the cell is no such number.
+        """
+        text = self.text(column).strip()
+        if text and finite(text) is None:
+            raise self.error(f"{self.theirs(column)!r} must be a number", text)
+        return finite(text)
+
+    def rank(self, lowest: int = 1) -> int:
+        """The whole number in the column ``rank``; raises ``DataError`` if it is none, or below the lowest."""
+        number = self.number("rank")
+        if number is None or number < lowest or number != int(number):
+            raise self.error(f"{self.theirs('rank')!r} must be a whole number from {lowest}", self.text("rank"))
+        return int(number)
+
     @property
     def place(self) -> str:
         """File and line (or row) of this record, for messages about another one."""
@@ -116,6 +135,15 @@ class Rows(Struct, frozen=True):
 
     def __str__(self) -> str:
         return self.name
+
+
+def finite(text: str) -> float | None:
+    """The number in a text; ``None`` if it is not a finite number."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and text.isascii() and "_" not in text else None
 
 
 def name_problem(text: str) -> str | None:

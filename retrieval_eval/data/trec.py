@@ -7,7 +7,6 @@ figures are reported, as an error or as a note on the result.
 from __future__ import annotations
 
 import json
-import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,7 +22,7 @@ from judges.types import Answer
 from retrieval_eval.data.collections import irds_name, irds_rows
 from retrieval_eval.data.column_report import ColumnsRead, say_count
 from retrieval_eval.data.files import file_stem, open_replacing, read_lines
-from retrieval_eval.data.rows import Row, cell_text, known_format, table_format
+from retrieval_eval.data.rows import Row, cell_text, finite, known_format, table_format
 from retrieval_eval.data.table_spec import TableSpec
 from retrieval_eval.data.tables import read_columns, read_rows
 
@@ -229,15 +228,6 @@ def _is_ranked(path: Path) -> bool:
 def _first(path: Path, number: int) -> list[str]:
     """The fields of the first line that is not blank."""
     return _fields(next((line for _, line in read_lines(path) if not line.isspace()), ""), number)
-
-
-def finite(text: str) -> float | None:
-    """The number in a field of a TREC file; ``None`` if the text is not a finite number."""
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) and text.isascii() and "_" not in text else None
 
 
 _WHOLE = re.compile(r"([+-]?[0-9]{1,9})(?:\.0{1,9})?")

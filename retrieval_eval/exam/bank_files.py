@@ -208,7 +208,7 @@ def _item(row: Row, query_id: str, facet: str | None) -> Item:
     item_type, text = _type_and_text(row)
     choices = _choices(row)
     answers = _listed(row, "answers")
-    kind = _kind(row, item_type, choices, answers)
+    kind, weight = _kind(row, item_type, choices, answers), row.number("weight")
     try:
         item = Item(
             query_id=query_id,
@@ -219,7 +219,7 @@ def _item(row: Row, query_id: str, facet: str | None) -> Item:
             answers=tuple(dict.fromkeys(_fitting(kind, answer, choices) for answer in answers)),
             kind=kind,
             choices=choices,
-            weight=_weight(row),
+            weight=1.0 if weight is None else weight,
             secret=_flag(row, "secret"),
             retired=_flag(row, "retired"),
             replaces=_text(row, "replaces") or None,
@@ -298,14 +298,6 @@ def _mapping(row: Row, name: str) -> Mapping[str, Any]:
     if not isinstance(mapping, Mapping):
         raise row.error(f"{name!r} is not a JSON object", cell_text(value))
     return mapping
-
-
-def _weight(row: Row) -> float:
-    text = _text(row, "weight")
-    try:
-        return float(text) if text else 1.0
-    except ValueError as error:
-        raise row.error("the weight is not a number", text) from error
 
 
 def _flag(row: Row, name: str) -> bool:
