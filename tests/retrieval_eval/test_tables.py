@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -14,8 +15,9 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from judges.errors import DataError
-from retrieval_eval.data.columns import Texts, in_order, read_text_columns, row_at
+from retrieval_eval.data.columns import Frame, Texts, in_order, read_text_columns, row_at
 from retrieval_eval.data.files import open_replacing, read_lines
+from retrieval_eval.data.rows import Rows
 from retrieval_eval.data.table_spec import TableSpec
 from retrieval_eval.data.tables import read_columns, read_rows, write_rows
 
@@ -383,3 +385,34 @@ def test_rows_without_any_text_are_passed_over(tmp_path: Path) -> None:
 def test_promptfoos_csv_is_named(tmp_path: Path) -> None:
     header = "q,[openai:x] Say {{q}},Status,[openai:y] Say,Status"
     assert "as .json" in problem(put(tmp_path, "a.csv", f"{header}\n1,2,3,4,5\n"))
+
+
+def test_a_frame_is_read_as_the_parquet_file_that_it_would_make(tmp_path: Path) -> None:
+    frame = pd.DataFrame(
+        {
+            "text": ["a", None, "é"],
+            "gaps": pd.array([1, None, 3], "Int64"),
+            "float": [0.5, float("nan"), 2.0],
+            "bool": [True, False, True],
+            "list": [["x"], [], ["y", "z"]],
+            "day": pd.to_datetime(["2026-01-01", "2026-01-02", None]),
+            "kind": pd.Categorical(["b", "a", "b"]),
+        },
+        index=[7, 8, 9],
+    )
+    frame.to_parquet(tmp_path / "t.parquet", index=False)
+    tables = [read_text_columns(source)[0].columns for source in (Frame.of("t", frame), tmp_path / "t.parquet")]
+    ours, theirs = ({name: column.each() for name, column in columns.items()} for columns in tables)
+    assert ours == theirs
+    assert (ours["gaps"], ours["list"], ours["kind"]) == (
+        ["1", "", "3"],
+        ['["x"]', "[]", '["y", "z"]'],
+        ["b", "a", "b"],
+    )
+    assert Frame.of("t", pd.DataFrame({"n": [1.0, None]})).columns["n"].each() == ["1", ""]
+    assert Frame.of("t", pd.DataFrame({"n": ["a", 1]})).columns["n"].each() == ["a", "1"]
+    rows = Rows("t", [{"a": 1, "b": None}, {"a": "x"}])
+    assert [{name: column.each() for name, column in table.columns.items()} for table in read_text_columns(rows)] == [
+        {"a": ["1"], "b": [""]},
+        {"a": ["x"]},
+    ]
