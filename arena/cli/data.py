@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -11,17 +10,20 @@ import typer
 
 from arena.cli.console import INCOMPLETE
 from arena.cli.options import Force, Form, Source, Tournament, Values, given_options, require_free
+from arena.data.kinds import FLAG, KINDS, NUGGETS, VERDICT, Annotation
 from arena.present.numbers import counted
 from judges.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from arena.people.votes import TableKind
     from arena.results.nuggets import NuggetResults
     from arena.results.opinion_tables import TableReading
     from arena.store import Store
-    from arena.store.annotations import Annotation
+
+    KindName = str
+else:
+    KindName = Literal[tuple(KINDS)]
 
 _VOTES, _VERDICTS, _READING = "What people said", "Verdicts", "How tables are read"
 _NAMED = 3
@@ -34,17 +36,6 @@ _GO_WITH: Final = {
     "votes": {"--kind", "--annotator", "--format"},
 }
 _DATA: Final = ("queries.csv", "documents.csv", "answers.csv")
-
-
-class VoteKind(StrEnum):
-    """What people say, as files hold it."""
-
-    VERDICT = "verdict"
-    RELEVANCE = "relevance"
-    CRITERIA = "criteria"
-    NUGGETS = "nuggets"
-    SUPPORT = "support"
-    FLAG = "flag"
 
 
 def import_file(
@@ -64,7 +55,7 @@ def import_file(
         str | None, typer.Option(help="the tournament's name; of verdicts the file's name when absent")
     ] = None,
     kind: Annotated[
-        VoteKind | None,
+        KindName | None,
         typer.Option(help="people said it, of a tournament that is there: what", rich_help_panel=_VOTES),
     ] = None,
     annotator: Annotated[
@@ -135,7 +126,7 @@ def _import_verdicts(file: Path, store: str, name: str | None, **how: Any) -> No
 def _import_votes(
     source: str,
     file: Path,
-    kind: VoteKind,
+    kind: str,
     annotator: str | None,
     tournament: str | None,
     reading: TableReading,
@@ -147,9 +138,9 @@ def _import_votes(
     from arena.store.annotations import Annotations, annotator_name
     from retrieval_eval.nuggets.files import read_assignments
 
-    if kind is VoteKind.FLAG:
+    if kind == FLAG.name:
         raise InputError("--kind flag: flags are exported only; a reader makes one on the page of a game")
-    is_nuggets = kind is VoteKind.NUGGETS
+    is_nuggets = kind == NUGGETS.name
     if is_nuggets and annotator is None:
         raise InputError("--annotator: name the one whose nuggets these are; the file does not")
     who = annotator_name(annotator) if is_nuggets and annotator is not None else ""
@@ -159,7 +150,7 @@ def _import_votes(
         if is_nuggets:
             imported = imported_assignments(assignments, _nuggets(store, name).banks, data.answers, who)
         else:
-            imported = read_table(file, _table_kind(kind), data, annotator, reading)
+            imported = read_table(file, KINDS[kind], data, annotator, reading)
         if not imported.annotations:
             why = "".join(f"; {words}: {number}" for words, number in imported.left_out.items())
             nothing = f"no label of an answer and a nugget of {name!r}{why}"
@@ -194,7 +185,7 @@ def export(
             min=1, max=1000, help="verdicts by the million: OUT is a folder of so many Parquet parts by query"
         ),
     ] = None,
-    kind: Annotated[VoteKind, typer.Option(help="of votes: what they said", rich_help_panel=_VOTES)] = VoteKind.VERDICT,
+    kind: Annotated[KindName, typer.Option(help="of votes: what they said", rich_help_panel=_VOTES)] = VERDICT.name,
     annotator: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="who; nuggets and qrels are one person's, else all", rich_help_panel=_VOTES),
@@ -230,7 +221,7 @@ def export(
         elif what == "votes":
             from arena.cli.console import tell
 
-            write_votes = _export_nuggets if kind is VoteKind.NUGGETS else _export_table
+            write_votes = _export_nuggets if kind == NUGGETS.name else _export_table
             tell(*write_votes(store, name, out, kind, annotator), form)
         elif what == "qrels":
             _export_qrels(store, name, out, judge)
@@ -269,32 +260,19 @@ def _export_qrels(store: Store, name: str, out: Path, judge: str | None) -> None
         raise typer.Exit(INCOMPLETE)
 
 
-def _table_kind(kind: VoteKind) -> TableKind:
-    from arena.store.annotations import Kind
-
-    kinds: dict[VoteKind, TableKind] = {
-        VoteKind.VERDICT: Kind.VERDICT,
-        VoteKind.RELEVANCE: Kind.RELEVANCE,
-        VoteKind.CRITERIA: Kind.CRITERIA,
-        VoteKind.SUPPORT: Kind.SUPPORT,
-        VoteKind.FLAG: Kind.FLAG,
-    }
-    return kinds[kind]
-
-
 def _export_table(
-    store: Store, name: str, out: Path, kind: VoteKind, annotator: str | None
+    store: Store, name: str, out: Path, kind: str, annotator: str | None
 ) -> tuple[dict[str, Any], list[str]]:
     """Write what everybody or one person said; the fields for programs, and the lines for people."""
     from arena.people.votes import write_table
     from arena.results.opinions import current_annotations
     from retrieval_eval.data.trec import is_qrels
 
-    said, outdated = current_annotations(store, name, _table_kind(kind))
+    said, outdated = current_annotations(store, name, kind)
     if annotator is not None or is_qrels(out) or not said:
         who = _the_annotator(said, annotator, name)
         said = [one for one in said if one.annotator == who]
-    write_table(out, _table_kind(kind), said)
+    write_table(out, KINDS[kind], said)
     people = sorted({one.annotator for one in said})
     lines = [f"wrote {out}: {len(said):,} by {_named(people)}"]
     lines += [f"- of texts that have changed since, left out: {outdated}"] if outdated else []
@@ -302,15 +280,15 @@ def _export_table(
 
 
 def _export_nuggets(
-    store: Store, name: str, out: Path, _kind: VoteKind, annotator: str | None
+    store: Store, name: str, out: Path, _kind: str, annotator: str | None
 ) -> tuple[dict[str, Any], list[str]]:
     """Write one person's assignments of the nuggets as they are now."""
     from arena.people.votes import assignments_of
-    from arena.store.annotations import Annotations, Kind
+    from arena.store.annotations import Annotations
     from retrieval_eval.nuggets.files import write_assignments
 
     banks, data = _nuggets(store, name).banks, store.dataset(name)
-    latest = Annotations(store, name).latest(Kind.NUGGET)
+    latest = Annotations(store, name).latest(NUGGETS.name)
     who = _the_annotator(latest, annotator, name)
     assignments = assignments_of(banks, data.answers.values(), [one for one in latest if one.annotator == who])
     if not assignments:

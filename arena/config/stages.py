@@ -28,6 +28,7 @@ class ListedStage(Struct, frozen=True):
         name: its name for ``--stage``, if that differs from the key.
         scores: headings of its ways of scoring by name, for a stage that defines its own section; the first one stands
             for the stage.
+        by_people: whether people judge the same; the module then defines ``KIND``, a ``JudgedKind`` named ``key``.
     """
 
     key: str
@@ -37,6 +38,7 @@ class ListedStage(Struct, frozen=True):
     words: str = ""
     name: str = ""
     scores: Mapping[str, str] = field(default_factory=dict)
+    by_people: bool = False
 
     def load(self, name: str) -> Any:
         """Import the stage's module and return its class, function or constant ``name``."""
@@ -56,6 +58,7 @@ STAGES: Final = (
         "SupportStage",
         "Citations held against their document",
         scores={"support_precision": "Support", "support_recall": "Support recall"},
+        by_people=True,
     ),
     ListedStage("audit", (Task("audit"),), "audit", "AuditStage", "Games of known cheats"),
 )

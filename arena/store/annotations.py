@@ -7,16 +7,14 @@ changed answer has no label of the old one.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
 from sqlalchemy import Connection, Row, func, insert, select
 
+from arena.data.kinds import FLAG, Annotation
 from arena.store.bulk import CHUNK, chunks
 from arena.store.check import keep_checksums, require_as_written
 from arena.store.rows import ANNOTATION_ROWS, tournament_number
@@ -26,43 +24,6 @@ if TYPE_CHECKING:
     from arena.store.database import Database
 
 _LONGEST_NAME = 80
-
-
-class Kind(StrEnum):
-    """What an annotation says."""
-
-    VERDICT = "verdict"
-    RELEVANCE = "relevance"
-    CRITERIA = "criteria"
-    NUGGET = "nugget"
-    SUPPORT = "support"
-    FLAG = "flag"
-    """A remark on a judge's game: ``{"judge": ..., "comment": ...}``. It judges nothing."""
-
-
-class Annotation(Struct, frozen=True):
-    """What one person says of one thing.
-
-    Attributes:
-        annotator: who says it, see ``annotator_name``.
-        item: the document labelled, the agent graded, or of a game the agent whose answer was shown first; a verdict A
-            is for this one, B for the other.
-        other: the other agent of a game, the nugget's id, or the sentence and the document that it cites.
-        texts: ``texts_digest`` of what the annotator saw.
-        value: the verdict, label or grades, as JSON can hold it; ``None`` where the annotator skipped the thing.
-        seconds: how long it took, where that is known.
-        at: when it was said, in ISO 8601; the store's clock where empty.
-    """
-
-    kind: Kind
-    annotator: str
-    query_id: str
-    item: str
-    other: str
-    texts: str
-    value: Any
-    seconds: float | None = None
-    at: str = ""
 
 
 _THING = ("kind", "annotator", "query_id", "item", "other", "texts")
@@ -115,7 +76,7 @@ class Annotations:
                 keep_checksums(connection, "annotation", {str(row[0]): row for row in connection.execute(added)})
         return len(new)
 
-    def latest(self, kind: Kind | None = None, annotator: str | None = None) -> list[Annotation]:
+    def latest(self, kind: str | None = None, annotator: str | None = None) -> list[Annotation]:
         """What each annotator says of each thing now, skipped things included, oldest first.
 
         Args:
@@ -125,36 +86,36 @@ class Annotations:
         with self._store.reading() as connection:
             return self._now(connection, kind, annotator)
 
-    def history(self, kind: Kind | None = None, annotator: str | None = None) -> list[Annotation]:
+    def history(self, kind: str | None = None, annotator: str | None = None) -> list[Annotation]:
         """Everything that was ever said, oldest first."""
         with self._store.reading() as connection:
             return self._found(connection, self._chosen(kind, annotator))
 
-    def news(self, kind: Kind, annotator: str, seen: int = 0) -> tuple[list[Annotation], int]:
+    def news(self, kind: str, annotator: str, seen: int = 0) -> tuple[list[Annotation], int]:
         """What one person said after what was ``seen``, oldest first, and the number to come back with."""
         with self._store.reading() as connection:
             after = ANNOTATION_ROWS.c.annotation_id > seen
             rows = self._rows(connection, [*self._chosen(kind, annotator), after])
         return [_annotation(row) for row in rows], rows[-1].annotation_id if rows else seen
 
-    def counts(self) -> dict[tuple[Kind, str], int]:
+    def counts(self) -> dict[tuple[str, str], int]:
         """Things that each annotator judged, by kind and annotator; skipped things and flags do not count."""
-        found: dict[tuple[Kind, str], int] = {}
+        found: dict[tuple[str, str], int] = {}
         for said in self.latest():
-            if said.value is not None and said.kind is not Kind.FLAG:
+            if said.value is not None and said.kind != FLAG.name:
                 found[said.kind, said.annotator] = found.get((said.kind, said.annotator), 0) + 1
         return dict(sorted(found.items()))
 
-    def _now(self, connection: Connection, kind: Kind | None, annotator: str | None) -> list[Annotation]:
+    def _now(self, connection: Connection, kind: str | None, annotator: str | None) -> list[Annotation]:
         here = ANNOTATION_ROWS
         mine = here.c.tournament_id == tournament_number(connection, self._tournament)
         last = select(func.max(here.c.annotation_id)).where(mine, *self._chosen(kind, annotator))
         of_things = last.group_by(*(here.c[name] for name in _THING))
         return self._found(connection, [here.c.annotation_id.in_(of_things)])
 
-    def _chosen(self, kind: Kind | None, annotator: str | None) -> list[Any]:
+    def _chosen(self, kind: str | None, annotator: str | None) -> list[Any]:
         here = ANNOTATION_ROWS.c
-        of_kind = [] if kind is None else [here.kind == kind.value]
+        of_kind = [] if kind is None else [here.kind == kind]
         return of_kind + ([] if annotator is None else [here.annotator == annotator])
 
     def _earlier(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> dict[tuple[str, ...], Row[Any]]:
@@ -194,15 +155,10 @@ def annotator_name(given: str) -> str:
     return name
 
 
-def texts_digest(*texts: str) -> str:
-    """32 hexadecimal digits for the texts that an annotator saw, in a fixed order."""
-    return hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:32]
-
-
 def _row(said: Annotation, number: int) -> dict[str, Any]:
     return {
         "tournament_id": number,
-        "kind": said.kind.value,
+        "kind": said.kind,
         "annotator": annotator_name(said.annotator),
         "query_id": said.query_id,
         "item": said.item,
@@ -216,7 +172,7 @@ def _row(said: Annotation, number: int) -> dict[str, Any]:
 
 def _annotation(row: Any) -> Annotation:
     return Annotation(
-        Kind(row.kind),
+        row.kind,
         row.annotator,
         row.query_id,
         row.item,

@@ -7,99 +7,78 @@ The page writes to the store only where somebody pressed a button, and a press r
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 import streamlit as st
 from msgspec import Struct, field
 
-from arena.boards.nuggets import support_words
+from arena.data.kinds import (
+    CRITERIA,
+    KINDS,
+    NUGGETS,
+    RELEVANCE,
+    VERDICT,
+    Annotation,
+    Choice,
+    JudgedKind,
+    TaskForm,
+    texts_digest,
+)
 from arena.people import tasks
-from arena.people.tasks import AnnotationTask, Rubric, TaskPool, TaskProgress, TaskState, rubric_of, scale_of
+from arena.people.tasks import AnnotationTask, TaskPool, TaskProgress, TaskState
 from arena.present.numbers import PERCENT, counted
-from arena.results.nuggets import nuggets_section
-from arena.results.opinions import agreement_with_judges
-from arena.results.samples import outcomes
-from arena.results.support import checked
-from arena.store import Store
-from arena.store.annotations import Annotation, Annotations, Kind, annotator_name, texts_digest
+from arena.results.opinions import agreement_with_judges, judgments_of
+from arena.store.annotations import Annotations, annotator_name
 from judges.errors import InputError, RagleagueError
-from judges.types import Judgment, Task, Verdict
-from retrieval_eval.nuggets.types import Support
 from ui import data, text
 from ui.access import allowed, viewer
 from ui.editing import check
 from ui.text import lacking, nothing, problem
 
 
-class Choice(Struct, frozen=True):
-    """What can be said of a task, or of a row of it.
-
-    Attributes:
-        value: as it is kept, or chosen.
-        label: our own words.
-        key: that chooses it.
-        meaning: from outside; may be empty.
-    """
-
-    value: Any
-    label: str
-    key: str | None
-    meaning: str = ""
-
-
-class TaskForm(Struct, frozen=True):
-    """One kind of task; all words are our own.
-
-    Attributes:
-        kind: of what people say.
-        question: that they answer.
-        thing, things, done: what they read, what is counted, and what has become of one that is done.
-        missing: said before there is anything to review.
-        section: of the YAML file that it takes.
-        pool: what people can be asked; nothing before a judge judged anything.
-        choices: in the order of their keys.
-        row: what a row is called, where a task has several that get a choice each.
-        rows: words from outside of each row, by its name.
-        names: of the texts, where they are of several kinds.
-    """
-
-    kind: Kind
-    question: str
-    thing: str
-    things: str
-    done: str
-    missing: str
-    section: str
-    pool: Callable[[data.Source], TaskPool]
-    choices: Callable[[data.Source], Sequence[Choice]]
-    row: str = ""
-    rows: Callable[[data.Source, AnnotationTask], Mapping[str, str]] = lambda *_: {}
-    names: Sequence[str] = ()
-
-
 @st.fragment
-def show(form: TaskForm, source: data.Source) -> None:
-    """Draw the page of a form."""
+def show(kind: JudgedKind, source: data.Source) -> None:
+    """Draw the page of a kind."""
+    form = form_of(kind)
     st.html(f'<h2 class="question">{form.question}</h2>')
     top = st.container(horizontal=True, vertical_alignment="bottom", key="review-top")
     with top:
         who = _annotator()
-    pool = _pool(source, form.kind)
-    if not pool.queries and form.kind is Kind.VERDICT and data.met(source):
+    pool = _pool(source, kind.name)
+    if not pool.queries and kind is VERDICT and data.met(source):
         nothing(text.NO_TEXTS)
     elif not pool.queries:
         lacking(form.missing, form.section, data.settings(source))
     elif who == "":
         st.info("Enter your name or initials to begin.")
     elif who:
-        Review(form, source, who).show(pool, top)
+        Review(kind, source, who).show(pool, top)
 
 
 @data.derived("Drawing the tasks …")
-def _pool(source: data.Source, kind: Kind) -> TaskPool:
-    return FORMS[kind].pool(source)
+def _pool(source: data.Source, kind: str) -> TaskPool:
+    """What people can be asked; nothing before a judge judged anything."""
+    texts = data.dataset(source)
+    if kind == VERDICT.name:
+        return tasks.games(data.met(source), texts)
+    if kind == NUGGETS.name:
+        results = data.nuggets(source)
+        return tasks.nuggets({} if results is None else results.banks, texts.answers.values())
+    judgments = _judgments(source, kind)
+    if kind == CRITERIA.name:
+        return tasks.answers(dict.fromkeys((own.query_id, own.item) for own in judgments), texts)
+    return tasks.judged(KINDS[kind], judgments, texts)
+
+
+_judgments = data.judged(judgments_of, "Reading the judgments …")
+
+
+def form_of(kind: JudgedKind) -> TaskForm:
+    """The form of a kind that has one."""
+    assert kind.form is not None
+    return kind.form
 
 
 class _State(Struct):
@@ -127,19 +106,23 @@ class _State(Struct):
 class Review(Struct, frozen=True):
     """What one person has to do in one tournament, and what they say of it."""
 
-    form: TaskForm
+    kind: JudgedKind
     source: data.Source
     who: str
 
     @property
+    def form(self) -> TaskForm:
+        return form_of(self.kind)
+
+    @property
     def _state(self) -> _State:
-        mine = texts_digest(self.source.location, self.source.tournament, self.form.kind, self.who)
+        mine = texts_digest(self.source.location, self.source.tournament, self.kind.name, self.who)
         state: _State = st.session_state.setdefault(f"review-{mine}", _State())
         return state
 
     def _key(self, task: AnnotationTask) -> str:
         """Part of widgets' keys. A press on a task of another person or tournament is not taken for this one's."""
-        return texts_digest(self.source.location, self.source.tournament, self.form.kind, self.who, task.task_id)[:16]
+        return texts_digest(self.source.location, self.source.tournament, self.kind.name, self.who, task.task_id)[:16]
 
     def _progress(self, pool: TaskPool) -> TaskProgress:
         """How far the person is; only what they said since the last drawing is read."""
@@ -147,7 +130,7 @@ class Review(Struct, frozen=True):
         if state.progress is None or state.progress.queue.pool is not pool:
             state.progress, state.seen = TaskProgress(pool.queue(self.who)), 0
         with data.shared(self.source.location) as store:
-            news, seen = Annotations(store, self.source.tournament).news(self.form.kind, self.who, state.seen)
+            news, seen = Annotations(store, self.source.tournament).news(self.kind.name, self.who, state.seen)
         state.progress.add(news)
         state.seen = seen
         return state.progress
@@ -165,7 +148,7 @@ class Review(Struct, frozen=True):
             self._show_end(progress.annotations, count, skipped)
             return
         state.begun.setdefault(task.task_id, time.monotonic())
-        choices = self.form.choices(self.source)
+        choices = self.form.choices(data.settings(self.source))
         with top:
             raw = text.raw_switch()
             pair = task.texts if len(task.texts) == 2 and not self.form.names else ("", "")
@@ -181,7 +164,7 @@ class Review(Struct, frozen=True):
 
     def _show_texts(self, task: AnnotationTask, choices: Sequence[Choice], *, raw: bool, marks: bool) -> None:
         others = task.texts[::-1] if marks else (None,) * len(task.texts)
-        if task.kind is Kind.RELEVANCE:
+        if task.kind is RELEVANCE:
             text.strong(data.dataset(self.source).documents[task.names[0]].metadata.get("title", ""))
         several = len(task.texts) > 1
         if several and not self.form.names:
@@ -206,7 +189,7 @@ class Review(Struct, frozen=True):
     def _show_rows(self, task: AnnotationTask, choices: Sequence[Choice]) -> None:
         """A choice for each row; the bar's keys go to the first row without one."""
         labels = {own.value: own.label for own in choices}
-        words = self.form.rows(self.source, task)
+        words = self._words(task)
         earlier = self._earlier(task)
         with st.container(key="rows", gap="small"):
             for number, (name, key) in enumerate(self._rows(task).items(), start=1):
@@ -229,7 +212,13 @@ class Review(Struct, frozen=True):
     def _rows(self, task: AnnotationTask) -> dict[str, str]:
         """Keys of the rows' fields."""
         mark = self._key(task)
-        return {name: f"row-{n}-{mark}" for n, name in enumerate(self.form.rows(self.source, task))}
+        return {name: f"row-{n}-{mark}" for n, name in enumerate(self._words(task))}
+
+    def _words(self, task: AnnotationTask) -> Mapping[str, str]:
+        """Words of the rows by name; empty for a task of one choice."""
+        if self.form.rows is not None:
+            return self.form.rows(data.settings(self.source))
+        return dict(zip(task.parts, task.part_texts, strict=True)) if self.form.row else {}
 
     def _show_bar(self, task: AnnotationTask, choices: Sequence[Choice], before: AnnotationTask | None) -> None:
         mark, rows = self._key(task), list(self._rows(task).values())
@@ -292,7 +281,7 @@ class Review(Struct, frozen=True):
 
     def _check_pair(self, task: AnnotationTask, said: list[Annotation]) -> None:
         """Whether no other window asked the query with another pair, of a tournament that has changed since."""
-        if task.kind is Kind.VERDICT:
+        if task.kind is VERDICT:
             (asked,) = tasks.with_votes([task], said, data.dataset(self.source))
             if {*asked.names, *asked.parts} != {*task.names, *task.parts}:
                 raise InputError("You have voted on two other answers to this query meanwhile.")
@@ -319,7 +308,7 @@ class Review(Struct, frozen=True):
                 share = found.share
                 between = f" (95% interval {PERCENT.between(share.low, share.high)})" if share.low is not None else ""
                 its = counted(found.pairs, "judgment")
-                both = ", each order of a game counted" if self.form.kind is Kind.VERDICT else ""
+                both = ", each order of a game counted" if self.kind is VERDICT else ""
                 text.lead(f"You agree with {judge} on {PERCENT.write(share.value)} of its {its}{both}{between}.")
         if skipped:
             st.button(f"Take up the {len(skipped):,} skipped", on_click=self._take_up, args=(skipped,))
@@ -376,110 +365,5 @@ def _annotator() -> str | None:
         return None
 
 
-@data.derived()
-def _scale(source: data.Source) -> Sequence[Choice]:
-    scale = scale_of(data.settings(source), [label for own in data.labels(source).values() for label in own.values()])
-    ends = {scale[0][0]: "not relevant at all", scale[-1][0]: "all one could wish for"}
-    return [
-        Choice(label, f"Label {label}", _digit(label), ends.get(label, "") if word == str(label) else word)
-        for label, word in scale
-    ]
-
-
-def _graded(store: Store, tournament: str) -> Sequence[tuple[str, str]]:
-    """Query and agent of every answer that a judge graded."""
-    judged = outcomes(store, tournament, Task.CRITERIA)
-    return list(dict.fromkeys((want.query_id, want.item) for want, result in judged if isinstance(result, Judgment)))
-
-
-_graded_answers = data.judged(_graded, "Reading the grades …")
-
-
-def _rubric(source: data.Source) -> Rubric:
-    rubric = rubric_of(data.settings(source))
-    assert rubric is not None
-    return rubric
-
-
-def _digit(value: int) -> str | None:
-    """The key of a small number."""
-    return str(value) if 0 <= value <= 9 else None
-
-
-_checked = data.judged(checked, "Reading the judgments …")
-
-
-def _supports(source: data.Source) -> list[Choice]:
-    grades = nuggets_section(data.settings(source)).assign.grades
-    offered = [label for label in Support if grades == 3 or label is not Support.PARTIAL]
-    return [Choice(label, support_words(label), str(number)) for number, label in enumerate(offered, start=1)]
-
-
-_FORMS: Final = (
-    TaskForm(
-        Kind.VERDICT,
-        "Which answer serves the one who asked better?",
-        *("answer", "queries", "voted on"),
-        *("No game has a verdict yet.", "pairwise:\n  judges: [JUDGE]"),
-        lambda source: tasks.games(data.met(source), data.dataset(source)),
-        lambda _: [
-            Choice(Verdict.A, "Answer 1", "1"),
-            Choice(Verdict.B, "Answer 2", "2"),
-            Choice(Verdict.TIE, "Tie", "3"),
-        ],
-    ),
-    TaskForm(
-        Kind.RELEVANCE,
-        "How relevant is the document?",
-        *("document", "documents", "labelled"),
-        *("No document has a label yet.", "retrieval:\n  judge: JUDGE"),
-        lambda source: tasks.documents(
-            [(query_id, doc_id) for query_id, own in data.labels(source).items() for doc_id in own],
-            data.dataset(source),
-        ),
-        _scale,
-    ),
-    TaskForm(
-        Kind.CRITERIA,
-        "How good is the answer by each criterion?",
-        *("answer", "answers", "graded"),
-        *("No answer has a grade yet.", "criteria:\n  judge: JUDGE\n  names: [accuracy, completeness]"),
-        lambda source: tasks.answers(
-            _graded_answers(source) if rubric_of(data.settings(source)) else (), data.dataset(source)
-        ),
-        lambda source: [
-            Choice(grade, str(grade), _digit(grade)) for grade in range(_rubric(source).low, _rubric(source).high + 1)
-        ],
-        "Criterion",
-        lambda source, _: {
-            name: f"{name}: {meaning}" if meaning else name for name, meaning in _rubric(source).criteria.items()
-        },
-    ),
-    TaskForm(
-        Kind.NUGGET,
-        "Which facts does the answer state, true or not?",
-        *("answer", "answers", "assessed"),
-        *("There are no nuggets yet.", "nuggets:\n  judge: JUDGE"),
-        lambda source: tasks.nuggets(
-            found.banks if (found := data.nuggets(source)) else {}, data.dataset(source).answers.values()
-        ),
-        _supports,
-        "Nugget",
-        lambda _, task: dict(zip(task.parts, task.part_texts, strict=True)),
-    ),
-    TaskForm(
-        Kind.SUPPORT,
-        "Does the document say what the statement claims?",
-        *("statement", "statements", "checked"),
-        *("No citation is checked yet.", "support:\n  judge: JUDGE"),
-        lambda source: tasks.citations(_checked(source), data.dataset(source)),
-        lambda _: [
-            Choice(2, "All of it", "1"),
-            Choice(1, "A part of it", "2"),
-            Choice(0, "None of it", "3"),
-        ],
-        names=("Statement", "Document"),
-    ),
-)
-FORMS: Final = {form.kind: form for form in _FORMS}
-vote, label, grade, assess, check_citations = (partial(show, form) for form in _FORMS)
+VIEWS: Final = {kind.form.view: partial(show, kind) for kind in KINDS.values() if kind.form is not None}
+"""The pages by name, in the order of the menu."""
