@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from arena.calibration.votes import ItemKey, ItemMeans, Opinion
 from arena.config.stages import FURTHER
-from judges.types import Task, Verdict, label_of
+from judges.types import GAME_OUTCOMES, GameOutcome, Task, Verdict, label_of
 from retrieval_eval.nuggets.types import Support, make_nuggets
 
 if TYPE_CHECKING:
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 
 
 class Annotation(Struct, frozen=True):
-    """What one person, or one judge, says of one thing.
+    """One person's, or one judge's, annotation of one item.
 
     Attributes:
         kind: name of the ``JudgedKind``.
-        annotator: who says it, see ``annotator_name``.
-        item: the document labelled, the agent graded, or of a game the agent whose answer was shown first; a verdict A
-            is for this one, B for the other.
+        annotator: the person's name, see ``annotator_name``.
+        item: the labelled document, the graded agent, or in a game the agent whose answer was shown first; verdict A
+            is for this agent, B for the other.
         other: the other agent of a game, the nugget's id, or the sentence and the document that it cites.
-        texts: ``texts_digest`` of what the annotator saw.
-        value: the verdict, label or grades, as JSON can hold it; ``None`` where the annotator skipped the thing.
-        seconds: how long it took, where that is known.
-        at: when it was said, in ISO 8601; the store's clock where empty.
+        texts: ``texts_digest`` of the texts that the annotator saw.
+        value: the verdict, label or grades, as JSON values; ``None`` if the annotator skipped the item.
+        seconds: time spent on it, if known.
+        at: time in ISO 8601; if empty, the time at which it is added.
     """
 
     kind: str
@@ -54,12 +54,19 @@ class Annotation(Struct, frozen=True):
 
 
 def texts_digest(*texts: str) -> str:
-    """32 hexadecimal digits for the texts that an annotator saw, in a fixed order."""
+    """Digest of the texts that an annotator saw, as 32 hexadecimal digits; the order of the texts matters."""
     return hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:32]
 
 
 class Choice(Struct, frozen=True):
-    """A value that people can choose; ``meaning`` may come from outside, ``label`` is our own."""
+    """A possible answer to a task, or to a row of it.
+
+    Attributes:
+        value: the value stored, or chosen for the row.
+        label: our own words.
+        key: its keyboard shortcut.
+        meaning: from outside; may be empty.
+    """
 
     value: Any
     label: str
@@ -68,18 +75,18 @@ class Choice(Struct, frozen=True):
 
 
 class TaskForm(Struct, frozen=True):
-    """Words of the page on which people judge one kind.
+    """The page on which people judge one kind; all words are our own.
 
     Attributes:
-        view: name of the page.
-        question: that they answer.
-        thing, things, done: what they read, what is counted, and what has become of one that is done.
-        missing: said before there is anything to review.
-        section: of the YAML file that it takes.
+        view: name of the page in addresses.
+        question: the question that people answer.
+        thing, things, done: words for what they read, its plural for counts, and the state of a finished task.
+        missing: shown if there is nothing to review yet.
+        section: of the YAML file that it needs.
         choices: in the order of their keys.
-        row: what a row is called, where a task has several that get a choice each.
-        rows: words of each row by its name; ``None`` where the rows are the task's parts.
-        names: of the texts, where they are of several kinds.
+        row: word for a row, if each row of a task gets its own choice.
+        rows: texts of the rows, by name; ``None`` if the rows are the task's parts.
+        names: of the texts, if they are of several kinds.
     """
 
     view: str
@@ -211,14 +218,14 @@ class _Games(JudgedKind, frozen=True):
 
     def opinions(self, annotation: Annotation) -> Iterator[Opinion]:
         shown = self.item(annotation.item, annotation.other)
-        pair, value = tuple(sorted(shown)), OUTCOME[Verdict(annotation.value)]
+        pair, value = tuple(sorted(shown)), float(GAME_OUTCOMES[annotation.value])
         swapped = pair != shown
         yield Opinion(annotation.query_id, pair, annotation.annotator, -value if swapped else value, swapped)
 
     def annotations(self, opinions: Iterable[Opinion]) -> Iterator[Annotation]:
         for opinion in opinions:
             first, second = opinion.item[::-1] if opinion.swapped else opinion.item
-            verdict = _VERDICTS[-opinion.value if opinion.swapped else opinion.value]
+            verdict = GameOutcome(int(-opinion.value if opinion.swapped else opinion.value)).verdict
             yield Annotation(self.name, opinion.rater, opinion.query_id, first, second, "", verdict)
 
 
@@ -280,8 +287,6 @@ def _assignment(row: Row, column: str) -> float:
     return SUPPORT[Support(text)]
 
 
-OUTCOME: Final = {Verdict.A: 1.0, Verdict.TIE: 0.0, Verdict.B: -1.0}
-_VERDICTS: Final = {value: verdict for verdict, value in OUTCOME.items()}
 SUPPORT: Final = {Support.FULL: 2.0, Support.PARTIAL: 1.0, Support.NONE: 0.0}
 SUPPORT_WORDS: Final = {2.0: "support", 1.0: "partial support", 0.0: "no support"}
 
@@ -323,7 +328,7 @@ def _assignments(settings: StoredSettings) -> Sequence[Choice]:
 
 
 def _digit(value: int) -> str | None:
-    """The key of a small number."""
+    """The keyboard key of a number from 0 to 9, else ``None``."""
     return str(value) if 0 <= value <= 9 else None
 
 
@@ -414,7 +419,7 @@ NUGGETS: Final = _Nuggets(
     ),
 )
 FLAG: Final = _Flags(name="flag", level="", columns=("agent_a", "agent_b"), column="comment")
-"""A remark on a judge's game, whose value is ``{"judge": ..., "comment": ...}``. It judges nothing."""
+"""A remark on a judge's game, whose value is ``{"judge": ..., "comment": ...}``. It carries no judgment."""
 
 _HERE: Final[Mapping[str, JudgedKind]] = {kind.name: kind for kind in (VERDICT, RELEVANCE, CRITERIA, NUGGETS)}
 _BROUGHT: Final = {key: stage for key, stage in FURTHER.items() if stage.by_people}
