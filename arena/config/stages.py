@@ -28,7 +28,8 @@ class ListedStage(Struct, frozen=True):
         name: its name for ``--stage``, if that differs from the key.
         scores: headings of its ways of scoring by name, for a stage that defines its own section; the first one stands
             for the stage.
-        by_people: whether people judge the same; the module then defines ``KIND``, a ``JudgedKind`` named ``key``.
+        by_people: whether people judge the same; the module then defines ``KIND``, a ``JudgedKind`` with the
+            name, level and column ``key``.
     """
 
     key: str

@@ -451,6 +451,16 @@ def kind_of(level: str) -> JudgedKind:
     return next(kind for kind in KINDS.values() if kind.level == level)
 
 
+def kind_of_columns(columns: Collection[str]) -> JudgedKind | None:
+    """The kind that a table with these columns holds, verdicts apart; that with the most columns if there are several.
+
+    A stage's kind, whose value has a column of the same name, is imported only if the table has that column.
+    """
+    known = [RELEVANCE, CRITERIA, NUGGETS, *(KINDS[name] for name in _BROUGHT if name in columns)]
+    held = [kind for kind in known if {*kind.columns, kind.column} <= {*columns}]
+    return max(held, key=lambda kind: len(kind.columns), default=None)
+
+
 def texts_now(annotation: Annotation, data: Dataset, nuggets: Mapping[str, str]) -> str | None:
     """Digest of an annotation's texts as they are now, ``None`` if one of them is gone; see ``texts_digest``.
 

@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from arena.calibration.votes import ItemKey, Level, Opinion
-from arena.data.kinds import CRITERIA, KINDS, NO_VALUE, RELEVANCE, VERDICT, JudgedKind, as_number
+from arena.data.kinds import CRITERIA, NO_VALUE, RELEVANCE, VERDICT, JudgedKind, as_number, kind_of_columns
 from arena.data.verdict_words import BOTH_ORDERS
 from arena.data.verdicts import CONVERSATION, ImportedVerdicts, read_verdicts
 from arena.present.numbers import counted
@@ -106,10 +106,8 @@ def read_opinions(path: Path, reading: TableReading | None = None) -> OpinionTab
         if column not in columns:
             raise missing_column(path, column, columns)
     names = set(canonical_names(columns, OPINION_NAMES, options.columns).values())
-    # Most columns first: a citation names a document as a label does.
-    for kind in sorted(KINDS.values(), key=lambda kind: -len(kind.columns)):
-        if kind.level and kind is not VERDICT and names >= {*kind.columns, kind.column}:
-            return _graded(path, kind, options)
+    if (kind := kind_of_columns(names)) is not None:
+        return _graded(path, kind, options)
     game_columns = {"agent_a", "agent_b"} & set(canonical_names(columns, VERDICT_NAMES, options.columns).values())
     if "agent" in names and "agent_a" not in game_columns and not names & {"criterion", "nugget"}:
         return _wide(path, options)
