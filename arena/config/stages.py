@@ -1,7 +1,7 @@
 """The list of stages: their sections in the configuration, their tasks, and the modules of their code.
 
 A new stage needs a file in ``arena.stages`` with its class and section, one file each in ``arena.results`` and
-``arena.boards``, a prompt, and a line here.
+``arena.boards``, a prompt, and a line here. What people can judge of it too, its module says in ``KIND``.
 """
 
 from __future__ import annotations

@@ -132,14 +132,6 @@ def number(row: Row, column: str, kind: str = "number") -> float:
     return value
 
 
-def whole_number(row: Row, column: str) -> float:
-    """The same, without a fraction."""
-    value = number(row, column, "whole number")
-    if value != int(value):
-        raise row.error(f"{column!r} is no whole number", row.text(column).strip())
-    return value
-
-
 class JudgedKind(Struct, frozen=True, kw_only=True):
     """One kind of thing that judges and people judge. As it is, an item is a document and its value a label.
 
@@ -149,12 +141,11 @@ class JudgedKind(Struct, frozen=True, kw_only=True):
         things: what is judged, in the plural.
         section: of the configuration, whose judges make these judgments.
         task: of the judges.
-        asked_by: the prompts that a card is bound to.
+        further_prompts: that a card is bound to, besides the task's.
         not_asked: keys of the section that do not affect how a judge is asked.
         columns: of a file that name an item.
         column: of a file that holds the value.
         noun: for one value.
-        parse: reads a value from a file.
         words: for values, where they have any.
         means: how values are averaged.
         form: the page for people; ``None`` without one.
@@ -165,12 +156,11 @@ class JudgedKind(Struct, frozen=True, kw_only=True):
     things: str = ""
     section: str = ""
     task: Task = Task.RELEVANCE
-    asked_by: Collection[str] = ()
+    further_prompts: Collection[str] = ()
     not_asked: Collection[str] = ("judge",)
     columns: Sequence[str]
     column: str
     noun: str = "label"
-    parse: Callable[[Row, str], float] = whole_number
     words: Mapping[float, str] = {}
     means: ItemMeans = ItemMeans()
     form: TaskForm | None = None
@@ -190,6 +180,13 @@ class JudgedKind(Struct, frozen=True, kw_only=True):
     def item_in(self, row: Row) -> ItemKey:
         """The item of a row of a file."""
         return tuple(row.identifier(name) for name in self.columns)
+
+    def parse(self, row: Row, column: str) -> float:
+        """The value in a column of a row."""
+        value = number(row, column, "whole number")
+        if value != int(value):
+            raise row.error(f"{column!r} is no whole number", row.text(column).strip())
+        return value
 
     def cells(self, item: ItemKey) -> Sequence[Any]:
         """The item as cells of a file."""
@@ -240,6 +237,9 @@ class _Grades(JudgedKind, frozen=True):
     def texts(self, annotation: Annotation, data: Dataset) -> list[str | None]:
         return [_thread(annotation, data), _answer(annotation.query_id, annotation.item, data)]
 
+    def parse(self, row: Row, column: str) -> float:
+        return number(row, column)
+
     def opinions(self, annotation: Annotation) -> Iterator[Opinion]:
         for criterion, grade in annotation.value.items():
             yield Opinion(annotation.query_id, (annotation.item, criterion), annotation.annotator, float(grade))
@@ -262,6 +262,12 @@ class _Nuggets(JudgedKind, frozen=True):
         (nugget,) = make_nuggets(row.identifier("qid"), [row.identifier("nugget")], [None])
         return row.identifier("agent"), nugget.nugget_id
 
+    def parse(self, row: Row, column: str) -> float:
+        text = row.text(column).strip()
+        if text not in set(Support):
+            raise row.error(f"{column!r} must be one of {', '.join(Support)}", text)
+        return self.number(text)
+
     def number(self, value: Any) -> float:
         return SUPPORT[Support(value)]
 
@@ -278,13 +284,6 @@ def _document(doc_id: str, data: Dataset) -> str | None:
 def _answer(query_id: str, agent: str, data: Dataset) -> str | None:
     answer = data.answers.get((query_id, agent))
     return None if answer is None else answer.text
-
-
-def _assignment(row: Row, column: str) -> float:
-    text = row.text(column).strip()
-    if text not in set(Support):
-        raise row.error(f"{column!r} must be one of {', '.join(Support)}", text)
-    return SUPPORT[Support(text)]
 
 
 SUPPORT: Final = {Support.FULL: 2.0, Support.PARTIAL: 1.0, Support.NONE: 0.0}
@@ -338,7 +337,6 @@ VERDICT: Final = _Games(
     things="games",
     section="pairwise",
     task=Task.PAIRWISE,
-    asked_by=("pairwise",),
     not_asked=("judges", "schedule"),
     columns=("agent_a", "agent_b"),
     column="verdict",
@@ -361,7 +359,6 @@ RELEVANCE: Final = JudgedKind(
     things="documents",
     section="retrieval",
     task=Task.RELEVANCE,
-    asked_by=("relevance",),
     not_asked=("judge", "depth", "combine", "measures"),
     columns=("did",),
     column="label",
@@ -379,11 +376,9 @@ CRITERIA: Final = _Grades(
     things="grades",
     section="criteria",
     task=Task.CRITERIA,
-    asked_by=("criteria",),
     columns=("agent", "criterion"),
     column="score",
     noun="grade",
-    parse=number,
     means=ItemMeans((-2, -1)),
     form=TaskForm(
         "grade",
@@ -401,12 +396,11 @@ NUGGETS: Final = _Nuggets(
     things="nuggets",
     section="nuggets",
     task=Task.ASSIGNMENT,
-    asked_by=("assignment", "passage_assignment"),
+    further_prompts=("passage_assignment",),
     not_asked=("judge", "bank", "create", "keep"),
     columns=("agent", "nugget"),
     column="assignment",
     noun="nugget label",
-    parse=_assignment,
     words=SUPPORT_WORDS,
     means=ItemMeans((-2,), (0.0, 2.0)),
     form=TaskForm(

@@ -267,16 +267,18 @@ def _game_task(data: Dataset, query_id: str, first: str, second: str) -> Annotat
 
 def judged(kind: JudgedKind, judgments: Iterable[Annotation], data: Dataset) -> TaskPool:
     """Pool of the items that judges judged, each shown by its texts; those whose texts are gone are skipped."""
-    by_thing = {(own.query_id, own.item, own.other): own for own in judgments}
-    rows = [own for own in by_thing.values() if None not in kind.texts(own, data)]
+    by_thing = {(judgment.query_id, judgment.item, judgment.other): judgment for judgment in judgments}
+    rows = [judgment for judgment in by_thing.values() if None not in kind.texts(judgment, data)]
 
     def make(row: int, _annotator: str) -> AnnotationTask:
-        own = rows[row]
-        _, *texts = (text or "" for text in kind.texts(own, data))
-        return AnnotationTask(kind, own.query_id, data.queries[own.query_id], (own.item,), tuple(texts), (own.other,))
+        judgment = rows[row]
+        _, *texts = (text or "" for text in kind.texts(judgment, data))
+        return AnnotationTask(
+            kind, judgment.query_id, data.queries[judgment.query_id], (judgment.item,), tuple(texts), (judgment.other,)
+        )
 
-    keys = [(own.query_id, *kind.item(own.item, own.other)) for own in rows]
-    return TaskPool([own.query_id for own in rows], *_sort_keys(keys), False, make, with_values)
+    keys = [(judgment.query_id, *kind.item(judgment.item, judgment.other)) for judgment in rows]
+    return TaskPool([judgment.query_id for judgment in rows], *_sort_keys(keys), False, make, with_values)
 
 
 def answers(graded: Iterable[tuple[str, str]], data: Dataset) -> TaskPool:

@@ -25,7 +25,7 @@ def bound_to(settings: StoredSettings, judge: str, kind: JudgedKind) -> str:
         "level": kind.level,
         "judge": declaration,
         "asked": {key: value for key, value in options.items() if key not in kind.not_asked},
-        "prompts": {name: digests[name] for name in kind.asked_by if name in digests},
+        "prompts": {name: digests[name] for name in (kind.task.value, *kind.further_prompts) if name in digests},
     }
     return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:16]
 

@@ -90,7 +90,6 @@ KIND: Final = _Citations(
     things="citations",
     section="support",
     task=SUPPORT,
-    asked_by=("support",),
     not_asked=("judge", "citations"),
     columns=("agent", "sentence", "did"),
     column="support",
