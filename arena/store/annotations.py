@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Row, func, insert, select
 
-from arena.data.kinds import FLAG, Annotation
+from arena.data.kinds import FLAG, KINDS, Annotation
 from arena.store.bulk import CHUNK, chunks
 from arena.store.check import require_checksums, store_checksums
 from arena.store.rows import ANNOTATION_ROWS, tournament_number
-from judges.errors import InputError
+from judges.errors import InputError, StoreError
 
 if TYPE_CHECKING:
     from arena.store.database import Database
@@ -172,6 +172,9 @@ def _row(annotation: Annotation, number: int) -> dict[str, Any]:
 
 
 def _annotation(row: Any) -> Annotation:
+    if row.kind not in KINDS:
+        known = ", ".join(KINDS)
+        raise StoreError(f"annotation {row.annotation_id} in the store is of the kind {row.kind!r}; known are {known}")
     return Annotation(
         row.kind,
         row.annotator,

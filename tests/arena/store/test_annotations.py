@@ -19,7 +19,7 @@ from arena.data.dataset import Dataset
 from arena.data.kinds import Annotation, texts_digest
 from arena.store import Store
 from arena.store.annotations import Annotations, annotator_name
-from judges.errors import InputError
+from judges.errors import InputError, StoreError
 from judges.types import Query
 
 DATA = Dataset({"q1": Query("q1", "why?")})
@@ -51,6 +51,12 @@ def test_what_is_said_comes_back_equal(kept: Annotations) -> None:
     skipped = replace(SAID, item="y", value=None)
     assert kept.add([SAID, grades, skipped]) == 3
     assert kept.latest() == kept.history() == [SAID, grades, skipped]
+
+
+def test_a_kind_that_nobody_knows_is_named_in_one_line(kept: Annotations) -> None:
+    kept.add([replace(SAID, kind="mood")])
+    with pytest.raises(StoreError, match="annotation 1 in the store is of the kind 'mood'; known are verdict, "):
+        kept.latest()
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
