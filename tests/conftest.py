@@ -120,8 +120,18 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are deselected by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the longest modules first; with ``--no-loadscope-reorder`` workers take them in this order."""
+    """Mark as ``nightly`` what starts a Ray cluster, or a PostgreSQL server for more than the store's own tests.
+
+    Put the longest modules first; with ``--no-loadscope-reorder`` workers take them in this order.
+    """
+    for item in items:
+        assert isinstance(item, pytest.Function)
+        given = item.callspec.params if hasattr(item, "callspec") else {}
+        on_server = "postgres" in item.fixturenames or given.get("store_location") == "postgresql"
+        if "cluster" in item.fixturenames or (on_server and item.path.parent.name != "store"):
+            item.add_marker(pytest.mark.nightly)
     places = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path.stem, len(places)))
 
