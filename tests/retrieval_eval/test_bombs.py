@@ -48,13 +48,9 @@ BOUND_MB = 1000
 
 
 def packed(path: Path, head: bytes, unit: bytes, megabytes: int, tail: bytes = b"") -> Path:
-    """A gzip file that repeats a piece."""
-    block = unit * (MB // len(unit))
-    with gzip.open(path, "wb", 6) as file:
-        file.write(head)
-        for _ in range(megabytes):
-            file.write(block)
-        file.write(tail)
+    """A gzip file that repeats a piece: of members, as of files that were joined, so that one is packed once."""
+    block = gzip.compress(unit * (MB // len(unit)), 6)
+    path.write_bytes(gzip.compress(head, 6) + block * megabytes + gzip.compress(tail, 6))
     return path
 
 
