@@ -15,8 +15,6 @@ from arena.present.picture import Chart
 from arena.present.table import ShownColumn, Table, first, places_of, shown
 from ui import text
 
-_WIDEST: Final = 760
-"""Pixels of a chart."""
 _MOST_CELLS: Final = 4000
 """Of a table that a browser draws whole in a moment."""
 _FILTERED: Final = 8
@@ -38,7 +36,7 @@ def draw(*shown: Block | Section) -> None:
         elif isinstance(one, Commands):
             st.code("\n".join(one.lines), language=None)
         elif isinstance(one, Chart):
-            _draw_chart(one)
+            st.markdown(html_block(one), unsafe_allow_html=True)  # st.html removes SVG
         else:
             st.html(html_block(one))
 
@@ -123,16 +121,6 @@ def _filtered(table: Table) -> Table:
     if not found:
         st.caption("No row contains this.", width="content")
     return replace(table, rows=[table.rows[place] for place in found])
-
-
-def _draw_chart(chart: Chart) -> None:
-    from arena.present.charts import spec
-
-    if chart.title:
-        text.strong(chart.title)
-    with st.container(width=_WIDEST):
-        st.vega_lite_chart(spec=spec(chart), width="stretch", alt=chart.words)
-    text.quiet(chart.caption)
 
 
 def show_beside(table: Table, scores: Sequence[Block]) -> None:
