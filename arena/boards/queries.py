@@ -564,6 +564,8 @@ def exam_matrix(study: Study, query_id: str, agents: Sequence[str], depth: int) 
         best = grid.grades[grid.rows(passages[:depth])].max(axis=0, initial=-1).tolist()
         for name, grade in zip(names, best, strict=True):
             if grade >= 0:
-                cells[name, agent] = MatrixCell(str(grade), grade / max(study.levels), tooltip=f"{agent}: grade {grade}")
+                cells[name, agent] = MatrixCell(
+                    str(grade), grade / max(study.levels), tooltip=f"{agent}: grade {grade}"
+                )
     caption = f"An item counts as covered from grade {study.usual_level} on."
     return Matrix("exam", "", "Best grades, items by agents", caption, names, list(ranked), cells, "Item")

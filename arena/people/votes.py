@@ -19,12 +19,12 @@ from arena.present.numbers import COUNT
 from arena.present.table import Column, Table, records
 from arena.ratings.games import GameVerdict
 from arena.results.annotations import texts_now
-from arena.results.opinion_tables import OUTCOME, TableReading, read_opinions
+from arena.results.opinion_tables import TableReading, read_opinions
 from arena.stages.support import SupportSubject
 from arena.store import Store
 from arena.store.annotations import Annotation, Annotations, Kind, annotator_name
 from judges.errors import DataError
-from judges.types import Answer, Verdict
+from judges.types import Answer, GameOutcome, Verdict
 from judges.writing import count_words
 from retrieval_eval.data.tables import write_rows
 from retrieval_eval.data.trec import is_qrels, write_qrels
@@ -39,7 +39,6 @@ UNKNOWN_NUGGETS: Final = "labels of nuggets that the tournament does not have"
 FAILED_LABELS: Final = "labels that failed"
 
 _SUPPORT: Final = ("qid", "agent", "sentence", "did", "support", "annotator")
-_VERDICT = {value: verdict for verdict, value in OUTCOME.items()}
 _LEVEL = {Kind.VERDICT: "verdicts", Kind.RELEVANCE: "labels", Kind.CRITERIA: "criteria", Kind.SUPPORT: "support"}
 
 
@@ -166,7 +165,7 @@ def _annotation(opinion: Opinion, kind: TableKind, annotator: str) -> Annotation
         other = SupportSubject(query_id, agent, _sentence_index(sentence), doc_id).other
         return Annotation(kind, annotator, query_id, agent, other, "", int(value))
     first, second = item[::-1] if opinion.swapped else item
-    verdict = _VERDICT[-value if opinion.swapped else value]
+    verdict = GameOutcome(int(-value if opinion.swapped else value)).verdict
     return Annotation(kind, annotator, query_id, first, second, "", verdict)
 
 

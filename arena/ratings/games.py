@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -24,7 +24,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from judges.errors import InputError
-from judges.types import Verdict
+from judges.types import GAME_OUTCOMES, GameOutcome, Verdict
 from retrieval_eval.stats.arrays import Floats, Int32s
 
 WinAndTie: TypeAlias = Literal["tie", "win"]
@@ -34,9 +34,7 @@ Unit: TypeAlias = Literal["query", "conversation", "game"]
 NO_SPREAD: Final = 1e-3
 """A standard error below this many points is numerical noise: the games never vary."""
 
-OUTCOME: dict[Hashable, int] = {Verdict.A: 1, Verdict.TIE: 0, Verdict.B: -1}
-"""Outcome for the answer shown first."""
-_VERDICTS = {value: verdict for verdict, value in OUTCOME.items()}
+_VERDICTS = {outcome.value: outcome.verdict for outcome in GameOutcome}
 
 
 class GameVerdict(Struct, frozen=True):
@@ -287,7 +285,7 @@ def tabulate(verdicts: Iterable[GameVerdict] | VerdictTable) -> VerdictTable:
     agents, codes = codes_of([row.agent_a for row in rows] + [row.agent_b for row in rows])
     judges, judge = codes_of([row.judge for row in rows])
     queries, query = _query_column(rows)
-    outcome = np.fromiter((OUTCOME[row.verdict] for row in rows), np.int8, len(rows))
+    outcome = np.fromiter((GAME_OUTCOMES[row.verdict] for row in rows), np.int8, len(rows))
     preference = None
     if any(row.preference is not None for row in rows):
         preference = np.array([np.nan if row.preference is None else row.preference for row in rows])
@@ -450,7 +448,7 @@ def _all_valid(rows: Sequence[GameVerdict]) -> bool:
     return (
         all(map(_is_name, names))
         and all(isinstance(judge, str) for judge in {row.judge for row in rows})
-        and OUTCOME.keys() >= {row.verdict for row in rows}
+        and GAME_OUTCOMES.keys() >= {row.verdict for row in rows}
         and not any(row.agent_a == row.agent_b for row in rows)
         and all(0 <= preference <= 1 for row in rows if (preference := row.preference) is not None)
     )
@@ -462,7 +460,7 @@ def _check(row: GameVerdict, number: int) -> None:
             raise InputError(f"verdict {number}: an agent's name is empty or missing ({name!r}): name both agents")
     if row.agent_a == row.agent_b:
         raise InputError(f"verdict {number}: agent {row.agent_a!r} plays itself: a game needs two agents")
-    if row.verdict not in OUTCOME:
+    if row.verdict not in GAME_OUTCOMES:
         raise InputError(f"verdict {number}: {row.verdict!r} is not A, B or TIE")
     if row.preference is not None and not 0 <= row.preference <= 1:
         raise InputError(

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from arena.ratings.games import GameVerdict, VerdictTable, distinct, fold_pairs, tabulate
 from arena.ratings.results import JudgeAgreement, JudgePair
+from judges.types import GameOutcome
 from retrieval_eval.stats.arrays import Floats, Int32s
 from retrieval_eval.stats.bootstrap import jackknife_estimate, jackknife_estimates
 from retrieval_eval.stats.estimate import Estimate
@@ -24,7 +25,7 @@ from retrieval_eval.stats.estimate import Estimate
 if TYPE_CHECKING:
     from retrieval_eval.stats.agreement import MeasurementLevel, Weights
 
-_OUTCOMES = np.array([-1.0, 0.0, 1.0])
+_OUTCOMES = np.array(list(GameOutcome), np.float64)
 """Loss, tie and win of the lower-numbered agent; the mirror image of a table reverses them."""
 _ENDS: Final = (-1.0, 1.0)
 """Range of every coefficient."""

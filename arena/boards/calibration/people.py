@@ -10,7 +10,15 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from arena.boards.agreement import COEFFICIENTS, WIDE, confusion, correlation_columns
-from arena.boards.judge_sentences import OUTCOMES, THINGS, Finding, findings, gain_from_ties, is_full, outside_scale
+from arena.boards.judge_sentences import (
+    OUTCOME_WORDS,
+    THINGS,
+    Finding,
+    findings,
+    gain_from_ties,
+    is_full,
+    outside_scale,
+)
 from arena.boards.trust import ALPHA, PEOPLE, no_people
 from arena.calibration.comparison import PANEL, Comparison, Disagreement, JudgeAgainstPeople
 from arena.calibration.votes import Level
@@ -33,6 +41,7 @@ from arena.present.table import ORDERS, Column, Table, flat
 from arena.ratings.games import Unit
 from arena.ratings.results import UNITS
 from arena.results.opinion_tables import SUPPORT
+from judges.types import GameOutcome
 from retrieval_eval.stats.alternative import FEWEST, AlternativeTest
 from retrieval_eval.stats.bootstrap import FEW_QUERIES
 
@@ -300,7 +309,8 @@ def confusions(comparisons: Sequence[Comparison]) -> list[Table]:
     tables = []
     for judge in judges_of(comparisons):
         if judge.labels is not None and judge.labels.scale and not judge.group:
-            names = [OUTCOMES[label] for label in judge.labels.scale] if judge.level == "verdicts" else []
+            outcomes = judge.labels.scale if judge.level == "verdicts" else ()
+            names = [OUTCOME_WORDS[GameOutcome(int(outcome))] for outcome in outcomes]
             title, name = f"What is taken for what: {judge.named}", slug("confusion", judge.named)
             tables.append(confusion(judge.labels, title, "People", "judge", names, name=name))
     return tables

@@ -25,12 +25,13 @@ from arena.ratings.evidence import outcomes_of
 from arena.ratings.games import Unit
 from arena.ratings.results import UNITS
 from arena.results.cache import cached_games
-from arena.results.games import FAILED, NOT_WANTED, TIE, GameTable
+from arena.results.games import FAILED, NOT_WANTED, GameTable
 from arena.results.ratings import rating_settings
 from arena.results.scores import means_of
 from arena.store import Store
 from judges.errors import InputError
 from judges.sections import nearest
+from judges.types import GameOutcome
 from retrieval_eval.stats.arrays import Bools
 from retrieval_eval.stats.bootstrap import Clusters, units_of
 from retrieval_eval.stats.looks import level_of_look
@@ -258,7 +259,8 @@ def _doubts(games: GameTable, rows: Bools, new: str) -> Iterator[str]:
     """Reasons why the games decide nothing: possible position bias, or a judge that only calls ties."""
     verdicts, judged = games.outcome[rows], games.judged[rows]
     both_orders = judged.all(axis=1)
-    reversed_games = int((both_orders & (verdicts[:, 0] == -verdicts[:, 1]) & (verdicts[:, 0] != TIE)).sum())
+    decided = verdicts[:, 0] != GameOutcome.TIE
+    reversed_games = int((both_orders & decided & (verdicts[:, 0] == -verdicts[:, 1])).sum())
     if reversed_games and 2 * reversed_games >= both_orders.sum():
         yield (
             f"in {reversed_games:,} of the {counted(int(both_orders.sum()), 'game')} judged in both orders, each order "
@@ -270,7 +272,7 @@ def _doubts(games: GameTable, rows: Bools, new: str) -> Iterator[str]:
         where = "first" if share > 0.5 else "last"
         yield f"{new} was shown {where} in {SHARE.write(max(share, 1 - share))} of the verdicts. Judge both orders."
     different = judged & ~games.identical[rows][:, None]
-    if different.any() and not (verdicts[different] != TIE).any():
+    if different.any() and not (verdicts[different] != GameOutcome.TIE).any():
         yield (
             "all verdicts on answers that differ are ties, so nothing shows that the judge can tell these two agents "
             "apart."
