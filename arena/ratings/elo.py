@@ -283,8 +283,9 @@ def drawn(codes: Codes, start: np.uint64, number: int) -> Codes:
     origin = steps.copy()  # of what stands at place i at draw i: moved there by the last draw that took from i
     early = np.flatnonzero((chosen < number) & (chosen != steps))
     origin[chosen[early]] = early
-    while (before := origin[origin]).tobytes() != origin.tobytes():
-        origin = before
+    places = chosen[early]
+    while (before := origin[origin[places]]).tobytes() != origin[places].tobytes():
+        origin[places] = before
     keys = np.sort(chosen.astype(np.uint64) << np.uint64(32) | steps.astype(np.uint64))
     place, step = keys >> np.uint64(32), (keys & np.uint64(0xFFFFFFFF)).astype(np.intp)
     again = np.flatnonzero(place[1:] == place[:-1])
