@@ -153,9 +153,8 @@ def on_tables(folder: Path, rows: Rows, games: int) -> None:
     small = folder / "small.csv"
     if rows.wanted(f"rate {small}"):
         simulated(100_000, 1).rename(columns={"query_id": "qid"}).to_csv(small, index=False)
-        run("rate", str(small))  # the first call of an installation compiles Elo
     evalica = {f"evalica, {ORDERS} orders, the same file": lambda: by_evalica(small)}
-    measure(f"rate {small}", rows, 2.5, peers=evalica)
+    measure(f"rate {small}", rows, 5, peers=evalica)
     files = folder / "large.csv", folder / "large.parquet"
     if games and any(rows.wanted(f"rate {file} --set tournaments=0") for file in files):
         table = simulated(games, 0).rename(columns={"query_id": "qid"})

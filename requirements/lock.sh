@@ -7,7 +7,7 @@ compile() {
   .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate "$@"
 }
 compile requirements/bootstrap.in --output-file requirements/bootstrap.txt
-compile pyproject.toml --extra documents --output-file requirements/core.txt
+compile pyproject.toml --output-file requirements/core.txt
 compile pyproject.toml --extra documents --extra login --extra postgres --constraint requirements/core.txt \
   --output-file requirements/server.txt
 compile pyproject.toml requirements/local.in --extra documents --group dev --constraint requirements/server.txt \

@@ -15,8 +15,6 @@ from arena.present.picture import Chart
 from arena.present.table import ShownColumn, Table, first, places_of, shown
 from ui import text
 
-_WIDEST: Final = 760
-"""Maximum width of a chart in pixels."""
 _MOST_CELLS: Final = 4000
 """Maximum number of cells of a table; browsers draw more only slowly."""
 _FILTERED: Final = 8
@@ -38,7 +36,7 @@ def draw(*parts: Block | Section) -> None:
         elif isinstance(part, Commands):
             st.code("\n".join(part.lines), language=None)
         elif isinstance(part, Chart):
-            _draw_chart(part)
+            st.markdown(html_block(part), unsafe_allow_html=True)  # st.html removes SVG
         else:
             st.html(html_block(part))
 
@@ -123,16 +121,6 @@ def _filtered(table: Table) -> Table:
     if not places:
         st.caption("No row contains this.", width="content")
     return replace(table, rows=[table.rows[place] for place in places])
-
-
-def _draw_chart(chart: Chart) -> None:
-    from arena.present.charts import spec
-
-    if chart.title:
-        text.strong(chart.title)
-    with st.container(width=_WIDEST):
-        st.vega_lite_chart(spec=spec(chart), width="stretch", alt=chart.words)
-    text.quiet(chart.caption)
 
 
 def show_beside(table: Table, scores: Sequence[Block]) -> None:

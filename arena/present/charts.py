@@ -1,30 +1,39 @@
-"""Drawing with Altair: charts for pages, and SVG and PNG of all pictures, without network or browser."""
+"""Pictures as SVG, without other libraries: charts of pages, and files of all pictures."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from typing import Any, Final
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Final, NamedTuple
 
-import altair as alt
-from altair.utils import schemapi
-
-from arena.present.numbers import printable
-from arena.present.picture import FLAG, Aligned, CellPanel, Chart, Dot, Matrix, Picture, Strip, Whiskers, safe
+from arena.present.numbers import FIGURE, printable
+from arena.present.picture import (
+    FLAG,
+    Aligned,
+    CellPanel,
+    Chart,
+    Dot,
+    Look,
+    Mark,
+    Matrix,
+    MatrixCell,
+    Picture,
+    Strip,
+    Whiskers,
+    ends_of,
+    safe,
+)
+from arena.present.scale import Scale
+from judges.errors import MissingExtraError
 
 _BLUE, _ORANGE, _GREY = "#1f86c6", "#e07a1f", "#8a8f98"
-_COLOURS: Final = {"blue": _BLUE, "orange": _ORANGE, "grey": _GREY, "quiet": _GREY}
-_SHAPES: Final = {"blue": "circle", "orange": "square", "grey": "triangle-up", "quiet": "circle"}
-_DOTS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "quiet": {"color": _GREY, "filled": True, "opacity": 0.35},
-    "grey": {"color": _GREY, "filled": False, "opacity": 1},
-    "orange": {"color": _ORANGE, "filled": True, "opacity": 0.85},
-    "blue": {"color": _BLUE, "filled": True, "opacity": 0.85},
-}
-"""Style by look, in drawing order: the last is on top."""
-_INK: Final = "currentColor"
-_NEITHER: Final = "#757c87"
-"""Grey that is readable on light and dark backgrounds, because Vega does not know the page's text colour."""
+_COLOURS: Final[Mapping[Look, str]] = {"blue": _BLUE, "orange": _ORANGE, "grey": _GREY, "quiet": _GREY}
+_DRAWN: Final[Sequence[Look]] = ("quiet", "grey", "orange", "blue")
+"""Looks of dots in drawing order: the last is on top."""
+_LOW, _EVEN, _HIGH = (239, 188, 143), (244, 244, 242), (143, 194, 226)
+"""Colours of cells, red, green and blue, at strengths -1, 0 and 1."""
+_DARK: Final = "#1a1a1a"
 _WIDTH, _HEIGHT = 440, 320
 _LETTER, _TALL = 6.5, 12
 """Size in pixels of a letter (width) and of a text line (height)."""
@@ -36,158 +45,169 @@ _STEP: Final = 26
 """Height of a panel row and width of a cell column, in pixels; half of it with more rows than ``_MOST_ROOMY``."""
 _MOST_ROOMY: Final = 20
 _STRIP: Final = 110
-_SHADES: Final = alt.Scale(domain=[-1, 0, 1], range=["#efbc8f", "#f4f4f2", "#8fc2e2"], interpolate="rgb")
-_SYMBOL: Final = re.compile(r'<path aria-label="([^"]*)"([^>]*)/>')
-_VEGA_LITE: Final = alt.SCHEMA_VERSION.removeprefix("v").rpartition(".")[0]
+_FEW_TICKS: Final = 3.0
+_GAP: Final = 24
+_LONG: Final = 5
+"""Column names of this length or more are rotated."""
 
 
-def chart(picture: Picture) -> alt.LayerChart | alt.HConcatChart:
-    """Altair chart of the picture, without its title."""
-    if isinstance(picture, Chart):
-        return _points(picture)
-    if isinstance(picture, Aligned):
-        return _aligned(picture)
-    return _whiskers(picture) if isinstance(picture, Whiskers) else _matrix(picture)
+class _Drawing(NamedTuple):
+    """SVG elements that fit into a width and a height."""
+
+    width: float
+    height: float
+    body: str
 
 
-def spec(picture: Chart) -> dict[str, Any]:
-    """Vega-Lite specification of the chart, as wide as its container; skips Altair's slow validation."""
-    with schemapi.debug_mode(False):
-        specification: dict[str, Any] = (
-            _points(picture, linked=True).properties(width="container").to_dict(validate=False)
-        )
-    return {**specification, "config": {"text": {"color": _NEITHER}}}
+class _Axis(NamedTuple):
+    """A horizontal axis in pixels."""
+
+    scale: Scale
+    left: float
+    width: float
+
+    def x(self, value: float) -> float:
+        return self.left + self.width * self.scale.place(value) / 100
+
+    def drawn(self, top: float, height: float, title: str = "") -> str:
+        """The lines of its ticks, their labels and its title."""
+        body = ""
+        for place, tick in enumerate(self.scale.ticks):
+            x = self.left + self.width * place / (len(self.scale.ticks) - 1)
+            body += _line(x, top, x, top + height, stroke_opacity=0.25)
+            body += _text(x, top + height + _TALL + 2, tick, text_anchor="middle", font_size=10)
+        middle = self.left + self.width / 2
+        return body + _text(middle, top + height + 2.5 * _TALL, title, text_anchor="middle")
 
 
 def svg(*pictures: Picture) -> str:
     """SVG of the pictures on a white background, in two columns."""
-    titled = [
-        drawing.properties(title=alt.Title(title, anchor="start")) if title else drawing
-        for drawing, title in (
-            (chart(picture), picture.title or ("" if isinstance(picture, Aligned) else picture.name))
-            for picture in pictures
-        )
-    ]
-    return _svg(
-        alt.concat(*titled, columns=2).resolve_scale(color="independent", size="independent", shape="independent"),
-        "white",
-    )
+    rows: list[list[_Drawing]] = []
+    for place, picture in enumerate(pictures):
+        if place % 2 == 0:
+            rows.append([])
+        rows[-1].append(_titled(picture))
+    second = max(row[0].width for row in rows) + _GAP
+    body, y = "", float(_GAP)
+    for row in rows:
+        for x, drawing in zip((0.0, second), row, strict=False):
+            body += _moved(drawing.body, x + _GAP, y)
+        y += max(drawing.height for drawing in row) + _GAP
+    width = _GAP + max([second + row[1].width for row in rows if len(row) > 1] or [second])
+    paper = _element("rect", width=width + _GAP, height=y, fill="white")
+    return _root(_Drawing(width + _GAP, y, paper + body))
 
 
 def png(*pictures: Picture) -> bytes:
-    """PNG of the pictures, at twice the size in pixels."""
-    import vl_convert
+    """PNG of the pictures, at twice the size in pixels.
+
+    Raises:
+        MissingExtraError: the library that turns SVG into PNG is not installed.
+    """
+    try:
+        import vl_convert
+    except ImportError as error:
+        raise MissingExtraError("png", "a .png picture (.svg and .html work without)") from error
 
     return vl_convert.svg_to_png(svg(*pictures), scale=2)
 
 
 def inline_svg(picture: Chart) -> str:
-    """SVG element of the chart for an HTML page, in the page's text colour."""
-    return _svg(chart(picture), None)
+    """SVG element of the chart for an HTML page, in the page's text colour, with its links."""
+    return _root(_points(picture, linked=True))
 
 
-def _svg(drawing: alt.TopLevelMixin, background: str | None) -> str:
-    import vl_convert
-
-    axis = {
-        "labelColor": _INK,
-        "titleColor": _INK,
-        "gridColor": _GREY,
-        "gridOpacity": 0.25,
-        "titleFontWeight": "normal",
-        "titlePadding": 10,
-    }
-    config = {"background": background, "axis": axis, "title": {"color": _INK}, "text": {"color": _INK}}
-    spec = drawing.to_dict()
-    spec["config"] = {"font": "Arial, Liberation Sans, sans-serif", **config, "view": {"stroke": None}}
-    svg_text: str = vl_convert.vegalite_to_svg(spec, vl_version=_VEGA_LITE)
-    return _SYMBOL.sub(r"<path\2><title>\1</title></path>", svg_text)
+def _root(drawing: _Drawing) -> str:
+    size = f'width="{drawing.width:.0f}" height="{drawing.height:.0f}"'
+    box = f'viewBox="0 0 {drawing.width:.0f} {drawing.height:.0f}"'
+    style = 'font-family="Arial, Liberation Sans, sans-serif" font-size="11" fill="currentColor"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} {box} {style}>{drawing.body}</svg>'
 
 
-def _points(picture: Chart, *, linked: bool = False) -> alt.LayerChart:
-    """Layers of a chart; dots get links only with ``linked``, because relative links do not work in files."""
-    label_sides = _label_sides(picture)
-    rows = [
-        {
-            "x": dot.x,
-            "y": dot.y,
-            "name": printable(dot.name)[:_NAME] if at in label_sides else "",
-            "told": printable(dot.tooltip or f"{dot.name}: {dot.x:.4g}, {dot.y:.4g}"),
-            "look": dot.look,
-            "size": dot.size,
-            "left": label_sides.get(at, False),
-            **_interval_ends(dot),
-            **({"link": dot.link} if linked and safe(dot.link) else {}),
-        }
-        for at, dot in enumerate(picture.dots)
-    ]
-    base = alt.Chart(alt.Data(values=rows)).encode(
-        x=alt.X(
-            "x:Q",
-            scale=alt.Scale(zero=picture.zero, nice=True, padding=0 if picture.zero else 20),
-            axis=alt.Axis(title=picture.across, tickCount=6),
-        ),
-        y=alt.Y(
-            "y:Q", scale=alt.Scale(zero=False, nice=True, padding=20), axis=alt.Axis(title=picture.up, tickCount=6)
-        ),
-        tooltip=alt.Tooltip("told:N", title=" "),
-    )
-    layers: list[alt.Chart] = []
-    for axis, present in (
-        ("x", any(dot.x_ends for dot in picture.dots)),
-        ("y", any(dot.y_ends for dot in picture.dots)),
-    ):
-        if present:
-            ends = {axis: alt.X("x_low:Q") if axis == "x" else alt.Y("y_low:Q"), f"{axis}2": f"{axis}_high:Q"}
-            whisker = base.transform_filter(f"isValid(datum.{axis}_low)")
-            layers.append(whisker.mark_rule(color=_GREY, opacity=0.7, aria=False).encode(**ends))
+def _titled(picture: Picture) -> _Drawing:
+    title = picture.title or ("" if isinstance(picture, Aligned) else picture.name)
+    if isinstance(picture, Chart):
+        drawing = _points(picture)
+    elif isinstance(picture, Whiskers):
+        drawing = _whiskers(picture)
+    else:
+        drawing = _matrix(picture) if isinstance(picture, Matrix) else _aligned(picture)
+    if not title:
+        return drawing
+    words = _text(0, _TALL, title, font_size=13, font_weight="bold")
+    width = max(drawing.width, len(title) * _LETTER * 1.2)
+    return _Drawing(width, drawing.height + 2 * _TALL, words + _moved(drawing.body, 0, 2 * _TALL))
+
+
+def _points(picture: Chart, *, linked: bool = False) -> _Drawing:
+    """The chart; dots get links only with ``linked``, because relative links do not work in files."""
+    dots = picture.dots
+    xs = [end for dot in dots for end in (dot.x, *(dot.x_ends or ()))] + [x for x, _ in picture.path]
+    ys = [end for dot in dots for end in (dot.y, *(dot.y_ends or ()))] + [y for _, y in picture.path]
+    up = Scale([*ys, *(level.at for level in picture.levels)], FIGURE)
+    left, top = _LETTER * max(map(len, up.ticks)) + 2 * _TALL, float(_TALL)
+    across = _Axis(Scale([0.0, *xs] if picture.zero else xs, FIGURE), left, _WIDTH)
+
+    def y(value: float) -> float:
+        return top + _HEIGHT * (1 - up.place(value) / 100)
+
+    body = across.drawn(top, _HEIGHT, picture.across) + _upright(up, left, top, picture.up)
+    positions = [(across.x(dot.x), y(dot.y)) for dot in dots]
+    for dot, (at_x, at_y) in zip(dots, positions, strict=True):
+        if dot.x_ends:
+            body += _line(across.x(dot.x_ends[0]), at_y, across.x(dot.x_ends[1]), at_y, stroke_opacity=0.7)
+        if dot.y_ends:
+            body += _line(at_x, y(dot.y_ends[0]), at_x, y(dot.y_ends[1]), stroke_opacity=0.7)
     if picture.path:
-        path = alt.Chart(alt.Data(values=[{"x": x, "y": y} for x, y in sorted(picture.path)]))
-        interpolate: Any = "step-after" if picture.stepped else "linear"
-        layers.append(
-            path.mark_line(color=_GREY, strokeDash=[5, 4], interpolate=interpolate, aria=False).encode(x="x:Q", y="y:Q")
-        )
+        body += _path([(across.x(at_x), y(at_y)) for at_x, at_y in sorted(picture.path)], stepped=picture.stepped)
     for level in picture.levels:
-        rule = alt.Chart(alt.Data(values=[{"y": level.at, "name": level.name}])).encode(y="y:Q")
-        layers.append(rule.mark_rule(color=_ORANGE, strokeDash=[6, 4] if level.dashed else [1, 0], aria=False))
-        layers.append(
-            rule.mark_text(align="right", dy=-6, aria=False, color=_ORANGE).encode(x=alt.value("width"), text="name:N")
-        )
-    largest = max((dot.size for dot in picture.dots), default=1)
-    smallest = min((dot.size for dot in picture.dots), default=1)
-    scale = alt.Scale(domain=[0, largest], range=[30, 500] if largest > smallest else [0, 100])
-    for look, style in _DOTS.items():
-        if any(dot.look == look for dot in picture.dots):
-            dots = base.transform_filter(f"datum.look == '{look}'").encode(description="told:N")
-            if any("link" in row for row in rows):
-                dots = dots.encode(href="link:N")
-            layers.append(dots.mark_point(**style).encode(size=alt.Size("size:Q", scale=scale, legend=None)))
-    for left in (False, True):
-        label = base.transform_filter(f"datum.name && datum.left == {str(left).lower()}")
-        layers.append(
-            label.mark_text(align="right" if left else "left", dx=-8 if left else 8, dy=-7, aria=False).encode(
-                text="name:N"
-            )
-        )
-    return alt.layer(*layers).properties(width=_WIDTH, height=_HEIGHT)
+        height, dashes = y(level.at), "6 4" if level.dashed else None
+        body += _line(left, height, left + _WIDTH, height, stroke=_ORANGE, stroke_dasharray=dashes)
+        body += _text(left + _WIDTH, height - 6, level.name, text_anchor="end", fill=_ORANGE)
+    largest, several = max(dot.size for dot in dots), len({dot.size for dot in dots}) > 1
+    for dot, position in sorted(zip(dots, positions, strict=True), key=lambda each: _DRAWN.index(each[0].look)):
+        area = 30 + 470 * dot.size / largest if several else 100
+        body += _dot(dot, position, math.sqrt(area / math.pi), linked=linked)
+    for place, on_left in _label_sides(dots, [(at_x - left, at_y - top) for at_x, at_y in positions]).items():
+        at_x, at_y = positions[place]
+        anchor = "end" if on_left else "start"
+        body += _text(at_x - 8 if on_left else at_x + 8, at_y - 4, dots[place].name, text_anchor=anchor)
+    return _Drawing(left + _WIDTH + 2 * _TALL, top + _HEIGHT + 3 * _TALL, body)
 
 
-def _interval_ends(dot: Dot) -> dict[str, float]:
-    sides = (("x", dot.x_ends), ("y", dot.y_ends))
-    return {
-        f"{axis}_{end}": value for axis, ends in sides if ends for end, value in zip(("low", "high"), ends, strict=True)
-    }
+def _upright(scale: Scale, left: float, top: float, title: str) -> str:
+    """The vertical axis of a chart."""
+    body = ""
+    for place, tick in enumerate(scale.ticks):
+        y = top + _HEIGHT * (1 - place / (len(scale.ticks) - 1))
+        body += _line(left, y, left + _WIDTH, y, stroke_opacity=0.25)
+        body += _text(left - 6, y + 4, tick, text_anchor="end", font_size=10)
+    middle = top + _HEIGHT / 2
+    return body + _text(_TALL, middle, title, text_anchor="middle", transform=f"rotate(-90 {_TALL} {middle:.0f})")
 
 
-def _label_sides(picture: Chart) -> dict[int, bool]:
+def _dot(dot: Dot, position: tuple[float, float], radius: float, *, linked: bool) -> str:
+    style: dict[str, object] = {"fill": _COLOURS[dot.look], "fill_opacity": 0.35 if dot.look == "quiet" else 0.85}
+    if dot.look == "grey":
+        style = {"fill": "none", "stroke": _GREY, "stroke_width": 2, "pointer_events": "all"}
+    tooltip = _hint(dot.tooltip or f"{dot.name}: {dot.x:.4g}, {dot.y:.4g}")
+    mark = _element("circle", tooltip, cx=position[0], cy=position[1], r=radius, **style)
+    return f'<a href="{escape(dot.link)}">{mark}</a>' if linked and safe(dot.link) else mark
+
+
+def _path(points: Sequence[tuple[float, float]], *, stepped: bool) -> str:
+    corners = [points[0]]
+    for x, y in points[1:]:
+        corners += [(x, corners[-1][1]), (x, y)] if stepped else [(x, y)]
+    drawn = " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)
+    return _element("polyline", points=drawn, fill="none", stroke=_GREY, stroke_dasharray="5 4")
+
+
+def _label_sides(dots: Sequence[Dot], positions: Sequence[tuple[float, float]]) -> dict[int, bool]:
     """Indices of the dots whose names fit, and whether the name is left of its dot; the first dots have priority."""
-    xs = [end for dot in picture.dots for end in (dot.x, *(dot.x_ends or ()))]
-    ys = [end for dot in picture.dots for end in (dot.y, *(dot.y_ends or ()))]
-    across, up = (max(xs) - min(xs)) or 1, (max(ys) - min(ys)) or 1
-    positions = [(_WIDTH * (dot.x - min(xs)) / across, _HEIGHT * (max(ys) - dot.y) / up) for dot in picture.dots]
-    occupied = [(x - 4, x + 4, y) for dot, (x, y) in zip(picture.dots, positions, strict=True) if dot.look != "quiet"]
+    occupied = [(x - 4, x + 4, y) for dot, (x, y) in zip(dots, positions, strict=True) if dot.look != "quiet"]
     sides: dict[int, bool] = {}
-    for at, (dot, (x, y)) in enumerate(zip(picture.dots, positions, strict=True)):
+    for at, (dot, (x, y)) in enumerate(zip(dots, positions, strict=True)):
         if not dot.name or dot.look == "quiet" or len(sides) == _MOST_NAMED:
             continue
         name_width, centre = _LETTER * min(len(dot.name), _NAME), y - 7
@@ -203,133 +223,153 @@ def _label_sides(picture: Chart) -> dict[int, bool]:
     return sides
 
 
-def _whiskers(picture: Whiskers) -> alt.LayerChart:
-    factor = picture.form.factor
-    rows = [
-        {
-            "name": printable(line.name),
-            "value": factor * mark.value,
-            "low": None if mark.low is None else factor * mark.low,
-            "high": None if mark.high is None else factor * mark.high,
-            "look": printable(picture.legend.get(mark.look, mark.look)),
-            "told": printable(f"{line.name}: {picture.form.write(mark.value)} {mark.beside}".strip()),
-        }
-        for line in picture.lines
-        for mark in line.marks
-    ]
-    looks = list(dict.fromkeys(mark.look for line in picture.lines for mark in line.marks))
-    meaning = [printable(picture.legend.get(look, look)) for look in looks]
-    legend = alt.Legend(title=None, orient="top") if picture.legend else None
-    several = any(len(line.marks) > 1 for line in picture.lines)
-    x = alt.X(
-        "value:Q",
-        scale=alt.Scale(zero=picture.zero),
-        axis=alt.Axis(title=picture.axis, labelExpr=f"datum.label + '{picture.form.unit}'"),
+def _whiskers(picture: Whiskers) -> _Drawing:
+    ends = ends_of(mark for line in picture.lines for mark in line.marks)
+    left, top = _width_of(line.name for line in picture.lines), 2.0 * _TALL if picture.legend else 0.0
+    axis = _Axis(Scale([0.0, *ends] if picture.zero else ends, picture.form), left, _WIDTH)
+    legend, x = "", left
+    for look, meaning in picture.legend.items():
+        legend += _mark(x, _TALL / 2, look) + _text(x + 10, _TALL - 2, meaning)
+        x += 2 * _GAP + _LETTER * len(meaning)
+    rows, y = "", top
+    for line in picture.lines:
+        height = max(24, 16 * len(line.marks))
+        rows += _text(left - 8, y + height / 2 + 4, line.name, text_anchor="end")
+        for place, mark in enumerate(line.marks, 1):
+            tooltip = f"{line.name}: {picture.form.write(mark.value)} {mark.beside}".strip()
+            rows += _with_interval(mark, axis, y + height * place / (len(line.marks) + 1), tooltip)
+        y += height
+    body = legend + axis.drawn(top, y - top, picture.axis) + rows
+    return _Drawing(max(left + _WIDTH, x) + 2 * _TALL, y + 3 * _TALL, body)
+
+
+def _with_interval(mark: Mark, axis: _Axis, y: float, tooltip: str) -> str:
+    interval = ""
+    if mark.low is not None and mark.high is not None:
+        interval = _line(axis.x(mark.low), y, axis.x(mark.high), y, stroke=_COLOURS[mark.look], stroke_width=2)
+    return interval + _mark(axis.x(mark.value), y, mark.look, tooltip)
+
+
+def _mark(x: float, y: float, look: Look, tooltip: str = "") -> str:
+    """A disc, square or triangle, so that looks also differ without colours."""
+    hint, style = _hint(tooltip), {"fill": _COLOURS[look]}
+    if look == "orange":
+        return _element("rect", hint, x=x - 4, y=y - 4, width=8, height=8, **style)
+    if look == "grey":
+        return _element("path", hint, d=f"M{x - 5:.1f} {y + 4:.1f}h10l-5 -9z", **style)
+    return _element("circle", hint, cx=x, cy=y, r=4.5, **style)
+
+
+def _matrix(picture: Matrix) -> _Drawing:
+    left = _width_of(picture.rows)
+    turned = any(len(name) >= _LONG for name in picture.columns)
+    top = _width_of(picture.columns) if turned else 2.0 * _TALL
+    body = ""
+    for place, name in enumerate(picture.columns):
+        x = left + (place + 0.5) * 34
+        turn = {"transform": f"rotate(-90 {x + 4:.1f} {top - 8:.1f})"} if turned else {"text_anchor": "middle"}
+        body += _text(x + 4 * turned, top - 8, name, **turn)
+    for place, name in enumerate(picture.rows):
+        body += _text(left - 8, top + _STEP * (place + 0.5) + 4, name, text_anchor="end")
+    across = {name: left + 34 * place for place, name in enumerate(picture.columns)}
+    down = {name: top + _STEP * place for place, name in enumerate(picture.rows)}
+    body += _cells(picture.cells, across, down, (34, _STEP))
+    return _Drawing(left + 34 * len(picture.columns), top + _STEP * len(picture.rows), body)
+
+
+def _cells(
+    cells: Mapping[tuple[str, str], MatrixCell],
+    across: Mapping[str, float],
+    down: Mapping[str, float],
+    size: tuple[float, float],
+) -> str:
+    width, height = size
+    font_size = _font_size(height)
+    body = ""
+    for (row, column), cell in cells.items():
+        x, y = across[column], down[row]
+        if cell.strength is not None:
+            hint = _hint(cell.tooltip or f"{row}, {column}: {cell.figure}")
+            body += _element("rect", hint, x=x, y=y, width=width, height=height, fill=_shade(cell.strength))
+        style = {"text_anchor": "middle", "fill": _DARK, "pointer_events": "none"}
+        weight = "bold" if cell.bold else None
+        middle = y + height / 2 + font_size / 3
+        body += _text(x + width / 2, middle, cell.figure, font_size=font_size, font_weight=weight, **style)
+    return body
+
+
+def _font_size(step: float) -> int:
+    return 10 if step >= _STEP else 6
+
+
+def _shade(strength: float) -> str:
+    end, share = (_HIGH if strength > 0 else _LOW), min(abs(strength), 1)
+    return "#" + "".join(f"{round(even + share * (far - even)):02x}" for even, far in zip(_EVEN, end, strict=True))
+
+
+def _aligned(picture: Aligned) -> _Drawing:
+    step = _STEP if len(picture.rows) <= _MOST_ROOMY else _STEP // 2
+    names = [f"{place}  {name[:_NAME]}" for place, name in enumerate(picture.rows, 1)]
+    left, top = _width_of(names), 4.0 * _TALL
+    down = {name: top + step * place for place, name in enumerate(picture.rows)}
+    body = "".join(
+        _text(left - 8, y + step / 2 + 4, name, text_anchor="end") for name, y in zip(names, down.values(), strict=True)
     )
-    y = alt.Y("name:N", sort=[str(row["name"]) for row in rows], axis=alt.Axis(title=None, labelLimit=260, ticks=False))
-    colour = alt.Scale(domain=meaning, range=[_COLOURS[look] for look in looks])
-    shape = alt.Scale(domain=meaning, range=[_SHAPES[look] for look in looks])
-    base = alt.Chart(alt.Data(values=rows)).encode(x=x, y=y, color=alt.Color("look:N", scale=colour, legend=legend))
-    if several:
-        base = base.encode(yOffset=alt.YOffset("look:N", sort=meaning))
-    layers = [
-        base.mark_rule(strokeWidth=2, aria=False).encode(x="low:Q", x2="high:Q"),
-        base.mark_point(filled=True, size=80, opacity=1).encode(
-            shape=alt.Shape("look:N", scale=shape, legend=legend), description="told:N"
-        ),
-    ]
-    return alt.layer(*layers).properties(width=_WIDTH, height=alt.Step(16 if several else 24))
+    for panel in picture.panels:
+        width = float(step * len(down) if isinstance(panel, CellPanel) else _STRIP)
+        room = max(width, _LETTER * len(panel.title))
+        start, middle = left + (room - width) / 2, left + room / 2
+        body += _text(middle, _TALL, panel.title, text_anchor="middle", font_weight="bold")
+        if isinstance(panel, CellPanel):
+            across = {name: start + step * place for place, name in enumerate(picture.rows)}
+            for place, x in enumerate(across.values(), 1):
+                body += _text(x + step / 2, top - 6, str(place), text_anchor="middle", font_size=_font_size(step))
+            body += _cells(panel.cells, across, down, (step, step))
+        else:
+            body += _text(middle, 2 * _TALL, panel.note, text_anchor="middle", font_size=9)
+            body += _strip(panel, {name: y + step / 2 for name, y in down.items()}, start, top)
+        left += room + _GAP
+    return _Drawing(left, top + step * len(down) + 2 * _TALL, body)
 
 
-def _matrix(picture: Matrix) -> alt.LayerChart:
-    rows = [
-        {
-            "row": printable(row),
-            "column": printable(column),
-            "figure": cell.figure,
-            "strength": cell.strength,
-            "told": printable(cell.tooltip or f"{row}, {column}: {cell.figure}"),
-        }
-        for (row, column), cell in picture.cells.items()
-    ]
-    base = alt.Chart(alt.Data(values=rows)).encode(
-        x=alt.X("column:N", sort=list(map(printable, picture.columns)), axis=alt.Axis(orient="top", title=None)),
-        y=alt.Y("row:N", sort=list(map(printable, picture.rows)), axis=alt.Axis(title=None)),
+def _strip(panel: Strip, middles: Mapping[str, float], left: float, top: float) -> str:
+    scale = Scale(ends_of(panel.marks.values()) or [0.0], panel.form, _FEW_TICKS)
+    axis = _Axis(scale, left, _STRIP)
+    body = axis.drawn(top, max(middles.values()) + min(middles.values()) - 2 * top)
+    for row, y in middles.items():
+        if mark := panel.marks.get(row):
+            body += _with_interval(mark, axis, y, f"{row}: {panel.form.write(mark.value)} {mark.flag}".strip())
+            if mark.flag:
+                body += _text(axis.x(mark.value), y - 6, FLAG, text_anchor="middle", font_weight="bold")
+    return body
+
+
+def _width_of(names: Iterable[str]) -> float:
+    return 16 + _LETTER * min(max(map(len, names), default=0), _NAME)
+
+
+def _line(x1: float, y1: float, x2: float, y2: float, *, stroke: str = _GREY, **style: object) -> str:
+    return _element("line", "", x1=x1, y1=y1, x2=x2, y2=y2, stroke=stroke, **style)
+
+
+def _text(x: float, y: float, words: str, **style: object) -> str:
+    shown = printable(words)
+    shown = shown if len(shown) <= _NAME or "font_size" in style else f"{shown[:_NAME]}…"
+    return _element("text", escape(shown), x=x, y=y, **style) if shown else ""
+
+
+def _hint(tooltip: str) -> str:
+    return f"<title>{escape(printable(tooltip))}</title>" if tooltip else ""
+
+
+def _moved(body: str, x: float, y: float) -> str:
+    return _element("g", body, transform=f"translate({x:.0f} {y:.0f})")
+
+
+def _element(tag: str, content: str = "", **attributes: object) -> str:
+    words = "".join(
+        f' {name.replace("_", "-")}="{round(value, 2) if isinstance(value, float) else value}"'
+        for name, value in attributes.items()
+        if value is not None
     )
-    layers = [
-        base.mark_rect(aria=False).encode(color=alt.Color("strength:Q", scale=_SHADES, legend=None)),
-        base.mark_text(fontSize=10, color="#1a1a1a").encode(text="figure:N", description="told:N"),
-    ]
-    return alt.layer(*layers).properties(width=alt.Step(34), height=alt.Step(26))
-
-
-def _aligned(picture: Aligned) -> alt.HConcatChart:
-    named = {row: f"{position}  {printable(row)[:_NAME]}" for position, row in enumerate(picture.rows, 1)}
-    step = _STEP if len(named) <= _MOST_ROOMY else _STEP // 2
-    charts = []
-    for position, panel in enumerate(picture.panels):
-        labels = alt.Axis(title=None, labels=position == 0, ticks=False, domain=False, grid=False, labelLimit=260)
-        y = alt.Y("row:N", scale=alt.Scale(domain=list(named.values())), axis=labels)
-        layers = _cells(panel, named, y) if isinstance(panel, CellPanel) else _strip(panel, named, y)
-        title = alt.Title(
-            panel.title,
-            subtitle=panel.note if isinstance(panel, Strip) else "",
-            anchor="middle",
-            fontSize=11,
-            subtitleFontSize=9,
-            subtitleColor=_INK,
-        )
-        width: Any = alt.Step(step) if isinstance(panel, CellPanel) else _STRIP
-        charts.append(alt.layer(*layers).properties(width=width, height=alt.Step(step), title=title))
-    return alt.hconcat(*charts, spacing=16, bounds="flush").resolve_scale(color="independent", x="independent")
-
-
-def _cells(panel: CellPanel, named: Mapping[str, str], y: alt.Y) -> list[alt.Chart]:
-    rows = [
-        {
-            "row": named[row],
-            "column": str(1 + list(named).index(column)),
-            "figure": cell.figure,
-            "strength": cell.strength,
-            "bold": cell.bold,
-            "told": printable(cell.tooltip or f"{row}, {column}: {cell.figure}"),
-        }
-        for (row, column), cell in panel.cells.items()
-    ]
-    numbers = [str(place) for place in range(1, 1 + len(named))]
-    x = alt.X("column:N", scale=alt.Scale(domain=numbers), axis=alt.Axis(title=None, ticks=False, labelAngle=0))
-    base = alt.Chart(alt.Data(values=rows)).encode(x=x, y=y)
-    text = base.encode(text="figure:N", description="told:N")
-    font_size = 10 if len(named) <= _MOST_ROOMY else 6
-    return [
-        base.mark_rect(aria=False).encode(color=alt.Color("strength:Q", scale=_SHADES, legend=None)),
-        text.transform_filter("!datum.bold").mark_text(fontSize=font_size, color="#1a1a1a"),
-        text.transform_filter("datum.bold").mark_text(fontSize=font_size, color="#1a1a1a", fontWeight="bold"),
-    ]
-
-
-def _strip(panel: Strip, named: Mapping[str, str], y: alt.Y) -> list[alt.Chart]:
-    factor = panel.form.factor
-    rows = [
-        {
-            "row": named[row],
-            "value": factor * mark.value,
-            "low": None if mark.low is None else factor * mark.low,
-            "high": None if mark.high is None else factor * mark.high,
-            "look": mark.look,
-            "flag": FLAG if mark.flag else "",
-            "told": printable(f"{row}: {panel.form.write(mark.value)} {mark.flag}".strip()),
-        }
-        for row, mark in panel.marks.items()
-    ]
-    axis = alt.Axis(title=None, tickCount=3, labelExpr=f"datum.label + '{panel.form.unit}'")
-    looks = list(_COLOURS)
-    colour = alt.Color("look:N", scale=alt.Scale(domain=looks, range=list(_COLOURS.values())), legend=None)
-    shape = alt.Shape("look:N", scale=alt.Scale(domain=looks, range=list(_SHAPES.values())), legend=None)
-    x = alt.X("value:Q", scale=alt.Scale(zero=False, padding=8), axis=axis)
-    base = alt.Chart(alt.Data(values=rows)).encode(y=y, x=x, color=colour)
-    return [
-        base.mark_rule(strokeWidth=2, aria=False).encode(x="low:Q", x2="high:Q"),
-        base.mark_point(filled=True, size=50, opacity=1).encode(shape=shape, description="told:N"),
-        base.mark_text(dy=-8, aria=False, fontWeight="bold").encode(text="flag:N"),
-    ]
+    return f"<{tag}{words}>{content}</{tag}>"

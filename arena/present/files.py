@@ -29,6 +29,7 @@ from arena.present.blocks import (
 )
 from arena.present.numbers import counted, encodable, printable
 from arena.present.picture import Picture, Whiskers
+from arena.present.scale import Scale
 from arena.present.table import ShownColumn, Table, keys, records, shown
 from judges.errors import DataError
 from retrieval_eval.data.files import open_replacing
@@ -351,7 +352,7 @@ def _name(column: ShownColumn, row: int) -> str:
     return cell if column.links else _clamped(column.cells[row], cell)
 
 
-def _cell(column: ShownColumn, row: int, scale: markup.Scale | None) -> str:
+def _cell(column: ShownColumn, row: int, scale: Scale | None) -> str:
     cell = "<br>".join(map(_escaped, column.cells[row].replace("\r\n", "\n").split("\n")))
     if column.links:
         cell = markup.linked(_clamped(column.cells[row], cell), column.links[row])

@@ -7,8 +7,7 @@ background, so that they suit light and dark pages.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from html import escape
 from importlib import resources
 from os.path import commonprefix
@@ -31,6 +30,7 @@ from arena.present.picture import (
     ends_of,
     safe,
 )
+from arena.present.scale import Scale
 
 if TYPE_CHECKING:
     from arena.present.numbers import Number
@@ -43,8 +43,6 @@ _LONG: Final = 5
 """Column names of this length or more are rotated."""
 LONG: Final = 60
 """Longer names are cut after a few lines; the tooltip has the full name."""
-_MOST_STEPS: Final = 5.0
-"""Most steps of an axis between the smallest and the largest value."""
 _MOST_STEPS_OF_STRIP: Final = 3.5
 _SHADES: Final = 10
 
@@ -62,36 +60,10 @@ def html(picture: Picture) -> str:
     else:
         from arena.present.charts import inline_svg
 
-        drawing = f'<div role="img" aria-label="{_text(picture.words)}">{inline_svg(picture)}</div>'
+        drawing = f'<div role="group" aria-label="{_text(picture.words)}">{inline_svg(picture)}</div>'
     title = f'<p class="title">{_text(picture.title)}</p>' if picture.title else ""
     caption = f'<figcaption class="note">{_text(picture.caption)}</figcaption>' if picture.caption else ""
     return f'<figure class="picture{" chart" * isinstance(picture, Chart)}">{title}{drawing}{caption}</figure>'
-
-
-class Scale:
-    """An axis from one round value to another that covers all values."""
-
-    def __init__(self, values: Sequence[float], form: Number, most: float = _MOST_STEPS) -> None:
-        self._form = form
-        ends = [form.factor * value for value in values]
-        low, high = min(ends), max(ends)
-        step = next(step for step in _steps(high - low) if high / step - low / step <= most)
-        first = math.floor(low / step)
-        last = max(math.ceil(high / step), first + 1)
-        self._low, self._span = first * step, (last - first) * step
-        decimals = max(0, -math.floor(math.log10(step) + 1e-9))
-        self.ticks = [f"{step * at:,.{decimals}f}{form.unit}" for at in range(first, last + 1)]
-
-    def place(self, value: float) -> float:
-        """Position of the value in percent of the width."""
-        return 100 * (self._form.factor * value - self._low) / self._span
-
-
-def _steps(span: float) -> Iterator[float]:
-    power = 10.0 ** (math.floor(math.log10(span)) - 1) if span > 0 else 1.0
-    while True:
-        yield from (power, 2 * power, 5 * power)
-        power *= 10
 
 
 def _whiskers(picture: Whiskers) -> str:

@@ -1,4 +1,4 @@
-"""Records that describe pictures; ``markup`` draws them as HTML, and ``charts`` with Altair."""
+"""Records that describe pictures; ``markup`` draws them as HTML, and ``charts`` as SVG."""
 
 from __future__ import annotations
 

@@ -7,7 +7,8 @@ depends on the order of games; the mean over seeded orders (500 in the RAGElo pa
 A tournament is a Fisher-Yates shuffle that plays each game as soon as it is drawn. The random numbers are SplitMix64
 (Steele, Lea and Flood 2014, OOPSLA): its state is a counter, so a tournament depends only on its start state, and a
 draw takes a few integer operations in any language. Powers of two come from a table and a polynomial of additions and
-products. So the compiled numba kernel, numpy and any number of threads give the same bits on any machine.
+products. So a rating has the same bits on any machine. All tournaments are played side by side, one game of each per
+step, because one call of numpy costs about as much for 500 games as for one.
 
 Elo forgets: every game reduces the influence of the initial ratings. If an order is so long that the early games no
 longer matter, only the last games are drawn (the last one first) and played.
@@ -16,10 +17,8 @@ longer matter, only the last games are drawn (the last one first) and played.
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
@@ -29,7 +28,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from arena.ratings.games import Games
-from retrieval_eval.stats.arrays import Floats, Int32s
+from retrieval_eval.stats.arrays import Floats, Int32s, Ints
 
 
 class EloSettings(Struct, frozen=True):
@@ -57,16 +56,16 @@ class EloRatings(Struct, frozen=True, eq=False):
     order_sd: Floats
 
 
-def elo(games: Games, settings: EloSettings | None = None, *, threads: int | None = None) -> EloRatings:
+def elo(games: Games, settings: EloSettings | None = None) -> EloRatings:
     """Mean Elo ratings over random orders of the games.
 
     Games are sorted before the shuffle and each tournament has its own seed, so the result does not depend on the order
-    of rows, on the chunk size or on the number of threads (default: all processors).
+    of rows or on the chunk size.
 
     Raises:
         ValueError: a setting is out of range, or a weight is not a whole number of games.
     """
-    return elo_of(games.agents, sorted_games(games), settings, threads=threads)
+    return elo_of(games.agents, sorted_games(games), settings)
 
 
 def sorted_games(games: Games) -> Packed:
@@ -76,12 +75,10 @@ def sorted_games(games: Games) -> Packed:
     return packed
 
 
-def elo_of(
-    agents: tuple[str, ...], played: Packed, settings: EloSettings | None = None, *, threads: int | None = None
-) -> EloRatings:
+def elo_of(agents: tuple[str, ...], played: Packed, settings: EloSettings | None = None) -> EloRatings:
     """Ratings as of ``elo`` from the games of ``sorted_games``, which need far less memory than ``Games``."""
     chosen = settings or EloSettings()
-    finals = replay([played], chosen, starts(chosen.seed, chosen.tournaments), threads=threads)[0]
+    finals = replay([played], chosen, starts(chosen.seed, chosen.tournaments))[0]
     spread = finals.std(axis=0, ddof=1) if chosen.tournaments > 1 else np.full(len(agents), np.nan)
     return EloRatings(agents, finals.mean(axis=0), spread)
 
@@ -131,20 +128,20 @@ STEPS = 64
 REACH = 64 * STEPS
 """Odds beyond 2^64 are clamped to 2^64: the expected score differs by less than 1e-19."""
 POWERS: Floats = 2.0 ** (np.arange(-REACH, REACH + 1) / STEPS)
+_POWERS_LIST = POWERS.tolist()
 LN_STEP = math.log(2) / STEPS
 STEPS_PER_TENFOLD = math.log2(10) * STEPS
 
-_DRAWS_AT_ONCE = 1 << 16
-_CODES_IN_MEMORY = 32_000_000
-"""Most games that numpy holds in memory at once, over all tournaments of a chunk."""
+_GAMES_AT_ONCE = 1 << 15
+"""Size of a block: games drawn and unpacked at once, over all tournaments, so that they stay in the cache."""
+_BYTES_IN_MEMORY = 1 << 28
+"""Most bytes of the orders held in memory at once. More tournaments are played in chunks, each as slow as one."""
+_WORTH_NUMPY = 16
+"""With fewer tournaments at once, single numbers are faster than arrays."""
 _FEWEST_GAMES = 1 << 16
 """Least number of games of an order to play."""
 _CONVERGED = 1e-9
 """Ratings that differ by fewer points count as equal."""
-_WORTH_COMPILING = 10_000_000
-"""With more work than this numpy takes longer than loading numba and its compiled kernel (about 0.3 s)."""
-
-
 HALVES: Floats = np.array([0.0, 0.5, 1.0])
 """Scores of games with a verdict: loss, tie and win."""
 
@@ -181,228 +178,217 @@ def starts(seed: int, tournaments: int) -> States:
     return np.asarray(np.random.SeedSequence(seed).generate_state(tournaments, np.uint64), np.uint64)
 
 
-def replay(
-    samples: Sequence[Packed],
-    settings: EloSettings,
-    begin: States,
-    *,
-    shuffled: bool = True,
-    threads: int | None = None,
-) -> Floats:
+def replay(samples: Sequence[Packed], settings: EloSettings, begin: States) -> Floats:
     """Final ratings of each tournament of each set of games, shape (samples, tournaments, agents).
 
     Args:
         samples: sets of games of the same agents, such as resampled games.
         settings: K-factor, initial rating and scale; ``tournaments`` and ``seed`` are ignored.
         begin: start state of each tournament, from ``starts``; the same for every set.
-        shuffled: play in random order; otherwise in the order given, so that all tournaments are equal.
-        threads: number of threads of the compiled kernel, each with a copy of the games; default: all processors.
     """
     finals = np.empty((len(samples), begin.size, samples[0].agents))
-    sizes = [sample.codes.size for sample in samples]
-    # The overhead of one numpy step equals the work of about 600 tournaments.
-    if begin.size * sum(sizes) + 600 * max(sizes) < _WORTH_COMPILING:
-        by_length = sorted(range(len(samples)), key=lambda place: -sizes[place])
-        tournaments = max(1, _CODES_IN_MEMORY // max(1, *sizes))
-        number = max(1, tournaments // begin.size)
-        for first in range(0, len(samples), number):
-            chosen = by_length[first : first + number]
-            for start in range(0, begin.size, tournaments):
-                part = slice(start, start + tournaments)
-                longest_first = [samples[place] for place in chosen]
-                finals[chosen, part] = _replay_in_lanes(longest_first, settings, begin[part], shuffled=shuffled)
-        return finals
-    finals[:] = settings.initial
-    rule = float(settings.k), float(settings.scale)
-    tails = [_tail_length(sample, rule, begin[:1]) if shuffled else None for sample in samples]
-    workers = threads or _processors()
-    limits = np.linspace(0, begin.size, max(1, min(workers // len(samples), begin.size)) + 1).astype(int)
-    with ThreadPoolExecutor(workers) as pool:
-        futures = [
-            pool.submit(_play, sample, rule, begin[low:high], final[low:high], shuffled=shuffled, tail=tail)
-            for sample, final, tail in zip(samples, finals, tails, strict=True)
-            for low, high in pairwise(limits)
-        ]
-    for future in futures:
-        future.result()
+    tails = [_tail_length(sample, settings, begin[0]) for sample in samples]
+    longest_first = sorted(range(len(samples)), key=lambda place: -samples[place].codes.size)
+    whole = [place for place in longest_first if tails[place] is None]
+    chunks: list[tuple[list[int], int | None]] = [
+        ([place], tail) for place, tail in enumerate(tails) if tail is not None
+    ]
+    if whole:
+        number = max(1, _lanes_in_memory(samples[whole[0]].codes) // begin.size)
+        chunks += [(whole[first : first + number], None) for first in range(0, len(whole), number)]
+    for places, tail in chunks:
+        chosen = [samples[place] for place in places]
+        lanes = _lanes_in_memory(chosen[0].codes[:tail])
+        for first in range(0, begin.size, lanes):
+            part = begin[first : first + lanes]
+            blocks = _orders(chosen, part) if tail is None else _blocks(_last_games(chosen[0].codes, part, tail))
+            ratings = np.full((finals.shape[2], len(places) * part.size), float(settings.initial))
+            play(blocks, chosen[0], settings, ratings)
+            finals[places, first : first + lanes] = ratings.T.reshape(len(places), part.size, -1)
     return finals
 
 
-def _tail_length(games: Packed, rule: tuple[float, float], begin: States) -> int | None:
+def _lanes_in_memory(codes: Codes) -> int:
+    return max(1, _BYTES_IN_MEMORY // max(1, codes.nbytes))
+
+
+def _tail_length(games: Packed, settings: EloSettings, start: np.uint64) -> int | None:
     """Number of last games that determine the final ratings; ``None`` (play all) if the order is too short.
 
     Half of that number must bring equal and widely spread initial ratings within ``_CONVERGED`` of each other.
     """
-    spread = np.linspace(-2 * rule[1], 2 * rule[1], games.agents)  # sums to 0 like the equal ratings; games keep sums
     tail = _FEWEST_GAMES
     while 2 * tail < games.codes.size:
-        from_equal, from_spread = np.zeros((1, games.agents)), spread[np.newaxis].copy()
-        for ratings in (from_equal, from_spread):
-            _play(games, rule, begin, ratings, shuffled=True, tail=tail // 2)
-        if np.abs(from_equal - from_spread).max() < _CONVERGED:
+        # The spread ratings sum to 0 like the equal ones: games keep the sum.
+        spread = np.linspace(-2 * settings.scale, 2 * settings.scale, games.agents)
+        ratings = np.stack([np.zeros(games.agents), spread], axis=1)
+        last = drawn(games.codes, start, tail // 2)[::-1, np.newaxis]
+        play(_blocks(np.repeat(last, 2, axis=1)), games, settings, ratings)
+        if np.abs(ratings[:, 0] - ratings[:, 1]).max() < _CONVERGED:
             return tail
         tail *= 2
     return None
 
 
-def _play(
-    games: Packed, rule: tuple[float, float], begin: States, ratings: Floats, *, shuffled: bool, tail: int | None
-) -> None:
-    """Update ratings, shape (tournaments, agents), by the last ``tail`` games of each order; ``None`` plays all."""
-    replay, last = compiled_kernels()
-    if tail is None:
-        replay(games, rule, begin, ratings, shuffled)
-        return
-    codes = games.codes.copy()
-    for number in range(begin.size):
-        row = slice(number, number + 1)
-        replay(games._replace(codes=last(codes, begin[number], tail)), rule, begin[row], ratings[row], False)
-
-
-def _replay_in_lanes(
-    samples: Sequence[Packed], settings: EloSettings, begin: States, *, shuffled: bool = True
-) -> Floats:
-    """Replay all tournaments of all samples at once, one game of each per step; ``samples`` must be longest first."""
-    lengths = np.repeat([sample.codes.size for sample in samples], begin.size)
-    orders = np.zeros((lengths[0], lengths.size), samples[0].codes.dtype)
+def _orders(samples: Sequence[Packed], begin: States) -> Iterator[Codes]:
+    """All games of each sample in the random orders from ``begin``, in blocks; ``samples`` must be longest first."""
+    sizes = [sample.codes.size for sample in samples]
+    lengths, start = np.repeat(sizes, begin.size), np.tile(begin, len(samples))
+    remaining = np.empty((sizes[0], lengths.size), samples[0].codes.dtype)
     for place, sample in enumerate(samples):
-        orders[: sample.codes.size, place * begin.size : (place + 1) * begin.size] = sample.codes[:, np.newaxis]
-    remaining, lane, start = orders.ravel(), np.arange(lengths.size), np.tile(begin, len(samples))
-    agents, bits, scores, low = samples[0][1:]
-    dtype = orders.dtype.type
-    steps_per_point = STEPS_PER_TENFOLD / settings.scale
-    ratings = np.full(agents * lengths.size, settings.initial, np.float64)
-    block = max(1, _DRAWS_AT_ONCE // lengths.size)
-    for first in range(0, lengths[0], block):
-        steps = np.arange(first, min(first + block, lengths[0]))
-        chosen = _draws(start, steps, lengths) if shuffled else np.repeat(steps[:, np.newaxis], lengths.size, axis=1)
-        playing = np.searchsorted(-lengths, -steps)
-        for step, places, lanes in zip(steps, chosen * lengths.size + lane, playing, strict=True):
-            drawn, active = places[:lanes], lane[:lanes]
-            played = remaining[drawn]
-            remaining[drawn] = orders[step, :lanes]
-            cell_a = (played >> dtype(low) & dtype((1 << bits) - 1)).astype(np.int64) * lengths.size + active
-            cell_b = (played >> dtype(low + bits)).astype(np.int64) * lengths.size + active
-            gap = (ratings[cell_b] - ratings[cell_a]) * steps_per_point
-            gain = settings.k * (scores[played & dtype((1 << low) - 1)] - 1.0 / (1.0 + _power(gap)))
-            ratings[cell_a] += gain
-            ratings[cell_b] -= gain
-    return ratings.reshape(agents, len(samples), begin.size).transpose(1, 2, 0)
+        remaining[: sample.codes.size, place * begin.size : (place + 1) * begin.size] = sample.codes[:, np.newaxis]
+    flat, lane = remaining.ravel(), np.arange(lengths.size)
+    for first, end in pairwise(sorted({*range(0, sizes[0], _steps_at_once(lengths.size)), *sizes})):
+        active = int((lengths > first).sum())
+        steps = np.arange(first, end)[:, np.newaxis]
+        places = _draws(start[:active], steps, lengths[:active])
+        places *= lengths.size
+        places += lane[:active]
+        block = np.empty(places.shape, remaining.dtype)
+        for place, fetched, next_ in zip(places, block, remaining[first:end, :active], strict=True):
+            flat.take(place, 0, fetched, "clip")  # other modes copy the result once more
+            flat[place] = next_
+        yield block
 
 
-def _draws(begin: States, steps: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Index of the game that each tournament plays in each step, ``step`` or later, shape (steps, tournaments)."""
-    mixed = begin + (steps[:, np.newaxis].astype(np.uint64) + np.uint64(1)) * GAMMA
+def _last_games(codes: Codes, begin: States, number: int) -> Codes:
+    """The last games of each random order from ``begin``; they are drawn from the last one backwards."""
+    orders = np.empty((number, begin.size), codes.dtype)
+
+    def fill(lane: int) -> None:
+        orders[::-1, lane] = drawn(codes, begin[lane], number)
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(fill, range(begin.size)))
+    return orders
+
+
+def _blocks(orders: Codes) -> Iterator[Codes]:
+    size = _steps_at_once(orders.shape[1])
+    return (orders[first : first + size] for first in range(0, len(orders), size))
+
+
+def _steps_at_once(lanes: int) -> int:
+    return max(1, _GAMES_AT_ONCE // lanes)
+
+
+def drawn(codes: Codes, start: np.uint64, number: int) -> Codes:
+    """The first ``number`` games that a Fisher-Yates shuffle draws, without a copy of all games.
+
+    Draw i takes what stands at place j >= i, and moves there what stands at place i. So a draw takes its place's own
+    game, unless an earlier draw took from the same place: then it takes what stood at the place of that draw.
+    """
+    steps = np.arange(number)
+    chosen = _draws(np.array([start]), steps, np.array([codes.size]))
+    origin = steps.copy()  # of what stands at place i at draw i: moved there by the last draw that took from i
+    early = np.flatnonzero((chosen < number) & (chosen != steps))
+    origin[chosen[early]] = early
+    places = chosen[early]
+    while (before := origin[origin[places]]).tobytes() != origin[places].tobytes():
+        origin[places] = before
+    keys = np.sort(chosen.astype(np.uint64) << np.uint64(32) | steps.astype(np.uint64))
+    place, step = keys >> np.uint64(32), (keys & np.uint64(0xFFFFFFFF)).astype(np.intp)
+    again = np.flatnonzero(place[1:] == place[:-1])
+    chosen[step[again + 1]] = origin[step[again]]
+    return codes.take(chosen, mode="clip")
+
+
+def _draws(begin: States, steps: Ints, length: Ints) -> Ints:
+    """Index of the game that each tournament draws in each step: the step or later."""
+    mixed = begin + (steps.astype(np.uint64) + np.uint64(1)) * GAMMA
+    shifted = np.empty_like(mixed)
     for shift, factor in zip((30, 27), MIX, strict=True):
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * factor
-    mixed ^= mixed >> np.uint64(31)
-    uniform = (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    return steps[:, np.newaxis] + (uniform * (length - steps[:, np.newaxis])).astype(np.int64)
+        np.right_shift(mixed, np.uint64(shift), out=shifted)
+        mixed ^= shifted
+        mixed *= factor
+    np.right_shift(mixed, np.uint64(31), out=shifted)
+    mixed ^= shifted
+    mixed >>= np.uint64(11)
+    uniform = mixed.astype(np.float64)
+    uniform *= 2.0**-53
+    uniform *= length - steps
+    chosen = uniform.astype(np.int64)
+    chosen += steps
+    return chosen
 
 
-def _power(steps: Floats) -> Floats:
-    """2 to the power of ``steps`` / STEPS."""
-    clamped = np.minimum(np.maximum(steps, -REACH), REACH)
-    whole = np.floor(clamped + 0.5)
-    rest = (clamped - whole) * LN_STEP
-    square = rest * rest
-    # Grouped as in the kernel, because rounding depends on the grouping.
-    series = (1.0 + rest) + square * ((0.5 + rest * (1 / 6)) + square * ((1 / 24) + rest * (1 / 120)))
-    power: Floats = POWERS[whole.astype(np.int64) + REACH] * series
-    return power
+def play(blocks: Iterable[Codes], games: Packed, settings: EloSettings, ratings: Floats) -> None:
+    """Update ``ratings``, shape (agents, tournaments), by blocks of games, shape (steps, tournaments).
 
-
-@cache
-def compiled_kernels() -> tuple[Any, Any]:
-    """``_replay_with_numba`` and ``_last_with_numba``, compiled at the first call and cached on disk.
-
-    numba writes the cache beside this file or else to the user's cache folder; without write access to either it
-    compiles in every process.
+    A later block may have fewer tournaments: the first ones.
     """
-    import numba
-
-    try:
-        compiled = [numba.njit(nogil=True, cache=True)(kernel) for kernel in (_replay_with_numba, _last_with_numba)]
-    except RuntimeError:
-        compiled = [numba.njit(nogil=True)(kernel) for kernel in (_replay_with_numba, _last_with_numba)]
-    return compiled[0], compiled[1]
-
-
-_AHEAD = 64
-"""Number of games that the kernel draws and fetches ahead, so that it does not wait for memory game by game."""
-
-
-def _replay_with_numba(games: Packed, rule: tuple[float, float], begin: States, finals: Floats, shuffled: bool) -> int:
-    """Update the ratings in ``finals`` by all games of the tournaments that start from ``begin``.
-
-    Indices are unsigned, so that numba adds no code for negative indices.
-
-    Returns:
-        A meaningless number that keeps the compiler from removing the early reads.
-    """
-    codes, bits, scores, low = games.codes, games.bits, games.scores, games.low
-    k, scale = rule
-    steps_per_point = STEPS_PER_TENFOLD / scale
-    length = codes.size
-    remaining = np.empty_like(codes)
-    drawn = np.empty(_AHEAD, np.uintp)
-    agent_mask, score_mask = (1 << bits) - 1, (1 << low) - 1
-    fetched = 0
-    for tournament in range(begin.size):
-        remaining[:] = codes
-        ratings = finals[tournament]
-        state = begin[tournament]
-        for first in range(0, length, _AHEAD):
-            number = min(_AHEAD, length - first)
-            for place in range(number):
-                chosen = first + place
-                if shuffled:
-                    state += GAMMA
-                    mixed = (state ^ (state >> np.uint64(30))) * MIX[0]
-                    mixed = (mixed ^ (mixed >> np.uint64(27))) * MIX[1]
-                    mixed ^= mixed >> np.uint64(31)
-                    chosen += int(np.float64(mixed >> np.uint64(11)) * 2.0**-53 * np.float64(length - chosen))
-                drawn[place] = chosen
-                fetched ^= remaining[drawn[place]] & 1
-            for place in range(number):
-                played = remaining[drawn[place]]
-                remaining[drawn[place]] = remaining[first + place]
-                a, b = np.uintp((played >> low) & agent_mask), np.uintp(played >> (low + bits))
-                clamped = min(max((ratings[b] - ratings[a]) * steps_per_point, -REACH), REACH)
-                whole = np.floor(clamped + 0.5)
-                rest = (clamped - whole) * LN_STEP
-                square = rest * rest
-                series = (1.0 + rest) + square * ((0.5 + rest * (1 / 6)) + square * ((1 / 24) + rest * (1 / 120)))
-                gain = k * (
-                    scores[np.uintp(played & score_mask)] - 1.0 / (1.0 + POWERS[np.uintp(int(whole) + REACH)] * series)
-                )
-                ratings[a] += gain
-                ratings[b] -= gain
-    return fetched
+    width, flat = ratings.shape[1], ratings.ravel()
+    assert np.shares_memory(flat, ratings)
+    rule = float(settings.k), STEPS_PER_TENFOLD / settings.scale
+    for block in blocks:
+        steps, lanes = block.shape
+        cells = np.empty((steps, 2, lanes), np.intp)
+        cells[:, 0] = block >> games.low & ((1 << games.bits) - 1)
+        cells[:, 1] = block >> (games.low + games.bits)
+        cells *= width
+        cells += np.arange(lanes)
+        scores = games.scores[block & ((1 << games.low) - 1)]
+        (_play_together if lanes >= _WORTH_NUMPY else _play_singly)(cells, scores, rule, flat)
 
 
-def _last_with_numba(codes: Codes, start: np.uint64, tail: int) -> Codes:
-    """The last ``tail`` games of a random order, drawn from the last one backwards; restores ``codes`` afterwards.
-
-    This is a shuffle that stops after ``tail`` draws, so the cost depends on ``tail`` and not on all games.
-    """
-    length = codes.size
-    indices, last = np.empty(tail, np.uintp), np.empty_like(codes[:tail])
-    state = start
-    for step in range(tail):
-        state += GAMMA
-        mixed = (state ^ (state >> np.uint64(30))) * MIX[0]
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * MIX[1]
-        mixed ^= mixed >> np.uint64(31)
-        chosen = np.uintp(step + int(np.float64(mixed >> np.uint64(11)) * 2.0**-53 * np.float64(length - step)))
-        indices[step] = chosen
-        last[tail - 1 - step] = codes[chosen]
-        codes[chosen], codes[step] = codes[step], codes[chosen]
-    for step in range(tail - 1, -1, -1):
-        chosen = indices[step]
-        codes[chosen], codes[step] = codes[step], codes[chosen]
-    return last
+def _play_singly(cells: NDArray[np.intp], scores: Floats, rule: tuple[float, float], ratings: Floats) -> None:
+    """As ``_play_together``, with the same operations on single numbers."""
+    k, steps_per_point = rule
+    powers, view, floor = _POWERS_LIST, ratings.data, math.floor
+    columns = cells[:, 0], cells[:, 1], scores
+    for a, b, score in zip(*(column.ravel().tolist() for column in columns), strict=True):
+        rating_a, rating_b = view[a], view[b]
+        gap = min(max((rating_b - rating_a) * steps_per_point, -REACH), REACH)
+        whole = floor(gap + 0.5)
+        rest = (gap - whole) * LN_STEP
+        square = rest * rest
+        series = (1.0 + rest) + square * ((0.5 + rest * (1 / 6)) + square * ((1 / 24) + rest * (1 / 120)))
+        gain = k * (score - 1.0 / (1.0 + powers[whole + REACH] * series))
+        view[a], view[b] = rating_a + gain, rating_b - gain
 
 
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def _play_together(cells: NDArray[np.intp], scores: Floats, rule: tuple[float, float], ratings: Floats) -> None:
+    """Play one game of each tournament per step; ``cells`` are places in ``ratings``, shape (steps, a and b, lanes)."""
+    lanes = scores.shape[1]
+    both, index = np.empty(2 * lanes), np.empty(lanes, np.intp)
+    rating_a, rating_b = both[:lanes], both[lanes:]
+    gap, whole, square, term = np.empty((4, lanes))
+    fetch, power = ratings.take, POWERS.take
+    add, subtract, multiply = np.add, np.subtract, np.multiply
+    # As arrays, because numpy takes longer to convert a number than to multiply by it.
+    k, steps_per_point = map(np.array, rule)
+    half, one, sixth, a_24th, a_120th, step = map(np.array, (0.5, 1.0, 1 / 6, 1 / 24, 1 / 120, LN_STEP))
+    lowest, reach = np.array(-float(REACH)), np.array(float(REACH))
+    for cell, score in zip(cells.reshape(-1, 2 * lanes), scores, strict=True):
+        fetch(cell, 0, both, "clip")
+        subtract(rating_b, rating_a, gap)
+        multiply(gap, steps_per_point, gap)
+        np.maximum(gap, lowest, out=gap)
+        np.minimum(gap, reach, out=gap)
+        # 2 to the power of gap / STEPS: for the whole part from the table, times a polynomial for the rest.
+        add(gap, half, whole)
+        np.floor(whole, whole)
+        subtract(gap, whole, gap)
+        multiply(gap, step, gap)
+        multiply(gap, gap, square)
+        multiply(gap, a_120th, term)
+        add(term, a_24th, term)
+        multiply(term, square, term)
+        add(whole, reach, whole)
+        index[:] = whole
+        multiply(gap, sixth, whole)
+        add(whole, half, whole)
+        add(whole, term, whole)
+        multiply(whole, square, whole)
+        add(gap, one, gap)
+        add(gap, whole, gap)
+        power(index, 0, whole, "clip")
+        multiply(whole, gap, whole)
+        # The gain: k * (score - 1 / (1 + power)).
+        add(whole, one, whole)
+        np.divide(one, whole, whole)
+        subtract(score, whole, whole)
+        multiply(whole, k, whole)
+        add(rating_a, whole, rating_a)
+        subtract(rating_b, whole, rating_b)
+        ratings[cell] = both

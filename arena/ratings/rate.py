@@ -140,7 +140,7 @@ def rate_games(
     unit: Unit = by if settings.cluster and games.cluster is not None else "game"
     units = round(float(games.weights.sum())) if unit == "game" else _clusters(games)
     order = sorted_games(games) if games.are_whole and settings.tournaments else None
-    with ThreadPoolExecutor(1) as elo_thread:  # Elo runs compiled code while the bootstrap runs Python
+    with ThreadPoolExecutor(1) as elo_thread:  # beside the bootstrap, whose sums leave Python to others
         elo_future = None if order is None else elo_thread.submit(elo_of, games.agents, order, settings.elo)
         resampled = bootstrap(parts, fitted, samples, settings.seed, by_query=by_query)
         if resampled is not None:

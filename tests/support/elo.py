@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from arena.ratings.elo import EloSettings, pack, replay, starts
+import numpy as np
+
+from arena.ratings.elo import EloSettings, pack, play
 from arena.ratings.games import Games
 from retrieval_eval.stats.arrays import Floats
 
@@ -10,8 +12,9 @@ from retrieval_eval.stats.arrays import Floats
 def elo_online(games: Games, *, k: float = 32.0, initial: float = 1000.0, scale: float = 400.0) -> Floats:
     """Ratings after one pass over the games in the order given, shape (agents,)."""
     packed = pack(games.a, games.b, games.score, len(games.agents))
-    ratings: Floats = replay([packed], EloSettings(k, initial, scale), starts(0, 1), shuffled=False)[0, 0]
-    return ratings
+    ratings: Floats = np.full((len(games.agents), 1), float(initial))
+    play([packed.codes[:, np.newaxis]], packed, EloSettings(k, initial, scale), ratings)
+    return ratings[:, 0]
 
 
 def expected_score(rating: float, opponent: float, scale: float = 400.0) -> float:

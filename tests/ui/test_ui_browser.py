@@ -196,19 +196,12 @@ def fields(link: Locator) -> dict[str, list[str]]:
 @pytest.mark.parametrize("path", ["compare?tournament=plain&part=Two+scores", "?tournament=plain"])
 def test_a_dot_of_a_chart_leads_to_its_agent(page: Page, address: str, path: str) -> None:
     visit(page, f"{address}/{path}")
-    drawn = page.locator("[data-testid=stVegaLiteChart] svg").first
-    drawn.scroll_into_view_if_needed()
-    for dot in drawn.locator(".mark-symbol path").all():
-        box = dot.bounding_box()
-        assert box is not None
-        x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-        page.mouse.move(x, y)
-        if drawn.evaluate("one => getComputedStyle(one).cursor") == "pointer":
-            break
-    told = page.locator("#vg-tooltip-element").inner_text()
-    page.mouse.click(x, y)
+    page.wait_for_selector(".picture.chart svg circle")
+    dot = page.locator(".picture.chart svg a").first
+    tooltip = dot.locator("title").text_content()
+    dot.locator("circle").click()
     page.wait_for_selector("text=Worst queries")
-    assert page.locator(".said.lead").first.inner_text() in told
+    assert page.locator(".said.lead").first.inner_text() in str(tooltip)
 
 
 def test_a_cell_among_many_agents_leads_to_the_games_of_its_row_and_column(page: Page, address: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Final
 
 import streamlit as st
@@ -66,7 +67,8 @@ def _export(figure: Aligned) -> None:
 
     with st.container(horizontal=True, gap="small"):
         offer("compare.svg", "image/svg+xml", lambda: charts.svg(figure).encode())
-        offer("compare.png", "image/png", lambda: charts.png(figure))
+        if find_spec("vl_convert"):  # of the extra 'png'
+            offer("compare.png", "image/png", lambda: charts.png(figure))
 
 
 def _show_two(source: data.Source, board: CompareBoard) -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from msgspec.structs import replace
 
-from arena.present.charts import chart, inline_svg, png, spec, svg
+from arena.present.charts import inline_svg, png, svg
 from arena.present.files import save_plot
-from arena.present.markup import STYLE, Scale, html
+from arena.present.markup import STYLE, html
 from arena.present.numbers import FIGURE, PERCENT, POINTS
 from arena.present.picture import (
     Aligned,
@@ -29,11 +30,13 @@ from arena.present.picture import (
     Whiskers,
     of_table,
 )
+from arena.present.scale import Scale
 from arena.present.table import Column, Table
-from judges.errors import DataError
+from judges.errors import DataError, MissingExtraError
 from ragleague.shown import NotebookPicture
 from retrieval_eval.stats.estimate import Estimate
 
+SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = '<img src=x onerror="alert(1)">'
 RATINGS = Whiskers(
     "ratings",
@@ -190,16 +193,6 @@ def test_a_chart_names_the_dots_that_have_room_and_no_quiet_one() -> None:
     assert 'fill="currentColor"' in drawn
 
 
-def test_the_pages_chart_is_that_of_files_unchecked_and_as_wide_as_the_page() -> None:
-    own = {"width": 0, "config": {}}
-    assert spec(FRONT) | own == chart(FRONT).to_dict() | own
-
-
-def test_names_are_data_of_a_chart_and_never_part_of_its_definition() -> None:
-    found = chart(FRONT).to_dict()
-    assert HOSTILE not in str({key: value for key, value in found["layer"][-1].items() if key != "data"})
-
-
 def test_a_plot_is_written_by_the_ending_of_its_name(tmp_path: Path) -> None:
     for ending, start in ((".svg", b"<svg"), (".PNG", b"\x89PNG"), (".html", b"<!DOCTYPE html>")):
         save_plot(path := tmp_path / f"plot{ending}", PICTURES, "Plots")
@@ -233,13 +226,37 @@ def test_panels_stand_on_the_same_rows_and_lead_where_they_should() -> None:
 def test_a_dot_has_its_intervals_and_leads_where_it_should() -> None:
     dots = [
         Dot(2, 1100, "a", x_ends=(1, 3), y_ends=(900, 1200), link="queries?agent=a"),
-        Dot(0.5, 1000, "b", x_ends=(0.4, 0.6)),
+        Dot(0.5, 1000, "b", x_ends=(0.4, 0.6), link="javascript:alert(1)"),
     ]
-    drawn = spec(replace(FRONT, dots=dots, levels=()))
-    assert ["href" in layer["encoding"] for layer in drawn["layer"] if layer["mark"]["type"] == "point"] == [True]
-    assert "href" not in svg(replace(FRONT, dots=dots))
-    rules = [layer for layer in drawn["layer"] if layer["mark"]["type"] == "rule"]
-    assert {key for rule in rules for key in rule["encoding"]} >= {"x2", "y2"}
+    with_ends, without = (replace(FRONT, dots=drawn) for drawn in (dots, [Dot(2, 1100), Dot(0.5, 1000)]))
+    drawn = ElementTree.fromstring(inline_svg(with_ends))
+    (link,) = drawn.iter(f"{SVG}a")
+    assert (link.get("href"), [hint.text for hint in link.iter(f"{SVG}title")]) == ("queries?agent=a", ["a: 2, 1100"])
+    assert "href" not in svg(with_ends)
+    intervals = [line for line in drawn.iter(f"{SVG}line") if line.get("stroke-opacity") == "0.7"]
+    (across, up, _), mark = intervals, link[0]
+    assert float(across.get("x1", 0)) < float(mark.get("cx", 0)) < float(across.get("x2", 0))
+    assert across.get("y1") == across.get("y2") == mark.get("cy")
+    assert float(up.get("y1", 0)) > float(mark.get("cy", 0)) > float(up.get("y2", 0))
+    assert inline_svg(without).count('stroke-opacity="0.7"') == 0
+
+
+def test_a_file_holds_pictures_in_two_columns_that_do_not_overlap() -> None:
+    pairs = [
+        tuple(map(int, re.findall(r"\d+", group.get("transform", ""))))
+        for group in ElementTree.fromstring(svg(*PICTURES)).findall(f"{SVG}g")
+    ]
+    first, second, third, fourth = pairs
+    assert first[0] == third[0] < second[0] == fourth[0]
+    assert first[1] == second[1] < third[1] == fourth[1]
+
+
+def test_a_picture_as_png_needs_an_extra_and_others_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    save_plot(tmp_path / "plot.svg", PICTURES, "Plots")
+    with pytest.raises(MissingExtraError, match=r"extra 'png', which is not installed: .* install"):
+        save_plot(tmp_path / "plot.png", PICTURES, "Plots")
+    assert not (tmp_path / "plot.png").exists()
 
 
 def test_notebooks_draw_pictures_by_themselves() -> None:

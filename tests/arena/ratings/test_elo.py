@@ -1,7 +1,6 @@
 """Elo: the sign of the expectation, conservation, seeds, independence of rows and memory."""
 
 from random import Random
-from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from arena.ratings import elo as elo_module
-from arena.ratings.elo import EloSettings, compiled_kernels, elo, pack, replay, resampled_elo, starts
+from arena.ratings.elo import EloSettings, drawn, elo, pack, play, replay, resampled_elo, starts
 from arena.ratings.games import Games
 from tests.support.elo import elo_online, expected_score
 
@@ -67,25 +66,39 @@ def test_the_seed_decides_and_chunks_do_not(monkeypatch: pytest.MonkeyPatch) -> 
     whole = elo(games, EloSettings(tournaments=20, seed=1))
     assert whole.ratings.tolist() != elo(games, EloSettings(tournaments=20, seed=2)).ratings.tolist()
     assert np.isnan(elo(games, EloSettings(tournaments=1)).order_sd).all(), "one order says nothing of others"
-    monkeypatch.setattr(elo_module, "_CODES_IN_MEMORY", 150)
+    monkeypatch.setattr(elo_module, "_BYTES_IN_MEMORY", 2 * 50 * 3)
     assert elo(games, EloSettings(tournaments=20, seed=1)).ratings.tobytes() == whole.ratings.tobytes()
 
 
 @pytest.mark.parametrize("agents", [2, 5, 40_000], ids=["2 agents", "5 agents", "64-bit codes"])
-def test_the_compiled_kernel_gives_the_same_bits_as_numpy_on_any_number_of_threads(
-    agents: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("scale", [400, 0.01], ids=["usual gaps", "gaps beyond the table"])
+def test_tournaments_played_together_or_singly_have_the_same_bits(
+    agents: int, scale: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = np.random.default_rng(3)
     a = rng.integers(0, agents, 300)
     b = (a + rng.integers(1, agents, a.size)) % agents
     games = games_of(a.tolist(), b.tolist(), rng.choice([0.0, 0.5, 1.0], a.size).tolist(), agents)
-    in_numpy, online = elo(games, EloSettings(tournaments=9, k=200)), elo_online(games)
-    monkeypatch.setattr(elo_module, "_WORTH_COMPILING", 0)
-    for threads in (1, 2):
-        compiled = elo(games, EloSettings(tournaments=9, k=200), threads=threads)
-        assert compiled.ratings.tobytes() == in_numpy.ratings.tobytes()
-        assert compiled.order_sd.tobytes() == in_numpy.order_sd.tobytes()
-    assert elo_online(games).tobytes() == online.tobytes()
+    settings = EloSettings(tournaments=9, k=200, scale=scale)
+    rated = []
+    for lanes in (1, 100):
+        monkeypatch.setattr(elo_module, "_WORTH_NUMPY", lanes)
+        rated.append(elo(games, settings))
+    assert rated[0].ratings.tobytes() == rated[1].ratings.tobytes()
+    assert rated[0].order_sd.tobytes() == rated[1].order_sd.tobytes()
+
+
+@given(st.integers(1, 60), st.integers(0, 60), st.integers(0, 1000))
+def test_games_are_drawn_as_a_shuffle_draws_them(size: int, number: int, seed: int) -> None:
+    number, (start,) = min(size, number), starts(seed, 1)
+    remaining = list(range(size))
+    shuffled = []
+    for step in range(number):
+        (chosen,) = elo_module._draws(np.array([start]), np.array([step]), np.array([size]))
+        shuffled.append(remaining[chosen])
+        remaining[chosen] = remaining[step]
+    codes = np.arange(size, dtype=np.uint16)
+    assert drawn(codes, start, number).tolist() == shuffled
 
 
 @pytest.mark.parametrize(("k", "rare", "forgets"), [(32, 0, True), (1, 0, False), (32, 5, False)])
@@ -99,35 +112,17 @@ def test_what_elo_has_forgotten_is_not_played(
     games = games_of([*a, *[3] * rare], [*b, *[0] * rare], [*score, *[1.0] * rare], 4 if rare else 3)
     how, begin = EloSettings(k=k, tournaments=4), starts(0, 4)
     packed = pack(games.a, games.b, games.score, len(games.agents))
-    monkeypatch.setattr(elo_module, "_WORTH_COMPILING", 0)
     all_played = replay([packed], how, begin)[0]
     monkeypatch.setattr(elo_module, "_FEWEST_GAMES", 1 << 10)
-    with patch.object(elo_module, "_play", wraps=elo_module._play) as play:
-        finals = replay([packed], how, begin, threads=1)[0]
-    tail = play.call_args.kwargs["tail"]
-    assert tail is None or tail < 10_000
-    assert (tail is not None) == forgets
+    finals = replay([packed], how, begin)[0]
+    assert (finals.tobytes() != all_played.tobytes()) == forgets
     if forgets:
-        _, last = compiled_kernels()
-        before = packed.codes.copy()
-        orders = [last(packed.codes, start, packed.codes.size) for start in begin]
-        assert packed.codes.tobytes() == before.tobytes()
-        assert all(sorted(order) == sorted(before) for order in orders)
-        assert len({order.tobytes() for order in orders}) == 4
-        whole = [replay([packed._replace(codes=order)], how, begin[:1], shuffled=False)[0, 0] for order in orders]
-        np.testing.assert_allclose(finals, whole, rtol=0, atol=1e-9)
-    else:
-        assert finals.tobytes() == all_played.tobytes()
-
-
-def test_the_last_games_of_an_order_are_any_as_likely() -> None:
-    _, last = compiled_kernels()
-    codes = np.arange(4, dtype=np.uint16)
-    pairs = [tuple(last(codes, start, 2)) for start in starts(3, 6000)]
-    seen = [pairs.count(pair) for pair in set(pairs)]
-    assert len(seen) == 12
-    assert min(seen) > 500 - 5 * 22
-    assert max(seen) < 500 + 5 * 22
+        monkeypatch.setattr(elo_module, "_BYTES_IN_MEMORY", 1)
+        assert replay([packed], how, begin)[0].tobytes() == finals.tobytes(), "chunks decide nothing"
+        whole = np.full((3, 4), 1000.0)
+        orders = [drawn(packed.codes, start, packed.codes.size)[::-1] for start in begin]
+        play([np.stack(orders, axis=1)], packed, how, whole)
+        np.testing.assert_allclose(finals, whole.T, rtol=0, atol=1e-9)
 
 
 def test_resampled_games_are_rated_as_if_each_sample_stood_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +133,7 @@ def test_resampled_games_are_rated_as_if_each_sample_stood_alone(monkeypatch: py
     weights[3] = 0
     how = EloSettings(tournaments=3, seed=2)
     expected = np.array([elo(replace(games, weight=row), how).ratings for row in weights])
-    for name, value in (("_DRAWS_AT_ONCE", 1 << 16), ("_CODES_IN_MEMORY", 700), ("_WORTH_COMPILING", 0)):
+    for name, value in (("_GAMES_AT_ONCE", 100), ("_BYTES_IN_MEMORY", 700), ("_WORTH_NUMPY", 1)):
         monkeypatch.setattr(elo_module, name, value)
         assert resampled_elo(games, weights, how).tobytes() == expected.tobytes()
 
