@@ -134,9 +134,9 @@ def report_files(location: str, folder: Path) -> None:
     """Say what it takes to write all verdicts, to read them again, and to copy the store."""
     table, parts, again, copied = (str(folder / name) for name in ("verdicts.csv", "parts", "again.db", "copied.db"))
     for words in (
-        ("export", location, table),
-        ("export", location, parts, "--parts", "4"),
-        ("import", table, "--store", again),
+        ("export", "verdicts", location, table),
+        ("export", "verdicts", location, parts, "--parts", "4"),
+        ("import", "verdicts", table, "--store", again),
         ("store", "copy", location, copied),
     ):
         took = run(*words)

@@ -6,19 +6,35 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 from msgspec.structs import replace
 
+from arena.boards.calibration.board import CalibrationBoard
+from arena.boards.calibration.methods import method_charts
+from arena.boards.calibration.people import difference_charts
+from arena.boards.card import judge_cards
+from arena.boards.rated_tables import column_names
+from arena.calibration.comparison import Settings
 from arena.cli.console import errors, say
+from arena.cli.metrics import compare_label_sets
 from arena.cli.options import Form, Tournament, Values, require_unused
+from arena.cli.show import show
+from arena.cli.sources import open_tournament
+from arena.data.verdict_words import meanings
+from arena.present.files import save_plot
+from arena.present.report import Report, render
+from arena.results.agreement import calibrate_tournament, resampling_of
+from arena.results.cache import cached_leaderboard
+from arena.results.calibration import Calibration
+from arena.results.opinion_tables import TableReading
+from arena.results.table_agreement import OpinionFiles, calibrate_tables, data_of
+from arena.store import Store
 from judges.errors import InputError
-
-if TYPE_CHECKING:
-    from arena.results.calibration import Calibration
-    from arena.store import Store
-
+from retrieval_eval.data.files import open_replacing
+from retrieval_eval.data.rows import known_format
+from retrieval_eval.data.trec import is_qrels
 
 _TABLES, _READING, _PEOPLE, _LABELS = "For tables", "How tables are read", "People", "What to label"
 _CARD = "Judge card"
@@ -166,16 +182,6 @@ def calibrate(
     Qrels are compared with those of --people: kappa, alpha, confusion matrix, and agreement at each threshold. Faulty
     lines of qrels are skipped and listed; the exit status is then 3.
     """
-    from arena.boards.calibration.board import CalibrationBoard
-    from arena.boards.rated_tables import column_names
-    from arena.calibration.comparison import Settings
-    from arena.cli.show import show
-    from arena.data.verdict_words import meanings
-    from arena.results.opinion_tables import TableReading
-    from arena.results.table_agreement import OpinionFiles, calibrate_tables, data_of
-    from retrieval_eval.data.rows import known_format
-    from retrieval_eval.data.trec import is_qrels
-
     sources = sources or []
     _check_cards(card or [], sources)
     if width is not None and not width > 0:
@@ -236,9 +242,6 @@ def calibrate(
             label_next=next_labels,
         )
     else:
-        from arena.cli.sources import open_tournament
-        from arena.results.agreement import calibrate_tournament, resampling_of
-
         table_options = {"--item": item, "--by": by, "--column": column, "--queries": queries, "--answers": answers}
         _require_tournament(sources, {**table_options, "--documents": documents})
         with open_tournament(sources[0], tournament) as (store, name):
@@ -267,8 +270,6 @@ def _compare_qrels(
     queries: Path | None,
     form: str,
 ) -> None:
-    from arena.cli.metrics import compare_label_sets
-
     if len(people) != 1:
         raise InputError("--people: name one file of labels to compare the qrels with")
     compare_label_sets(str(people[0]), sources, queries, form)
@@ -276,8 +277,6 @@ def _compare_qrels(
 
 def _check_cards(paths: Sequence[Path], sources: Sequence[str]) -> None:
     """Check that the cards can be written, before anything is computed."""
-    from retrieval_eval.data.rows import known_format
-
     if any(path.suffix not in {".json", ".html"} for path in paths):
         raise InputError("--card: name a file that ends in .json or .html")
     if paths and all(map(known_format, sources)):
@@ -285,11 +284,6 @@ def _check_cards(paths: Sequence[Path], sources: Sequence[str]) -> None:
 
 
 def _write_cards(paths: Sequence[Path], store: Store, calibration: Calibration, expires: datetime | None) -> None:
-    from arena.boards.card import judge_cards
-    from arena.present.report import Report, render
-    from arena.results.cache import cached_leaderboard
-    from retrieval_eval.data.files import open_replacing
-
     today = datetime.now(UTC)
     until = None if expires is None else expires.date()
     cards = judge_cards(cached_leaderboard(store, calibration.tournament), calibration, today.date(), until)
@@ -312,10 +306,6 @@ def _require_tournament(sources: Sequence[str], table_options: Mapping[str, obje
 
 
 def _plot(path: Path, calibration: Calibration) -> None:
-    from arena.boards.calibration.methods import method_charts
-    from arena.boards.calibration.people import difference_charts
-    from arena.present.files import save_plot
-
     if calibration.methods is None:
         charts, reason = (
             difference_charts(calibration.comparisons),

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 from msgspec import Struct
 
+from arena.boards.rated_tables import column_names
+from arena.cli.console import errors, say
 from arena.cli.options import require_unused
+from arena.config.from_answers import STORE, assumed, assumed_content, assumed_yaml, judge_named
+from arena.config.schema import Config, load_config
+from arena.data.dataset import Dataset
+from arena.data.files import load_dataset
+from arena.present.numbers import counted, listed
+from arena.run.preflight import require_writable
 from judges.errors import InputError
-
-if TYPE_CHECKING:
-    from arena.config.schema import Config
-    from arena.data.dataset import Dataset
+from retrieval_eval.data.files import open_replacing
+from retrieval_eval.data.rows import known_format
 
 _YAML: Final = (".yaml", ".yml")
 _AGENTS_IN_GAME: Final = 2
@@ -67,8 +73,6 @@ def read_inputs(
     Raises:
         InputError: the files or the judge cannot be used, or options do not go with a YAML file.
     """
-    from arena.config.schema import load_config
-
     if not are_answers(sources, judge):
         require_unused(
             f"{sources[0]}: a YAML file says it itself", {"--judge": judge, "--column": columns, "--save": save}
@@ -86,8 +90,6 @@ def are_answers(sources: Sequence[str], judge: str | None = None) -> bool:
     Raises:
         InputError: a source is a folder or an empty name, or one of several is a YAML file.
     """
-    from retrieval_eval.data.rows import known_format
-
     for source in sources:
         if not source:
             raise InputError("an empty name is given for a file; name a YAML file, or files of answers")
@@ -103,13 +105,6 @@ def are_answers(sources: Sequence[str], judge: str | None = None) -> bool:
 def _assumed(
     sources: Sequence[str], judge: str, limit: int | None, columns: Sequence[str], save: Path | None
 ) -> TournamentInput:
-    from arena.cli.console import errors, say
-    from arena.config.from_answers import STORE, assumed, assumed_content, assumed_yaml, judge_named
-    from arena.config.schema import load_config
-    from arena.data.files import load_dataset
-    from arena.present.numbers import counted, listed
-    from arena.run.preflight import require_writable
-
     judge_fields = judge_named(judge)
     column_map = _columns(columns)
     if save is not None:
@@ -142,14 +137,10 @@ def _assumed(
 
 def _columns(entries: Sequence[str]) -> dict[str, str | None]:
     """Column names from ``NAME=COLUMN`` entries; ``NAME=`` means that the files have no such column."""
-    from arena.boards.rated_tables import column_names
-
     absent = {entry[:-1]: None for entry in entries if entry.endswith("=") and len(entry) > 1}
     return {**column_names([entry for entry in entries if not entry.endswith("=") or entry == "="]), **absent}
 
 
 def _write(path: Path, text: str) -> None:
-    from retrieval_eval.data.files import open_replacing
-
     with open_replacing(path) as raw:
         raw.write(text.encode())

@@ -4,18 +4,30 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
-from arena.cli.console import INCOMPLETE
+from arena.boards.kept import keep_boards
+from arena.boards.runs import PlanBoard
+from arena.cli.console import INCOMPLETE, output, program
 from arena.cli.inputs import ColumnsNamed, JudgeNamed, Limit, Save, Sources, are_answers, read_inputs
 from arena.cli.options import Details, Form, LogJson, RetryFailed
-from arena.run.pipeline import STAGE_TASKS
+from arena.cli.run_lines import print_part
+from arena.cli.show import print_leaderboard, show
+from arena.cli.sources import open_tournament
+from arena.cli.trace import traced_to, watching
+from arena.config.schema import Config, ExecutorSection
+from arena.demo import copy_demo
+from arena.demo.simulated import STRENGTHS, write_simulated
+from arena.results.cache import cached_leaderboard
+from arena.run.imports import import_table
+from arena.run.pipeline import STAGE_TASKS, play
+from arena.run.plan import plan as make_plan
+from arena.run.plan import plan_queries
+from arena.run.preflight import preflight
+from arena.stages.queries.config import SynthConfig, load_either
 from judges.errors import InputError
-
-if TYPE_CHECKING:
-    from arena.config.schema import Config
 
 Stage = StrEnum("Stage", list(STAGE_TASKS))  # type: ignore[misc]
 
@@ -33,21 +45,12 @@ def demo(
 
     Below that it shows, with simulated verdicts, what a decided result looks like.
     """
-    from arena.demo import copy_demo
-
     run([str(copy_demo(folder))])
     _show_simulated(folder)
 
 
 def _show_simulated(folder: Path) -> None:
     """Print a leaderboard of verdicts simulated from known strengths."""
-    from arena.cli.console import output
-    from arena.cli.show import print_leaderboard
-    from arena.cli.sources import open_tournament
-    from arena.demo.simulated import STRENGTHS, write_simulated
-    from arena.results.cache import cached_leaderboard
-    from arena.run.imports import import_table
-
     file, source = folder / "simulated.csv", str(folder / "simulated.db")
     write_simulated(file)
     import_table(file, source, "simulated")
@@ -61,9 +64,6 @@ def _show_simulated(folder: Path) -> None:
 
 def init(folder: Annotated[Path, typer.Argument(metavar="DIR", help="a new or empty folder")]) -> None:
     """Write a starter configuration and data to edit."""
-    from arena.cli.console import output, program
-    from arena.demo import copy_demo
-
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder}: exists and is not empty; name a new folder")
     config = copy_demo(folder)
@@ -83,13 +83,6 @@ def plan(
 
     For a file that only makes queries, it counts the calls that make them.
     """
-    from arena.boards.runs import PlanBoard
-    from arena.cli.show import show
-    from arena.run.plan import plan as make_plan
-    from arena.run.plan import plan_queries
-    from arena.run.preflight import preflight
-    from arena.stages.queries.config import SynthConfig, load_either
-
     if judge is None and limit is None and not are_answers(sources, judge):
         loaded = load_either(Path(sources[0]))
         if isinstance(loaded, SynthConfig):
@@ -135,13 +128,6 @@ def run(
     Ctrl-C finishes the calls in flight, or leaves batches to the server; a second Ctrl-C stops at once. Run again to go
     on. Exit status 3: something is missing or failed; the output says what.
     """
-    from arena.boards.kept import keep_boards
-    from arena.cli.run_lines import print_part
-    from arena.cli.show import print_leaderboard
-    from arena.cli.sources import open_tournament
-    from arena.cli.trace import traced_to, watching
-    from arena.run.pipeline import play
-
     inputs = read_inputs(sources, judge, limit, column, save)
     loaded = _with_executor(inputs.config, executor, address)
     with traced_to(log_json) as trace:
@@ -165,8 +151,6 @@ def run(
 
 def _with_executor(config: Config, executor: str | None, address: str | None) -> Config:
     """The configuration with the executor that the command line names."""
-    from arena.config.schema import ExecutorSection
-
     kind = executor or config.executor.kind
     if address is not None and kind != "ray":
         raise InputError("--address: goes with --executor ray; add that, or leave it out")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,11 +26,10 @@ from arena.store.annotations import Annotation, Annotations, Kind, annotator_nam
 from judges.errors import DataError
 from judges.types import Answer, GameOutcome, Verdict
 from judges.writing import count_words
-from retrieval_eval.data.tables import write_rows
+from retrieval_eval.data.rows import known_format
+from retrieval_eval.data.tables import read_columns, write_rows
 from retrieval_eval.data.trec import is_qrels, write_qrels
 from retrieval_eval.nuggets.types import Assignment, Support, of_empty_answer
-
-TableKind: TypeAlias = Literal[Kind.VERDICT, Kind.RELEVANCE, Kind.CRITERIA, Kind.SUPPORT, Kind.FLAG]
 
 UNKNOWN_TEXTS: Final = "of answers or documents that the tournament does not have"
 UNKNOWN_ANSWERS: Final = "answers that the tournament does not have"
@@ -39,7 +38,13 @@ UNKNOWN_NUGGETS: Final = "labels of nuggets that the tournament does not have"
 FAILED_LABELS: Final = "labels that failed"
 
 _SUPPORT: Final = ("qid", "agent", "sentence", "did", "support", "annotator")
-_LEVEL = {Kind.VERDICT: "verdicts", Kind.RELEVANCE: "labels", Kind.CRITERIA: "criteria", Kind.SUPPORT: "support"}
+_KINDS: Final[Mapping[str, Kind]] = {
+    "verdicts": Kind.VERDICT,
+    "labels": Kind.RELEVANCE,
+    "criteria": Kind.CRITERIA,
+    "support": Kind.SUPPORT,
+}
+"""Kind by the level of a table of opinions."""
 
 
 class ImportedVotes(Struct, frozen=True):
@@ -54,7 +59,7 @@ class ImportedVotes(Struct, frozen=True):
     left_out: Mapping[str, int]
 
 
-def write_table(out: Path, kind: TableKind, annotations: Sequence[Annotation]) -> None:
+def write_table(out: Path, kind: Kind, annotations: Sequence[Annotation]) -> None:
     """Write annotations as a table; labels of one person as qrels if the file's name ends in ``.qrels``.
 
     In verdicts, ``agent_a`` is the agent whose answer the annotator saw first.
@@ -107,26 +112,31 @@ def write_table(out: Path, kind: TableKind, annotations: Sequence[Annotation]) -
         write_rows(out, ("qid", "did", "label", "annotator"), rows)
 
 
+def holds_assignments(file: Path) -> bool:
+    """Whether a file is of nugget assignments as nuggetizer writes them, by its columns."""
+    return known_format(file) == "jsonl" and "nuggets" in read_columns(file)
+
+
 def read_table(
-    file: Path, kind: TableKind, data: Dataset, annotator: str | None = None, reading: TableReading | None = None
+    file: Path, data: Dataset, annotator: str | None = None, reading: TableReading | None = None
 ) -> ImportedVotes:
-    """Read a table or qrels as annotations of the tournament's current texts.
+    """Read a table or qrels as annotations of the tournament's current texts; the columns determine the kind.
 
     Args:
         file: see ``read_opinions``.
-        kind: the kind that it must contain.
         data: the tournament's.
         annotator: the name of the person behind all rows; by default the name in the table, or else the file's name.
         reading: how to read the table.
 
     Raises:
-        DataError: the file cannot be read, contains another kind, or names several people although ``annotator`` is
+        DataError: the file cannot be read, is a table of nuggets, or names several people although ``annotator`` is
             given.
         InputError: a name is empty or too long.
     """
     table = read_opinions(file, reading)
-    if table.level != _LEVEL[kind]:
-        raise DataError(file, f"holds {table.level}, not {_LEVEL[kind]}")
+    if table.level not in _KINDS:
+        raise DataError(file, f"is a table of {table.level}; give a file of assignments, as 'export votes' writes it")
+    kind = _KINDS[table.level]
     opinions = table.groups.get("", ())
     raters = sorted({opinion.rater for opinion in opinions})
     if annotator is not None and len(raters) > 1:
@@ -156,7 +166,7 @@ def _grades(opinions: Sequence[Opinion], names: Mapping[str, str]) -> Iterator[A
         yield Annotation(Kind.CRITERIA, names[rater], query_id, agent, "", "", grades)
 
 
-def _annotation(opinion: Opinion, kind: TableKind, annotator: str) -> Annotation:
+def _annotation(opinion: Opinion, kind: Kind, annotator: str) -> Annotation:
     query_id, item, value = opinion.query_id, opinion.item, opinion.value
     if kind is Kind.RELEVANCE:
         return Annotation(kind, annotator, query_id, item[0], "", "", int(value))

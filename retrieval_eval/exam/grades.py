@@ -87,7 +87,7 @@ class Graded(Struct, frozen=True):
             return (rating or fitting)[0]
         named = "; ".join(f"--llm {own.llm!r} --prompt {own.prompt!r}" for own in self.labelling(llm, prompt))
         if not fitting and named:
-            raise InputError(f"relevance labels without items go with --show labels and --show agreement: {named}")
+            raise InputError(f"relevance labels without items go with 'exam labels' and 'exam agreement': {named}")
         if not self.grades:
             raise InputError("there are no grades to choose from; has this file been graded?")
         there = "; ".join(f"--llm {own.llm!r} --prompt {own.prompt!r}" for own in fitting or self.grades)
