@@ -187,7 +187,7 @@ def test_a_bad_label_is_one_line_with_file_line_and_value(cli: Any, assignments:
     assignments.write_text(text, encoding="utf-8")
     ended = cli("nuggets", "score", assignments)
     assert (ended.status, ended.out) == (2, "")
-    assert ended.err.startswith(f"error: {assignments}:5: nugget 2: assignment is one of")
+    assert ended.err.startswith(f"error: {assignments}:5: nugget 2: assignment must be one of")
     assert ended.err.count("\n") == 1
 
 
