@@ -18,8 +18,7 @@ from arena.boards.card import judge_cards
 from arena.boards.rated_tables import column_names
 from arena.calibration.comparison import Settings
 from arena.cli.console import errors, say
-from arena.cli.metrics import compare_label_sets
-from arena.cli.options import Form, Tournament, Values, require_unused
+from arena.cli.options import Form, Tournament, Values
 from arena.cli.show import show
 from arena.cli.sources import open_tournament
 from arena.data.verdict_words import meanings
@@ -47,7 +46,7 @@ def calibrate(
         list[str] | None,
         typer.Argument(
             metavar="CONFIG|STORE|FILE...",
-            help="a tournament, or tables or qrels by judges; leave it out to compare agents by people's grades",
+            help="a tournament, or tables by judges; leave it out to compare agents by people's grades",
         ),
     ] = None,
     people: Annotated[
@@ -175,42 +174,15 @@ def calibrate(
 
     For a tournament it also shows how well its ways of scoring agents agree with each other.
 
-    Tables hold verdicts, relevance labels, grades or nugget assignments; the columns show which. A tournament's store
-    has its judges' results; people's labels come from --people, from the pages and from the data's qrels. People's
-    grades of answers also compare the agents: paired t tests for each criterion, corrected by Holm; '--people FILE'
-    alone shows only these.
-    Qrels are compared with those of --people: kappa, alpha, confusion matrix, and agreement at each threshold. Faulty
-    lines of qrels are skipped and listed; the exit status is then 3.
+    Tables hold verdicts, relevance labels, grades or nugget assignments; the columns show which. Qrels are labels, and
+    'agreement' shows more of them. A tournament's store has its judges' results; people's labels come from --people,
+    from the pages and from the data's qrels. People's grades of answers also compare the agents: paired t tests for
+    each criterion, corrected by Holm; '--people FILE' alone shows only these.
     """
     sources = sources or []
     _check_cards(card or [], sources)
     if width is not None and not width > 0:
         raise InputError(f"--width: must be more than 0, not {width:g}")
-    if any(is_qrels(source) or source.startswith("irds:") for source in sources):
-        require_unused(
-            "qrels, whose labels are only compared with each other; write them as tables of qid, did, label",
-            {
-                "--consensus": consensus != "majority",
-                "--against": against != "consensus",
-                "--item": item,
-                "--by": by,
-                "--column": column,
-                "--value": value,
-                "--as-games": as_games,
-                "--answers": answers,
-                "--documents": documents,
-                "--disagreements": disagreements,
-                "--estimates": estimates,
-                "--width": width,
-                "--next": label_next,
-                "--plot": plot,
-                "--epsilon": epsilon,
-                "--card": card,
-                "--tournament": tournament,
-            },
-        )
-        _compare_qrels(sources, people or [], queries, form)
-        return
     people_columns = [entry.removeprefix(_OF_PEOPLE) for entry in column or () if entry.startswith(_OF_PEOPLE)]
     judge_columns = [entry for entry in column or () if not entry.startswith(_OF_PEOPLE)]
     words = meanings(entry for entry in value or () if not entry.startswith(_OF_PEOPLE))
@@ -230,7 +202,7 @@ def calibrate(
             defaults.epsilon if epsilon is None else epsilon,
         )
 
-    if all(known_format(source) for source in sources):
+    if all(known_format(source) or is_qrels(source) for source in sources):
         if not people:
             raise InputError("--people: name the tables with people's labels")
         calibration = calibrate_tables(
@@ -264,22 +236,11 @@ def calibrate(
             say(note, errors)
 
 
-def _compare_qrels(
-    sources: Sequence[str],
-    people: Sequence[Path],
-    queries: Path | None,
-    form: str,
-) -> None:
-    if len(people) != 1:
-        raise InputError("--people: name one file of labels to compare the qrels with")
-    compare_label_sets(str(people[0]), sources, queries, form)
-
-
 def _check_cards(paths: Sequence[Path], sources: Sequence[str]) -> None:
     """Check that the cards can be written, before anything is computed."""
     if any(path.suffix not in {".json", ".html"} for path in paths):
         raise InputError("--card: name a file that ends in .json or .html")
-    if paths and all(map(known_format, sources)):
+    if paths and all(known_format(source) or is_qrels(source) for source in sources):
         raise InputError("--card: goes with a tournament, which knows its judges' models and prompts; these are tables")
 
 

@@ -126,6 +126,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
         "compare": Command("compare", "Compare two agents: better, not worse, worse or undecided."),
         "queries": Command("queries", "Which queries tell the agents apart, and where each agent fails."),
         "calibrate": Command("calibrate", "Compare judges with people, to see whether they can be trusted.", True),
+        "agreement": Command("agreement", "Compare sets of relevance labels with people's.", many_values=True),
         "failures": Command("failures", "List what failed and why."),
         "batches": Command("batches", "List, cancel or give up batches that are under way."),
         "votes": Command("votes", "Count people's labels by person and kind."),

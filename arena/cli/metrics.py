@@ -1,17 +1,13 @@
-"""``metrics``: score runs by relevance labels, and compare sets of labels."""
+"""``metrics``: score runs by relevance labels."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from arena.boards.agreement import QrelsAgreement
 from arena.boards.metrics import RunMetrics
-from arena.cli.console import INCOMPLETE
 from arena.cli.options import Form, OfQueries, RunFiles, Samples, Seed, SkipFaulty
 from arena.cli.show import show_noted, show_parts
 from arena.cli.sources import clusters_in
@@ -23,7 +19,6 @@ from retrieval_eval.data.runs import read_runs, with_ids_of
 from retrieval_eval.data.trec import Faulty, Qrels, read_qrels
 from retrieval_eval.scores.metrics import DEFAULT_MEASURES, parse_measures
 from retrieval_eval.scores.run_comparison import score_runs
-from retrieval_eval.stats.agreement import label_agreement
 
 
 def metrics(
@@ -113,22 +108,3 @@ def read_label_sets(sources: list[str], faulty: Faulty) -> dict[str, Qrels]:
     if len(by_name) < len(label_sets):
         raise InputError(f"{max(sources, key=sources.count)}: these labels are given twice")
     return by_name
-
-
-def compare_label_sets(reference: str, others: Sequence[str], queries: Path | None, form: str) -> None:
-    """Compare sets of relevance labels with a reference set and write the agreement, for ``calibrate``.
-
-    Faulty lines are skipped and listed; the exit status is then 3.
-    """
-    clusters = clusters_in(queries)
-    labels = read_label_sets([reference, *others], "skip")
-    first, *rest = labels
-    agreements = {}
-    for name in rest:
-        try:
-            agreements[name] = label_agreement(labels[first].labels, labels[name].labels, clusters=clusters)
-        except InputError as error:
-            raise InputError(f"{first} and {name}: {error}") from error
-    show_noted(QrelsAgreement(agreements, labels, clusters), form)
-    if any(label_set.faulty for label_set in labels.values()):
-        raise typer.Exit(INCOMPLETE)

@@ -229,7 +229,7 @@ WORLDS = (
                 "metrics --qrels human.qrels llm.qrels --run bm25.run dense.run --measure nDCG@3 'RR(rel=2)@5' "
                 "--skip-faulty --per-query --baseline bm25 --samples 100",
             ),
-            *forms("agreement", "calibrate llm.qrels --people human.qrels --samples 100"),
+            *forms("agreement", "agreement llm.qrels --people human.qrels"),
             Case(
                 "retrieved.tsv",
                 "retrieve --corpus corpus.csv --queries queries.csv --retriever bm25 --out made.run",
@@ -321,8 +321,8 @@ WORLDS = (
             ),
             *forms(
                 "labels",
-                f"calibrate {DATA}/llmjudge24/llm_qrels/llama3-8b-baseline0123.qrels "
-                f"--people {DATA}/llmjudge24/human.qrels --samples 20",
+                f"agreement {DATA}/llmjudge24/llm_qrels/llama3-8b-baseline0123.qrels "
+                f"--people {DATA}/llmjudge24/human.qrels",
             ),
             *forms("nuggets", f"nuggets score {DATA}/trec_rag24_nuggets/nugget_assignment.jsonl.gz"),
         ],

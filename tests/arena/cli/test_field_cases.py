@@ -132,7 +132,7 @@ READ = [
     ),
     (
         "52-negative-labels",
-        "calibrate llm.qrels --people human.qrels",
+        "agreement llm.qrels --people human.qrels",
         ["read: human.qrels (labels: 40, queries: 10)", "read: llm.qrels (labels: 40, queries: 10)"],
     ),
 ]
@@ -274,7 +274,7 @@ def test_scales_that_differ_are_the_first_thing_said(case: Callable[[str], Path]
 
 def test_negative_labels_are_counted(case: Callable[[str], Path], cli: CLI) -> None:
     case("52-negative-labels")
-    said = cli("calibrate", "llm.qrels", "--people", "human.qrels").out
+    said = cli("agreement", "llm.qrels", "--people", "human.qrels").out
     assert "human: 18 labels below 0: -2 (6), -1 (12); measures take them for not relevant" in said
 
 

@@ -52,7 +52,7 @@ def test_wrong_input_is_one_line(cli: Any, files: Path, arguments: tuple[str, ..
 
 def test_labels_on_no_scale_name_their_file(cli: Any, files: Path) -> None:
     (files / "ids.qrels").write_text("q1 0 d1 4711\nq1 0 d2 0\n", encoding="utf-8")
-    ended = cli("calibrate", "ids.qrels", "--people", "human.qrels")
+    ended = cli("agreement", "ids.qrels", "--people", "human.qrels")
     assert (ended.status, ended.out) == (2, "")
     assert ended.err.startswith("error: human and ids: labels from 0 to 4711 span too many values")
 
@@ -64,7 +64,7 @@ def test_labels_outside_the_scale_are_named_and_counted(cli: Any) -> None:
     said = "odd: labels outside the 0 to 2 of human: -1 (2), 4 (1); each counts as it is"
     scored = cli("metrics", "--qrels", "human.qrels", "odd.qrels", *RUNS, "--measure", "nDCG@3")
     assert said in scored.out.splitlines()
-    compared = ("calibrate", "odd.qrels", "--people", "human.qrels")
+    compared = ("agreement", "odd.qrels", "--people", "human.qrels")
     assert said in cli(*compared).out.splitlines()
     sets = json.loads(cli(*compared, "--format", "json").out)
     (own,) = [found for found in _with_key(sets, "outside_scale") if found["outside_scale"]]

@@ -243,7 +243,7 @@ def of_turns(folder: Path, turns: int) -> None:
 COMMANDS: list[tuple[list[str], str]] = [
     (["metrics", "--run", "r0.run", "r1.run", "r2.run", "--qrels", "people.qrels", "model.qrels"], "--queries"),
     (["exam", "agreement", "model.qrels", "--qrels", "people.qrels"], "--queries"),
-    (["calibrate", "model.qrels", "--people", "people.qrels"], "--queries"),
+    (["agreement", "model.qrels", "--people", "people.qrels"], "--queries"),
     (["nuggets", "correlate", "one.csv", "other.csv", "--score", "v"], "--topics"),
 ]
 
