@@ -113,10 +113,10 @@ _STORE: Final = Group(
 )
 SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
     "Evaluate": {
-        "demo": Command("tournament", "Run a tournament offline on the bundled data."),
-        "init": Command("tournament", "Write a starter configuration and data to edit."),
-        "plan": Command("tournament", "Count the calls, tokens and cost of a run."),
-        "run": Command("tournament", "Judge what is missing and print the leaderboard."),
+        "demo": Command("demo", "Run a tournament offline on the bundled data."),
+        "init": Command("demo", "Write a starter configuration and data to edit."),
+        "plan": Command("plan", "Count the calls, tokens and cost of a run."),
+        "run": Command("run", "Judge what is missing and print the leaderboard."),
         "make": _MAKE,
         "gate": Command("gate", "Pass if a new agent is not worse than an old one."),
         "rate": Command("rate", "Rate agents from a table of verdicts alone."),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from msgspec.structs import asdict
@@ -14,7 +14,6 @@ from arena.cli.console import INCOMPLETE, errors, say, tell
 from arena.cli.options import JsonForm, Set, read_set
 from arena.data.corpus import CorpusReading, read_passages
 from arena.present.numbers import counted, listed
-from arena.run.queries import SynthReport
 from judges.errors import InputError
 from judges.sections import describe
 from judges.types import Document
@@ -22,6 +21,9 @@ from retrieval_eval.data.rows import Cell
 from retrieval_eval.data.tables import write_rows
 from retrieval_eval.documents.passages import PassagesSection
 from retrieval_eval.documents.types import Limits
+
+if TYPE_CHECKING:
+    from arena.run.queries import SynthReport
 
 _SHOWN = 10
 """At most this many near-duplicates, or files with the same note, are listed in the text output; JSON has all."""

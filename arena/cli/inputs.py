@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from msgspec import Struct
 
-from arena.boards.rated_tables import column_names
 from arena.cli.console import errors, say
 from arena.cli.options import require_unused
-from arena.config.from_answers import STORE, assumed, assumed_content, assumed_yaml, judge_named
 from arena.config.schema import Config, load_config
-from arena.data.dataset import Dataset
-from arena.data.files import load_dataset
 from arena.present.numbers import counted, listed
-from arena.run.preflight import require_writable
 from judges.errors import InputError
 from retrieval_eval.data.files import open_replacing
 from retrieval_eval.data.rows import known_format
+
+if TYPE_CHECKING:
+    from arena.data.dataset import Dataset
 
 _YAML: Final = (".yaml", ".yml")
 _AGENTS_IN_GAME: Final = 2
@@ -105,6 +103,11 @@ def are_answers(sources: Sequence[str], judge: str | None = None) -> bool:
 def _assumed(
     sources: Sequence[str], judge: str, limit: int | None, columns: Sequence[str], save: Path | None
 ) -> TournamentInput:
+    # Late: plans and runs of YAML files need none of these.
+    from arena.config.from_answers import STORE, assumed, assumed_content, assumed_yaml, judge_named
+    from arena.data.files import load_dataset
+    from arena.run.preflight import require_writable
+
     judge_fields = judge_named(judge)
     column_map = _columns(columns)
     if save is not None:
@@ -121,7 +124,8 @@ def _assumed(
     if save is None:
         config = assumed(content)
     else:
-        _write(save, assumed_yaml(content))
+        with open_replacing(save) as raw:
+            raw.write(assumed_yaml(content).encode())
         config = load_config(save)
     store = config.store if save is not None else STORE
     documents = f", {counted(len(data.documents), 'document')}" if data.documents else ""
@@ -137,10 +141,7 @@ def _assumed(
 
 def _columns(entries: Sequence[str]) -> dict[str, str | None]:
     """Column names from ``NAME=COLUMN`` entries; ``NAME=`` means that the files have no such column."""
+    from arena.boards.rated_tables import column_names
+
     absent = {entry[:-1]: None for entry in entries if entry.endswith("=") and len(entry) > 1}
     return {**column_names([entry for entry in entries if not entry.endswith("=") or entry == "="]), **absent}
-
-
-def _write(path: Path, text: str) -> None:
-    with open_replacing(path) as raw:
-        raw.write(text.encode())

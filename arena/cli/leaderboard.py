@@ -7,13 +7,10 @@ from typing import Annotated
 
 import typer
 
-from arena.boards.compare import compare_board
-from arena.boards.wins import Wins, as_declared, tournament_pairs
 from arena.cli.console import INCOMPLETE
 from arena.cli.options import BelowCoverage, Details, Form, Source, Tournament
 from arena.cli.show import print_leaderboard, show
 from arena.cli.sources import open_tournament
-from arena.present.files import save_plot
 from arena.results.cache import cached_leaderboard
 from arena.results.ratings import of_group
 from judges.errors import InputError
@@ -46,12 +43,17 @@ def leaderboard(
         board = cached_leaderboard(store, name, group_filter, below_coverage=below_coverage)
         pairs = None
         if matrix and board.ratings is not None:
+            from arena.boards.wins import Wins, as_declared, tournament_pairs
+
             pairs = tournament_pairs(store if group_filter is None else of_group(store, name, group_filter), name)
         if pairs is not None:
             show(Wins(pairs, as_declared(board)), form)
         else:
             print_leaderboard(store, board, form, source=source, tournament=tournament, details=details)
         if plot is not None:
+            from arena.boards.compare import compare_board
+            from arena.present.files import save_plot
+
             comparison = compare_board(store, name, group_filter)
             save_plot(plot, [comparison.figure()] if comparison.ways else [], name)
     if board.withheld:

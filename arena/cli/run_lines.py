@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from arena.cli.console import errors, say
 from arena.present.numbers import MONEY, counted
-from arena.run.answers import AgentsRun, AgentSummary
 from arena.run.ledger import RunSummary
 from arena.run.pipeline import RunPart
-from arena.run.queries import SynthReport
 from judges.types import Task
+
+if TYPE_CHECKING:
+    from arena.run.answers import AgentsRun, AgentSummary
+    from arena.run.queries import SynthReport
 
 _LISTED_FILES: Final = 3
 """At most this many unreadable files are listed."""
@@ -21,6 +23,8 @@ def print_part(part: RunPart) -> None:
     if isinstance(part, RunSummary):
         print_summary(part)
         return
+    from arena.run.answers import AgentsRun
+
     if isinstance(part, AgentsRun):
         _print_agents(part)
     else:
