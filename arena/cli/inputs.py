@@ -10,7 +10,6 @@ import typer
 from msgspec import Struct
 
 from arena.cli.console import errors, say
-from arena.cli.options import require_unused
 from arena.config.schema import Config, load_config
 from arena.present.numbers import counted, listed
 from judges.errors import InputError
@@ -72,9 +71,9 @@ def read_inputs(
         InputError: the files or the judge cannot be used, or options do not go with a YAML file.
     """
     if not are_answers(sources, judge):
-        require_unused(
-            f"{sources[0]}: a YAML file says it itself", {"--judge": judge, "--column": columns, "--save": save}
-        )
+        given = {"--judge": judge, "--column": columns, "--save": save}
+        if misplaced := [option for option, value in given.items() if value]:
+            raise InputError(f"{', '.join(misplaced)}: does not go with {sources[0]}: a YAML file says it itself")
         config = load_config(Path(sources[0]))
         return TournamentInput(config if limit is None else config.limited(limit), None, sources[0])
     if judge is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
@@ -77,20 +77,6 @@ def require_free(out: Path, force: bool) -> None:
     """
     if out.exists() and not force:
         raise InputError(f"{out}: is there already; name another file, or say --force")
-
-
-def require_unused(why: str, given: Mapping[str, object]) -> None:
-    """Refuse options that do not apply.
-
-    Args:
-        why: what they do not go with; part of the error message.
-        given: values by option; empty or ``None`` if the option was not set.
-
-    Raises:
-        InputError: one was set.
-    """
-    if misplaced := [option for option, value in given.items() if value]:
-        raise InputError(f"{', '.join(misplaced)}: does not go with {why}")
 
 
 Set = Annotated[
