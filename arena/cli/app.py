@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from arena.cli.commands import ABOUT, COMMANDS, Command, Entry, Group, overview
+from arena.cli.commands import ABOUT, COMMANDS, Command, CommandGroup, Entry, overview
 from arena.cli.console import COLUMN_NOTES
 from judges.errors import InputError
 
@@ -80,7 +80,7 @@ class _Commands(TyperGroup):
 
     def made(self, name: str, entry: Entry) -> Any:
         """The command or group of an entry."""
-        return _Subcommands(name, entry) if isinstance(entry, Group) else _command(name, entry)
+        return _Subcommands(name, entry) if isinstance(entry, CommandGroup) else _command(name, entry)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         with _plain_errors(ctx):
@@ -98,7 +98,7 @@ class _Commands(TyperGroup):
 class _Subcommands(_Commands):
     """The commands behind a common first word."""
 
-    def __init__(self, name: str, group: Group) -> None:
+    def __init__(self, name: str, group: CommandGroup) -> None:
         super().__init__(name=name, help=group.summary, no_args_is_help=True, rich_markup_mode=None)
         self.entries = group.commands
 

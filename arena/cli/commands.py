@@ -27,16 +27,16 @@ class Command(Struct, frozen=True):
     many_values: bool = False
 
 
-class Group(Struct, frozen=True):
+class CommandGroup(Struct, frozen=True):
     """Commands behind a common first word."""
 
     summary: str
     commands: Mapping[str, Command]
 
 
-Entry: TypeAlias = Command | Group
+Entry: TypeAlias = Command | CommandGroup
 
-_MAKE: Final = Group(
+_MAKE: Final = CommandGroup(
     "Have models write queries, answers, a bank, grades or nuggets.",
     {
         "queries": Command("make_queries", "Have models write queries about your documents."),
@@ -47,14 +47,14 @@ _MAKE: Final = Group(
         "assignments": Command("make_nuggets", "Have a judge decide which nuggets the answers state."),
     },
 )
-_IMPORT: Final = Group(
+_IMPORT: Final = CommandGroup(
     "Read recorded verdicts, or people's labels, into a store.",
     {
         "verdicts": Command("imports", "Import recorded verdicts as a tournament."),
         "votes": Command("votes", "Import people's labels into a tournament."),
     },
 )
-_EXPORT: Final = Group(
+_EXPORT: Final = CommandGroup(
     "Write a tournament's data and results as tables.",
     {
         "verdicts": Command("exports", "Write the verdicts as a table."),
@@ -66,7 +66,7 @@ _EXPORT: Final = Group(
         "votes": Command("votes", "Write people's labels of the current texts."),
     },
 )
-_CONVERT: Final = Group(
+_CONVERT: Final = CommandGroup(
     "Write a test bank or grades in another form.",
     {
         "bank": Command("convert", "Write a test bank in another form."),
@@ -74,7 +74,7 @@ _CONVERT: Final = Group(
         "workbench": Command("convert", "Write grades as a graded file of the workbench."),
     },
 )
-_EXAM: Final = Group(
+_EXAM: Final = CommandGroup(
     "Score, check and compare grades by a test bank.",
     {
         "score": Command("exam", "Score the agents by a test bank.", many_values=True),
@@ -89,7 +89,7 @@ _EXAM: Final = Group(
         "influence": Command("exam", "List items whose removal changes the leaderboard.", many_values=True),
     },
 )
-_NUGGETS: Final = Group(
+_NUGGETS: Final = CommandGroup(
     "Score runs by their nuggets, compare two conditions, edit.",
     {
         "score": Command("nuggets", "Score runs by the nuggets they state."),
@@ -97,14 +97,14 @@ _NUGGETS: Final = Group(
         "edit": Command("nuggets", "Record what a person changed in nuggets."),
     },
 )
-_BANK: Final = Group(
+_BANK: Final = CommandGroup(
     "Show a test bank, or what changed in its next version.",
     {
         "show": Command("bank", "Show a test bank, or nuggets."),
         "diff": Command("bank", "Show what changed from one version to the next.", many_values=True),
     },
 )
-_STORE: Final = Group(
+_STORE: Final = CommandGroup(
     "Check a store, or copy it to another place.",
     {
         "copy": Command("stores", "Copy a store to another place, of the same or the other kind of database."),
@@ -165,7 +165,7 @@ _OPTIONS: Final = {
 def overview(name: str = "") -> str:
     """The text of ``ragleague --help``, or of a group's help."""
     group = COMMANDS.get(name)
-    if isinstance(group, Group):
+    if isinstance(group, CommandGroup):
         return _help(f"{name} ", group.summary, {"Commands": group.commands}, {"--help": _OPTIONS["--help"]})
     return _help("", ABOUT.replace(", and ", ",\nand "), SECTIONS, _OPTIONS)
 

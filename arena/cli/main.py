@@ -9,7 +9,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from arena.cli.commands import COMMANDS, Group, overview
+from arena.cli.commands import COMMANDS, CommandGroup, overview
 from arena.cli.streams import guard_streams, output_problem
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def main() -> None:
 def _status() -> int:
     """Run the command and return its exit status."""
     *name, last = sys.argv[1:] or [""]
-    if last == "--help" and (not name or (len(name) == 1 and isinstance(COMMANDS.get(name[0]), Group))):
+    if last == "--help" and (not name or (len(name) == 1 and isinstance(COMMANDS.get(name[0]), CommandGroup))):
         sys.stdout.write(overview(*name))
         return 0
     from arena.cli.app import app

@@ -10,14 +10,14 @@ import pytest
 from typer.main import get_group
 
 from arena.cli.app import app
-from arena.cli.commands import COMMANDS, Group, overview
+from arena.cli.commands import COMMANDS, CommandGroup, overview
 from docs.make_reference import commands_of
 from tests.conftest import CLI
 
-SUMMARIES = {name: entry.summary for name, entry in COMMANDS.items() if not isinstance(entry, Group)} | {
+SUMMARIES = {name: entry.summary for name, entry in COMMANDS.items() if not isinstance(entry, CommandGroup)} | {
     f"{name} {below}": command.summary
     for name, entry in COMMANDS.items()
-    if isinstance(entry, Group)
+    if isinstance(entry, CommandGroup)
     for below, command in entry.commands.items()
 }
 
@@ -31,10 +31,10 @@ def test_the_overview_lists_every_command_once_under_its_group(cli: CLI) -> None
     assert max(map(len, said.out.splitlines())) <= 80
 
 
-@pytest.mark.parametrize("name", [name for name, entry in COMMANDS.items() if isinstance(entry, Group)])
+@pytest.mark.parametrize("name", [name for name, entry in COMMANDS.items() if isinstance(entry, CommandGroup)])
 def test_the_help_of_a_group_lists_its_commands(cli: CLI, name: str) -> None:
     said, entry = cli(name, "--help"), COMMANDS[name]
-    assert isinstance(entry, Group)
+    assert isinstance(entry, CommandGroup)
     assert said.status == 0
     for below, command in entry.commands.items():
         assert re.search(rf"^  {below} +{re.escape(command.summary)}$", said.out, flags=re.MULTILINE)
