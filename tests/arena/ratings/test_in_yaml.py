@@ -120,7 +120,8 @@ def test_intervals_come_from_the_sandwich_where_it_is_asked_for(cli: CLI, tmp_pa
     assert cli("export", "verdicts", config, tmp_path / "v.csv").status == 0
     quick = ["--set", "tournaments=20", "--format", "json"]
     formula, drawn = (
-        json.loads(cli("rate", tmp_path / "v.csv", "--intervals", how, *quick).out) for how in ("sandwich", "bootstrap")
+        json.loads(cli("rate", tmp_path / "v.csv", "--set", f"intervals={how}", *quick).out)
+        for how in ("sandwich", "bootstrap")
     )
     names = ("agent", "bt", "bt_low", "bt_high", "rank_low", "rank_high")
     assert [[row[name] for name in names] for row in board["agents"]] == [
