@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
@@ -13,6 +13,7 @@ from arena.cli.console import tell
 from arena.cli.options import Columns, Force, Form, JsonForm, OutTable, Source, Tournament, Values, require_free
 from arena.cli.show import show
 from arena.cli.sources import open_tournament
+from arena.data.kinds import KINDS, NUGGETS, VERDICT, Annotation
 from arena.data.verdict_words import meanings
 from arena.people.votes import (
     assignments_of,
@@ -27,10 +28,15 @@ from arena.results.nuggets import NuggetResults, nugget_results
 from arena.results.opinion_tables import TableReading
 from arena.results.opinions import current_annotations
 from arena.store import Store
-from arena.store.annotations import Annotation, Annotations, Kind, annotator_name
+from arena.store.annotations import Annotations, annotator_name
 from judges.errors import InputError
 from retrieval_eval.data.trec import is_qrels
 from retrieval_eval.nuggets.files import read_assignments, write_assignments
+
+if TYPE_CHECKING:
+    KindName = str
+else:
+    KindName = Literal[tuple(KINDS)]
 
 _LISTED_PEOPLE: Final = 3
 """At most this many people are named in a line."""
@@ -100,7 +106,7 @@ def import_votes(
 def export_votes(
     source: Source,
     out: OutTable,
-    kind: Annotated[Kind, typer.Option(help="the kind of label")] = Kind.VERDICT,
+    kind: Annotated[KindName, typer.Option(help="the kind of label")] = VERDICT.name,
     annotator: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="the person; needed for nuggets and qrels by several people; default: all"),
@@ -115,20 +121,20 @@ def export_votes(
     flags on games are for reading.
     """
     require_free(out, force)
-    write = _export_nuggets if kind is Kind.NUGGET else _export_table
+    write = _export_nuggets if kind == NUGGETS.name else _export_table
     with open_tournament(source, tournament) as (store, name):
         tell(*write(store, name, out, kind, annotator), form)
 
 
 def _export_table(
-    store: Store, name: str, out: Path, kind: Kind, annotator: str | None
+    store: Store, name: str, out: Path, kind: str, annotator: str | None
 ) -> tuple[dict[str, Any], list[str]]:
     """Write the votes of one kind, by everybody or one person; returns the JSON record and the lines of text."""
     votes, outdated = current_annotations(store, name, kind)
     if annotator is not None or is_qrels(out) or not votes:
         person = _single_annotator(votes, annotator, name)
         votes = [vote for vote in votes if vote.annotator == person]
-    write_table(out, kind, votes)
+    write_table(out, KINDS[kind], votes)
     people = sorted({vote.annotator for vote in votes})
     lines = [f"wrote {out}: {len(votes):,} by {_people_line(people)}"]
     lines += [f"- of texts that have changed since, left out: {outdated}"] if outdated else []
@@ -136,11 +142,11 @@ def _export_table(
 
 
 def _export_nuggets(
-    store: Store, name: str, out: Path, _kind: Kind, annotator: str | None
+    store: Store, name: str, out: Path, _kind: str, annotator: str | None
 ) -> tuple[dict[str, Any], list[str]]:
     """Write one person's assignments of the current nuggets; returns the JSON record and the lines of text."""
     banks, data = _nuggets(store, name).banks, store.dataset(name)
-    latest = Annotations(store, name).latest(Kind.NUGGET)
+    latest = Annotations(store, name).latest(NUGGETS.name)
     person = _single_annotator(latest, annotator, name)
     assignments = assignments_of(
         banks, data.answers.values(), [annotation for annotation in latest if annotation.annotator == person]

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
+from arena.data.kinds import KINDS, Annotation
 from arena.people import tasks
 from arena.results.nuggets import nugget_results
 from arena.results.opinions import peoples_opinions
 from arena.store import Store
-from arena.store.annotations import Annotation, Annotations, Kind
+from arena.store.annotations import Annotations
 from judges.types import Answer
 from retrieval_eval.nuggets.types import Support
 from tests.support.sample_store import AGENTS, write_store
@@ -28,17 +29,21 @@ def sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_store(Path("s.db"), queries=6)
 
 
-def said_by(annotator: str, kind: Kind, value: Any, most: int = 6) -> list[Annotation]:
+LABELLED = (("q01", "q01-d0"), ("q02", "q02-d1"))
+
+
+def said_by(annotator: str, kind: str, value: Any, most: int = 6) -> list[Annotation]:
     """Let somebody say the same of the first things that they are asked."""
     with closing(Store.open("s.db")) as store:
         data = store.dataset("sample")
-        if kind is Kind.VERDICT:
+        if kind == "verdict":
             games = [(query, *pair) for query in data.queries for pair in combinations(sorted(AGENTS), 2)]
             todo = tasks.games(games, data).queue(annotator)
-        elif kind is Kind.CRITERIA:
+        elif kind == "criteria":
             todo = tasks.answers(data.answers, data).queue(annotator)
         else:
-            todo = tasks.documents([("q01", "q01-d0"), ("q02", "q02-d1")], data).queue(annotator)
+            labels = [Annotation(kind, "judge", query, doc, "", "", 1) for query, doc in LABELLED]
+            todo = tasks.judged(KINDS[kind], labels, data).queue(annotator)
         values = None if value is None else [value]
         said = [one for task in todo[:most] for one in task.annotations(annotator, values)]
         Annotations(store, "sample").add(said)
@@ -51,7 +56,7 @@ def rows(name: str) -> list[dict[str, str]]:
 
 
 def test_verdicts_go_out_as_they_were_shown_and_come_back_the_same(cli: Any) -> None:
-    said = said_by("ann", Kind.VERDICT, "A") + said_by("b <b>", Kind.VERDICT, "TIE", 4)
+    said = said_by("ann", "verdict", "A") + said_by("b <b>", "verdict", "TIE", 4)
     done = cli("export", "votes", "s.db", "votes.csv", "--kind", "verdict")
     assert (done.status, done.out) == (0, "wrote votes.csv: 10 by ann, b <b>\n"), done.err
     assert list(rows("votes.csv")[0]) == ["qid", "agent_a", "agent_b", "verdict", "judge", "order"]
@@ -70,7 +75,7 @@ def test_verdicts_go_out_as_they_were_shown_and_come_back_the_same(cli: Any) -> 
 
 def test_of_many_people_a_line_names_the_first_and_counts_all(cli: Any) -> None:
     for name in "abcd":
-        said_by(name, Kind.VERDICT, "A", 1)
+        said_by(name, "verdict", "A", 1)
     out = cli("export", "votes", "s.db", "votes.csv").out
     assert out == "wrote votes.csv: 4 by 4 people (a, b, c, ...)\n"
 
@@ -79,14 +84,14 @@ def test_the_side_that_a_person_saw_first_survives_a_table(cli: Any) -> None:
     Path("v.csv").write_text("qid,agent_a,agent_b,verdict,order\nq01,bm25,dense,B,ab\nq01,bm25,hybrid,A,ba\n")
     assert cli("import", "votes", "v.csv", "--store", "s.db", "--annotator", "ann").status == 0
     with closing(Store.open("s.db")) as store:
-        said = Annotations(store, "sample").latest(Kind.VERDICT)
+        said = Annotations(store, "sample").latest("verdict")
     assert [(one.item, one.other, one.value) for one in said] == [("bm25", "dense", "B"), ("hybrid", "bm25", "B")]
 
 
 def test_labels_go_out_as_a_table_or_one_person_s_as_qrels_and_come_in(cli: Any) -> None:
-    said_by("ann", Kind.RELEVANCE, 2)
-    said_by("bob", Kind.RELEVANCE, 0)
-    said_by("eve", Kind.RELEVANCE, None)
+    said_by("ann", "relevance", 2)
+    said_by("bob", "relevance", 0)
+    said_by("eve", "relevance", None)
     assert cli("export", "votes", "s.db", "l.csv", "--kind", "relevance").out == "wrote l.csv: 4 by ann, bob\n"
     assert {tuple(row.values()) for row in rows("l.csv")} == {
         (query, doc, value, who)
@@ -108,7 +113,7 @@ def test_labels_go_out_as_a_table_or_one_person_s_as_qrels_and_come_in(cli: Any)
 
 
 def test_votes_on_texts_that_changed_stay_at_home(cli: Any) -> None:
-    (said, *_) = said_by("ann", Kind.VERDICT, "A")
+    (said, *_) = said_by("ann", "verdict", "A")
     with closing(Store.create("s.db")) as store:
         data = store.dataset("sample")
         answers = data.answers | {(said.query_id, said.item): Answer(said.query_id, said.item, "another")}
@@ -201,7 +206,7 @@ def assess(annotator: str, *labels: Support, answers: int = 6) -> None:
 
 def test_what_a_person_assigned_is_scored_and_held_against_the_judge(config: str, cli: Any) -> None:
     assess("ann", Support.FULL, Support.NONE)
-    out = cli("export", "votes", config, "ann.jsonl", "--kind", "nugget")
+    out = cli("export", "votes", config, "ann.jsonl", "--kind", "nuggets")
     assert (out.status, out.out) == (0, "wrote ann.jsonl: 12 of 12 labels by ann, answers: 6\n"), out.err
     scored = json.loads(cli("nuggets", "score", "ann.jsonl", "--format", "json").out)["runs"]
     assert {run: (own["v_strict"], own["a"]) for run, own in scored.items()} == dict.fromkeys("xyz", (1.0, 0.5))
@@ -215,25 +220,25 @@ def test_what_a_person_assigned_is_scored_and_held_against_the_judge(config: str
 def test_of_several_people_one_is_named(config: str, cli: Any) -> None:
     for name in ("ann", "bob"):
         assess(name, Support.FULL, Support.NONE, answers=1)
-    refused = cli("export", "votes", config, "o.jsonl", "--kind", "nugget")
+    refused = cli("export", "votes", config, "o.jsonl", "--kind", "nuggets")
     assert (refused.status, refused.err) == (2, "error: small: name one of the annotators with --annotator: ann, bob\n")
-    refused = cli("export", "votes", config, "o.jsonl", "--kind", "nugget", "--annotator", "eve")
+    refused = cli("export", "votes", config, "o.jsonl", "--kind", "nuggets", "--annotator", "eve")
     assert "there is no 'eve'; name one" in refused.err
-    done = cli("export", "votes", config, "o.jsonl", "--kind", "nugget", "--annotator", "bob")
+    done = cli("export", "votes", config, "o.jsonl", "--kind", "nuggets", "--annotator", "bob")
     assert done.out.splitlines() == [
         "wrote o.jsonl: 2 of 2 labels by bob, answers: 1",
         "- answers that are not assessed yet, left out: 5",
     ]
-    assert "--force" in cli("export", "votes", config, "o.jsonl", "--kind", "nugget", "--annotator", "bob").err
+    assert "--force" in cli("export", "votes", config, "o.jsonl", "--kind", "nuggets", "--annotator", "bob").err
 
 
 def test_a_file_of_assignments_is_taken_as_a_person_s_once(config: str, cli: Any) -> None:
     assess("ann", Support.PARTIAL, Support.NONE)
-    assert cli("export", "votes", config, "ann.jsonl", "--kind", "nugget").status == 0
+    assert cli("export", "votes", config, "ann.jsonl", "--kind", "nuggets").status == 0
     for new in (12, 0):
         done = cli("import", "votes", "ann.jsonl", "--store", config, "--annotator", "bob")
         assert done.out == f"12 labels by bob, {new} of them new, answers: 6\n", done.err
-    cli("export", "votes", config, "bob.jsonl", "--kind", "nugget", "--annotator", "bob")
+    cli("export", "votes", config, "bob.jsonl", "--kind", "nuggets", "--annotator", "bob")
     assert Path("bob.jsonl").read_bytes() == Path("ann.jsonl").read_bytes()
 
 
@@ -244,7 +249,7 @@ NUGGETS = ("--store", "small.yaml", "--annotator")
     ("arguments", "said"),
     [
         (
-            ("export", "votes", "small.yaml", "o.jsonl", "--kind", "nugget"),
+            ("export", "votes", "small.yaml", "o.jsonl", "--kind", "nuggets"),
             "small: there are no labels of this kind by people yet",
         ),
         (
@@ -275,5 +280,5 @@ def test_a_tournament_without_nuggets_is_said(config: str, cli: Any) -> None:
         CONFIG.replace("small", "plain").partition("nuggets:")[0] + "criteria: {judge: judge}\n"
     )
     assert cli("run", "plain.yaml").status == 0
-    ended = cli("export", "votes", "plain.yaml", "o.jsonl", "--kind", "nugget")
+    ended = cli("export", "votes", "plain.yaml", "o.jsonl", "--kind", "nuggets")
     assert (ended.status, ended.err.count("has no nuggets yet")) == (2, 1)
