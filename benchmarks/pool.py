@@ -43,7 +43,7 @@ def write_runs(folder: Path, queries: int, runs: int, depth: int, pairs: int) ->
 
 
 def ours(paths: list[Path], depth: int) -> int:
-    """Read and pool as ``ragleague metrics --pool`` does."""
+    """Read and pool as ``ragleague pool`` does."""
     from retrieval_eval.data.runs import read_runs
     from retrieval_eval.scores.run_comparison import pool_runs
 

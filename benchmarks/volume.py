@@ -1,6 +1,6 @@
 """A leaderboard of ten million recorded verdicts: ``python -m benchmarks.volume --verdicts 10000000 --store FILE``.
 
-The store is filled in bulk with what ``ragleague import`` keeps of a table of verdicts, from agents whose strengths are
+The store is filled in bulk with what ``import verdicts`` keeps of a table of verdicts, from agents whose strengths are
 known; then the command is run in a process of its own and its time and memory are printed beside the bar, those of a
 PostgreSQL server on this machine included. A store that is there is used as it is. ``--files`` adds what it takes to
 export, import and copy all of it.
@@ -134,9 +134,9 @@ def report_files(location: str, folder: Path) -> None:
     """Say what it takes to write all verdicts, to read them again, and to copy the store."""
     table, parts, again, copied = (str(folder / name) for name in ("verdicts.csv", "parts", "again.db", "copied.db"))
     for words in (
-        ("export", location, table),
-        ("export", location, parts, "--parts", "4"),
-        ("import", table, "--store", again),
+        ("export", "verdicts", location, table),
+        ("export", "verdicts", location, parts, "--parts", "4"),
+        ("import", "verdicts", table, "--store", again),
         ("store", "copy", location, copied),
     ):
         took = run(*words)

@@ -133,12 +133,6 @@ def commands_of(group: Group) -> Iterator[tuple[str, str]]:
         yield name, re.split(r"(?<=[.?]) |\n\n", " ".join((command.help or "").split()))[0]
 
 
-def parameters_of(group: Group) -> Iterator[tuple[str, set[str]]]:
-    """Each command by its words, with the names of its options."""
-    for name, command in _leaves(group):
-        yield name, {word for one in command.params for word in (*one.opts, *one.secondary_opts)}
-
-
 def _leaves(group: Group, before: str = "") -> Iterator[tuple[str, Any]]:
     context = Context(group)
     for name in group.list_commands(context):

@@ -59,7 +59,7 @@ def sheets(folder: Path) -> list[Sheet]:
     """The states, their stores made."""
     call = "import sys; from arena.cli.main import main; sys.argv[0] = 'ragleague'; main()"
     demo = folder / "demo"
-    command = [sys.executable, "-c", call, "demo", "--dir", str(demo)]
+    command = [sys.executable, "-c", call, "demo", "--out", str(demo)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)  # noqa: S603 - our own
     store, config = demo / "rag-handbook.db", demo / "tournament.yaml"
     Store.create(str(folder / "empty.db")).close()

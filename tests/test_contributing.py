@@ -80,7 +80,7 @@ def _vote(cli: Any, folder: Path) -> None:
 def _imported_verdict(cli: Any, folder: Path) -> None:
     rows = "".join(f"q{number},x,y,{'AB'[number % 3 == 0]},ann\n" for number in range(9))
     (folder / "verdicts.csv").write_text("qid,agent_a,agent_b,verdict,judge\n" + rows, encoding="utf-8")
-    assert cli("import", folder / "verdicts.csv", "--store", folder / "imported.db").status == 0
+    assert cli("import", "verdicts", folder / "verdicts.csv", "--store", folder / "imported.db").status == 0
     assert cli("leaderboard", folder / "imported.db").status == 0
 
 

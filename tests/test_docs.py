@@ -94,7 +94,7 @@ def ids(page: Path) -> str:
 def recorded_verdicts(played_demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The verdicts of the demo tournament."""
     folder = tmp_path_factory.mktemp("verdicts")
-    assert in_this_process(f"ragleague export {played_demo}/tournament.yaml verdicts.csv", folder)[0] == 0
+    assert in_this_process(f"ragleague export verdicts {played_demo}/tournament.yaml verdicts.csv", folder)[0] == 0
     return folder / "verdicts.csv"
 
 
@@ -132,7 +132,7 @@ def test_each_first_task_takes_one_command_of_few_options(tmp_path: Path, played
     for block in blocks(ROOT / "README.md"):
         if block.file is not None:
             (tmp_path / block.file).write_text(block.text, encoding="utf-8")
-    assert in_this_process("ragleague export demo/tournament.yaml verdicts.csv", tmp_path)[0] == 0
+    assert in_this_process("ragleague export verdicts demo/tournament.yaml verdicts.csv", tmp_path)[0] == 0
     for task in tasks:
         assert task.count(" --") <= 3
         status, output = in_this_process(task, tmp_path)

@@ -39,7 +39,7 @@ HEIGHT: Final = 320
 """Maximum height of a passage's box, in pixels; longer passages scroll inside it."""
 
 NO_TEXTS: Final = (
-    "The answers' texts were not imported: `ragleague import` takes them with `--queries` and `--answers`."
+    "The answers' texts were not imported: `ragleague import verdicts` takes them with `--queries` and `--answers`."
 )
 IMPORTED: Final = "These verdicts were imported: a run brings the rest, of a YAML file that `ragleague init` writes."
 

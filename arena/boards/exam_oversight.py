@@ -70,13 +70,13 @@ class OversightBoard(Board, frozen=True):
         study = self.study if self.query_id is None else self.study.of_query(self.query_id)
         if name == "grid":
             if self.query_id is None:
-                raise InputError("--show grid: name the query with --query")
+                raise InputError("a grid is of one query; name it with --query")
             return grid_table(study, self.query_id)
         if name == "answers":
             return answers_table(study)
         if name == "influence":
             if not study.rankings:
-                raise InputError("--show influence: there are no rankings; give the runs with --run")
+                raise InputError("there are no rankings; give the runs with --run")
             return influence_table(study, influences(study.grids, study.rankings, level=self.level, k=self.k))
         if not study.labels:
             raise InputError("there are no labels by people; name them with --qrels")
@@ -89,7 +89,7 @@ class OversightBoard(Board, frozen=True):
             sentences.append("No labels by people: --qrels names them, to see uncovered passages and spurious items.")
         if not self.study.rankings:
             sentences.append("No rankings: --run names them, to see which items the leaderboard hangs on.")
-        tables = [first(table, _FIRST, f"--show {name}") for name, table in self._views().items()]
+        tables = [first(table, _FIRST, f"'exam {name}'") for name, table in self._views().items()]
         blocks: list[Block] = [Remarks(sentences), *tables]
         return [Section("oversight", "Oversight", "Can grades and bank be trusted?", blocks)]
 
@@ -192,7 +192,7 @@ def influence_table(study: Study, effects: Sequence[Influence]) -> Table:
 
 
 class ExamAgreementBoard(Board, frozen=True):
-    """Agreement of predicted labels with human labels or another grading, as ``exam --show agreement`` shows it.
+    """Agreement of predicted labels with human labels or another grading, as ``exam agreement`` shows it.
 
     Attributes:
         agreement: of the labels; the predicted labels come first.

@@ -134,7 +134,7 @@ def export_labels(store: Store, tournament: str, out: Path) -> int:
         DataError: the file is named like qrels, or cannot be written.
     """
     if is_qrels(out):
-        raise DataError(out, "not a table; '--what qrels' writes qrels")
+        raise DataError(out, "not a table; 'export qrels' writes qrels")
     settings = store.settings(tournament)
     wanted = outcomes(store, tournament, Task.RELEVANCE)
     judges = {want.judge for want, _ in wanted}

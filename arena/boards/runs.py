@@ -30,7 +30,7 @@ _PLAN: Final = (
     Column("who", "Who"),
     _WANTED,
     Column("known", "Known", COUNT, "In the store already, or the same as another one."),
-    Column("waiting", "In a batch", COUNT, "Not asked again: perhaps sent already; see 'failures --batches'."),
+    Column("waiting", "In a batch", COUNT, "Not asked again: perhaps sent already; see 'ragleague batches'."),
     Column("identical", "Identical", COUNT, "Games of equal answers: ties without a call."),
     Column("calls", "Calls", COUNT),
     *_TOKENS,

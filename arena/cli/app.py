@@ -1,70 +1,118 @@
-"""The typer application: imports a command's module when it is called, and rewords the library's errors."""
+"""The typer application: imports a command's module when it is called, and words what is wrong with a command line."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Annotated, Any, Final
 
 import typer
-from typer.core import TyperGroup
-from typer.main import get_group
+from typer.core import TyperCommand, TyperGroup
 
-from arena.cli.commands import ABOUT, COMMANDS, overview
+from arena.cli.commands import ABOUT, COMMANDS, Command, CommandGroup, Entry, overview
 from arena.cli.console import COLUMN_NOTES
-from arena.cli.old_names import translate_old_names
-from arena.cli.options import Grouped, ManyValues
 from judges.errors import InputError
 
-_TYPER: Final[Mapping[str, Any]] = {
-    "pretty_exceptions_enable": False,
-    "rich_markup_mode": None,
-}
+_TYPER: Final[Mapping[str, Any]] = {"pretty_exceptions_enable": False, "rich_markup_mode": None}
+_WRONG: Final[Any] = import_module(typer.BadParameter.__module__)
+"""The library's exceptions; its name for this module differs between versions."""
 
 
-class _LateCommands(TyperGroup):
+class _Leaf(TyperCommand):
+    """A command whose help groups its options under their ``rich_help_panel``."""
+
+    allow_extra_args = True  # refused below, by name
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the command line.
+
+        Raises:
+            InputError: it is wrong.
+        """
+        if not ctx.resilient_parsing:
+            _require_once(self.params, args)
+            COLUMN_NOTES.listen(quiet=bool({"json", "--format=json"} & set(args)))
+        with _plain_errors(ctx):
+            rest = super().parse_args(ctx, args)
+        if rest and not ctx.resilient_parsing:
+            arguments = [_name(param) for param in self.params if param.param_type_name == "argument"]
+            choice = " ".join(arguments) or "options alone"
+            raise InputError(f"{_at(ctx)}{' '.join(rest)!r} is too much; give {choice}")
+        return rest
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None:
+                default = "Arguments" if param.param_type_name == "argument" else "Options"
+                groups.setdefault(getattr(param, "rich_help_panel", None) or default, []).append(record)
+        for heading in sorted(groups, key=lambda name: (name != "Arguments", name == "Options")):
+            with formatter.section(heading):
+                formatter.write_dl(groups[heading])
+
+
+class _ManyValues(_Leaf):
+    """Options that may repeat also take several values at once, ``--run runs/*.run``; arguments come first."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read ``--run A B`` as ``--run A --run B``."""
+        repeatable = {name for param in self.params if getattr(param, "multiple", False) for name in param.opts}
+        needed = any(param.param_type_name == "argument" and param.required for param in self.params)
+        if needed and args and args[0].startswith("-"):  # an argument at the end would be read as a value
+            return super().parse_args(ctx, args)
+        return super().parse_args(ctx, list(_repeat_options(args, repeatable)))
+
+
+class _Commands(TyperGroup):
     """A group that imports a command's module only when the command is called."""
 
-    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - part of the interface
-        return list(COMMANDS)
+    entries: Mapping[str, Entry] = COMMANDS
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name in COMMANDS and cmd_name not in self.commands:
-            entry = COMMANDS[cmd_name]
-            command = getattr(import_module(f"arena.cli.{entry.module}"), entry.function or cmd_name)
-            group = typer.Typer(add_completion=False, **_TYPER)
-            group.callback()(_no_options)  # otherwise typer makes the only command the whole program
-            if isinstance(command, typer.Typer):
-                group.add_typer(command, name=cmd_name)
-            else:
-                group.command(cmd_name, cls=ManyValues if entry.many_values else Grouped)(command)
-            self.commands.update(get_group(group).commands)
-        return super().get_command(ctx, cmd_name)
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - part of the interface
+        return list(self.entries)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - part of the interface
+        if cmd_name not in self.commands and (entry := self.entries.get(cmd_name)) is not None:
+            self.commands[cmd_name] = self.made(cmd_name, entry)
+        return self.commands.get(cmd_name)
+
+    def made(self, name: str, entry: Entry) -> Any:
+        """The command or group of an entry."""
+        return _Subcommands(name, entry) if isinstance(entry, CommandGroup) else _command(name, entry)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        with _plain_errors(ctx):
+            return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if ctx.resilient_parsing:
-            return super().resolve_command(ctx, args)
-        name, command, rest = super().resolve_command(ctx, translate_old_names(args))
-        _require_once(command.params if command else (), rest)
-        COLUMN_NOTES.listen(quiet=bool({"json", "--format=json"} & set(rest)))
-        return name, command, rest
-
-    def make_context(self, *args: Any, **more: Any) -> Any:
-        with _clear_errors():
-            return super().make_context(*args, **more)
-
-    def invoke(self, ctx: Any) -> Any:
-        with _clear_errors():
-            return super().invoke(ctx)
+        if not ctx.resilient_parsing and args[0] not in self.entries:
+            raise InputError(f"{_at(ctx)}no command {args[0]!r}{_suggestion(args[0], [*self.entries], ctx)}")
+        return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - part of the interface
-        formatter.write(overview())
+        formatter.write(overview(str(self.name)))
 
 
-def _no_options() -> None:
-    """A callback without options, which makes typer treat the program as a group of commands."""
+class _Subcommands(_Commands):
+    """The commands behind a common first word."""
+
+    def __init__(self, name: str, group: CommandGroup) -> None:
+        super().__init__(name=name, help=group.summary, no_args_is_help=True, rich_markup_mode=None)
+        self.entries = group.commands
+
+    def made(self, name: str, entry: Entry) -> Any:
+        assert isinstance(entry, Command)
+        return _command(f"{self.name} {name}", entry)
+
+
+def _command(words: str, entry: Command) -> Any:
+    """The command of a function in the module that the entry names."""
+    function = getattr(import_module(f"arena.cli.{entry.module}"), words.replace(" ", "_").replace("-", "_"))
+    alone = typer.Typer(add_completion=False, **_TYPER)
+    alone.command(words.rsplit(maxsplit=1)[-1], cls=_ManyValues if entry.many_values else _Leaf)(function)
+    return typer.main.get_command(alone)
 
 
 def _print_version(asked: bool) -> None:
@@ -83,57 +131,50 @@ def _options(
     pass
 
 
-app = typer.Typer(name="ragleague", cls=_LateCommands, help=ABOUT, no_args_is_help=True, **_TYPER)
+app = typer.Typer(name="ragleague", cls=_Commands, help=ABOUT, no_args_is_help=True, **_TYPER)
 app.callback()(_options)
 
 
 @contextmanager
-def _clear_errors() -> Iterator[None]:
-    """Replace the library's errors by an ``InputError`` with a clear message.
+def _plain_errors(ctx: Any) -> Iterator[None]:
+    """Replace the library's errors by an ``InputError`` in our words.
 
     Raises:
         InputError: the command line is wrong.
     """
     try:
         yield
-    except Exception as error:
-        message = _message(error)
-        if message is None:
-            raise
-        raise InputError(message) from error
-
-
-def _message(error: Any) -> str | None:
-    """The message for an error of the library, ``None`` for other errors; by class name, as its classes are private."""
-    ctx: Any = getattr(error, "ctx", None)
-    kind = type(error).__name__
-    command = "" if ctx is None or ctx.parent is None else f"{ctx.command_path.partition(' ')[2]}: "
-    message = None
-    if kind == "MissingParameter":
-        message = f"{command}{_name(error.param)} is missing: {error.param.help}"
-    elif kind == "BadParameter" and error.param is not None:
-        message = f"{_name(error.param)}: {_wrong_value(error)}"
-    elif kind == "NoSuchOption":
+    except _WRONG.NoSuchOption as error:
         options = [name for param in ctx.command.params for name in param.opts if name.startswith("-")]
-        message = f"{command}no option {error.option_name!r}{_suggestion(error.option_name, options, ctx)}"
-    elif kind == "BadOptionUsage" and "requires" in error.message:
-        message = f"{error.option_name}: a value is missing; write it after the option"
-    elif kind == "BadOptionUsage":
-        message = f"{error.option_name}: takes no value; leave out what follows '='"
-    elif kind == "UsageError" and (
-        match := re.fullmatch(r"Got unexpected extra argument\(s\) \((.*)\)", error.message)
-    ):
-        arguments = [_name(param) for param in ctx.command.params if param.param_type_name == "argument"]
-        message = f"{command}{match[1]!r} is too much; give {' '.join(arguments) or 'options alone'}"
-    elif kind == "UsageError" and (match := re.match(r"No such command '(.*?)'\.", error.message)):
-        message = f"no command {match[1]!r}{_suggestion(match[1], ctx.command.list_commands(ctx), ctx)}"
-    return message
+        hint = _suggestion(error.option_name, options, ctx)
+        raise InputError(f"{_at(ctx)}no option {error.option_name!r}{hint}") from error
+    except _WRONG.BadOptionUsage as error:
+        name = error.option_name
+        (option,) = (param for param in ctx.command.params if name in (*param.opts, *param.secondary_opts))
+        fault = "takes no value; leave out what follows '='"
+        if not option.is_flag:
+            fault = "a value is missing; write it after the option"
+        raise InputError(f"{name}: {fault}") from error
+    except _WRONG.MissingParameter as error:
+        raise InputError(f"{_at(ctx)}{_name(error.param)} is missing: {error.param.help}") from error
+    except _WRONG.BadParameter as error:
+        raise InputError(f"{_name(error.param)}: {_wrong_value(error)}") from error
+
+
+def _words(ctx: Any) -> str:
+    """The command's words behind the program's name; "" for the program itself."""
+    return f"{_words(ctx.parent)} {ctx.info_name}".strip() if ctx.parent else ""
+
+
+def _at(ctx: Any) -> str:
+    """The command's words as the beginning of a message."""
+    return f"{_words(ctx)}: " if ctx.parent else ""
 
 
 def _suggestion(name: str, known: Sequence[str], ctx: Any) -> str:
     from judges.sections import did_you_mean
 
-    return did_you_mean(name, known) or f"; '{ctx.command_path} --help' lists them"
+    return did_you_mean(name, known) or f"; '{f'ragleague {_words(ctx)}'.strip()} --help' lists them"
 
 
 def _name(param: Any) -> str:
@@ -142,15 +183,15 @@ def _name(param: Any) -> str:
 
 def _wrong_value(error: Any) -> str:
     """What a value must be, and what it is."""
-    from pydantic import ValidationError
-
     from judges.sections import describe, did_you_mean
 
-    message = describe(error.__cause__) if isinstance(error.__cause__, ValidationError) else str(error.message)
-    if choice := re.fullmatch(r"'(.*)' is not one of (.*?)\.?", message):
-        known = re.findall("'(.*?)'", choice[2])
-        return f"must be {', '.join(known[:-1])} or {known[-1]}, not {choice[1]!r}{did_you_mean(choice[1], known)}"
-    return message
+    kind, value = error.param.type_descriptor, error.__cause__.errors()[0]["input"]
+    if choices := [str(getattr(choice, "value", choice)) for choice in kind.choices or ()]:
+        named = " or ".join(filter(None, (", ".join(choices[:-1]), choices[-1])))
+        return f"must be {named}, not {value!r}{did_you_mean(value, choices)}"
+    if kind.is_datetime:
+        return f"must be a date such as 2030-12-31, not {value!r}"
+    return describe(error.__cause__)
 
 
 def _require_once(params: Sequence[Any], words: Sequence[str]) -> None:
@@ -177,3 +218,15 @@ def _require_once(params: Sequence[Any], words: Sequence[str]) -> None:
                 else f"{option}: says the opposite of {earlier}; give one of them"
             )
         given[single[option].name] = option
+
+
+def _repeat_options(args: list[str], repeatable: set[str]) -> Iterator[str]:
+    option, values = "", 0
+    for word in args:
+        if word.startswith("-"):
+            option, values = word, 0
+        elif option in repeatable:
+            values += 1
+            if values > 1:
+                yield option
+        yield word

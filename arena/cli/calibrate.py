@@ -6,19 +6,31 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 from msgspec.structs import replace
 
+from arena.boards.calibration.board import CalibrationBoard
+from arena.boards.calibration.methods import method_charts
+from arena.boards.calibration.people import difference_charts
+from arena.boards.rated_tables import column_names
+from arena.calibration.comparison import Settings
 from arena.cli.console import errors, say
-from arena.cli.options import Form, Tournament, Values, require_unused
+from arena.cli.options import Form, Tournament, Values
+from arena.cli.show import show
+from arena.cli.sources import open_tournament
+from arena.data.verdict_words import meanings
+from arena.present.files import save_plot
+from arena.results.agreement import calibrate_tournament, resampling_of
+from arena.results.calibration import Calibration
+from arena.results.opinion_tables import TableReading
+from arena.results.table_agreement import OpinionFiles, calibrate_tables, data_of
+from arena.store import Store
 from judges.errors import InputError
-
-if TYPE_CHECKING:
-    from arena.results.calibration import Calibration
-    from arena.store import Store
-
+from retrieval_eval.data.files import open_replacing
+from retrieval_eval.data.rows import known_format
+from retrieval_eval.data.trec import is_qrels
 
 _TABLES, _READING, _PEOPLE, _LABELS = "For tables", "How tables are read", "People", "What to label"
 _CARD = "Judge card"
@@ -31,7 +43,7 @@ def calibrate(
         list[str] | None,
         typer.Argument(
             metavar="CONFIG|STORE|FILE...",
-            help="a tournament, or tables or qrels by judges; leave it out to compare agents by people's grades",
+            help="a tournament, or tables by judges; leave it out to compare agents by people's grades",
         ),
     ] = None,
     people: Annotated[
@@ -159,52 +171,15 @@ def calibrate(
 
     For a tournament it also shows how well its ways of scoring agents agree with each other.
 
-    Tables hold verdicts, relevance labels, grades or nugget assignments; the columns show which. A tournament's store
-    has its judges' results; people's labels come from --people, from the pages and from the data's qrels. People's
-    grades of answers also compare the agents: paired t tests for each criterion, corrected by Holm; '--people FILE'
-    alone shows only these.
-    Qrels are compared with those of --people: kappa, alpha, confusion matrix, and agreement at each threshold. Faulty
-    lines of qrels are skipped and listed; the exit status is then 3.
+    Tables hold verdicts, relevance labels, grades or nugget assignments; the columns show which. Qrels are labels, and
+    'agreement' shows more of them. A tournament's store has its judges' results; people's labels come from --people,
+    from the pages and from the data's qrels. People's grades of answers also compare the agents: paired t tests for
+    each criterion, corrected by Holm; '--people FILE' alone shows only these.
     """
-    from arena.boards.calibration.board import CalibrationBoard
-    from arena.boards.rated_tables import column_names
-    from arena.calibration.comparison import Settings
-    from arena.cli.show import show
-    from arena.data.verdict_words import meanings
-    from arena.results.opinion_tables import TableReading
-    from arena.results.table_agreement import OpinionFiles, calibrate_tables, data_of
-    from retrieval_eval.data.rows import known_format
-    from retrieval_eval.data.trec import is_qrels
-
     sources = sources or []
     _check_cards(card or [], sources)
     if width is not None and not width > 0:
         raise InputError(f"--width: must be more than 0, not {width:g}")
-    if any(is_qrels(source) or source.startswith("irds:") for source in sources):
-        require_unused(
-            "qrels, whose labels are only compared with each other; write them as tables of qid, did, label",
-            {
-                "--consensus": consensus != "majority",
-                "--against": against != "consensus",
-                "--item": item,
-                "--by": by,
-                "--column": column,
-                "--value": value,
-                "--as-games": as_games,
-                "--answers": answers,
-                "--documents": documents,
-                "--disagreements": disagreements,
-                "--estimates": estimates,
-                "--width": width,
-                "--next": label_next,
-                "--plot": plot,
-                "--epsilon": epsilon,
-                "--card": card,
-                "--tournament": tournament,
-            },
-        )
-        _compare_qrels(sources, people or [], queries, form)
-        return
     people_columns = [entry.removeprefix(_OF_PEOPLE) for entry in column or () if entry.startswith(_OF_PEOPLE)]
     judge_columns = [entry for entry in column or () if not entry.startswith(_OF_PEOPLE)]
     words = meanings(entry for entry in value or () if not entry.startswith(_OF_PEOPLE))
@@ -224,7 +199,7 @@ def calibrate(
             defaults.epsilon if epsilon is None else epsilon,
         )
 
-    if all(known_format(source) for source in sources):
+    if all(known_format(source) or is_qrels(source) for source in sources):
         if not people:
             raise InputError("--people: name the tables with people's labels")
         calibration = calibrate_tables(
@@ -236,9 +211,6 @@ def calibrate(
             label_next=next_labels,
         )
     else:
-        from arena.cli.sources import open_tournament
-        from arena.results.agreement import calibrate_tournament, resampling_of
-
         table_options = {"--item": item, "--by": by, "--column": column, "--queries": queries, "--answers": answers}
         _require_tournament(sources, {**table_options, "--documents": documents})
         with open_tournament(sources[0], tournament) as (store, name):
@@ -261,26 +233,11 @@ def calibrate(
             say(note, errors)
 
 
-def _compare_qrels(
-    sources: Sequence[str],
-    people: Sequence[Path],
-    queries: Path | None,
-    form: str,
-) -> None:
-    from arena.cli.metrics import compare_label_sets
-
-    if len(people) != 1:
-        raise InputError("--people: name one file of labels to compare the qrels with")
-    compare_label_sets(str(people[0]), sources, queries, form)
-
-
 def _check_cards(paths: Sequence[Path], sources: Sequence[str]) -> None:
     """Check that the cards can be written, before anything is computed."""
-    from retrieval_eval.data.rows import known_format
-
     if any(path.suffix not in {".json", ".html"} for path in paths):
         raise InputError("--card: name a file that ends in .json or .html")
-    if paths and all(map(known_format, sources)):
+    if paths and all(known_format(source) or is_qrels(source) for source in sources):
         raise InputError("--card: goes with a tournament, which knows its judges' models and prompts; these are tables")
 
 
@@ -288,7 +245,6 @@ def _write_cards(paths: Sequence[Path], store: Store, calibration: Calibration, 
     from arena.boards.card import judge_cards
     from arena.present.report import Report, render
     from arena.results.cache import cached_leaderboard
-    from retrieval_eval.data.files import open_replacing
 
     today = datetime.now(UTC)
     until = None if expires is None else expires.date()
@@ -312,10 +268,6 @@ def _require_tournament(sources: Sequence[str], table_options: Mapping[str, obje
 
 
 def _plot(path: Path, calibration: Calibration) -> None:
-    from arena.boards.calibration.methods import method_charts
-    from arena.boards.calibration.people import difference_charts
-    from arena.present.files import save_plot
-
     if calibration.methods is None:
         charts, reason = (
             difference_charts(calibration.comparisons),

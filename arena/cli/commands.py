@@ -1,68 +1,158 @@
-"""The table of commands: name, group, module and summary.
+"""The table of commands: names, modules and summaries.
 
-``ragleague --help`` is written from this table alone, so it imports nothing else.
+``ragleague --help`` and the help of each group are written from this table alone, so they import nothing else.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
 ABOUT: Final = "Decide which of your RAG systems is better, and whether the judge that says so can be trusted."
 
 
-class CommandEntry(Struct, frozen=True):
-    """A command as ``--help`` lists it.
+class Command(Struct, frozen=True):
+    """A command, the function in ``arena.cli`` that is named by its words joined by ``_``.
 
     Attributes:
-        group: heading in the list.
-        module: submodule of ``arena.cli`` that defines it.
+        module: submodule of ``arena.cli`` that defines the function.
         summary: first sentence of its help.
-        function: its function's name in the module; "" if that is the command's name.
         many_values: whether an option takes several values at once.
     """
 
-    group: str
     module: str
     summary: str
-    function: str = ""
     many_values: bool = False
 
 
-_EVALUATE, _LOOK, _DATA, _SERVICE = "Evaluate", "Look", "Data and banks", "Service"
+class CommandGroup(Struct, frozen=True):
+    """Commands behind a common first word."""
 
-COMMANDS: Final = {
-    "demo": CommandEntry(_EVALUATE, "tournament", "Run a tournament offline on the bundled data."),
-    "init": CommandEntry(_EVALUATE, "tournament", "Write a starter configuration and data to edit."),
-    "plan": CommandEntry(_EVALUATE, "tournament", "Count the calls, tokens and cost of a run."),
-    "run": CommandEntry(_EVALUATE, "tournament", "Judge what is missing and print the leaderboard."),
-    "make": CommandEntry(_EVALUATE, "make", "Have models make one thing, and write it to a file."),
-    "gate": CommandEntry(_EVALUATE, "gate", "Pass if a new agent is not worse than an old one."),
-    "rate": CommandEntry(_EVALUATE, "board", "Rate agents from a table of verdicts alone."),
-    "leaderboard": CommandEntry(_LOOK, "board", "Print the leaderboard of a tournament."),
-    "compare": CommandEntry(_LOOK, "gate", "Compare two agents: better, not worse, worse or undecided."),
-    "queries": CommandEntry(_LOOK, "queries", "Which queries tell the agents apart, and where each agent fails."),
-    "calibrate": CommandEntry(
-        _LOOK, "calibrate", "Compare judges with people, to see whether they can be trusted.", many_values=True
-    ),
-    "failures": CommandEntry(_LOOK, "failures", "List what failed and why."),
-    "report": CommandEntry(_LOOK, "report", "Write a report as one HTML file."),
-    "publish": CommandEntry(_LOOK, "report", "Write a tournament as pages for any web server."),
-    "ui": CommandEntry(_LOOK, "page", "Open the web leaderboard of a store."),
-    "import": CommandEntry(_DATA, "data", "Import recorded verdicts or people's labels into a store.", "import_file"),
-    "export": CommandEntry(_DATA, "data", "Write a tournament's data and results as tables."),
-    "convert": CommandEntry(_DATA, "convert", "Write a bank or grades in another form."),
-    "documents": CommandEntry(_DATA, "documents", "Cut documents into passages for retrieval."),
-    "retrieve": CommandEntry(_DATA, "retrieve", "Search a corpus with every query."),
-    "metrics": CommandEntry(_DATA, "metrics", "Score runs by relevance labels.", many_values=True),
-    "exam": CommandEntry(_DATA, "exam", "Score, check and compare grades by a test bank.", many_values=True),
-    "nuggets": CommandEntry(_DATA, "nuggets", "Score runs by their nuggets, or compare two conditions."),
-    "bank": CommandEntry(_DATA, "bank", "Show a test bank, or what changed from one version to the next."),
-    "doctor": CommandEntry(_SERVICE, "doctor", "Check what is installed and set."),
-    "store": CommandEntry(_SERVICE, "stores", "Check a store, or copy it to another place.", "group"),
+    summary: str
+    commands: Mapping[str, Command]
+
+
+Entry: TypeAlias = Command | CommandGroup
+
+_MAKE: Final = CommandGroup(
+    "Have models write queries, answers, a bank, grades or nuggets.",
+    {
+        "queries": Command("make_queries", "Have models write queries about your documents."),
+        "answers": Command("make_answers", "Ask the agents for the answers that are missing."),
+        "bank": Command("make_exam", "Have a judge write a test bank, with its secret items."),
+        "grades": Command("make_exam", "Have a judge grade passages by a test bank."),
+        "nuggets": Command("make_nuggets", "Have a judge write nuggets from relevant documents."),
+        "assignments": Command("make_nuggets", "Have a judge decide which nuggets the answers state."),
+    },
+)
+_IMPORT: Final = CommandGroup(
+    "Read recorded verdicts, or people's labels, into a store.",
+    {
+        "verdicts": Command("imports", "Import recorded verdicts as a tournament."),
+        "votes": Command("votes", "Import people's labels into a tournament."),
+    },
+)
+_EXPORT: Final = CommandGroup(
+    "Write a tournament's data and results as tables.",
+    {
+        "verdicts": Command("exports", "Write the verdicts as a table."),
+        "labels": Command("exports", "Write the relevance labels as a table."),
+        "query-labels": Command("exports", "Write the mean relevance label of each query."),
+        "criteria": Command("exports", "Write the grades by criterion."),
+        "qrels": Command("exports", "Write the relevance labels as qrels."),
+        "data": Command("exports", "Write queries, documents and answers into a folder."),
+        "votes": Command("votes", "Write people's labels of the current texts."),
+    },
+)
+_CONVERT: Final = CommandGroup(
+    "Write a test bank or grades in another form.",
+    {
+        "bank": Command("convert", "Write a test bank in another form."),
+        "tables": Command("convert", "Write a graded file of the workbench as a folder of tables."),
+        "workbench": Command("convert", "Write grades as a graded file of the workbench."),
+    },
+)
+_EXAM: Final = CommandGroup(
+    "Score, check and compare grades by a test bank.",
+    {
+        "score": Command("exam", "Score the agents by a test bank.", many_values=True),
+        "labels": Command("exam", "Turn grades into relevance labels.", many_values=True),
+        "agreement": Command("exam", "Compare grades with people's labels.", many_values=True),
+        "compare": Command("exam", "Compare two gradings of the same passages.", many_values=True),
+        "summary": Command("exam", "Show what to check before you trust grades and bank.", many_values=True),
+        "answers": Command("exam", "List grades beside the extracted answers.", many_values=True),
+        "grid": Command("exam", "Show the grades of one query, passages by items.", many_values=True),
+        "uncovered": Command("exam", "List relevant passages that cover no item.", many_values=True),
+        "spurious": Command("exam", "List items that irrelevant passages cover.", many_values=True),
+        "influence": Command("exam", "List items whose removal changes the leaderboard.", many_values=True),
+    },
+)
+_NUGGETS: Final = CommandGroup(
+    "Score runs by their nuggets, compare two conditions, edit.",
+    {
+        "score": Command("nuggets", "Score runs by the nuggets they state."),
+        "correlate": Command("nuggets", "Compare how two conditions rank the runs."),
+        "edit": Command("nuggets", "Record what a person changed in nuggets."),
+    },
+)
+_BANK: Final = CommandGroup(
+    "Show a test bank, or what changed in its next version.",
+    {
+        "show": Command("bank", "Show a test bank, or nuggets."),
+        "diff": Command("bank", "Show what changed from one version to the next.", many_values=True),
+    },
+)
+_STORE: Final = CommandGroup(
+    "Check a store, or copy it to another place.",
+    {
+        "copy": Command("stores", "Copy a store to another place, of the same or the other kind of database."),
+        "check": Command("stores", "Check a store for damage."),
+    },
+)
+SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
+    "Evaluate": {
+        "demo": Command("demo", "Run a tournament offline on the bundled data."),
+        "init": Command("demo", "Write a starter configuration and data to edit."),
+        "plan": Command("plan", "Count the calls, tokens and cost of a run."),
+        "run": Command("run", "Judge what is missing and print the leaderboard."),
+        "make": _MAKE,
+        "gate": Command("gate", "Pass if a new agent is not worse than an old one."),
+        "rate": Command("rate", "Rate agents from a table of verdicts alone."),
+    },
+    "Look": {
+        "leaderboard": Command("leaderboard", "Print the leaderboard of a tournament."),
+        "compare": Command("compare", "Compare two agents: better, not worse, worse or undecided."),
+        "queries": Command("queries", "Which queries tell the agents apart, and where each agent fails."),
+        "calibrate": Command("calibrate", "Compare judges with people, to see whether they can be trusted.", True),
+        "agreement": Command("agreement", "Compare sets of relevance labels with people's.", many_values=True),
+        "failures": Command("failures", "List what failed and why."),
+        "batches": Command("batches", "List, cancel or give up batches that are under way."),
+        "votes": Command("votes", "Count people's labels by person and kind."),
+        "report": Command("report", "Write a report as one HTML file."),
+        "publish": Command("report", "Write a tournament as pages for any web server."),
+        "ui": Command("page", "Open the web leaderboard of a store."),
+    },
+    "Data and banks": {
+        "import": _IMPORT,
+        "export": _EXPORT,
+        "convert": _CONVERT,
+        "documents": Command("documents", "Cut documents into passages for retrieval."),
+        "retrieve": Command("retrieve", "Search a corpus with every query."),
+        "metrics": Command("metrics", "Score runs by relevance labels.", many_values=True),
+        "pool": Command("pool", "Pool runs: which documents are left to judge.", many_values=True),
+        "exam": _EXAM,
+        "nuggets": _NUGGETS,
+        "bank": _BANK,
+    },
+    "Service": {
+        "doctor": Command("doctor", "Check what is installed and set."),
+        "store": _STORE,
+    },
 }
-"""Commands by name, in the order of ``--help``."""
+COMMANDS: Final = {name: entry for commands in SECTIONS.values() for name, entry in commands.items()}
+"""Commands and groups by name, in the order of ``--help``."""
 
 _OPTIONS: Final = {
     "--version": "Print the version and exit.",
@@ -72,15 +162,20 @@ _OPTIONS: Final = {
 }
 
 
-def overview() -> str:
-    """The text of ``ragleague --help``."""
-    width = max(map(len, COMMANDS))
-    option_width = max(map(len, _OPTIONS))
-    parts = ["Usage: ragleague COMMAND [ARGUMENTS]...\n", ABOUT.replace(", and ", ",\nand ") + "\n"]
-    for group in (_EVALUATE, _LOOK, _DATA, _SERVICE):
-        parts.append(f"{group}:")
-        parts += [f"  {name:<{width}}  {entry.summary}" for name, entry in COMMANDS.items() if entry.group == group]
-        parts[-1] += "\n"
-    parts += ["Options:", *(f"  {name:<{option_width}}  {summary}" for name, summary in _OPTIONS.items()), ""]
-    parts.append("'ragleague COMMAND --help' lists the options of a command.")
-    return "\n".join(parts) + "\n"
+def overview(name: str = "") -> str:
+    """The text of ``ragleague --help``, or of a group's help."""
+    group = COMMANDS.get(name)
+    if isinstance(group, CommandGroup):
+        return _help(f"{name} ", group.summary, {"Commands": group.commands}, {"--help": _OPTIONS["--help"]})
+    return _help("", ABOUT.replace(", and ", ",\nand "), SECTIONS, _OPTIONS)
+
+
+def _help(before: str, about: str, sections: Mapping[str, Mapping[str, Entry]], options: Mapping[str, str]) -> str:
+    """Usage, purpose, a list of commands for each heading, and the options."""
+    parts = [f"Usage: ragleague {before}COMMAND [ARGUMENTS]...\n", f"{about}\n"]
+    width = max(len(name) for commands in sections.values() for name in commands)
+    for heading, commands in sections.items():
+        parts += [f"{heading}:", *(f"  {name:<{width}}  {entry.summary}" for name, entry in commands.items()), ""]
+    width = max(map(len, options))
+    parts += ["Options:", *(f"  {name:<{width}}  {summary}" for name, summary in options.items()), ""]
+    return "\n".join([*parts, f"'ragleague {before}COMMAND --help' lists the options of a command."]) + "\n"

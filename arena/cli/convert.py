@@ -1,4 +1,4 @@
-"""``convert``: convert test banks and grades between file formats."""
+"""``convert``: test banks and grades in other formats."""
 
 from __future__ import annotations
 
@@ -7,61 +7,26 @@ from typing import Annotated
 
 import typer
 
-from arena.cli.options import MinGrade, given_options
+from arena.cli.console import output
+from arena.cli.options import GradesFile, MinGrade
+from arena.present.numbers import counted
+from arena.run.exam import export_workbench, import_workbench
 from judges.errors import InputError
+from retrieval_eval.exam.bank_files import read_bank, write_bank
+
+Secret = Annotated[bool, typer.Option("--secret", help="also write secret items and their grades")]
 
 
-def convert(
-    ctx: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="a test bank, or grades: a table or the workbench's")],
-    out: Annotated[
-        Path,
-        typer.Argument(
-            metavar="OUT",
-            help=".jsonl.gz for the workbench, .yaml, .csv ...; for the workbench's graded file a new folder of tables",
-        ),
-    ],
-    bank: Annotated[Path | None, typer.Option(help="for grades: their test bank, which marks secret items")] = None,
-    secret: Annotated[bool, typer.Option("--secret", help="also write secret items and their grades")] = False,
-    onto: Annotated[
-        Path | None, typer.Option(help="add the grades to this workbench file, and change nothing else in it")
-    ] = None,
-    documents: Annotated[Path | None, typer.Option(help="the passages' texts: qid, did, document, agent, rank")] = None,
-    min_grade: MinGrade = None,
+def convert_bank(
+    file: Annotated[Path, typer.Argument(metavar="BANK", help="the workbench's .jsonl.gz, .yaml, or a table")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help=".jsonl.gz for the workbench, .yaml, .csv ...")],
+    secret: Secret = False,
 ) -> None:
-    """Write a bank or grades in another form.
+    """Write a test bank in another form.
 
-    A bank may be the workbench's .jsonl.gz, YAML or a table; you can convert each into the others. A table of grades
-    becomes a workbench file, with passages from --documents or from --onto. The workbench's graded file becomes a
-    folder of tables: documents, grades, labels; with its bank also queries and items. Secret items are left out
-    without --secret.
+    Secret items are left out without --secret.
     """
-    from retrieval_eval.data.rows import known_format
-    from retrieval_eval.data.tables import read_columns
-    from retrieval_eval.exam.grade_files import GRADES, is_workbench
-
-    if out.exists() and out.samefile(file):
-        raise InputError(f"{out}: is the file that is read; name another")
-    options = given_options(ctx) - {"--secret"}
-    if is_workbench(file) and not (options & {"--onto", "--documents"} or out.name.endswith(".jsonl.gz")):
-        _to_tables(file, out, bank, secret)
-    elif is_workbench(file) or (known_format(file) and "grade" in GRADES.named(read_columns(file)).values()):
-        if ".jsonl" not in out.suffixes:
-            raise InputError(
-                f"{out}: name a .jsonl.gz file; {file} holds grades, which are written in the workbench's format"
-            )
-        _to_workbench(file, out, bank, secret, onto, documents, min_grade)
-    elif options:
-        raise InputError(f"{', '.join(sorted(options))}: goes with grades, and {file} has none")
-    else:
-        _bank(file, out, secret)
-
-
-def _bank(file: Path, out: Path, secret: bool) -> None:
-    from arena.cli.console import output
-    from arena.present.numbers import counted
-    from retrieval_eval.exam.bank_files import read_bank, write_bank
-
+    _require_other(file, out)
     test_bank = read_bank(file)
     left_out = write_bank(out, test_bank, secret=secret)
     output.print(f"{counted(len(test_bank.items) - left_out, 'item')} written to {out}")
@@ -69,32 +34,52 @@ def _bank(file: Path, out: Path, secret: bool) -> None:
         output.print(f"{left_out} secret items left out; --secret writes them")
 
 
-def _to_tables(file: Path, folder: Path, bank: Path | None, secret: bool) -> None:
-    from arena.cli.console import output
-    from arena.run.exam import import_workbench
+def convert_tables(
+    file: Annotated[Path, typer.Argument(metavar="GRADED", help="a graded file of the workbench")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="a new folder")],
+    bank: Annotated[
+        Path | None, typer.Option(help="its test bank, which marks secret items: also write queries and items")
+    ] = None,
+    secret: Secret = False,
+) -> None:
+    """Write a graded file of the workbench as a folder of tables.
 
+    The tables are documents, grades and labels; with its bank also queries and items. Secret items are left out
+    without --secret.
+    """
     for table in import_workbench(file, folder, bank, secret=secret):
         output.print(f"{table.rows:>7}  {table.path}")
         if table.left_out:
             output.print(f"         {table.left_out} rows of secret items left out; --secret writes them")
 
 
-def _to_workbench(
-    file: Path,
-    out: Path,
-    bank: Path | None,
-    secret: bool,
-    onto: Path | None,
-    documents: Path | None,
-    min_grade: int | None,
+def convert_workbench(
+    file: GradesFile,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="a .jsonl.gz file")],
+    bank: Annotated[Path | None, typer.Option(help="the test bank, which marks secret items")] = None,
+    secret: Secret = False,
+    onto: Annotated[
+        Path | None, typer.Option(help="add the grades to this workbench file, and change nothing else in it")
+    ] = None,
+    documents: Annotated[Path | None, typer.Option(help="the passages' texts: qid, did, document, agent, rank")] = None,
+    min_grade: MinGrade = None,
 ) -> None:
-    from arena.cli.console import output
-    from arena.present.numbers import counted
-    from arena.run.exam import export_workbench
+    """Write grades as a graded file of the workbench.
 
+    The passages of a table of grades come from --documents or from --onto. Grades of secret items are left out without
+    --secret.
+    """
+    _require_other(file, out)
+    if ".jsonl" not in out.suffixes:
+        raise InputError(f"{out}: name a .jsonl.gz file; the workbench reads no other")
     count, left_out = export_workbench(
         file, out, bank=bank, secret=secret, onto=onto, documents=documents, min_grade=min_grade
     )
     output.print(f"{counted(count, 'query', 'queries')} written to {out}")
     if left_out:
         output.print(f"{left_out} grades of secret items left out")
+
+
+def _require_other(file: Path, out: Path) -> None:
+    if out.exists() and out.samefile(file):
+        raise InputError(f"{out}: is the file that is read; name another")

@@ -8,14 +8,22 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from msgspec.structs import asdict
+from pydantic import ValidationError
 
+from arena.cli.console import INCOMPLETE, errors, say, tell
 from arena.cli.options import JsonForm, Set, read_set
+from arena.data.corpus import CorpusReading, read_passages
+from arena.present.numbers import counted, listed
+from judges.errors import InputError
+from judges.sections import describe
+from judges.types import Document
+from retrieval_eval.data.rows import Cell
+from retrieval_eval.data.tables import write_rows
+from retrieval_eval.documents.passages import PassagesSection
+from retrieval_eval.documents.types import Limits
 
 if TYPE_CHECKING:
-    from arena.data.corpus import CorpusReading
     from arena.run.queries import SynthReport
-    from judges.types import Document
-    from retrieval_eval.data.rows import Cell
 
 _SHOWN = 10
 """At most this many near-duplicates, or files with the same note, are listed in the text output; JSON has all."""
@@ -53,12 +61,6 @@ def documents(
     one of them is skipped. Without --out it only reports what can be read. Exit status 3: a file was skipped or read in
     part; the output says why.
     """
-    from arena.cli.console import INCOMPLETE, tell
-    from arena.data.corpus import CorpusReading, read_passages
-    from retrieval_eval.data.tables import write_rows
-    from retrieval_eval.documents.passages import PassagesSection
-    from retrieval_eval.documents.types import Limits
-
     options = {"size": size, "overlap": overlap, "near_duplicates": near_duplicates or None}
     passage_settings = _section(PassagesSection, {"by": by} | options)
     limits = read_set(Limits, set_entries)
@@ -77,11 +79,6 @@ def documents(
 
 
 def _section(kind: Any, values: Mapping[str, Any]) -> Any:
-    from pydantic import ValidationError
-
-    from judges.errors import InputError
-    from judges.sections import describe
-
     try:
         return kind.model_validate(values)
     except ValidationError as error:
@@ -105,8 +102,6 @@ def _record(reading: CorpusReading) -> dict[str, Any]:
 
 
 def _lines(reading: CorpusReading, out: Path | None) -> Iterator[str]:
-    from arena.present.numbers import counted
-
     where = f" written to {out}" if out is not None else ""
     yield f"{counted(reading.documents, 'document')}, {counted(reading.passages, 'passage')}{where}"
     if reading.twins:
@@ -118,9 +113,6 @@ def _lines(reading: CorpusReading, out: Path | None) -> Iterator[str]:
 
 def print_unread(reading: CorpusReading | SynthReport) -> None:
     """Print a line on standard error for each file skipped or read in part, and one line per distinct note."""
-    from arena.cli.console import errors, say
-    from arena.present.numbers import listed
-
     if reading.other_files:
         counts = ", ".join(f"{number} {ending}" for ending, number in reading.other_files.items())
         say(f"files of other formats, not read: {counts}", errors)

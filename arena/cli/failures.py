@@ -1,26 +1,23 @@
-"""``failures``: list failed judgments and answers, and the batches whose replies are not in the store yet."""
+"""``failures``: list failed judgments and answers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from collections.abc import Iterable
+from contextlib import closing
+from typing import Annotated
 
 import typer
 
-from arena.cli.console import INCOMPLETE
+from arena.boards.failures import FailuresBoard, failed_in
 from arena.cli.options import Form, Source
+from arena.cli.show import show
+from arena.cli.sources import configured_in, location_and_name, parts_of
+from arena.run.batches import waiting, waiting_lines
+from arena.store import Store
+from arena.store.batches import open_batches
 from judges.errors import InputError
-
-if TYPE_CHECKING:
-    from arena.store.batches import OpenBatch
-
-
-_UNKNOWN: Final = "not answered"
-_UNKNOWN_NOTE: Final = (
-    f"{_UNKNOWN}: it is not known whether the server has the batch; 'ragleague run CONFIG' searches for it. On "
-    "OpenAI's page of batches its metadata has the ID; on Anthropic's, look for a batch with as many requests then"
-)
+from judges.sections import nearest
+from retrieval_eval.agents.types import AGENT_CAUSES
 
 
 def failures(
@@ -28,30 +25,6 @@ def failures(
     tournament: Annotated[str | None, typer.Option(help="only this tournament, if the store has several")] = None,
     cause: Annotated[list[str] | None, typer.Option(help="only this cause; may be repeated")] = None,
     judge: Annotated[list[str] | None, typer.Option(help="only this judge; may be repeated")] = None,
-    batches: Annotated[
-        bool,
-        typer.Option(
-            "--batches",
-            help="list instead the batches whose replies are not in the store yet",
-            rich_help_panel="Batches",
-        ),
-    ] = False,
-    cancel: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ID",
-            help="cancel this batch on the server; replies that it already has are kept; 'all' for all",
-            rich_help_panel="Batches",
-        ),
-    ] = None,
-    forget: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ID",
-            help="give up this batch: its replies are lost and requested again; 'all' for all",
-            rich_help_panel="Batches",
-        ),
-    ] = None,
     form: Form = "table",
 ) -> None:
     """List what failed and why.
@@ -59,23 +32,8 @@ def failures(
     Prints counts per cause and judge, then each failure with its last reply, and the answers that agents still owe.
 
     If the store has several tournaments, it lists all. 'ragleague run' retries most causes by itself, the others with
-    --retry-failed. This command contacts a server only to cancel a batch. 'ragleague run CONFIG' fetches the replies of
-    batches that have ended; of a cancelled batch it fetches the finished replies, and --retry-failed requests the rest
-    again. Forget a batch only if the server has lost it or you do not want its replies: you pay for it anyway.
+    --retry-failed.
     """
-    if batches or cancel or forget:
-        _show_batches(source, cancel or (), forget or (), form)
-        return
-    from contextlib import closing
-
-    from arena.boards.failures import FailuresBoard, failed_in
-    from arena.cli.show import show
-    from arena.cli.sources import configured_in, location_and_name, parts_of
-    from arena.run.batches import waiting, waiting_lines
-    from arena.store import Store
-    from arena.store.batches import open_batches
-    from retrieval_eval.agents.types import AGENT_CAUSES
-
     location, configured_name = location_and_name(source)
     _require("--cause", cause or (), AGENT_CAUSES)
     with closing(Store.open(location)) as store:
@@ -95,96 +53,8 @@ def failures(
     show(board, form)
 
 
-def _show_batches(source: str, cancel: Sequence[str], forget: Sequence[str], form: str) -> None:
-    from arena.cli.console import print_json
-    from arena.cli.show import show_parts
-    from arena.cli.sources import location_and_name
-    from arena.present.numbers import COUNT
-    from arena.present.table import Column, Table
-    from arena.run.batches import moment
-    from arena.store import Store
-    from arena.store.batches import drop, open_batches
-
-    store = Store.open(location_and_name(source)[0])
-    pending = open_batches(store)
-    complete = True
-    if cancel:
-        complete = _cancel(source, _batches_named("--cancel", cancel, pending))
-    if forget:
-        for entry in _batches_named("--forget", forget, pending):
-            drop(store, entry.batch.marker)
-        pending = open_batches(store)
-    store.close()
-    rows = [
-        {
-            "id": entry.batch.remote_id or entry.batch.marker,
-            "state": "handed in" if entry.batch.remote_id else _UNKNOWN,
-            "judge": entry.judge,
-            "model": entry.model,
-            "since": moment(entry.batch.made_at),
-            "requests": entry.batch.requests,
-            "open": entry.open,
-        }
-        for entry in pending
-    ]
-    if form == "json":
-        print_json(rows)
-    else:
-        names = {"id": "ID", "state": "State", "judge": "Judge", "model": "Model", "since": "Since"}
-        columns = [Column(key, name) for key, name in names.items()]
-        columns += [Column("requests", "Requests", COUNT), Column("open", "Open", COUNT)]
-        remarks = [f"{len(rows)} under way"]
-        if any(row["state"] == _UNKNOWN for row in rows):
-            remarks.append(_UNKNOWN_NOTE)
-        show_parts([Table("batches", "", columns, rows, remarks)], form)
-    if not complete:
-        raise typer.Exit(INCOMPLETE)
-
-
 def _require(option: str, values: Iterable[str], known: Iterable[str]) -> None:
-    from judges.sections import nearest
-
     names = list(known)
     for name in values:
         if name not in names:
             raise InputError(f"{option} {name}: there is none{nearest(name, names)}")
-
-
-def _cancel(source: str, chosen: Sequence[OpenBatch]) -> bool:
-    """Cancel batches and print the result of each on standard error; returns whether all were cancelled."""
-    import asyncio
-
-    from arena.cli.console import errors, say
-    from arena.config.schema import load_config
-    from arena.run.batches import cancel
-    from arena.store import shown
-
-    if not source.endswith((".yaml", ".yml")):
-        raise InputError(
-            f"--cancel: name the tournament's YAML file in place of {shown(source)}: the server is declared there"
-        )
-    judges = load_config(Path(source)).judges
-
-    async def cancel_all() -> bool:
-        all_cancelled = True
-        async for name, problem in cancel(chosen, judges):
-            status = f"could not be cancelled: {problem}" if problem else "is being cancelled"
-            say(f"batch {name} {status}", errors)
-            all_cancelled = all_cancelled and not problem
-        return all_cancelled
-
-    all_cancelled = asyncio.run(cancel_all())
-    if chosen:
-        say(f"'ragleague run {source}' keeps the replies that cancelled batches have", errors)
-    return all_cancelled
-
-
-def _batches_named(option: str, ids: Sequence[str], batches: Sequence[OpenBatch]) -> list[OpenBatch]:
-    """The batches that an option names by their ID here or on the server, without duplicates."""
-    from judges.sections import nearest
-
-    by_id = {name: each for each in batches for name in (each.batch.marker, each.batch.remote_id) if name}
-    for name in ids:
-        if name not in by_id and name != "all":
-            raise InputError(f"{option} {name}: there is no such batch{nearest(name, [*by_id, 'all'])}")
-    return list(batches) if "all" in ids else list({by_id[name].batch.marker: by_id[name] for name in ids}.values())

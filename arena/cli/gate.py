@@ -1,46 +1,24 @@
-"""``compare`` and ``gate``: compare a new agent with an old one."""
+"""``gate``: pass if a new agent is not worse than an old one."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from arena.boards.gate.board import GateBoard
+from arena.boards.gate.judged import decide
+from arena.boards.report import write_report
+from arena.cli.compare import Margin, On, compare_stored, show_gate
 from arena.cli.options import Form, LogJson, RetryFailed, Source, Tournament
+from arena.cli.run_lines import print_part
+from arena.cli.sources import open_tournament
+from arena.cli.trace import traced_to, watching
+from arena.config.schema import load_config
+from arena.run.preflight import require_writable
 from judges.errors import InputError
-
-if TYPE_CHECKING:
-    from arena.boards.gate.board import GateBoard
-
-On = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--on",
-        metavar="SCORE",
-        help="pairwise, exam, nuggets, criteria, a criterion or a measure such as nDCG@10; may be repeated",
-    ),
-]
-Margin = Annotated[
-    float, typer.Option(min=0, help="how much worse still passes: in share of games won, or in units of the score")
-]
-
-
-def compare(
-    source: Source,
-    new: Annotated[str, typer.Argument(metavar="NEW", help="the new agent")],
-    old: Annotated[str, typer.Argument(metavar="OLD", help="the agent it is compared with")],
-    on: On = None,
-    margin: Margin = 0.05,
-    tournament: Tournament = None,
-    form: Form = "table",
-) -> None:
-    """Compare two agents: better, not worse, worse or undecided.
-
-    Compares all scores, query by query, unless --on names some. Reports how many more queries would decide.
-    """
-    _show(_compare_stored(source, tournament, new, old, on or [], margin), form)
+from retrieval_eval.data.files import open_replacing
 
 
 def gate(
@@ -68,23 +46,16 @@ def gate(
     if junit is not None and junit.is_file() and junit.read_bytes()[:1] not in {b"", b"<"}:
         raise InputError(f"{junit}: is not XML, and --junit would overwrite it; name another file")
     for out in filter(None, (junit, report)):
-        from arena.run.preflight import require_writable
-
         require_writable(out)
     if tournament is None and source.endswith((".yaml", ".yml")):
         board = _judge_and_compare(Path(source), new, old, on or ["pairwise"], margin, retry_failed, log_json)
     else:
-        board = _compare_stored(source, tournament, new, old, on or ["pairwise"], margin)
-    _show(board, form)
+        board = compare_stored(source, tournament, new, old, on or ["pairwise"], margin)
+    show_gate(board, form)
     if junit is not None:
-        from retrieval_eval.data.files import open_replacing
-
         with open_replacing(junit) as raw:
             raw.write(board.junit().encode())
     if report is not None:
-        from arena.boards.report import write_report
-        from arena.cli.sources import open_tournament
-
         with open_tournament(source, board.tournament) as (store, name):
             write_report(store, name, report, Path(source).name)
     raise typer.Exit(board.status)
@@ -93,11 +64,6 @@ def gate(
 def _judge_and_compare(
     config: Path, new: str, old: str, on: list[str], margin: float, retry_failed: bool, log_json: Path | None
 ) -> GateBoard:
-    from arena.boards.gate.judged import decide
-    from arena.cli.run_lines import print_part
-    from arena.cli.trace import traced_to, watching
-    from arena.config.schema import load_config
-
     loaded = load_config(config)
     with traced_to(log_json) as trace:
         return decide(
@@ -111,20 +77,3 @@ def _judge_and_compare(
             retry_failed=retry_failed,
             trace=trace,
         )
-
-
-def _compare_stored(source: str, tournament: str | None, new: str, old: str, on: list[str], margin: float) -> GateBoard:
-    from arena.boards.gate.compare import compare
-    from arena.cli.sources import open_tournament
-
-    with open_tournament(source, tournament) as (store, name):
-        return compare(store, name, new, old, on=on, margin=margin)
-
-
-def _show(board: GateBoard, form: str) -> None:
-    from arena.cli.show import show
-
-    if form == "md":
-        sys.stdout.write(board.markdown())
-    else:
-        show(board, form)

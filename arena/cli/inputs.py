@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 from msgspec import Struct
 
-from arena.cli.options import require_unused
+from arena.cli.console import errors, say
+from arena.config.schema import Config, load_config
+from arena.present.numbers import counted, listed
 from judges.errors import InputError
+from retrieval_eval.data.files import open_replacing
+from retrieval_eval.data.rows import known_format
 
 if TYPE_CHECKING:
-    from arena.config.schema import Config
     from arena.data.dataset import Dataset
 
 _YAML: Final = (".yaml", ".yml")
@@ -67,12 +70,10 @@ def read_inputs(
     Raises:
         InputError: the files or the judge cannot be used, or options do not go with a YAML file.
     """
-    from arena.config.schema import load_config
-
     if not are_answers(sources, judge):
-        require_unused(
-            f"{sources[0]}: a YAML file says it itself", {"--judge": judge, "--column": columns, "--save": save}
-        )
+        given = {"--judge": judge, "--column": columns, "--save": save}
+        if misplaced := [option for option, value in given.items() if value]:
+            raise InputError(f"{', '.join(misplaced)}: does not go with {sources[0]}: a YAML file says it itself")
         config = load_config(Path(sources[0]))
         return TournamentInput(config if limit is None else config.limited(limit), None, sources[0])
     if judge is None:
@@ -86,8 +87,6 @@ def are_answers(sources: Sequence[str], judge: str | None = None) -> bool:
     Raises:
         InputError: a source is a folder or an empty name, or one of several is a YAML file.
     """
-    from retrieval_eval.data.rows import known_format
-
     for source in sources:
         if not source:
             raise InputError("an empty name is given for a file; name a YAML file, or files of answers")
@@ -103,11 +102,9 @@ def are_answers(sources: Sequence[str], judge: str | None = None) -> bool:
 def _assumed(
     sources: Sequence[str], judge: str, limit: int | None, columns: Sequence[str], save: Path | None
 ) -> TournamentInput:
-    from arena.cli.console import errors, say
+    # Late: plans and runs of YAML files need none of these.
     from arena.config.from_answers import STORE, assumed, assumed_content, assumed_yaml, judge_named
-    from arena.config.schema import load_config
     from arena.data.files import load_dataset
-    from arena.present.numbers import counted, listed
     from arena.run.preflight import require_writable
 
     judge_fields = judge_named(judge)
@@ -126,7 +123,8 @@ def _assumed(
     if save is None:
         config = assumed(content)
     else:
-        _write(save, assumed_yaml(content))
+        with open_replacing(save) as raw:
+            raw.write(assumed_yaml(content).encode())
         config = load_config(save)
     store = config.store if save is not None else STORE
     documents = f", {counted(len(data.documents), 'document')}" if data.documents else ""
@@ -146,10 +144,3 @@ def _columns(entries: Sequence[str]) -> dict[str, str | None]:
 
     absent = {entry[:-1]: None for entry in entries if entry.endswith("=") and len(entry) > 1}
     return {**column_names([entry for entry in entries if not entry.endswith("=") or entry == "="]), **absent}
-
-
-def _write(path: Path, text: str) -> None:
-    from retrieval_eval.data.files import open_replacing
-
-    with open_replacing(path) as raw:
-        raw.write(text.encode())

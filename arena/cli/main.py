@@ -9,7 +9,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING
 
-from arena.cli.commands import overview
+from arena.cli.commands import COMMANDS, CommandGroup, overview
 from arena.cli.streams import guard_streams, output_problem
 
 if TYPE_CHECKING:
@@ -45,8 +45,9 @@ def main() -> None:
 
 def _status() -> int:
     """Run the command and return its exit status."""
-    if sys.argv[1:] == ["--help"]:
-        sys.stdout.write(overview())
+    *name, last = sys.argv[1:] or [""]
+    if last == "--help" and (not name or (len(name) == 1 and isinstance(COMMANDS.get(name[0]), CommandGroup))):
+        sys.stdout.write(overview(*name))
         return 0
     from arena.cli.app import app
     from arena.cli.console import COLUMN_NOTES, INCOMPLETE, errors

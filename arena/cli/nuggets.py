@@ -1,104 +1,60 @@
-"""``nuggets``: score runs by the nuggets they state, and compare how two conditions rank the runs."""
+"""``nuggets``: score runs by the nuggets they state, compare how two conditions rank the runs, record edits."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from arena.cli.options import Samples, Seed, given_options
-from judges.errors import InputError
+from arena.boards.nugget_comparison import NuggetComparison
+from arena.boards.nuggets import NuggetEdits, NuggetScores
+from arena.cli.options import Force, Form, Samples, Seed, require_free
+from arena.cli.show import show
+from arena.cli.sources import clusters_in, queries_in
+from arena.present.files import save_plot
+from arena.results.nugget_comparison import compare_conditions, read_condition
+from arena.results.nuggets import scored
+from arena.stages.nuggets.judging import read_cited
+from judges.errors import DataError, InputError
+from retrieval_eval.nuggets.editing import Change, changes, edited
+from retrieval_eval.nuggets.files import read_assignments, read_banks, write_banks
+from retrieval_eval.nuggets.scores import score_table
+from retrieval_eval.nuggets.types import NuggetBank
+from retrieval_eval.scores.citations import citation_scores
 
-_CITED, _OTHER = "Documents cited", "Another condition"
+Topics = Annotated[
+    Path | None,
+    typer.Option("--topics", help="the topics, with their conversations; default: every topic that a run answered"),
+]
 
 
-def nuggets(
-    ctx: typer.Context,
+def nuggets_score(
     files: Annotated[
         list[Path], typer.Argument(metavar="FILE...", help="assignments as nuggetizer or NIST write them")
     ],
-    topics: Annotated[
-        Path | None,
-        typer.Option(help="the topics, with their conversations; default: every topic that a run answered"),
-    ] = None,
+    topics: Topics = None,
     answers: Annotated[
         list[Path] | None,
-        typer.Option(
-            metavar="FILE",
-            help="the answers with their citations, for citation precision; with --qrels",
-            rich_help_panel=_CITED,
-        ),
+        typer.Option(metavar="FILE", help="the answers with their citations, for citation precision; with --qrels"),
     ] = None,
     qrels: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="labels of the documents cited; with --answers", rich_help_panel=_CITED),
+        Path | None, typer.Option(metavar="FILE", help="labels of the documents cited; with --answers")
     ] = None,
-    min_label: Annotated[
-        int, typer.Option(help="the lowest label that counts as relevant", rich_help_panel=_CITED)
-    ] = 1,
-    other: Annotated[
-        Path | None,
-        typer.Option(
-            "--with",
-            metavar="FILE",
-            help="scores or assignments of the same runs in another condition",
-            rich_help_panel=_OTHER,
-        ),
-    ] = None,
-    score: Annotated[str, typer.Option(help="the score to compare", rich_help_panel=_OTHER)] = "v_strict",
-    plot: Annotated[
-        Path | None,
-        typer.Option(help="write the scatter plots to this .svg, .png or .html file", rich_help_panel=_OTHER),
-    ] = None,
-    samples: Samples = 1000,
-    seed: Seed = 0,
+    min_label: Annotated[int, typer.Option(help="the lowest label that counts as relevant")] = 1,
     form: Annotated[
         Literal["table", "json", "csv", "md", "html", "latex", "jsonl"],
         typer.Option("--format", help="as in other commands; jsonl: nuggetizer's metrics by topic"),
     ] = "table",
 ) -> None:
-    """Score runs by their nuggets, or compare two conditions.
+    """Score runs by the nuggets they state.
 
     Six scores: vital, weighted and all nuggets, strict or with half credit for partial support. A run's score is the
     mean over the topics; a topic that it did not answer counts 0. Topics with failed labels are left out of the means,
     and their number is shown. --answers and --qrels add the share of cited documents that are relevant.
-
-    --with compares how two conditions rank the same runs, such as automatic and manual nuggets. Each may be
-    assignments, output of this command, or a table with columns run and the score; with a column qid it is by topic.
     """
-    options = given_options(ctx)
-    comparison_options, score_options = {"--score", "--plot"}, {"--answers", "--qrels", "--min-label"}
-    if misplaced := options & (score_options if other is not None else comparison_options):
-        raise InputError(f"{', '.join(sorted(misplaced))}: goes {'without' if other is not None else 'with'} --with")
-    if other is None:
-        _scores(files, topics, answers, qrels, min_label, form)
-    elif len(files) > 1 or form == "jsonl":
-        raise InputError("--with: compares two files; name one FILE, and leave out --format jsonl")
-    else:
-        _compare(files[0], other, topics, score, plot, samples, seed, form)
-
-
-def _scores(
-    files: Sequence[Path],
-    topics: Path | None,
-    answers: Sequence[Path] | None,
-    qrels: Path | None,
-    min_label: int,
-    form: str,
-) -> None:
-    import json
-
-    from arena.boards.nuggets import NuggetScores
-    from arena.cli.show import show
-    from arena.cli.sources import clusters_in, queries_in
-    from arena.results.nuggets import scored
-    from arena.stages.nuggets.judging import read_cited
-    from retrieval_eval.nuggets.files import read_assignments
-    from retrieval_eval.nuggets.scores import score_table
-    from retrieval_eval.scores.citations import citation_scores
-
     queries, clusters = queries_in(topics), clusters_in(topics)
     table = score_table(read_assignments(list(files)), None if queries is None else list(queries))
     if topics is not None and not table.answered.any():
@@ -117,26 +73,55 @@ def _scores(
         show(board, form)
 
 
-def _compare(
-    first: Path,
-    second: Path,
-    topics: Path | None,
-    column: str,
-    plot: Path | None,
-    samples: int,
-    seed: int,
-    form: str,
+def nuggets_correlate(
+    first: Annotated[Path, typer.Argument(metavar="A", help="scores or assignments of runs in one condition")],
+    second: Annotated[Path, typer.Argument(metavar="B", help="those of the same runs in another condition")],
+    topics: Topics = None,
+    score: Annotated[str, typer.Option(help="the score to compare")] = "v_strict",
+    plot: Annotated[Path | None, typer.Option(help="write the scatter plots to this .svg, .png or .html file")] = None,
+    samples: Samples = 1000,
+    seed: Seed = 0,
+    form: Form = "table",
 ) -> None:
-    from arena.boards.nugget_comparison import NuggetComparison
-    from arena.cli.show import show
-    from arena.cli.sources import queries_in
-    from arena.results.nugget_comparison import compare_conditions, read_condition
+    """Compare how two conditions rank the runs.
 
-    a, b = (read_condition(path, column) for path in (first, second))
+    Such as automatic and manual nuggets. A and B may be assignments, output of 'nuggets score', or a table with columns
+    run and the score; with a column qid it is by topic.
+    """
+    a, b = (read_condition(path, score) for path in (first, second))
     comparison = compare_conditions(a, b, samples, seed, queries_in(topics))
-    board = NuggetComparison(comparison, column, (str(first), str(second)))
+    board = NuggetComparison(comparison, score, (str(first), str(second)))
     if plot is not None:
-        from arena.present.files import save_plot
+        save_plot(plot, board.pictures(), f"{score}: {first.name} and {second.name}")
+    show(board, form)
 
-        save_plot(plot, board.pictures(), f"{column}: {first.name} and {second.name}")
+
+def nuggets_edit(
+    before: Annotated[Path, typer.Argument(metavar="BEFORE", help="the nuggets")],
+    after: Annotated[Path, typer.Argument(metavar="AFTER", help="the nuggets that a person edited")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="the edited nuggets with their history")],
+    editor: Annotated[str, typer.Option(help="who edited them")] = "",
+    force: Force = False,
+    form: Form = "table",
+) -> None:
+    """Record what a person changed in nuggets.
+
+    The new file records what was added, removed, merged, split or given another weight. A nugget in AFTER may list
+    under "from" the texts of BEFORE that it comes from; queries that are not in AFTER stay unchanged.
+    """
+    require_free(out, force)
+    old, new = ({bank.query_id: bank for bank in read_banks(path)} for path in (before, after))
+    edited_at = datetime.now(UTC).isoformat(timespec="seconds")
+    changes_by_query: dict[str, list[Change]] = {}
+    banks = []
+    for query_id in {**old, **new}:
+        bank_before = old.get(query_id, NuggetBank(query_id, "", ()))
+        bank_after = new.get(query_id, bank_before)
+        try:
+            changes_by_query[query_id] = changes(bank_before, bank_after)
+            banks.append(edited(bank_before, bank_after, by=editor, at=edited_at))
+        except ValueError as error:
+            raise DataError(after, f"query {query_id!r}: {error}") from error
+    write_banks(out, banks)
+    board = NuggetEdits(str(out), changes_by_query, [query_id for query_id in old if query_id not in new])
     show(board, form)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from arena.boards.queries import QueryBoard, query_board
 from arena.cli.options import Form, Source, Tournament
+from arena.cli.show import show, show_parts
+from arena.cli.sources import open_tournament
+from arena.present.table import first
 from judges.errors import InputError
-
-if TYPE_CHECKING:
-    from arena.boards.queries import QueryBoard
+from judges.sections import nearest
 
 
 def queries(
@@ -27,11 +29,6 @@ def queries(
     form: Form = "table",
 ) -> None:
     """Which queries tell the agents apart, and where each agent fails."""
-    from arena.boards.queries import query_board
-    from arena.cli.show import show, show_parts
-    from arena.cli.sources import open_tournament
-    from arena.present.table import first
-
     if (agent is not None) + (by is not None) + labels > 1:
         raise InputError("--agent, --by and --labels: each shows a separate table; give one of them")
     with open_tournament(source, tournament) as (store, name):
@@ -48,8 +45,6 @@ def queries(
 
 
 def _check(board: QueryBoard, agent: str | None, by: str | None, *, labels: bool) -> None:
-    from judges.sections import nearest
-
     if labels and not board.labels:
         raise InputError("--labels: the configuration has no section 'retrieval', so no document has a label; add it")
 

@@ -7,8 +7,12 @@ from typing import Annotated
 
 import typer
 
+from arena.boards import site
+from arena.boards.report import write_report
 from arena.cli.console import INCOMPLETE, errors, say
 from arena.cli.options import BelowCoverage, Source, Tournament
+from arena.cli.sources import open_tournament
+from arena.store import sqlite_path
 
 
 def report(
@@ -23,9 +27,6 @@ def report(
     The file needs no network and runs no script. An existing report is replaced; any other file only with --force.
     Exit status 3: too little is judged for ratings; the report says what is missing.
     """
-    from arena.boards.report import write_report
-    from arena.cli.sources import open_tournament
-
     with open_tournament(source, tournament) as (store, name):
         report, written = write_report(
             store, name, out, _public_source(source), below_coverage=below_coverage, force=force
@@ -48,11 +49,10 @@ def publish(
     and request nothing from other hosts. They contain the texts of queries, answers and documents: check them before
     you make them public. Run the command again after new results; other files in the folder stay.
     """
-    from arena.boards.site import publish
-    from arena.cli.sources import open_tournament
-
     with open_tournament(source, tournament) as (store, name):
-        report, pages, written = publish(store, name, folder, _public_source(source), below_coverage=below_coverage)
+        report, pages, written = site.publish(
+            store, name, folder, _public_source(source), below_coverage=below_coverage
+        )
     say(report.shown.conclusion.line)
     say(f"wrote {pages:,} pages to {folder} ({written / 1e6:,.1f} MB); begin at index.html", errors)
     if report.shown.board.withheld:
@@ -61,7 +61,5 @@ def publish(
 
 def _public_source(source: str) -> str:
     """The source for the report's command lines, without a database's address or a folder's name."""
-    from arena.store import sqlite_path
-
     path = sqlite_path(source)
     return "STORE" if path is None else path.name

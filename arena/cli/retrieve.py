@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
+from arena.cli.console import errors, say
 from arena.cli.options import Set, read_set
+from arena.present.numbers import counted
 from judges.sections import Count, Section
+from retrieval_eval.agents.ranking import Corpus
+from retrieval_eval.agents.retrieval import Library, retrieve_run
+from retrieval_eval.agents.spec import EmbeddingsSpec
+from retrieval_eval.data.collections import read_corpus, read_topics
+from retrieval_eval.data.runs import write_run
 
 
 class _Fusion(Section):
@@ -39,16 +47,6 @@ def retrieve(
     Writes the results as a TREC run. --set: rrf_k=60 (the constant of reciprocal rank fusion, for hybrid), and the
     keys of a YAML file's 'embeddings': model, path, base_url, api_key_env, query_prefix, batch and so on.
     """
-    import asyncio
-
-    from arena.cli.console import errors, say
-    from arena.present.numbers import counted
-    from retrieval_eval.agents.ranking import Corpus
-    from retrieval_eval.agents.retrieval import Library, retrieve_run
-    from retrieval_eval.agents.spec import EmbeddingsSpec
-    from retrieval_eval.data.collections import read_corpus, read_topics
-    from retrieval_eval.data.runs import write_run
-
     fusion_entries = [entry for entry in set_entries or () if entry.startswith("rrf_k=")]
     rrf_k = read_set(_Fusion, fusion_entries).rrf_k
     spec = read_set(

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Annotated
 
 import typer
 
+from arena.cli.console import tell
 from arena.cli.options import JsonForm
+from arena.cli.sources import location_and_name
 from arena.present.numbers import counted
+from arena.store import Store, shown
+from arena.store import check as checks
+from arena.store.copying import copy
 
-group = typer.Typer(help="Stores: checking one, and moving it from SQLite to PostgreSQL or back.", no_args_is_help=True)
 
-
-@group.command("copy")
-def copy_store(
+def store_copy(
     source: Annotated[str, typer.Argument(metavar="FROM", help="a store, or the YAML file of one of its tournaments")],
     target: Annotated[str, typer.Argument(metavar="TO", help="a path, or the address of an empty database")],
     form: JsonForm = "table",
@@ -23,11 +26,6 @@ def copy_store(
     It copies everything or nothing: before it commits, it reads the copy again and compares it. A run on the copy
     repeats no judgment.
     """
-    from arena.cli.console import tell
-    from arena.cli.sources import location_and_name
-    from arena.store import shown
-    from arena.store.copying import copy
-
     location, _ = location_and_name(source)
     copied = copy(location, target)
     record = {name: {"rows": table.rows, "digest": table.digest} for name, table in copied.items()}
@@ -36,8 +34,7 @@ def copy_store(
     tell(record, [f"{shown(location)} copied to {shown(target)}: {counts}, each the same there"], form)
 
 
-@group.command("check")
-def check_store(
+def store_check(
     source: Annotated[str, typer.Argument(metavar="STORE", help="a store, or the YAML file of one of its tournaments")],
     discard: Annotated[
         bool, typer.Option("--discard", help="remove damaged rows, so that the next run requests them again")
@@ -50,17 +47,11 @@ def check_store(
     ] = False,
     form: JsonForm = "table",
 ) -> None:
-    """Check a store for damage: rows that differ from their checksums, and references to rows that are gone.
+    """Check a store for damage.
 
-    Exit status 1: something is wrong.
+    Damage is a row that differs from its checksum, or a reference to a row that is gone. Exit status 1: something is
+    wrong.
     """
-    from contextlib import closing
-
-    from arena.cli.console import tell
-    from arena.cli.sources import location_and_name
-    from arena.store import Store, shown
-    from arena.store import check as checks
-
     location, _ = location_and_name(source)
     with closing(Store.open(location)) as store:
         report = checks.check(store)

@@ -42,7 +42,7 @@ def simulated_verdicts(seed: int = 0) -> Iterator[tuple[str, ...]]:
 
 
 def write_simulated(file: Path) -> None:
-    """Write the verdicts to a CSV file for ``ragleague rate`` and ``ragleague import``."""
+    """Write the verdicts to a CSV file for ``ragleague rate`` and ``ragleague import verdicts``."""
     with open_replacing(file) as out:
         out.writelines(f"{','.join(row)}\n".encode() for row in (COLUMNS, *simulated_verdicts()))
 

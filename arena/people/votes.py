@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from arena.data.dataset import Dataset
-from arena.data.kinds import FLAG, RELEVANCE, VERDICT, Annotation, JudgedKind, as_whole, texts_now
+from arena.data.kinds import FLAG, NUGGETS, RELEVANCE, VERDICT, Annotation, JudgedKind, as_whole, kind_of, texts_now
 from arena.data.verdicts import write_verdicts
 from arena.people.tasks import Banks, nugget_task, with_values
 from arena.present.blocks import Board, Section
@@ -24,7 +24,8 @@ from arena.store.annotations import Annotations, annotator_name
 from judges.errors import DataError
 from judges.types import Answer, Verdict
 from judges.writing import count_words
-from retrieval_eval.data.tables import write_rows
+from retrieval_eval.data.rows import known_format
+from retrieval_eval.data.tables import read_columns, write_rows
 from retrieval_eval.data.trec import is_qrels, write_qrels
 from retrieval_eval.nuggets.types import Assignment, Support, of_empty_answer
 
@@ -85,26 +86,31 @@ def write_table(out: Path, kind: JudgedKind, annotations: Sequence[Annotation]) 
         write_rows(out, columns, (dict(zip(columns, row, strict=True)) for row in rows))
 
 
+def holds_assignments(file: Path) -> bool:
+    """Whether a file is of nugget assignments as nuggetizer writes them, by its columns."""
+    return known_format(file) == "jsonl" and "nuggets" in read_columns(file)
+
+
 def read_table(
-    file: Path, kind: JudgedKind, data: Dataset, annotator: str | None = None, reading: TableReading | None = None
+    file: Path, data: Dataset, annotator: str | None = None, reading: TableReading | None = None
 ) -> ImportedVotes:
-    """Read a table or qrels as annotations of the tournament's current texts.
+    """Read a table or qrels as annotations of the tournament's current texts; the columns determine the kind.
 
     Args:
         file: see ``read_opinions``.
-        kind: the kind that it must contain.
         data: the tournament's.
         annotator: the name of the person behind all rows; by default the name in the table, or else the file's name.
         reading: how to read the table.
 
     Raises:
-        DataError: the file cannot be read, contains another kind, or names several people although ``annotator`` is
+        DataError: the file cannot be read, is a table of nuggets, or names several people although ``annotator`` is
             given.
         InputError: a name is empty or too long.
     """
     table = read_opinions(file, reading)
-    if table.level != kind.level:
-        raise DataError(file, f"holds {table.level}, not {kind.level}")
+    kind = kind_of(table.level)
+    if kind is NUGGETS:
+        raise DataError(file, "is a table of nuggets; give a file of assignments, as 'export votes' writes it")
     opinions = table.groups.get("", ())
     raters = sorted({opinion.rater for opinion in opinions})
     if annotator is not None and len(raters) > 1:

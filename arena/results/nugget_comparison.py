@@ -351,7 +351,7 @@ def _json_rows(path: Path, numbers: Sequence[str]) -> list[Row]:
     content = read_json(path)
     runs = content.get("runs") if isinstance(content, Mapping) else None
     if not isinstance(runs, Mapping) or not runs or not all(isinstance(record, Mapping) for record in runs.values()):
-        raise DataError(path, "not what 'nuggets --format json' writes: it has no object 'runs'")
+        raise DataError(path, "not what 'nuggets score --format json' writes: it has no object 'runs'")
     for run, record in runs.items():
         for name in numbers:
             if not isinstance(record.get(name), int | float | None):

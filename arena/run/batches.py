@@ -113,7 +113,7 @@ def _refuse_twice(judges: Mapping[str, Judge], store: Store) -> None:
                 else f"it is not known whether the server has a batch of {each.requests} requests of it; keep "
                 "'mode: batch', with which a run looks for it"
             )
-            raise InputError(f"judges.{each.judge}: {where}, or give them up with 'ragleague failures CONFIG --forget'")
+            raise InputError(f"judges.{each.judge}: {where}, or give them up with 'ragleague batches CONFIG --forget'")
 
 
 def waiting(batches: Iterable[OpenBatch]) -> list[BatchesWaiting]:

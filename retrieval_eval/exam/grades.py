@@ -87,7 +87,7 @@ class Graded(Struct, frozen=True):
             return (rating or fitting)[0]
         named = _options(self.labelling(llm, prompt))
         if not fitting and named:
-            raise InputError(f"this grader gave labels without items; use --show labels or --show agreement: {named}")
+            raise InputError(f"this grader gave labels without items; use 'exam labels' or 'exam agreement': {named}")
         if not self.grades:
             raise InputError("there are no grades to choose from; has this file been graded?")
         which = "several graders graded this; name one" if fitting else "no grader fits; there are"

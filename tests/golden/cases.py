@@ -48,13 +48,13 @@ WORLDS = (
             Case("queries-labels.txt", f"queries {BOARD} --labels --most 5"),
             Case("queries-agent.txt", f"queries {BOARD} --agent rag-dense --most 5"),
             *both("failures", f"failures {BOARD}"),
-            *both("batches", f"failures {BOARD} --batches"),
-            *both("votes-none", f"export {BOARD} --what votes"),
+            *both("batches", f"batches {BOARD}"),
+            *both("votes-none", f"votes {BOARD}"),
             *(
-                Case("", f"export {BOARD} {what}.csv --what {what}", {f"{what}.csv": f"export-{what}.csv"})
+                Case("", f"export {what} {BOARD} {what}.csv", {f"{what}.csv": f"export-{what}.csv"})
                 for what in ("verdicts", "labels", "query-labels", "criteria")
             ),
-            Case("qrels-export.txt", f"export {BOARD} labels.qrels --what qrels", {"labels.qrels": "labels.qrels"}),
+            Case("qrels-export.txt", f"export qrels {BOARD} labels.qrels", {"labels.qrels": "labels.qrels"}),
             *forms("rate", "rate verdicts.csv --samples 100 --set tournaments=50"),
             *both(
                 "rate-sandwich",
@@ -63,7 +63,7 @@ WORLDS = (
             ),
             Case("store-copy.json", f"store copy {BOARD} moved.db --format json"),
             *both("store-check", f"store check {BOARD}"),
-            Case("imported.txt", "import verdicts.csv --store recorded.db --name recorded"),
+            Case("imported.txt", "import verdicts verdicts.csv --store recorded.db --tournament recorded"),
             Case("imported-leaderboard.json", "leaderboard recorded.db --format json"),
         ],
         prepare=write_demo,
@@ -79,12 +79,12 @@ WORLDS = (
             *both("queries", "queries whole.yaml --by kind"),
             Case("queries-agent.txt", "queries whole.yaml --agent rag-dense"),
             Case("queries-labels.txt", "queries whole.yaml --labels"),
-            Case("votes-import.json", "import people.csv --store whole.yaml --kind verdict --format json"),
-            Case("votes-import.txt", "import graded.csv --store whole.yaml --kind criteria"),
-            *both("votes-list", "export whole.yaml --what votes"),
+            Case("votes-import.json", "import votes people.csv --store whole.yaml --format json"),
+            Case("votes-import.txt", "import votes graded.csv --store whole.yaml"),
+            *both("votes-list", "votes whole.yaml"),
             Case(
                 "votes-export.json",
-                "export whole.yaml votes.csv --what votes --kind verdict --format json",
+                "export votes whole.yaml votes.csv --kind verdict --format json",
                 {"votes.csv": "votes.csv"},
             ),
             *forms("calibrate", "calibrate whole.yaml --method-samples 20 --samples 50"),
@@ -94,13 +94,13 @@ WORLDS = (
             ),
             *both("calibrate-estimates", "calibrate whole.yaml --estimates --next 3 --method-samples 0 --samples 50"),
             *both("exam-grade", "make grades whole.yaml --out graded.csv --secret"),
-            Case("exam-grade-2.txt", "exam graded.csv --bank bank.csv"),
+            Case("exam-grade-2.txt", "exam score graded.csv --bank bank.csv"),
             Case(
                 "nuggets-assign.json",
                 "make assignments whole.yaml --out assignments.jsonl --format json",
                 {"assignments.jsonl": "assignments.jsonl"},
             ),
-            *forms("nuggets-score", "nuggets assignments.jsonl --samples 50"),
+            *forms("nuggets-score", "nuggets score assignments.jsonl"),
             Case("doctor.txt", "doctor whole.yaml"),
             Case("doctor.json", "doctor whole.yaml --format json"),
             Case("report.txt", "report whole.yaml --out report.html"),
@@ -115,11 +115,9 @@ WORLDS = (
             *both("failures", "failures sample.db"),
             *forms("calibrate", "calibrate sample.db --method-samples 20 --samples 50"),
             *both("calibrate-estimates", "calibrate sample.db --estimates --width 0.3 --method-samples 0 --samples 50"),
-            *both("votes-list", "export sample.db --what votes"),
-            Case(
-                "votes-export.txt", "export sample.db votes.csv --what votes --kind verdict", {"votes.csv": "votes.csv"}
-            ),
-            Case("", "export sample.db labels.csv --what labels", {"labels.csv": "labels.csv"}),
+            *both("votes-list", "votes sample.db"),
+            Case("votes-export.txt", "export votes sample.db votes.csv --kind verdict", {"votes.csv": "votes.csv"}),
+            Case("", "export labels sample.db labels.csv", {"labels.csv": "labels.csv"}),
         ],
         prepare=write_sample,
     ),
@@ -156,52 +154,48 @@ WORLDS = (
             Case("run.json", "run quality.yaml --format json"),
             Case("leaderboard.txt", "leaderboard quality.yaml"),
             *both("queries-labels", "queries quality.yaml --labels"),
-            Case("", "export quality.yaml labels.csv --what labels", {"labels.csv": "labels.csv"}),
-            Case(
-                "", "export quality.yaml query-labels.csv --what query-labels", {"query-labels.csv": "query-labels.csv"}
-            ),
-            Case("", "export quality.yaml data --what data", {"data/documents.csv": "documents.csv"}),
+            Case("", "export labels quality.yaml labels.csv", {"labels.csv": "labels.csv"}),
+            Case("", "export query-labels quality.yaml query-labels.csv", {"query-labels.csv": "query-labels.csv"}),
+            Case("", "export data quality.yaml data", {"data/documents.csv": "documents.csv"}),
         ],
         "quality",
     ),
     World(
         "exam",
         [
-            *both("bank-show", "bank bank.csv"),
-            *both("bank-show-secret", "bank bank.csv --secret"),
-            *both("bank-diff", "bank bank2.csv bank3.csv --grades grades.csv --run systems.run"),
-            Case("bank-convert.txt", "convert bank.csv bank.jsonl", {"bank.jsonl": "bank.jsonl"}),
+            *both("bank-show", "bank show bank.csv"),
+            *both("bank-show-secret", "bank show bank.csv --secret"),
+            *both("bank-diff", "bank diff bank2.csv bank3.csv --grades grades.csv --run systems.run"),
+            Case("bank-convert.txt", "convert bank bank.csv bank.jsonl", {"bank.jsonl": "bank.jsonl"}),
             *both("grade", "make grades tournament.yaml --out graded.jsonl.gz"),
             Case("", "make grades tournament.yaml --out graded.csv", {"graded.csv": "graded.csv"}),
             *both("grade-documents", "make grades retrieved.yaml --secret --out retrieved.csv"),
-            *both("score", f"exam {GRADES} --run systems.run --out scores.csv"),
+            *both("score", f"exam score {GRADES} --run systems.run --out scores.csv"),
             Case(
                 "",
-                f"exam {GRADES} --run systems.run --compat workbench --out scores.csv",
+                f"exam score {GRADES} --run systems.run --compat workbench --out scores.csv",
                 {"scores.csv": "scores.csv"},
             ),
-            Case("qrels.txt", f"exam {GRADES} --show labels --out exam.qrels", {"exam.qrels": "exam.qrels"}),
-            *forms("agreement", f"exam {GRADES} --show agreement --qrels human.qrels", "latex"),
-            *forms("agreement-with", f"exam {GRADES} --show agreement --with grades.csv", "latex"),
-            *(
-                case
-                for show in ("summary", "answers", "uncovered", "spurious", "influence")
-                for case in both(
-                    f"oversight-{show}", f"exam {GRADES} --qrels human.qrels --run systems.run --show {show}"
-                )
-            ),
-            *both("oversight-grid", f"exam {GRADES} --show grid --query skin"),
+            Case("qrels.txt", f"exam labels {GRADES} --out exam.qrels", {"exam.qrels": "exam.qrels"}),
+            *forms("agreement", f"exam agreement {GRADES} --qrels human.qrels", "latex"),
+            *forms("agreement-with", "exam compare grades.csv grades.csv --bank bank2.csv", "latex"),
+            *both("oversight-summary", f"exam summary {GRADES} --qrels human.qrels --run systems.run"),
+            *both("oversight-answers", f"exam answers {GRADES}"),
+            *both("oversight-uncovered", f"exam uncovered {GRADES} --qrels human.qrels"),
+            *both("oversight-spurious", f"exam spurious {GRADES} --qrels human.qrels"),
+            *both("oversight-influence", f"exam influence {GRADES} --run systems.run"),
+            *both("oversight-grid", f"exam grid {GRADES} --query skin"),
             Case(
                 "",
-                f"exam {GRADES} --qrels human.qrels --run systems.run --show influence --out influence.csv",
+                f"exam influence {GRADES} --run systems.run --out influence.csv",
                 {"influence.csv": "influence.csv"},
             ),
             Case(
                 "export.txt",
-                "convert graded.jsonl.gz exported.jsonl.gz --bank bank.csv",
+                "convert workbench graded.jsonl.gz exported.jsonl.gz --bank bank.csv",
                 {"exported.jsonl.gz": "exported.jsonl"},
             ),
-            Case("import.txt", "convert exported.jsonl.gz imported"),
+            Case("import.txt", "convert tables exported.jsonl.gz imported"),
             *forms("leaderboard", "leaderboard tournament.yaml"),
         ],
         "exam",
@@ -211,20 +205,20 @@ WORLDS = (
         [
             Case(
                 "edit.json",
-                "bank bank.jsonl edited.jsonl --out nuggets.jsonl --editor ann --format json",
+                "nuggets edit bank.jsonl edited.jsonl --out nuggets.jsonl --editor ann --format json",
                 {"nuggets.jsonl": "nuggets.jsonl"},
             ),
-            Case("edit.txt", "bank bank.jsonl edited.jsonl --out nuggets.jsonl --editor ann --force"),
+            Case("edit.txt", "nuggets edit bank.jsonl edited.jsonl --out nuggets.jsonl --editor ann --force"),
             Case("run.txt", "run cats.yaml"),
             *both("plan", "plan cats.yaml"),
             Case("assign.txt", "make assignments cats.yaml --nuggets nuggets.jsonl --answers answers.csv"),
-            *forms("assigned-score", "nuggets assignments.jsonl"),
-            *forms("score", "nuggets automatic.jsonl --samples 100", "jsonl"),
+            *forms("assigned-score", "nuggets score assignments.jsonl"),
+            *forms("score", "nuggets score automatic.jsonl", "jsonl"),
             *forms(
                 "score-citing",
-                "nuggets automatic.jsonl --answers runs.jsonl --qrels labels.qrels --samples 100",
+                "nuggets score automatic.jsonl --answers runs.jsonl --qrels labels.qrels",
             ),
-            *both("correlate", "nuggets automatic.jsonl --with manual.jsonl --score v --samples 100"),
+            *both("correlate", "nuggets correlate automatic.jsonl manual.jsonl --score v --samples 100"),
             *forms("leaderboard", "leaderboard cats.yaml"),
         ],
         "nuggets",
@@ -238,7 +232,7 @@ WORLDS = (
                 "metrics --qrels human.qrels llm.qrels --run bm25.run dense.run --measure nDCG@3 'RR(rel=2)@5' "
                 "--skip-faulty --per-query --baseline bm25 --samples 100",
             ),
-            *forms("agreement", "calibrate llm.qrels --people human.qrels --samples 100"),
+            *forms("agreement", "agreement llm.qrels --people human.qrels"),
             Case(
                 "retrieved.tsv",
                 "retrieve --corpus corpus.csv --queries queries.csv --retriever bm25 --out made.run",
@@ -256,11 +250,11 @@ WORLDS = (
     World(
         "pool",
         [
-            *forms("pool", "metrics --run bm25.run --run dense.run --pool 2"),
-            *forms("pool-judged", "metrics --run bm25.run --run dense.run --pool 2 --qrels human.qrels --skip-faulty"),
+            *forms("pool", "pool --run bm25.run --run dense.run --depth 2"),
+            *forms("pool-judged", "pool --run bm25.run --run dense.run --depth 2 --qrels human.qrels --skip-faulty"),
             Case(
                 "pool-out.txt",
-                "metrics --run bm25.run --run dense.run --pool 2 --out pairs.tsv",
+                "pool --run bm25.run --run dense.run --depth 2 --out pairs.tsv",
                 {"pairs.tsv": "pairs.tsv"},
             ),
         ],
@@ -299,10 +293,13 @@ WORLDS = (
     World(
         "recorded-gate",
         [
-            Case("qdrant.txt", f"import {DATA}/ragelo_qdrant/pairwise_verdicts.csv --store qdrant.db --tournament q"),
+            Case(
+                "qdrant.txt",
+                f"import verdicts {DATA}/ragelo_qdrant/pairwise_verdicts.csv --store qdrant.db --tournament q",
+            ),
             Case("qdrant-apart.md", "gate qdrant.db --new agent_5 --old agent_1 --format md"),
             Case("qdrant-close.md", "gate qdrant.db --new agent_4 --old agent_5 --format md"),
-            Case("llmfao.txt", f"import {DATA}/llmfao/gpt4_verdicts.csv --store llmfao.db --tournament l"),
+            Case("llmfao.txt", f"import verdicts {DATA}/llmfao/gpt4_verdicts.csv --store llmfao.db --tournament l"),
             Case("llmfao-gpt4.md", "gate llmfao.db --new 'GPT 4' --old 'Airoboros L2 70B' --format md"),
             Case("llmfao-unmet.md", "gate llmfao.db --new 'GPT 4' --old 'GPT 3.5 Turbo' --format md"),
         ],
@@ -328,10 +325,10 @@ WORLDS = (
             ),
             *forms(
                 "labels",
-                f"calibrate {DATA}/llmjudge24/llm_qrels/llama3-8b-baseline0123.qrels "
-                f"--people {DATA}/llmjudge24/human.qrels --samples 20",
+                f"agreement {DATA}/llmjudge24/llm_qrels/llama3-8b-baseline0123.qrels "
+                f"--people {DATA}/llmjudge24/human.qrels",
             ),
-            *forms("nuggets", f"nuggets {DATA}/trec_rag24_nuggets/nugget_assignment.jsonl.gz --samples 20"),
+            *forms("nuggets", f"nuggets score {DATA}/trec_rag24_nuggets/nugget_assignment.jsonl.gz"),
         ],
         recorded=True,
     ),

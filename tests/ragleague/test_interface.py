@@ -291,7 +291,7 @@ def test_an_argument_of_a_wrong_kind_is_named(board: rl.Board, call: Callable[[A
 def test_json_is_what_the_commands_print(demo: Path, board: rl.Board, cli: Any, tmp_path: Path) -> None:
     assert board.json() == json.loads(cli("leaderboard", demo / "tournament.yaml", "--format", "json").out)
     table = tmp_path / "verdicts.csv"
-    assert cli("export", demo / "tournament.yaml", table).status == 0
+    assert cli("export", "verdicts", demo / "tournament.yaml", table).status == 0
     assert rl.rate(table).json() == json.loads(cli("rate", table, "--format", "json").out)
 
 

@@ -223,7 +223,7 @@ def files(tmp_path: Path) -> Path:
 
 
 def options(files: Path, *more: object) -> list[object]:
-    return ["metrics", "--run", files / "one.run", "--run", files / "two.run", "--pool", 2, *more]
+    return ["pool", "--run", files / "one.run", "--run", files / "two.run", "--depth", 2, *more]
 
 
 def test_the_command_refuses_a_faulty_line_or_lists_it(cli: Any, files: Path) -> None:

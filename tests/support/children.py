@@ -69,7 +69,7 @@ class Child:
 
 _NURSERY = """
 import json, os, sys
-import arena.cli.app, arena.cli.board, arena.cli.main, arena.cli.make, arena.cli.show, arena.cli.tournament
+import arena.cli.app, arena.cli.leaderboard, arena.cli.main, arena.cli.run, arena.cli.show
 import arena.cli.trace, arena.results.cache, arena.run.judging
 import judges.providers.anthropic, judges.providers.openai
 import scipy.linalg, scipy.sparse.csgraph, scipy.special

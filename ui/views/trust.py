@@ -166,7 +166,7 @@ def _say_how_to_get_people(source: data.Source, levels: Sequence[Level]) -> None
     words = (
         f"**{situation}.** Fifty judgments on many queries tell more than hundreds on few: {pages}. Judgments that you "
     )
-    words += "have already: `ragleague import --kind verdict`"
+    words += "have already: `ragleague import votes`"
     if data.settings(source).imported:
         nothing(f"{words}.")
     else:

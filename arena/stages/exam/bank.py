@@ -258,4 +258,4 @@ def _write(draft: Path, path: Path, bank: Bank) -> None:
     except DataError as error:
         raise DataError(path, error.problem, line=error.line, value=error.value) from error
     if again.by_id != {item.item_id: replace(item, text=item.text.strip()) for item in bank.items}:
-        raise DataError(path, "cannot hold this bank; nothing was saved. Convert it with 'ragleague convert'")
+        raise DataError(path, "cannot hold this bank; nothing was saved. Convert it with 'ragleague convert bank'")

@@ -284,6 +284,6 @@ def test_a_large_tournament_stays_small_and_says_what_is_left_out(tmp_path: Path
 
 def test_the_judges_of_imported_verdicts_are_named(cli: Any, tmp_path: Path) -> None:
     (tmp_path / "v.csv").write_text("qid,agent_a,agent_b,verdict,judge\nq1,x,y,A,gpt\nq2,x,y,B,gpt\n")
-    cli("import", tmp_path / "v.csv", "--store", tmp_path / "s.db")
+    cli("import", "verdicts", tmp_path / "v.csv", "--store", tmp_path / "s.db")
     assert cli("report", tmp_path / "s.db", "--out", tmp_path / "r.html").status == 0
     assert "<li>Judge: gpt</li>" in (tmp_path / "r.html").read_text()

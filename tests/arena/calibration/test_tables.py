@@ -59,7 +59,7 @@ def test_a_table_with_a_criterion_and_no_score_is_no_table_of_criteria_in_column
 
 def test_what_export_writes_is_what_people_may_say(cli: CLI, played_demo: Path, tmp_path: Path) -> None:
     config = played_demo / "tournament.yaml"
-    cli("export", config, tmp_path / "grades.csv", "--what", "criteria")
+    cli("export", "criteria", config, tmp_path / "grades.csv")
     found = json.loads(
         cli("calibrate", config, "--people", tmp_path / "grades.csv", "--method-samples", 0, "--format", "json").out
     )
@@ -148,7 +148,13 @@ def verdicts_of_turns(path: Path, turns: int, *, named: bool, people: bool = Fal
 
 @pytest.mark.parametrize("turns", [1, 5])
 def test_verdicts_from_elsewhere_are_taken_in_by_conversation(cli: CLI, tmp_path: Path, turns: int) -> None:
-    cli("import", verdicts_of_turns(tmp_path / "v.csv", turns, named=turns > 1), "--store", tmp_path / "s.db")
+    cli(
+        "import",
+        "verdicts",
+        verdicts_of_turns(tmp_path / "v.csv", turns, named=turns > 1),
+        "--store",
+        tmp_path / "s.db",
+    )
     gated = cli("gate", tmp_path / "s.db", "--new", "x", "--old", "y", "--format", "json")
     (own,) = json.loads(gated.out)["scores"]
     assert own["queries"] == 12

@@ -311,11 +311,14 @@ def test_several_runs_follow_one_option_of_exam(tmp_path: Path, cli: CLI) -> Non
     for name, did in (("a", "d1"), ("b", "d2")):
         (tmp_path / f"{name}.run").write_text(f"q1 Q0 {did} 1 1.0 {name}\n")
     runs = tmp_path / "a.run", tmp_path / "b.run"
-    after = cli("exam", tmp_path / "g.csv", "--run", *runs, "--format", "json")
+    after = cli("exam", "score", tmp_path / "g.csv", "--run", *runs, "--format", "json")
     assert after.status == 0, after.err
-    assert after.out == cli("exam", "--run", runs[0], "--run", runs[1], tmp_path / "g.csv", "--format", "json").out
+    assert (
+        after.out
+        == cli("exam", "score", "--run", runs[0], "--run", runs[1], tmp_path / "g.csv", "--format", "json").out
+    )
     (tmp_path / "human.qrels").write_text("q1 0 d1 1\nq1 0 d2 0\n")
-    agreement = "exam", tmp_path / "g.csv", "--show", "agreement", "--qrels", tmp_path / "human.qrels"
+    agreement = "exam", "agreement", tmp_path / "g.csv", "--qrels", tmp_path / "human.qrels"
     said = cli(*agreement).err
     assert "grades reach to 5 and people's labels to 1" in said
     given = re.search(r"--map (\S+)", said)

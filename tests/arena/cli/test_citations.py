@@ -57,6 +57,6 @@ def files(tmp_path: Path, monkeypatch: Any) -> None:
 )
 def test_what_cannot_be_scored_is_one_line(cli: Any, more: tuple[str, ...], said: str) -> None:
     Path("other.csv").write_text("qid,agent,answer\n1,nobody,a\n")
-    ended = cli("nuggets", "assignments.jsonl", *more)
+    ended = cli("nuggets", "score", "assignments.jsonl", *more)
     assert (ended.status, ended.err.count("\n")) == (2, 1)
     assert said in ended.err

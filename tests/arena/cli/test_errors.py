@@ -44,7 +44,7 @@ def replaced(file: Path, old: str, new: str) -> Path:
 
 
 def test_an_unknown_tournament_is_answered_with_those_there_are(cli: Any, played_demo: Path) -> None:
-    for name, *further in (["leaderboard"], ["failures"], ["export", "out.csv"]):
+    for name, *further in (["leaderboard"], ["failures"], ["votes"]):
         line = refused(cli, name, played_demo / "rag-handbook.db", *further, "--tournament", "other")
         assert "no tournament named 'other'; there are rag-handbook" in line
 
@@ -53,7 +53,7 @@ def test_several_tournaments_want_one_named(cli: Any, tmp_path: Path) -> None:
     (tmp_path / "v.csv").write_text("qid,agent_a,agent_b,verdict\n1,x,y,A\n")
     store = tmp_path / "s.db"
     for name in ("one", "two"):
-        imported = cli("import", tmp_path / "v.csv", "--store", store, "--tournament", name)
+        imported = cli("import", "verdicts", tmp_path / "v.csv", "--store", store, "--tournament", name)
         assert imported.out.endswith(f"ragleague leaderboard {store} --tournament {name}\n")
     assert "several tournaments, name one: one, two" in refused(cli, "leaderboard", store)
     assert cli("failures", store, "--tournament", "two").out == "0 failed\n"
@@ -64,16 +64,16 @@ def test_several_tournaments_want_one_named(cli: Any, tmp_path: Path) -> None:
 def test_an_import_does_not_take_the_place_of_a_run(cli: Any, played_demo: Path, tmp_path: Path) -> None:
     (tmp_path / "v.csv").write_text("qid,agent_a,agent_b,verdict\n1,x,y,A\n")
     where = ["--store", played_demo / "rag-handbook.db", "--tournament", "rag-handbook"]
-    assert "choose another name" in refused(cli, "import", tmp_path / "v.csv", *where)
+    assert "choose another name" in refused(cli, "import", "verdicts", tmp_path / "v.csv", *where)
 
 
 def test_turns_of_one_query_are_never_folded_in_silence(cli: Any, tmp_path: Path) -> None:
     rows = [f"q{query},{turn},a,b,{'AB'[turn % 2]}" for query in range(12) for turn in (1, 2)]
     (tmp_path / "votes.csv").write_text("\n".join(["qid,turn,agent_a,agent_b,verdict", *rows]))
-    ended = cli("import", tmp_path / "votes.csv", "--store", tmp_path / "s.db")
+    ended = cli("import", "verdicts", tmp_path / "votes.csv", "--store", tmp_path / "s.db")
     assert ended.status == 2
     assert ended.err.endswith("rows of one query differ in column 'turn'; say --item turn to tell them apart\n")
-    ended = cli("import", tmp_path / "votes.csv", "--store", tmp_path / "s.db", "--item", "turn")
+    ended = cli("import", "verdicts", tmp_path / "votes.csv", "--store", tmp_path / "s.db", "--item", "turn")
     assert "not used" not in ended.err
     assert "24 verdicts imported" in ended.out
     with closing(Store.open(str(tmp_path / "s.db"))) as store:
@@ -86,9 +86,12 @@ def test_an_import_says_what_it_takes_the_place_of(cli: Any, tmp_path: Path) -> 
     table, store = tmp_path / "v.csv", tmp_path / "s.db"
     table.write_text("qid,agent_a,agent_b,verdict\n1,x,y,A\n2,x,y,B\n")
     for _ in range(2):
-        assert cli("import", table, "--store", store).out.startswith("2 verdicts imported as 'v'\nnext: ")
+        assert cli("import", "verdicts", table, "--store", store).out.startswith("2 verdicts imported as 'v'\nnext: ")
     table.write_text("qid,agent_a,agent_b,verdict\n1,x,y,A\n2,x,y,TIE\n")
-    assert "\nno longer shown: 1 verdict of the earlier import as 'v'; " in cli("import", table, "--store", store).out
+    assert (
+        "\nno longer shown: 1 verdict of the earlier import as 'v'; "
+        in cli("import", "verdicts", table, "--store", store).out
+    )
 
 
 @pytest.mark.parametrize(
@@ -154,7 +157,7 @@ def test_a_matrix_wants_its_number_of_queries_and_fractions_have_no_elo(cli: Any
     [
         ("verdicts", "no/such/out.csv", "cannot be written"),
         ("verdicts", "out.xlsx", "not a table"),
-        ("labels", "out.qrels", "'--what qrels' writes qrels"),
+        ("labels", "out.qrels", "'export qrels' writes qrels"),
         ("data", "queries.csv", "cannot be made a folder"),
         ("data", "queries.csv/inside", "cannot be made a folder"),
     ],
@@ -162,7 +165,7 @@ def test_a_matrix_wants_its_number_of_queries_and_fractions_have_no_elo(cli: Any
 def test_an_export_that_cannot_be_written_is_named(
     cli: Any, played_demo: Path, folder: Path, what: str, out: str, said: str
 ) -> None:
-    line = refused(cli, "export", played_demo / "tournament.yaml", folder / out, "--what", what)
+    line = refused(cli, "export", what, played_demo / "tournament.yaml", folder / out)
     assert str(folder / out) in line
     assert said in line
 
@@ -188,7 +191,7 @@ def test_what_a_tournament_is_made_of_is_not_written_over(cli: Any, folder: Path
     assert cli("run", config, "--log-json", folder / "log.jsonl").status == 0
     store = next(folder.glob("*.db"))
     said = "a store, or another database, stands there; name another file"
-    assert refused(cli, "export", config, store, "--what", "qrels", "--force").endswith(said)
+    assert refused(cli, "export", "qrels", config, store, "--force").endswith(said)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a file that is always full")

@@ -30,7 +30,7 @@ def bank(tmp_path: Path) -> Path:
 def test_secret_items_are_in_no_imported_table_unless_asked_for(
     cli: CLI, graded: Path, bank: Path, tmp_path: Path
 ) -> None:
-    ended = cli("convert", graded, tmp_path / "open", "--bank", bank)
+    ended = cli("convert", "tables", graded, tmp_path / "open", "--bank", bank)
     assert ended.status == 0
     assert "6 rows of secret items left out; --secret writes them" in ended.out
     assert "1 rows of secret items left out" in ended.out
@@ -45,7 +45,7 @@ def test_secret_items_are_in_no_imported_table_unless_asked_for(
 def test_grades_are_added_onto_a_workbench_file(cli: CLI, graded: Path, tmp_path: Path) -> None:
     (tmp_path / "new.csv").write_text("qid,did,item,grade,llm,prompt\nrock,p4,e,5,gpt,rate\n", encoding="utf-8")
     out = tmp_path / "more.jsonl"
-    assert cli("convert", tmp_path / "new.csv", out, "--onto", graded, "--secret").status == 0
+    assert cli("convert", "workbench", tmp_path / "new.csv", out, "--onto", graded, "--secret").status == 0
     before, after = (path.read_text(encoding="utf-8").splitlines() for path in (graded, out))
     assert (before[0], len(before)) == (after[0], len(after))
     assert before[1] != after[1]
@@ -55,23 +55,24 @@ def test_grades_are_added_onto_a_workbench_file(cli: CLI, graded: Path, tmp_path
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("exam", "none.csv"), "none.csv: no such file"),
-        (("exam", "table.csv"), "name the runs with --run"),
-        (("exam", "table.csv", "--items", "x*"), "no graded item has an id like 'x*'"),
-        (("exam", "table.csv", "--llm", "gpt"), "no grader fits"),
-        (("exam", "table.csv", "--bank", "other.csv"), "no grade is for an item of the bank other.csv"),
-        (("exam", "table.csv", "--run", "bad.run"), "bad.run:1: a line must have 6 fields, 'query Q0"),
-        (("exam", "table.csv", "--show", "agreement"), "holds no judgments by people"),
+        (("exam", "score", "none.csv"), "none.csv: no such file"),
+        (("exam", "score", "table.csv"), "name the runs with --run"),
+        (("exam", "score", "table.csv", "--items", "x*"), "no graded item has an id like 'x*'"),
+        (("exam", "score", "table.csv", "--llm", "gpt"), "no grader fits"),
+        (("exam", "score", "table.csv", "--bank", "other.csv"), "no grade is for an item of the bank other.csv"),
+        (("exam", "score", "table.csv", "--run", "bad.run"), "bad.run:1: a line must have 6 fields, 'query Q0"),
+        (("exam", "agreement", "table.csv"), "holds no judgments by people"),
         (
-            ("exam", "table.csv", "--show", "agreement", "--qrels", "bad.run"),
+            ("exam", "agreement", "table.csv", "--qrels", "bad.run"),
             "bad.run:1: a line must have 4 fields",
         ),
-        (("exam", "table.csv", "--show", "labels", "--out", "o.qrels", "--map", "4"), "'4' in the map of grades"),
-        (("exam", "table.csv", "--show", "grid"), "name the query with --query"),
-        (("exam", "table.csv", "--show", "summary", "--query", "z"), "no query 'z'"),
-        (("convert", "table.csv", "folder"), "folder: name a .jsonl.gz file; table.csv holds grades"),
-        (("convert", "table.csv", "o.jsonl.gz"), "name the bank with --bank"),
-        (("bank", "bad.run"), "bad.run: not a table"),
+        (("exam", "labels", "table.csv", "--out", "o.qrels", "--map", "4"), "'4' in the map of grades"),
+        (("exam", "grid", "table.csv"), "exam grid: --query is missing: the query"),
+        (("exam", "summary", "table.csv", "--query", "z"), "no query 'z'"),
+        (("convert", "workbench", "table.csv", "folder"), "folder: name a .jsonl.gz file; the workbench"),
+        (("convert", "tables", "table.csv", "folder"), "table.csv: is not a graded file of the workbench"),
+        (("convert", "workbench", "table.csv", "o.jsonl.gz"), "name the bank with --bank"),
+        (("bank", "show", "bad.run"), "bad.run: not a table"),
     ],
 )
 def test_what_a_user_can_get_wrong_is_one_line_and_status_2(
@@ -90,23 +91,23 @@ def test_what_a_user_can_get_wrong_is_one_line_and_status_2(
 def test_labels_that_a_model_gave_without_items_are_chosen_by_their_prompt(
     cli: CLI, graded: Path, tmp_path: Path
 ) -> None:
-    ended = cli("exam", graded, "--show", "agreement", "--prompt", "Sun", "--format", "json")
+    ended = cli("exam", "agreement", graded, "--prompt", "Sun", "--format", "json")
     assert ended.status == 0, ended.err
     assert json.loads(ended.out)["n"] == 4, "the passages that people judged"
     out = tmp_path / "sun.qrels"
-    assert cli("exam", graded, "--show", "labels", "--prompt", "Sun", "--llm", "flan", "--out", out).status == 0
+    assert cli("exam", "labels", graded, "--prompt", "Sun", "--llm", "flan", "--out", out).status == 0
     assert out.read_text(encoding="utf-8").splitlines()[0].split() == ["skin", "0", "p1", "1"]
-    refused = cli("exam", graded, "--prompt", "Sun")
+    refused = cli("exam", "score", graded, "--prompt", "Sun")
     assert refused.status == 2
-    assert "this grader gave labels without items; use --show labels or --show agreement" in refused.err
-    mapped = cli("exam", graded, "--show", "labels", "--prompt", "Sun", "--map", "0:1", "--out", out)
+    assert "this grader gave labels without items; use 'exam labels' or 'exam agreement'" in refused.err
+    mapped = cli("exam", "labels", graded, "--prompt", "Sun", "--map", "0:1", "--out", out)
     assert (mapped.status, "labels passages without items" in mapped.err) == (2, True)
-    assert cli("exam", graded, "--show", "agreement", "--prompt", "Moon").status == 2
+    assert cli("exam", "agreement", graded, "--prompt", "Moon").status == 2
 
 
 def test_programs_get_the_interval_that_people_see(cli: CLI, graded: Path) -> None:
-    agents = json.loads(cli("exam", graded, "--format", "json").out)["agents"]
-    shown = cli("exam", graded, "--format", "csv").out.splitlines()
+    agents = json.loads(cli("exam", "score", graded, "--format", "json").out)["agents"]
+    shown = cli("exam", "score", graded, "--format", "csv").out.splitlines()
     header, *rows = (line.split(",") for line in shown)
     for row in rows:
         told = dict(zip(header, row, strict=True))

@@ -132,7 +132,7 @@ READ = [
     ),
     (
         "52-negative-labels",
-        "calibrate llm.qrels --people human.qrels",
+        "agreement llm.qrels --people human.qrels",
         ["read: human.qrels (labels: 40, queries: 10)", "read: llm.qrels (labels: 40, queries: 10)"],
     ),
 ]
@@ -253,7 +253,7 @@ def test_preferences_count_as_the_user_says(
     ended = cli("rate", f"{name}.csv", *options, "--format", "json", "--samples", "0")
     assert ended.status == 0, ended.err
     assert wins(ended.out)["new"] == of_new
-    imported = cli("import", f"{name}.csv", *options, "--store", "s.db")
+    imported = cli("import", "verdicts", f"{name}.csv", *options, "--store", "s.db")
     assert imported.status == 0, imported.err
 
 
@@ -274,7 +274,7 @@ def test_scales_that_differ_are_the_first_thing_said(case: Callable[[str], Path]
 
 def test_negative_labels_are_counted(case: Callable[[str], Path], cli: CLI) -> None:
     case("52-negative-labels")
-    said = cli("calibrate", "llm.qrels", "--people", "human.qrels").out
+    said = cli("agreement", "llm.qrels", "--people", "human.qrels").out
     assert "human: 18 labels below 0: -2 (6), -1 (12); measures take them for not relevant" in said
 
 
@@ -292,10 +292,10 @@ def test_votes_in_words_of_their_own_everywhere(tmp_path: Path, monkeypatch: pyt
         held = cli("calibrate", "judge.csv", "--people", "people.csv", *own, "--format", "json")
         assert held.status == 0, held.err
         assert json.loads(held.out)["comparisons"][0]["judges"]["judge"]["n"] == 12
-    assert cli("import", "judge.csv", "--store", "s.db", "--tournament", "t").status == 0
-    refused = cli("import", "people.csv", "--store", "s.db", "--tournament", "t", "--kind", "verdict")
+    assert cli("import", "verdicts", "judge.csv", "--store", "s.db", "--tournament", "t").status == 0
+    refused = cli("import", "votes", "people.csv", "--store", "s.db", "--tournament", "t")
     assert "or say what it means: --value WORD=A ('A ist besser')" in refused.err
-    votes = cli("import", "people.csv", "--store", "s.db", "--tournament", "t", "--kind", "verdict", *options)
+    votes = cli("import", "votes", "people.csv", "--store", "s.db", "--tournament", "t", *options)
     assert "12 by people, 12 of them new" in votes.out, votes.err
 
 

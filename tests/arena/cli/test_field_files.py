@@ -147,7 +147,7 @@ def test_chinese_is_found_measured_cut_and_planned(
     assert cli("run", "t2.yaml").status == 0
     cli("make", "grades", "t2.yaml", "--out", "g.csv")
     assert "1/long#5" in Path("g.csv").read_text(), "a long answer is more than one passage of 400"
-    cli("import", "votes.csv", "--store", "v.db", "--queries", "zhq.csv", "--answers", "zh.csv")
+    cli("import", "verdicts", "votes.csv", "--store", "v.db", "--queries", "zhq.csv", "--answers", "zh.csv")
     assert "100%" in next(
         line for line in cli("leaderboard", "v.db", "--details").out.splitlines() if "Longer wins" in line
     )

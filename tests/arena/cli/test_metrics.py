@@ -52,7 +52,7 @@ def test_wrong_input_is_one_line(cli: Any, files: Path, arguments: tuple[str, ..
 
 def test_labels_on_no_scale_name_their_file(cli: Any, files: Path) -> None:
     (files / "ids.qrels").write_text("q1 0 d1 4711\nq1 0 d2 0\n", encoding="utf-8")
-    ended = cli("calibrate", "ids.qrels", "--people", "human.qrels")
+    ended = cli("agreement", "ids.qrels", "--people", "human.qrels")
     assert (ended.status, ended.out) == (2, "")
     assert ended.err.startswith("error: human and ids: labels from 0 to 4711 span too many values")
 
@@ -64,7 +64,7 @@ def test_labels_outside_the_scale_are_named_and_counted(cli: Any) -> None:
     said = "odd: labels outside the 0 to 2 of human: -1 (2), 4 (1); each counts as it is"
     scored = cli("metrics", "--qrels", "human.qrels", "odd.qrels", *RUNS, "--measure", "nDCG@3")
     assert said in scored.out.splitlines()
-    compared = ("calibrate", "odd.qrels", "--people", "human.qrels")
+    compared = ("agreement", "odd.qrels", "--people", "human.qrels")
     assert said in cli(*compared).out.splitlines()
     sets = json.loads(cli(*compared, "--format", "json").out)
     (own,) = [found for found in _with_key(sets, "outside_scale") if found["outside_scale"]]
@@ -127,7 +127,7 @@ def store_with(path: Path, wants: list[tuple[str, str, str, int | str | None]]) 
 def test_what_failed_or_is_left_is_no_label_and_makes_the_export_incomplete(cli: Any, tmp_path: Path) -> None:
     wants = [("one", "q1", "a", 2), ("one", "q1", "b", "timeout"), ("one", "q1", "c", None), ("one", "q2", "a", 0)]
     path = store_with(tmp_path / "s.db", wants)
-    ended = cli("export", path, tmp_path / "out.qrels", "--what", "qrels")
+    ended = cli("export", "qrels", path, tmp_path / "out.qrels")
     assert ended.status == 3
     assert (tmp_path / "out.qrels").read_text(encoding="utf-8") == "q1 0 a 2\nq2 0 a 0\n"
     assert "1 failed: timeout" in ended.out
@@ -137,18 +137,18 @@ def test_what_failed_or_is_left_is_no_label_and_makes_the_export_incomplete(cli:
 def test_labels_of_several_judges_are_combined_unless_one_is_named(cli: Any, tmp_path: Path) -> None:
     path = store_with(tmp_path / "s.db", [("one", "q1", "a", 2), ("two", "q1", "a", 0), ("two", "q1", "b", 1)])
     out = tmp_path / "out.qrels"
-    assert cli("export", path, out, "--what", "qrels").status == 0
+    assert cli("export", "qrels", path, out).status == 0
     assert out.read_text(encoding="utf-8") == "q1 0 a 0\nq1 0 b 1\n"
-    assert cli("export", path, out, "--what", "qrels", "--judge", "one").err == (
+    assert cli("export", "qrels", path, out, "--judge", "one").err == (
         f"error: {out}: is there already; name another file, or say --force\n"
     )
-    assert cli("export", path, out, "--what", "qrels", "--judge", "one", "--force").status == 0
+    assert cli("export", "qrels", path, out, "--judge", "one", "--force").status == 0
     assert out.read_text(encoding="utf-8") == "q1 0 a 2\n"
-    assert cli("export", path, out, "--what", "qrels", "--judge", "two", "--force").status == 0
+    assert cli("export", "qrels", path, out, "--judge", "two", "--force").status == 0
     assert out.read_text(encoding="utf-8") == "q1 0 a 0\nq1 0 b 1\n"
     assert (
         "judge 'three' gave no labels; judges with labels: one, two"
-        in cli("export", path, out, "--what", "qrels", "--judge", "three", "--force").err
+        in cli("export", "qrels", path, out, "--judge", "three", "--force").err
     )
 
 
@@ -160,7 +160,7 @@ def test_labels_of_several_judges_are_combined_unless_one_is_named(cli: Any, tmp
     ],
 )
 def test_an_export_that_cannot_be_is_one_line(cli: Any, tmp_path: Path, wants: Any, said: str) -> None:
-    ended = cli("export", store_with(tmp_path / "s.db", wants), tmp_path / "out.qrels", "--what", "qrels")
+    ended = cli("export", "qrels", store_with(tmp_path / "s.db", wants), tmp_path / "out.qrels")
     assert ended.status == 2
     assert said in ended.err
     assert not (tmp_path / "out.qrels").exists()

@@ -1,18 +1,25 @@
-"""Names of commands and options: how ``--help`` lists them, and that those of the version before still work."""
+"""Names of commands and options: how ``--help`` lists them, and what is said of a wrong command line."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+import subprocess
+import sys
 
 import pytest
 from typer.main import get_group
 
 from arena.cli.app import app
-from arena.cli.commands import COMMANDS, overview
-from arena.cli.old_names import OLD, Old, translate_old_names
-from docs.make_reference import commands_of, parameters_of
+from arena.cli.commands import COMMANDS, CommandGroup, overview
+from docs.make_reference import commands_of
 from tests.conftest import CLI
+
+SUMMARIES = {name: entry.summary for name, entry in COMMANDS.items() if not isinstance(entry, CommandGroup)} | {
+    f"{name} {below}": command.summary
+    for name, entry in COMMANDS.items()
+    if isinstance(entry, CommandGroup)
+    for below, command in entry.commands.items()
+}
 
 
 def test_the_overview_lists_every_command_once_under_its_group(cli: CLI) -> None:
@@ -24,83 +31,67 @@ def test_the_overview_lists_every_command_once_under_its_group(cli: CLI) -> None
     assert max(map(len, said.out.splitlines())) <= 80
 
 
-def test_a_command_begins_its_help_as_the_overview_has_it() -> None:
-    for name, said in commands_of(get_group(app)):
-        if name in COMMANDS:
-            assert said.startswith(COMMANDS[name].summary), name
+@pytest.mark.parametrize("name", [name for name, entry in COMMANDS.items() if isinstance(entry, CommandGroup)])
+def test_the_help_of_a_group_lists_its_commands(cli: CLI, name: str) -> None:
+    said, entry = cli(name, "--help"), COMMANDS[name]
+    assert isinstance(entry, CommandGroup)
+    assert said.status == 0
+    for below, command in entry.commands.items():
+        assert re.search(rf"^  {below} +{re.escape(command.summary)}$", said.out, flags=re.MULTILINE)
+    assert max(map(len, said.out.splitlines())) <= 100
 
 
-BEFORE = {
-    "demo --dir d": "demo --out d",
-    "synth s.yaml --json": "make queries s.yaml --format json",
-    "agents run c.yaml --out d": "make answers c.yaml --out d",
-    "agents retrieve --corpus c.csv --queries q.csv --out r": "retrieve --corpus c.csv --queries q.csv --out r",
-    "batches s.db": "failures --batches s.db",
-    "pool --run a --depth 5": "metrics --run a --pool 5",
-    "qrels agreement h.qrels --seed 1 a.qrels b.qrels": "calibrate --seed 1 a.qrels b.qrels --people h.qrels",
-    "qrels export --out o.qrels s.db": "export --what qrels s.db o.qrels",
-    "votes list s.db": "export --what votes s.db",
-    "votes export s.db o.csv --kind verdict": "export --what votes s.db o.csv --kind verdict",
-    "votes import s.db v.csv --kind verdict": "import v.csv --kind verdict --store s.db",
-    "import v.csv --store s.db --name t": "import v.csv --store s.db --tournament t",
-    "exam generate c.yaml --retry-failed b.jsonl": "make bank c.yaml --retry-failed --out b.jsonl",
-    "exam grade c.yaml": "make grades c.yaml",
-    "exam score g.csv": "exam g.csv",
-    "exam qrels g.csv o.qrels": "exam --show labels g.csv --out o.qrels",
-    "exam agreement g.csv --qrels h": "exam --show agreement g.csv --qrels h",
-    "exam oversight g.csv --show grid": "exam --show summary g.csv --show grid",
-    "exam import g.jsonl.gz d": "convert g.jsonl.gz d",
-    "exam export g.csv o.jsonl.gz": "convert g.csv o.jsonl.gz",
-    "bank show b.csv": "bank b.csv",
-    "bank diff b.csv c.csv": "bank b.csv c.csv",
-    "bank convert b.csv c.yaml": "convert b.csv c.yaml",
-    "nuggets create c.yaml": "make nuggets c.yaml",
-    "nuggets assign c.yaml": "make assignments c.yaml",
-    "nuggets edit a b --out o --by ann": "bank a b --out o --editor ann",
-    "nuggets score a --relevant 2": "nuggets a --min-label 2",
-    "nuggets correlate a b --column v": "nuggets a --score v --with b",
-    "calibrate t --skip-empty --games ordered": "calibrate t --skip-faulty --as-games",
-    "calibrate t --people-column label=gold": "calibrate t --column people:label=gold",
-    "calibrate t --games reconciled": "calibrate t --reconcile",
-    "retrieve --rrf-k 3 --model m --model-path f": "retrieve --set rrf_k=3 --set model=m --set path=f",
-    "documents d --max-mb 3 --max-pages=4": "documents d --set megabytes=3 --set pages=4",
-    "rate v.csv --k 16 --skip-self-play --position": "rate v.csv --set k=16 --skip-faulty --set position=true",
-    "leaderboard c.yaml --quick --details": "leaderboard c.yaml --details",
-    "rate v.csv --json": "rate v.csv --format json",
-    "rate v.csv --bootstrap=9": "rate v.csv --samples 9",
-    "rate v.csv --bootstrap 9": "rate v.csv --samples 9",
-}
+def test_a_command_begins_its_help_as_the_lists_have_it() -> None:
+    assert dict(commands_of(get_group(app))) == SUMMARIES
 
 
-@pytest.mark.parametrize("words", BEFORE)
-def test_an_old_name_works_and_todays_is_said(words: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert " ".join(translate_old_names(words.split())) == BEFORE[words]
-    (said,) = capsys.readouterr().err.splitlines()
-    assert said.startswith("note: ")
-    assert " is now " in said
-    assert said.endswith("; the old names work until the next version")
+def test_no_help_of_a_command_names_an_option_of_another(cli: CLI) -> None:
+    for name in ("make queries", "make bank", "export data", "exam labels", "exam grid", "pool", "bank show"):
+        said = cli(*name.split(), "--help").out
+        options = set(re.findall(r"^  (--[\w-]+)", said, flags=re.MULTILINE))
+        assert set(re.findall(r"--[a-z][\w-]+", said)) == options, name
 
 
-def test_every_old_name_is_tried() -> None:
-    assert {name for name in OLD if not any(words.startswith(f"{name} ") for words in BEFORE)} == set()
+def test_the_help_of_a_group_imports_no_command() -> None:
+    code = (
+        "import sys\nsys.argv = ['ragleague', 'exam', '--help']\nfrom arena.cli import main\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "print('LOADED', *({'numpy', 'pydantic', 'arena.cli.exam', 'arena.config'} & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.splitlines()[-1].split() == ["LOADED"]
 
 
-def test_todays_names_stay_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
-    for words in ("rate -- --json", "exam g.csv --show grid", "bank b.csv", "store check s.db"):
-        assert " ".join(translate_old_names(words.split())) == words
-    assert capsys.readouterr().err == ""
-
-
-def test_old_names_lead_to_commands_and_options_that_there_are() -> None:
-    known = dict(parameters_of(get_group(app)))
-    for then, old in OLD.items():
-        words = [*old.now.split(), *" ".join([*_renamed(old), *old.arguments.values()]).split()]
-        name = next(name for name in (" ".join(words[:2]), words[0]) if name in known)
-        options = {word for word in words if word.startswith("--")}
-        assert options <= known[name], then
-        assert then == name or then not in known
-
-
-def _renamed(old: Old) -> Iterator[str]:
-    for today in old.options.values():
-        yield from today.values() if isinstance(today, Mapping) else [today]
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ("mak bank", "no command 'mak'; did you mean 'make'?"),
+        ("make bonk", "make: no command 'bonk'; did you mean 'bank'?"),
+        ("export x.yaml out.csv --what data", "export: no command 'x.yaml'; 'ragleague export --help' lists them"),
+        (
+            "make queries t.yaml --secret",
+            "make queries: no option '--secret'; 'ragleague make queries --help' lists them",
+        ),
+        ("--vers", "no option '--vers'; did you mean '--version'?"),
+        ("make bank t.yaml", "make bank: --out is missing: the bank: .jsonl, .yaml, .csv ..."),
+        ("make bank", "make bank: CONFIG is missing: the YAML file that configures it"),
+        ("make bank t.yaml --out", "--out: a value is missing; write it after the option"),
+        ("make bank t.yaml --out=b.csv --force=yes", "--force: takes no value; leave out what follows '='"),
+        ("make bank t.yaml b.csv c.csv --out b", "make bank: 'b.csv c.csv' is too much; give CONFIG"),
+        ("rate v.csv --as-games --reconcile", "--reconcile: says the opposite of --as-games; give one of them"),
+        ("exam labels g --out a --out b", "--out: is given twice; give it once"),
+        ("exam labels g --out a --by most", "--by: must be highest or count, not 'most'"),
+        ("exam score g --compat x", "--compat: must be workbench, not 'x'"),
+        ("exam score g --k 0", "--k: must be at least 1, not '0'"),
+        ("exam score g --k 1.5", "--k: must be a whole number, not '1.5'"),
+        (
+            "run t.yaml --stage pairwise --stage pairwize",
+            "--stage: must be synth, agents, relevance, pairwise, "
+            "criteria, exam, nuggets, support or audit, not 'pairwize'; did you mean 'pairwise'?",
+        ),
+        ("calibrate t.yaml --expires soon", "--expires: must be a date such as 2030-12-31, not 'soon'"),
+    ],
+)
+def test_a_wrong_command_line_is_said_in_our_words(cli: CLI, words: str, line: str) -> None:
+    ended = cli(*words.split())
+    assert (ended.status, ended.out, ended.err) == (2, "", f"error: {line}\n")

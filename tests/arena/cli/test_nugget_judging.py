@@ -72,7 +72,7 @@ def test_nuggets_are_made_assigned_and_scored_in_nuggetizers_files(cli: Any, con
         {"text": "fact of all", "importance": "vital", "assignment": "support"},
         {"text": "fact of x", "importance": "vital", "assignment": "not_support"},
     ]
-    scored = json.loads(cli("nuggets", "assignments.jsonl", "--format", "json").out)["runs"]
+    scored = json.loads(cli("nuggets", "score", "assignments.jsonl", "--format", "json").out)["runs"]
     assert scored["x"]["v_strict"] == pytest.approx(1 / 3, abs=1e-6)
     assert scored["x"]["a_strict"] == pytest.approx(1 / 4)
 
@@ -177,7 +177,7 @@ def read_json(cli: Any, *arguments: object) -> Any:
 
 def test_a_topic_set_of_other_ids_is_refused(cli: Any, assignments: Path, tmp_path: Path) -> None:
     (tmp_path / "topics.tsv").write_text("2024-1\twhy\n", encoding="utf-8")
-    ended = cli("nuggets", assignments, "--topics", tmp_path / "topics.tsv")
+    ended = cli("nuggets", "score", assignments, "--topics", tmp_path / "topics.tsv")
     assert (ended.status, ended.out) == (2, "")
     assert "none of its topics is in" in ended.err
 
@@ -185,7 +185,7 @@ def test_a_topic_set_of_other_ids_is_refused(cli: Any, assignments: Path, tmp_pa
 def test_a_bad_label_is_one_line_with_file_line_and_value(cli: Any, assignments: Path) -> None:
     text = assignments.read_text(encoding="utf-8").replace("partial_support", "partly", 1)
     assignments.write_text(text, encoding="utf-8")
-    ended = cli("nuggets", assignments)
+    ended = cli("nuggets", "score", assignments)
     assert (ended.status, ended.out) == (2, "")
     assert ended.err.startswith(f"error: {assignments}:5: nugget 2: assignment must be one of")
     assert ended.err.count("\n") == 1
@@ -194,9 +194,9 @@ def test_a_bad_label_is_one_line_with_file_line_and_value(cli: Any, assignments:
 @pytest.mark.parametrize("form", ["json", "csv", "jsonl"])
 def test_written_scores_are_read_back_as_a_condition(cli: Any, assignments: Path, tmp_path: Path, form: str) -> None:
     scores = tmp_path / f"scores.{form}"
-    scores.write_text(cli("nuggets", assignments, "--format", form).out, encoding="utf-8")
+    scores.write_text(cli("nuggets", "score", assignments, "--format", form).out, encoding="utf-8")
     for column in COLUMNS:
-        shape = read_json(cli, "nuggets", assignments, "--with", scores, "--score", column, "--format", "json")
+        shape = read_json(cli, "nuggets", "correlate", assignments, scores, "--score", column, "--format", "json")
         assert (shape["n"], shape["kendall_tau"], shape["spearman"]) == (4, 1, 1)
         assert shape["pairs"]["n"] == (10 if form == "jsonl" else 0)
         assert all(own["a"] == pytest.approx(own["b"]) for own in shape["points"]["runs"])

@@ -16,7 +16,7 @@ import ragleague
 
 
 def test_exported_data_make_the_same_tournament(cli: Any, played_demo: Path, tmp_path: Path) -> None:
-    cli("export", played_demo / "tournament.yaml", tmp_path / "data", "--what", "data")
+    cli("export", "data", played_demo / "tournament.yaml", tmp_path / "data")
     for name in ("tournament.yaml", "exam.csv", "nuggets.jsonl", "rag-handbook.db"):
         shutil.copy(played_demo / name, tmp_path / "data")
     again = cli("run", tmp_path / "data/tournament.yaml", "--format", "json")

@@ -43,7 +43,7 @@ def test_init_writes_a_folder_that_can_be_run_and_leaves_a_used_one_alone(cli: A
 
 
 def test_an_incomplete_run_ends_with_three_and_prints_ratings_with_their_coverage(cli: Any, demo: Path) -> None:
-    cli("export", demo / "tournament.yaml", demo / "verdicts.csv")
+    cli("export", "verdicts", demo / "tournament.yaml", demo / "verdicts.csv")
     lines = (demo / "verdicts.csv").read_text(encoding="utf-8").splitlines(keepends=True)
     (demo / "verdicts.csv").write_text("".join([line for line in lines if not line.startswith("q07,")]), "utf-8")
     config = configured(

@@ -22,7 +22,7 @@ pairwise: {{judges: {judge}}}
 READERS: Sequence[Sequence[str]] = (
     ("leaderboard", "{}"),
     ("report", "{}", "--out", "r.html"),
-    ("export", "{}", "v.csv"),
+    ("export", "verdicts", "{}", "v.csv"),
     ("compare", "{}", "p", "q"),
     ("failures", "{}"),
     ("calibrate", "{}"),

@@ -242,9 +242,9 @@ def of_turns(folder: Path, turns: int) -> None:
 
 COMMANDS: list[tuple[list[str], str]] = [
     (["metrics", "--run", "r0.run", "r1.run", "r2.run", "--qrels", "people.qrels", "model.qrels"], "--queries"),
-    (["exam", "model.qrels", "--qrels", "people.qrels", "--show", "agreement"], "--queries"),
-    (["calibrate", "model.qrels", "--people", "people.qrels"], "--queries"),
-    (["nuggets", "one.csv", "--with", "other.csv", "--score", "v"], "--topics"),
+    (["exam", "agreement", "model.qrels", "--qrels", "people.qrels"], "--queries"),
+    (["agreement", "model.qrels", "--people", "people.qrels"], "--queries"),
+    (["nuggets", "correlate", "one.csv", "other.csv", "--score", "v"], "--topics"),
 ]
 
 

@@ -57,7 +57,7 @@ def rows(name: str) -> list[dict[str, str]]:
 
 def test_verdicts_go_out_as_they_were_shown_and_come_back_the_same(cli: Any) -> None:
     said = said_by("ann", "verdict", "A") + said_by("b <b>", "verdict", "TIE", 4)
-    done = cli("export", "s.db", "votes.csv", "--what", "votes", "--kind", "verdict")
+    done = cli("export", "votes", "s.db", "votes.csv", "--kind", "verdict")
     assert (done.status, done.out) == (0, "wrote votes.csv: 10 by ann, b <b>\n"), done.err
     assert list(rows("votes.csv")[0]) == ["qid", "agent_a", "agent_b", "verdict", "judge", "order"]
     assert [(row["agent_a"], row["verdict"]) for row in rows("votes.csv")] == [(one.item, one.value) for one in said]
@@ -66,7 +66,7 @@ def test_verdicts_go_out_as_they_were_shown_and_come_back_the_same(cli: Any) -> 
     Path("s.db").unlink()
     write_store(Path("s.db"), queries=6)
     for new in (10, 0):
-        done = cli("import", "votes.csv", "--store", "s.db", "--kind", "verdict")
+        done = cli("import", "votes", "votes.csv", "--store", "s.db")
         assert done.out == f"10 by ann, b <b>, {new} of them new\n", done.err
     with closing(Store.open("s.db")) as store:
         assert peoples_opinions(store, "sample") == before
@@ -76,13 +76,13 @@ def test_verdicts_go_out_as_they_were_shown_and_come_back_the_same(cli: Any) -> 
 def test_of_many_people_a_line_names_the_first_and_counts_all(cli: Any) -> None:
     for name in "abcd":
         said_by(name, "verdict", "A", 1)
-    out = cli("export", "s.db", "votes.csv", "--what", "votes").out
+    out = cli("export", "votes", "s.db", "votes.csv").out
     assert out == "wrote votes.csv: 4 by 4 people (a, b, c, ...)\n"
 
 
 def test_the_side_that_a_person_saw_first_survives_a_table(cli: Any) -> None:
     Path("v.csv").write_text("qid,agent_a,agent_b,verdict,order\nq01,bm25,dense,B,ab\nq01,bm25,hybrid,A,ba\n")
-    assert cli("import", "v.csv", "--store", "s.db", "--kind", "verdict", "--annotator", "ann").status == 0
+    assert cli("import", "votes", "v.csv", "--store", "s.db", "--annotator", "ann").status == 0
     with closing(Store.open("s.db")) as store:
         said = Annotations(store, "sample").latest("verdict")
     assert [(one.item, one.other, one.value) for one in said] == [("bm25", "dense", "B"), ("hybrid", "bm25", "B")]
@@ -92,23 +92,21 @@ def test_labels_go_out_as_a_table_or_one_person_s_as_qrels_and_come_in(cli: Any)
     said_by("ann", "relevance", 2)
     said_by("bob", "relevance", 0)
     said_by("eve", "relevance", None)
-    assert (
-        cli("export", "s.db", "l.csv", "--what", "votes", "--kind", "relevance").out == "wrote l.csv: 4 by ann, bob\n"
-    )
+    assert cli("export", "votes", "s.db", "l.csv", "--kind", "relevance").out == "wrote l.csv: 4 by ann, bob\n"
     assert {tuple(row.values()) for row in rows("l.csv")} == {
         (query, doc, value, who)
         for query, doc in (("q01", "q01-d0"), ("q02", "q02-d1"))
         for value, who in (("2", "ann"), ("0", "bob"))
     }
-    refused = cli("export", "s.db", "l.qrels", "--what", "votes", "--kind", "relevance")
+    refused = cli("export", "votes", "s.db", "l.qrels", "--kind", "relevance")
     assert (refused.status, "name one of the annotators with --annotator: ann, bob" in refused.err) == (2, True)
-    assert cli("export", "s.db", "l.qrels", "--what", "votes", "--kind", "relevance", "--annotator", "ann").status == 0
+    assert cli("export", "votes", "s.db", "l.qrels", "--kind", "relevance", "--annotator", "ann").status == 0
     assert sorted(Path("l.qrels").read_text().splitlines()) == ["q01 0 q01-d0 2", "q02 0 q02-d1 2"]
     for file, given, who in (("l.csv", (), "ann, bob"), ("l.qrels", (), "l"), ("l.qrels", ("--annotator", "z"), "z")):
-        done = cli("import", file, "--store", "s.db", "--kind", "relevance", *given)
+        done = cli("import", "votes", file, "--store", "s.db", *given)
         assert done.status == 0, done.err
         assert f"by {who}, " in done.out
-    counted = json.loads(cli("export", "s.db", "--what", "votes", "--format", "json").out)["votes"]
+    counted = json.loads(cli("votes", "s.db", "--format", "json").out)["votes"]
     assert {(row["annotator"], row["labels"], row["skipped"]) for row in counted} == {
         ("ann", 2, 0), ("bob", 2, 0), ("eve", 0, 2), ("l", 2, 0), ("z", 2, 0),
     }  # fmt: skip
@@ -121,7 +119,7 @@ def test_votes_on_texts_that_changed_stay_at_home(cli: Any) -> None:
         answers = data.answers | {(said.query_id, said.item): Answer(said.query_id, said.item, "another")}
         changed = type(data)(data.queries, data.documents, answers, data.retrieved)
         store.begin("sample", store.settings("sample").raw, changed, [])
-    done = cli("export", "s.db", "v.csv", "--what", "votes", "--kind", "verdict")
+    done = cli("export", "votes", "s.db", "v.csv", "--kind", "verdict")
     assert done.out.splitlines() == [
         "wrote v.csv: 5 by ann",
         "- of texts that have changed since, left out: 1",
@@ -129,38 +127,33 @@ def test_votes_on_texts_that_changed_stay_at_home(cli: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "kind", "arguments", "problem"),
+    ("content", "arguments", "problem"),
     [
-        ("qid,agent_a,agent_b,verdict\nq01,bm25,dense,X\n", "verdict", (), "v.csv:2: "),
-        ("qid,agent_a,agent_b,verdict\nq01,bm25,dense,A\n", "relevance", (), "holds verdicts, not labels"),
-        ("qid,did,label\nq01,q01-d0,1.5\n", "relevance", (), "v.csv:2: 'label' is no whole number ('1.5')"),
-        ("qid,did,label\nq01,q01-d0,1\n", "verdict", (), "holds labels, not verdicts"),
+        ("qid,agent_a,agent_b,verdict\nq01,bm25,dense,X\n", (), "v.csv:2: "),
+        ("qid,agent,nugget,assignment\nq01,bm25,n,support\n", (), "is a table of nuggets; give a file of"),
+        ("qid,did,label\nq01,q01-d0,1.5\n", (), "v.csv:2: 'label' is no whole number ('1.5')"),
         (
             "qid,agent,criterion,score\nq01,bm25,accuracy,good\n",
-            "criteria",
             (),
             "v.csv:2: 'score' is no number ('good')",
         ),
         (
             "qid,agent,criterion,score\nq01,bm25,accuracy,nan\n",
-            "criteria",
             (),
             "v.csv:2: 'score' is empty; fill it in, or leave such rows out with --skip-faulty ('nan')",
         ),
-        ("qid,did,label\nq77,q01-d0,1\n", "relevance", (), "nothing about the queries, answers and documents"),
+        ("qid,did,label\nq77,q01-d0,1\n", (), "nothing about the queries, answers and documents"),
         (
             "qid,did,label,annotator\nq01,q01-d0,1,a\nq01,q01-d0,1,b\n",
-            "relevance",
             ("--annotator", "c"),
             "names 2 people",
         ),
-        ("qid,did,label\nq01,q01-d0,1\n", "relevance", ("--annotator", " "), "1 to 80 characters"),
-        ("", "nuggets", (), "--annotator: name the person"),
+        ("qid,did,label\nq01,q01-d0,1\n", ("--annotator", " "), "1 to 80 characters"),
     ],
 )
-def test_mistakes_are_one_line(cli: Any, content: str, kind: str, arguments: tuple[str, ...], problem: str) -> None:
+def test_mistakes_are_one_line(cli: Any, content: str, arguments: tuple[str, ...], problem: str) -> None:
     Path("v.csv").write_text(content)
-    ended = cli("import", "v.csv", "--store", "s.db", "--kind", kind, *arguments)
+    ended = cli("import", "votes", "v.csv", "--store", "s.db", *arguments)
     assert ended.status == 2
     assert problem in ended.err
     assert len(ended.err.splitlines()) == 1
@@ -169,7 +162,7 @@ def test_mistakes_are_one_line(cli: Any, content: str, kind: str, arguments: tup
 
 
 def test_before_anybody_voted_there_is_nothing_to_export(cli: Any) -> None:
-    ended = cli("export", "s.db", "v.csv", "--what", "votes", "--kind", "verdict")
+    ended = cli("export", "votes", "s.db", "v.csv", "--kind", "verdict")
     assert (ended.status, ended.err) == (2, "error: sample: there are no labels of this kind by people yet\n")
     assert not Path("v.csv").exists()
 
@@ -213,13 +206,13 @@ def assess(annotator: str, *labels: Support, answers: int = 6) -> None:
 
 def test_what_a_person_assigned_is_scored_and_held_against_the_judge(config: str, cli: Any) -> None:
     assess("ann", Support.FULL, Support.NONE)
-    out = cli("export", config, "ann.jsonl", "--what", "votes", "--kind", "nuggets")
+    out = cli("export", "votes", config, "ann.jsonl", "--kind", "nuggets")
     assert (out.status, out.out) == (0, "wrote ann.jsonl: 12 of 12 labels by ann, answers: 6\n"), out.err
-    scored = json.loads(cli("nuggets", "ann.jsonl", "--format", "json").out)["runs"]
+    scored = json.loads(cli("nuggets", "score", "ann.jsonl", "--format", "json").out)["runs"]
     assert {run: (own["v_strict"], own["a"]) for run, own in scored.items()} == dict.fromkeys("xyz", (1.0, 0.5))
     assert cli("make", "assignments", config).status == 0
     compared = json.loads(
-        cli("nuggets", "ann.jsonl", "--with", "assignments.jsonl", "--score", "a", "--format", "json").out
+        cli("nuggets", "correlate", "ann.jsonl", "assignments.jsonl", "--score", "a", "--format", "json").out
     )
     assert compared["nuggets"]["assignment"]["n"] == 12
 
@@ -227,53 +220,52 @@ def test_what_a_person_assigned_is_scored_and_held_against_the_judge(config: str
 def test_of_several_people_one_is_named(config: str, cli: Any) -> None:
     for name in ("ann", "bob"):
         assess(name, Support.FULL, Support.NONE, answers=1)
-    refused = cli("export", config, "o.jsonl", "--what", "votes", "--kind", "nuggets")
+    refused = cli("export", "votes", config, "o.jsonl", "--kind", "nuggets")
     assert (refused.status, refused.err) == (2, "error: small: name one of the annotators with --annotator: ann, bob\n")
-    refused = cli("export", config, "o.jsonl", "--what", "votes", "--kind", "nuggets", "--annotator", "eve")
+    refused = cli("export", "votes", config, "o.jsonl", "--kind", "nuggets", "--annotator", "eve")
     assert "there is no 'eve'; name one" in refused.err
-    done = cli("export", config, "o.jsonl", "--what", "votes", "--kind", "nuggets", "--annotator", "bob")
+    done = cli("export", "votes", config, "o.jsonl", "--kind", "nuggets", "--annotator", "bob")
     assert done.out.splitlines() == [
         "wrote o.jsonl: 2 of 2 labels by bob, answers: 1",
         "- answers that are not assessed yet, left out: 5",
     ]
-    assert (
-        "--force" in cli("export", config, "o.jsonl", "--what", "votes", "--kind", "nuggets", "--annotator", "bob").err
-    )
+    assert "--force" in cli("export", "votes", config, "o.jsonl", "--kind", "nuggets", "--annotator", "bob").err
 
 
 def test_a_file_of_assignments_is_taken_as_a_person_s_once(config: str, cli: Any) -> None:
     assess("ann", Support.PARTIAL, Support.NONE)
-    assert cli("export", config, "ann.jsonl", "--what", "votes", "--kind", "nuggets").status == 0
+    assert cli("export", "votes", config, "ann.jsonl", "--kind", "nuggets").status == 0
     for new in (12, 0):
-        done = cli("import", "ann.jsonl", "--store", config, "--kind", "nuggets", "--annotator", "bob")
+        done = cli("import", "votes", "ann.jsonl", "--store", config, "--annotator", "bob")
         assert done.out == f"12 labels by bob, {new} of them new, answers: 6\n", done.err
-    cli("export", config, "bob.jsonl", "--what", "votes", "--kind", "nuggets", "--annotator", "bob")
+    cli("export", "votes", config, "bob.jsonl", "--kind", "nuggets", "--annotator", "bob")
     assert Path("bob.jsonl").read_bytes() == Path("ann.jsonl").read_bytes()
 
 
-NUGGETS = ("--store", "small.yaml", "--kind", "nuggets", "--annotator")
+NUGGETS = ("--store", "small.yaml", "--annotator")
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (
-            ("export", "small.yaml", "o.jsonl", "--what", "votes", "--kind", "nuggets"),
+            ("export", "votes", "small.yaml", "o.jsonl", "--kind", "nuggets"),
             "small: there are no labels of this kind by people yet",
         ),
         (
-            ("import", "none.jsonl", *NUGGETS, "a"),
+            ("import", "votes", "none.jsonl", *NUGGETS, "a"),
             "none.jsonl: no such file",
         ),
         (
-            ("import", "bank.jsonl", *NUGGETS, "a"),
+            ("import", "votes", "bank.jsonl", *NUGGETS, "a"),
             "bank.jsonl:1: the answer has neither",
         ),
         (
-            ("import", "bank.jsonl", *NUGGETS, " "),
+            ("import", "votes", "bank.jsonl", *NUGGETS, " "),
             "1 to 80 characters",
         ),
-        (("export", "none.db", "--what", "votes"), "none.db: no store there"),
+        (("import", "votes", "bank.jsonl", "--store", "small.yaml"), "--annotator: name the person"),
+        (("votes", "none.db"), "none.db: no store there"),
     ],
 )
 def test_mistakes_with_nuggets_are_one_line(config: str, cli: Any, arguments: tuple[str, ...], said: str) -> None:
@@ -288,5 +280,5 @@ def test_a_tournament_without_nuggets_is_said(config: str, cli: Any) -> None:
         CONFIG.replace("small", "plain").partition("nuggets:")[0] + "criteria: {judge: judge}\n"
     )
     assert cli("run", "plain.yaml").status == 0
-    ended = cli("export", "plain.yaml", "o.jsonl", "--what", "votes", "--kind", "nuggets")
+    ended = cli("export", "votes", "plain.yaml", "o.jsonl", "--kind", "nuggets")
     assert (ended.status, ended.err.count("has no nuggets yet")) == (2, 1)

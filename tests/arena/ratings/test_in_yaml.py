@@ -66,7 +66,7 @@ ALL = {"position": True, "covariates": ["log_length", "citations"], "anchor": "y
 def test_the_leaderboard_is_what_rate_makes_of_the_exported_verdicts(cli: CLI, tmp_path: Path) -> None:
     config = write_config(tmp_path, bradley_terry=ALL)
     board = json.loads(cli("run", config, "--format", "json").out)
-    assert cli("export", config, tmp_path / "v.csv").status == 0
+    assert cli("export", "verdicts", config, tmp_path / "v.csv").status == 0
     by_hand = ["--set", "position=true", "--covariate", "log_length", "--covariate", "citations", "--set", "anchor=y"]
     rated = json.loads(
         cli("rate", tmp_path / "v.csv", *by_hand, "--set", "tournaments=20", "--samples", "60", "--format", "json").out
@@ -117,10 +117,11 @@ def test_every_place_that_rates_takes_the_position_term(cli: CLI, tmp_path: Path
 def test_intervals_come_from_the_sandwich_where_it_is_asked_for(cli: CLI, tmp_path: Path) -> None:
     config = write_config(tmp_path, intervals="sandwich")
     board = json.loads(cli("run", config, "--format", "json").out)
-    assert cli("export", config, tmp_path / "v.csv").status == 0
+    assert cli("export", "verdicts", config, tmp_path / "v.csv").status == 0
     quick = ["--set", "tournaments=20", "--format", "json"]
     formula, drawn = (
-        json.loads(cli("rate", tmp_path / "v.csv", "--intervals", how, *quick).out) for how in ("sandwich", "bootstrap")
+        json.loads(cli("rate", tmp_path / "v.csv", "--set", f"intervals={how}", *quick).out)
+        for how in ("sandwich", "bootstrap")
     )
     names = ("agent", "bt", "bt_low", "bt_high", "rank_low", "rank_high")
     assert [[row[name] for name in names] for row in board["agents"]] == [

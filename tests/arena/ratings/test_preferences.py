@@ -187,7 +187,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_tournament_is_rated_by_what_its_local_judge_finds_likely(cli: CLI, judged: Path, tmp_path: Path) -> None:
     soft = json.loads(cli("run", judged, "--format", "json").out)
     assert soft["coverage"]["pairwise"]["judged"] == 18
-    assert cli("export", judged, tmp_path / "v.csv").status == 0
+    assert cli("export", "verdicts", judged, tmp_path / "v.csv").status == 0
     quick_options = ["--set", "tournaments=5", "--samples", "20", "--format", "json"]
     rated = json.loads(cli("rate", tmp_path / "v.csv", "--set", "preferences=soft", *quick_options).out)
     names = ("agent", "bt", "bt_low", "elo", "wins", "losses", "games")

@@ -164,7 +164,7 @@ def test_batches_are_left_and_shown_and_fetched_by_a_later_run(tmp_path: Path, s
     assert "judge 'judge' waits for 8 replies in 1 batch since" in left.err
     assert "run again to fetch their replies" in left.err
     assert "judge 'judge' waits for 8 replies" in cli("failures", path).out
-    (shown,) = json.loads(cli("failures", path, "--batches", "--format", "json").out)
+    (shown,) = json.loads(cli("batches", path, "--format", "json").out)
     assert (shown["id"], shown["state"], shown["open"]) == ("batch_1", "handed in", 8)
 
     stages = {row["task"]: row for row in json.loads(cli("plan", path, "--format", "json").out)["stages"]}
@@ -178,7 +178,7 @@ def test_batches_are_left_and_shown_and_fetched_by_a_later_run(tmp_path: Path, s
     server.batches.held = False
     assert cli("run", path).status == 0
     assert paid_once(server)
-    assert cli("failures", path, "--batches").out == "0 under way\n"
+    assert cli("batches", path).out == "0 under way\n"
 
 
 def test_ctrl_c_leaves_a_batch_to_the_server(tmp_path: Path, server: LLMServer, cli: CLI) -> None:
@@ -200,10 +200,10 @@ def test_a_forgotten_batch_is_asked_anew(tmp_path: Path, server: LLMServer, cli:
     server.batches.held = True
     path = as_yaml(tmp_path, server)
     cli("run", path, "--no-wait")
-    wrong = cli("failures", path, "--batches", "--forget", "batch_2")
+    wrong = cli("batches", path, "--forget", "batch_2")
     assert wrong.status == 2
     assert wrong.err == "error: --forget batch_2: there is no such batch; did you mean 'batch_1'?\n"
-    assert cli("failures", path, "--batches", "--forget", "batch_1").out == "0 under way\n"
+    assert cli("batches", path, "--forget", "batch_1").out == "0 under way\n"
     server.batches.held = False
     assert cli("run", path).status == 0
     assert [len(made.requests) for made in server.batches.made.values()] == [8, 8, 18]
@@ -361,7 +361,7 @@ def test_a_cancelled_batch_keeps_its_replies_and_is_asked_again_only_by_a_word(
     path = as_yaml(tmp_path, server, vendor)
     cli("run", path, "--no-wait")
     (made,) = server.batches.made.values()
-    cancelled = cli("failures", path, "--batches", "--cancel", made.remote_id)
+    cancelled = cli("batches", path, "--cancel", made.remote_id)
     assert cancelled.status == 0
     assert f"batch {made.remote_id} is being cancelled" in cancelled.err
     assert "1 under way" in cancelled.out
@@ -404,20 +404,17 @@ def test_what_cannot_be_cancelled_is_said(tmp_path: Path, server: LLMServer, cli
     path = as_yaml(tmp_path, server)
     cli("run", path, "--no-wait")
     store = json.loads(path.read_text())["store"]
-    assert "name the tournament's YAML file" in cli("failures", store, "--batches", "--cancel", "all").err
+    assert "name the tournament's YAML file" in cli("batches", store, "--cancel", "all").err
     direct = tmp_path / "direct.yaml"
     direct.write_text(path.read_text().replace('"mode":"batch"', '"mode":"direct"'))
-    refused = cli("failures", direct, "--batches", "--cancel", "all")
+    refused = cli("batches", direct, "--cancel", "all")
     assert refused.status == 2
     assert "judges.judge must be declared with provider 'openai', model 'gpt-x' and 'mode: batch'" in refused.err
     known_as(store, None)
-    assert (
-        "could not be cancelled: the server did not confirm it"
-        in cli("failures", path, "--batches", "--cancel", "all").err
-    )
+    assert "could not be cancelled: the server did not confirm it" in cli("batches", path, "--cancel", "all").err
     known_as(store, "batch_1")
     server.batches.made["batch_1"].ended = True
-    late = cli("failures", path, "--batches", "--cancel", "all")
+    late = cli("batches", path, "--cancel", "all")
     assert late.status == 3
     assert "batch batch_1 could not be cancelled: gpt-x: HTTP 409: the batch has ended" in late.err
 
@@ -469,7 +466,7 @@ def test_an_upload_that_fails_is_no_batch_and_nothing_has_to_be_paid(
     assert failed.status == 3
     assert "nothing was handed in, and nothing has to be paid" in failed.err
     assert "goes on" not in failed.err
-    assert (server.batches.made, json.loads(cli("failures", path, "--batches", "--format", "json").out)) == ({}, [])
+    assert (server.batches.made, json.loads(cli("batches", path, "--format", "json").out)) == ({}, [])
     server.batches.uploads = []
     assert cli("run", directly(tmp_path, path)).status == 0
 
@@ -481,7 +478,7 @@ def test_a_server_that_was_never_reached_has_no_batch(tmp_path: Path, vendor: st
     failed = cli("run", path)
     assert failed.status == 3
     assert "nothing was handed in" in failed.err
-    assert cli("failures", path, "--batches").out == "0 under way\n"
+    assert cli("batches", path).out == "0 under way\n"
     with LLMServer(port=server.port) as back:
         assert cli("run", path).status == 0
         assert paid_once(back)
@@ -507,7 +504,7 @@ def test_of_a_hand_in_without_an_answer_it_is_said_that_nobody_knows(
         refused = cli("run", directly(tmp_path, path))
         assert refused.status == 2
         assert "it is not known whether the server has a batch of 8 requests of it" in refused.err
-        shown = cli("failures", path, "--batches").out
+        shown = cli("batches", path).out
         assert "not answered" in shown
         assert "metadata" in shown
         assert len(server.batches.made) == (ending == "lost after it came there")

@@ -213,13 +213,15 @@ def test_a_store_that_cannot_be_written_is_one_line_and_can_be_read(played: Path
     closed = store_of(played) if shut == "file" else folder
     closed.chmod(0o555)
     try:
-        for arguments in (("run", played), ("import", table, "--store", store_of(played))):
+        for arguments in (("run", played), ("import", "verdicts", table, "--store", store_of(played))):
             line = one_line(ragleague(played.parent, *arguments, hardship=BOUND_BY_PERMISSIONS))
             assert "kept/store.db: cannot be written; mend its permissions" in line
         assert ragleague(played.parent, "leaderboard", played, hardship=BOUND_BY_PERMISSIONS).status == 0
         if shut == "folder":
             new = folder / "new.db"
-            line = one_line(ragleague(played.parent, "import", table, "--store", new, hardship=BOUND_BY_PERMISSIONS))
+            line = one_line(
+                ragleague(played.parent, "import", "verdicts", table, "--store", new, hardship=BOUND_BY_PERMISSIONS)
+            )
             assert "kept/new.db: cannot be opened; mend the permissions" in line
     finally:
         closed.chmod(0o755)
@@ -260,7 +262,7 @@ def test_a_store_that_cannot_be_read_is_one_line_and_left_alone(
     harm(store_of(played))
     before = store_of(played).read_bytes()
     runs = [cli(*command, played) for command in (["leaderboard"], ["failures"])]
-    runs.append(cli("export", played, played.parent / "out.csv"))
+    runs.append(cli("export", "verdicts", played, played.parent / "out.csv"))
     if at_once:
         runs += [cli("run", played), cli("ui", played)]
     for done in runs:

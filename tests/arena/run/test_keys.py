@@ -214,7 +214,7 @@ def test_planted_keys_are_nowhere(
         summary = ran(3, "run", config, "--log-json", "trace.jsonl")
         causes = ran(0, "failures", config, "--format", "json")
         ran(3, "run", config, "--retry-failed", "--format", "json")
-        ran(0, "failures", config, "--batches")
+        ran(0, "batches", config)
         # In a process of its own, with all that an interpreter says when it ends.
         crash = "import arena.store as s; s.Store.save = lambda *_: exec('raise RuntimeError(\"planted\")')"
         again = "run", config, "--retry-failed", "--stage", "criteria"
@@ -229,11 +229,11 @@ def test_planted_keys_are_nowhere(
         assert f'"cause": "{cause}"' in causes
     for file, name in ((config, "keys"), (asked, "asked")):
         ran(0, "failures", file)
-        ran(0, "export", file, tmp_path / f"out-{name}.csv", "--what", "data")
+        ran(0, "export", "data", file, tmp_path / f"out-{name}.csv")
         for form in ("table", "json", "html"):
             ran(0, "leaderboard", file, "--format", form)
     for what in ("verdicts", "criteria"):
-        ran(0, "export", config, tmp_path / f"out-{what}.csv", "--what", what)
+        ran(0, "export", what, config, tmp_path / f"out-{what}.csv")
     ran(0, "report", config)
 
     found("elsewhere", *(call.head.decode("latin-1") for call in elsewhere.calls))

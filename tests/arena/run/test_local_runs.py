@@ -69,7 +69,7 @@ def test_each_batch_is_kept_when_it_ends_and_no_deadline_throws_one_away(
     assert "relevance: 4 judged, 4 needed no call, 0 failed, 0 left of 8; 4 calls" in again.err
     assert "judge 'judge': timeout_s is ignored" in cli("plan", config_file).out
 
-    assert cli("export", config_file, tmp_path / "labels.csv", "--what", "labels").status == 0
+    assert cli("export", "labels", config_file, tmp_path / "labels.csv").status == 0
     with (tmp_path / "labels.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     shares = [{name: float(row[name]) for name in row if name.startswith("p_")} for row in rows]

@@ -89,7 +89,7 @@ def test_a_tournament_without_a_verdict_has_no_ratings(tmp_path: Path) -> None:
 
 def test_verdicts_go_to_parquet_in_parts_by_query(cli: CLI, store_location: str, tmp_path: Path) -> None:
     store = played(store_location)
-    told = cli("export", store_location, tmp_path / "parts", "--parts", 3)
+    told = cli("export", "verdicts", store_location, tmp_path / "parts", "--parts", 3)
     assert (told.status, told.err) == (0, "")
     written = dataset.dataset(tmp_path / "parts", partitioning="hive").to_table().to_pylist()
     judged = [(want, result) for want, result in store.outcomes("t", Task.PAIRWISE) if isinstance(result, Judgment)]
@@ -107,7 +107,7 @@ def test_a_tournament_without_a_verdict_is_no_parts(cli: CLI, tmp_path: Path) ->
     store = Store.create(location)
     store.begin("t", settings(0.5), Dataset({"q": Query("q", "?")}), [])
     store.close()
-    told = cli("export", location, out, "--parts", 3)
+    told = cli("export", "verdicts", location, out, "--parts", 3)
     assert (told.status, told.out, list(out.iterdir())) == (0, f"0 rows written to {out}\n", [])
 
 
@@ -116,7 +116,7 @@ def test_a_folder_that_holds_something_is_not_written_to(cli: CLI, tmp_path: Pat
     played(location).close()
     taken.mkdir()
     (taken / "notes").touch()
-    told = cli("export", location, taken, "--parts", 3)
+    told = cli("export", "verdicts", location, taken, "--parts", 3)
     assert (told.status, told.err) == (2, f"error: {taken}: exists already; name a new folder\n")
     assert [path.name for path in taken.iterdir()] == ["notes"]
-    assert cli("export", location, tmp_path / "x", "--parts", 3, "--what", "labels").status == 2
+    assert cli("export", "labels", location, tmp_path / "x", "--parts", 3).status == 2

@@ -200,7 +200,7 @@ def test_the_commands_write_a_bank_and_grade_by_it(tmp_path: Path, cli: Any) -> 
         assert done.status == 0, done.err
         shown = json.loads(done.out)
         assert shown["coverage"]["graded"] == shown["coverage"]["pairs"] == ALL
-        scored = json.loads(cli("exam", tmp_path / "g.csv", "--bank", bank, "--format", "json").out)
+        scored = json.loads(cli("exam", "score", tmp_path / "g.csv", "--bank", bank, "--format", "json").out)
         levels = [[(row["agent"], row["levels"]) for row in found["agents"]] for found in (scored, shown)]
         assert levels[0] == levels[1], "the ids of passages lead back to the answers"
     path.write_text(yaml)

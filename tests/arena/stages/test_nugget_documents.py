@@ -156,7 +156,7 @@ def test_documents_are_written_as_nuggetizer_does_and_stand_on_the_leaderboard(
     assert shape["nuggets"]["documents"]["depth"] == 20
     assert shape["nuggets"]["documents"]["agents"]["z"]["v_strict"] == pytest.approx(1 / 3)
     assert "nuggets_documents_v_strict" in cli("leaderboard", "t.yaml", "--format", "csv").out.splitlines()[0]
-    refused = cli("nuggets", "passages.jsonl")
+    refused = cli("nuggets", "score", "passages.jsonl")
     assert refused.status == 2
     assert "only answers of runs can be scored" in refused.err
 

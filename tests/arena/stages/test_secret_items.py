@@ -90,14 +90,14 @@ def every_output(cli: CLI, config: Path, folder: Path) -> dict[str, str]:
         *[("leaderboard", store, "--format", form) for form in ("table", "json", "csv", "md", "html")],
         ("failures", config),
         ("failures", store, "--format", "json"),
-        ("bank", bank),
-        ("bank", bank, "--format", "json"),
-        ("convert", bank, folder / "open.csv"),
-        ("exam", grades, "--bank", bank, "--format", "json"),
+        ("bank", "show", bank),
+        ("bank", "show", bank, "--format", "json"),
+        ("convert", "bank", bank, folder / "open.csv"),
+        ("exam", "score", grades, "--bank", bank, "--format", "json"),
         ("make", "grades", config, "--secret", "--out", folder / "all.jsonl.gz"),
-        ("convert", folder / "all.jsonl.gz", folder / "w.jsonl.gz", "--bank", bank),
+        ("convert", "workbench", folder / "all.jsonl.gz", folder / "w.jsonl.gz", "--bank", bank),
         *[
-            ("exam", folder / "all.jsonl.gz", "--bank", bank, "--query", "skin", "--show", view, *form)
+            ("exam", view, folder / "all.jsonl.gz", "--bank", bank, "--query", "skin", *form)
             for view in ("summary", "answers", "grid", "influence")
             for form in (
                 (),
@@ -117,7 +117,7 @@ def every_output(cli: CLI, config: Path, folder: Path) -> dict[str, str]:
         file = folder / name
         said[name] = gzip.decompress(file.read_bytes()).decode() if name.endswith(".gz") else file.read_text()
     assert "exam" in json.loads(said[f"leaderboard {store} --format json"])["settings"]
-    assert LAYERS in said[f"bank {bank}"]
+    assert LAYERS in said[f"bank show {bank}"]
     return said
 
 

@@ -348,11 +348,11 @@ def test_people_check_the_same_pairs_blind_and_are_held_against_the_judge(tmp_pa
         judged = judges_opinions(store, config.name, read_games(store, config.name, attrgetter("table")), {"support"})
         assert {one.item for one in judged["support", ""]} == {one.item for one in found}
         write_table(tmp_path / "said.csv", KIND, Annotations(store, config.name).latest())
-        again = read_table(tmp_path / "said.csv", KIND, data)
+        again = read_table(tmp_path / "said.csv", data)
         assert {one.other for one in again.annotations} == {one.other for one in said}
         answer = replace(data.answers["q2", "x"], text="Something else [1].")
         changed = replace(data, answers={**data.answers, ("q2", "x"): answer})
-        assert len(read_table(tmp_path / "said.csv", KIND, changed).annotations) == 2
+        assert len(read_table(tmp_path / "said.csv", changed).annotations) == 2
         assert [texts_now(one, changed, {}) == one.texts for one in said].count(True) == 1
 
 

@@ -114,7 +114,7 @@ def imported(cli: CLI, folder: Path) -> Path:
     lines = ["qid,agent_a,agent_b,verdict,judge", "q1,x,y,A,ann", "q2,x,y,B,ann", "q2,x,z,TIE,ben"]
     for rows in (lines, lines[:3]):
         table.write_text("\n".join(rows) + "\n")
-        ended = cli("import", table, "--store", path, "--tournament", "t")
+        ended = cli("import", "verdicts", table, "--store", path, "--tournament", "t")
         assert ended.status == 0, ended.err
     return path
 

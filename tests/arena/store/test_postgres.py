@@ -76,8 +76,8 @@ def test_no_message_shows_a_password_wherever_an_address_holds_one(
     address = f"postgresql://{rest}"
     commands = [
         ("leaderboard", address),
-        ("failures", address, "--cancel", "x"),
-        ("import", "verdicts.csv", "--store", address),
+        ("batches", address, "--cancel", "x"),
+        ("import", "verdicts", "verdicts.csv", "--store", address),
         ("store", "copy", address, "copy.db"),
         ("report", address),
     ]
@@ -100,7 +100,7 @@ def test_an_address_where_a_file_is_asked_for_is_not_shown_with_its_password(cli
 def test_what_an_import_prints_next_has_no_password(cli: CLI, tmp_path: Path, postgres: PostgresServer) -> None:
     table = tmp_path / "verdicts.csv"
     table.write_text("qid,agent_a,agent_b,verdict\nq1,a,b,A\n")
-    ended = cli("import", table, "--store", f"{postgres.database()}&password=planted")
+    ended = cli("import", "verdicts", table, "--store", f"{postgres.database()}&password=planted")
     assert ended.status == 0
     assert ended.err == f"read: {table}: qid, agent_a, agent_b, verdict; 1 row, 1 verdict\n"
     assert "next:  ragleague leaderboard" in ended.out

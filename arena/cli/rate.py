@@ -1,77 +1,27 @@
-"""``leaderboard`` and ``rate``: ratings from a tournament's judgments or from a table of verdicts."""
+"""``rate``: ratings from a table of verdicts."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import typer
 from msgspec.structs import replace
 from pydantic import Field
 
-from arena.cli.console import INCOMPLETE
-from arena.cli.options import BelowCoverage, Details, Form, Samples, Set, Source, Tournament, Values, read_set
+from arena.boards.rated_tables import TableOptions, rate_table, rate_win_matrix
+from arena.boards.ratings import RatedBoard
+from arena.cli.options import Columns, Form, Samples, Set, Values, read_set
+from arena.cli.show import show
+from arena.data.verdict_words import meanings
+from arena.data.win_matrix import is_win_matrix
+from arena.ratings.results import Ratings, RatingSettings
 from judges.errors import InputError
 from judges.sections import Section
-
-if TYPE_CHECKING:
-    from arena.ratings.results import Ratings
-
 
 _READING = "How tables are read"
 RatingMethod: TypeAlias = Literal["elo", "bt"]
 """Which rating orders the table."""
-
-
-def leaderboard(
-    source: Source,
-    form: Form = "table",
-    tournament: Tournament = None,
-    below_coverage: BelowCoverage = False,
-    matrix: Annotated[bool, typer.Option("--matrix", help="print instead the matrix of win percentages")] = False,
-    details: Details = False,
-    group: Annotated[
-        str | None, typer.Option(metavar="COLUMN=VALUE", help="only queries with this value in this column")
-    ] = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(help="plot ratings, win matrix and all other scores to this .svg, .png or .html file"),
-    ] = None,
-) -> None:
-    """Print the leaderboard of a tournament.
-
-    Exit status 3: too little is judged for ratings; the output says what is missing.
-    """
-    from arena.cli.sources import open_tournament
-    from arena.results.cache import cached_leaderboard
-    from arena.results.ratings import of_group
-
-    column, separator, value = (group or "").partition("=")
-    if group is not None and not (column and separator):
-        raise InputError(f"--group {group!r}: write COLUMN=VALUE, such as kind=factual")
-    group_filter = None if group is None else (column.strip(), value.strip())
-    with open_tournament(source, tournament) as (store, name):
-        board = cached_leaderboard(store, name, group_filter, below_coverage=below_coverage)
-        pairs = None
-        if matrix and board.ratings is not None:
-            from arena.boards.wins import Wins, as_declared, tournament_pairs
-            from arena.cli.show import show
-
-            pairs = tournament_pairs(store if group_filter is None else of_group(store, name, group_filter), name)
-        if pairs is not None:
-            show(Wins(pairs, as_declared(board)), form)
-        else:
-            from arena.cli.show import print_leaderboard
-
-            print_leaderboard(store, board, form, source=source, tournament=tournament, details=details)
-        if plot is not None:
-            from arena.boards.compare import compare_board
-            from arena.present.files import save_plot
-
-            comparison = compare_board(store, name, group_filter)
-            save_plot(plot, [comparison.figure()] if comparison.ways else [], name)
-    if board.withheld:
-        raise typer.Exit(INCOMPLETE)
 
 
 class _RareSettings(Section):
@@ -99,10 +49,7 @@ def rate(
     by: Annotated[
         str | None, typer.Option(metavar="judge", help="'judge': also show the ratings of each judge")
     ] = None,
-    column: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=COLUMN", help="read NAME from the column COLUMN", rich_help_panel=_READING),
-    ] = None,
+    column: Columns = None,
     value: Values = None,
     skip_faulty: Annotated[
         bool,
@@ -146,13 +93,6 @@ def rate(
     than the bootstrap); anchor=AGENT (its Bradley-Terry rating is 'initial'); initial=1000 and scale=400 (points per
     factor of ten in the odds); k=32 and tournaments=500 (Elo's step, and the random orders it averages; 0: no Elo).
     """
-    from arena.boards.rated_tables import TableOptions, rate_table, rate_win_matrix
-    from arena.boards.ratings import RatedBoard
-    from arena.cli.show import show
-    from arena.data.verdict_words import meanings
-    from arena.data.win_matrix import is_win_matrix
-    from arena.ratings.results import RatingSettings
-
     rare_settings = read_set(_RareSettings, set_entries)
     if by not in {None, "judge"}:
         raise InputError(f"--by: must be 'judge', not {by!r}")

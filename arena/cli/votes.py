@@ -1,0 +1,199 @@
+"""``votes``, ``import votes`` and ``export votes``: labels that people gave to a tournament."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+import typer
+
+from arena.boards.rated_tables import column_names
+from arena.cli.console import tell
+from arena.cli.options import Columns, Force, Form, JsonForm, OutTable, Source, Tournament, Values, require_free
+from arena.cli.show import show
+from arena.cli.sources import open_tournament
+from arena.data.kinds import KINDS, NUGGETS, VERDICT, Annotation
+from arena.data.verdict_words import meanings
+from arena.people.votes import (
+    assignments_of,
+    holds_assignments,
+    imported_assignments,
+    read_table,
+    vote_counts,
+    write_table,
+)
+from arena.present.numbers import counted
+from arena.results.nuggets import NuggetResults, nugget_results
+from arena.results.opinion_tables import TableReading
+from arena.results.opinions import current_annotations
+from arena.store import Store
+from arena.store.annotations import Annotations, annotator_name
+from judges.errors import InputError
+from retrieval_eval.data.trec import is_qrels
+from retrieval_eval.nuggets.files import read_assignments, write_assignments
+
+if TYPE_CHECKING:
+    KindName = str
+else:
+    KindName = Literal[tuple(KINDS)]
+
+_LISTED_PEOPLE: Final = 3
+"""At most this many people are named in a line."""
+
+
+def votes(source: Source, tournament: Tournament = None, form: Form = "table") -> None:
+    """Count people's labels by person and kind."""
+    with open_tournament(source, tournament) as (store, name):
+        show(vote_counts(store, name), form)
+
+
+def import_votes(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="verdicts, relevance labels, grades or support, as a table or qrels; or assignments"
+        ),
+    ],
+    store: Annotated[str, typer.Option(metavar="CONFIG|STORE", help="the store with the tournament")],
+    tournament: Tournament = None,
+    annotator: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="the person who made the labels; default: the table's column of annotators, or the file's name",
+        ),
+    ] = None,
+    column: Columns = None,
+    value: Values = None,
+    form: JsonForm = "table",
+) -> None:
+    """Import people's labels into a tournament.
+
+    The columns show what kind of labels they are. Earlier labels of the same people stay in the history. Assignments
+    of nuggets do not name their annotator: --annotator does.
+    """
+    is_nuggets = holds_assignments(file)
+    if is_nuggets and annotator is None:
+        raise InputError("--annotator: name the person who made these assignments; the file does not say")
+    person = annotator_name(annotator) if is_nuggets and annotator is not None else ""
+    reading = TableReading(columns=column_names(column or ()), values=meanings(value or ()))
+    assignments = read_assignments([file]) if is_nuggets else []
+    with open_tournament(store, tournament) as (opened, name):
+        data = opened.dataset(name)
+        if is_nuggets:
+            imported = imported_assignments(assignments, _nuggets(opened, name).banks, data.answers, person)
+        else:
+            imported = read_table(file, data, annotator, reading)
+        if not imported.annotations:
+            reasons = "".join(f"; {reason}: {number}" for reason, number in imported.left_out.items())
+            nothing = f"no label of an answer and a nugget of {name!r}{reasons}"
+            raise InputError(
+                f"{file}: {nothing if is_nuggets else f'nothing about the queries, answers and documents of {name!r}'}"
+            )
+        new, count = Annotations(opened, name).add(imported.annotations), len(imported.annotations)
+    people = sorted({annotation.annotator for annotation in imported.annotations})
+    record: dict[str, Any] = {"annotators": people, "votes": count, "new": new}
+    record["left_out"] = sum(imported.left_out.values())
+    line = f"{count:,} by {_people_line(people)}, {new:,} of them new"
+    if is_nuggets:
+        answers = len({(annotation.query_id, annotation.item) for annotation in imported.annotations})
+        record = {"annotator": person, "labels": count, "answers": answers, "new": new, "left_out": imported.left_out}
+        line = f"{counted(count, 'label')} by {person}, {new} of them new, answers: {answers}"
+    tell(record, [line, *(f"- {reason}, left out: {number}" for reason, number in imported.left_out.items())], form)
+
+
+def export_votes(
+    source: Source,
+    out: OutTable,
+    kind: Annotated[KindName, typer.Option(help="the kind of label")] = VERDICT.name,
+    annotator: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="the person; needed for nuggets and qrels by several people; default: all"),
+    ] = None,
+    tournament: Tournament = None,
+    force: Force = False,
+    form: JsonForm = "table",
+) -> None:
+    """Write people's labels of the current texts.
+
+    'votes' counts them. Use verdicts, labels and grades with 'calibrate --people' and nuggets with 'nuggets score';
+    flags on games are for reading.
+    """
+    require_free(out, force)
+    write = _export_nuggets if kind == NUGGETS.name else _export_table
+    with open_tournament(source, tournament) as (store, name):
+        tell(*write(store, name, out, kind, annotator), form)
+
+
+def _export_table(
+    store: Store, name: str, out: Path, kind: str, annotator: str | None
+) -> tuple[dict[str, Any], list[str]]:
+    """Write the votes of one kind, by everybody or one person; returns the JSON record and the lines of text."""
+    votes, outdated = current_annotations(store, name, kind)
+    if annotator is not None or is_qrels(out) or not votes:
+        person = _single_annotator(votes, annotator, name)
+        votes = [vote for vote in votes if vote.annotator == person]
+    write_table(out, KINDS[kind], votes)
+    people = sorted({vote.annotator for vote in votes})
+    lines = [f"wrote {out}: {len(votes):,} by {_people_line(people)}"]
+    lines += [f"- of texts that have changed since, left out: {outdated}"] if outdated else []
+    return {"file": str(out), "annotators": people, "votes": len(votes), "outdated": outdated}, lines
+
+
+def _export_nuggets(
+    store: Store, name: str, out: Path, _kind: str, annotator: str | None
+) -> tuple[dict[str, Any], list[str]]:
+    """Write one person's assignments of the current nuggets; returns the JSON record and the lines of text."""
+    banks, data = _nuggets(store, name).banks, store.dataset(name)
+    latest = Annotations(store, name).latest(NUGGETS.name)
+    person = _single_annotator(latest, annotator, name)
+    assignments = assignments_of(
+        banks, data.answers.values(), [annotation for annotation in latest if annotation.annotator == person]
+    )
+    if not assignments:
+        raise InputError(f"{name}: {person!r} has assigned no current nugget to a current answer")
+    write_assignments(out, assignments)
+    labels = [label for assignment in assignments for label in assignment.labels]
+    assigned, expected = sum(label is not None for label in labels), len(labels)
+    left_out = sum(query_id in banks for query_id, _ in data.answers) - len(assignments)
+    lines = [f"wrote {out}: {assigned} of {expected} labels by {person}, answers: {len(assignments)}"]
+    lines += [f"- answers that are not assessed yet, left out: {left_out}"] if left_out else []
+    lines += ["- labels that are missing are written as failed"] if assigned < expected else []
+    record = {
+        "file": str(out),
+        "annotator": person,
+        "answers": len(assignments),
+        "labels": expected,
+        "assigned": assigned,
+    }
+    return record | {"not_assessed": left_out}, lines
+
+
+def _people_line(people: Sequence[str]) -> str:
+    first = ", ".join(people[:_LISTED_PEOPLE])
+    return first if len(people) <= _LISTED_PEOPLE else f"{len(people)} people ({first}, ...)"
+
+
+def _single_annotator(annotations: Sequence[Annotation], named: str | None, tournament: str) -> str:
+    """The annotator with this name, or the only one.
+
+    Raises:
+        InputError: nobody has this name, or there are several and none is named.
+    """
+    names = sorted({annotation.annotator for annotation in annotations})
+    if named in names:
+        return named
+    if not names:
+        raise InputError(f"{tournament}: there are no labels of this kind by people yet")
+    if named is None and len(names) == 1:
+        return names[0]
+    unknown = "" if named is None else f"there is no {named!r}; "
+    raise InputError(f"{tournament}: {unknown}name one of the annotators with --annotator: {_people_line(names)}")
+
+
+def _nuggets(store: Store, name: str) -> NuggetResults:
+    results = nugget_results(store, name)
+    if results is None or not results.banks:
+        raise InputError(f"the tournament {name!r} has no nuggets yet; 'ragleague run' makes or reads them")
+    return results
