@@ -264,7 +264,6 @@ def _export_tables(store: Store, name: str, out: Path, what: str, parts: int | N
         "criteria": exports.export_criteria,
         "data": exports.export_data,
     }[what]
-    store.verify(name)
     output.print(f"{counted(write(store, name, out), 'row')} written to {out}")
 
 
