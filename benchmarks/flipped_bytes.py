@@ -119,7 +119,7 @@ def main() -> None:
 def demo_store(folder: Path, *, kept: bool = False) -> Path:
     """The demo, run."""
     run("demo", "--out", str(folder / "demo"))
-    (path,) = (folder / "demo").glob("*.db")
+    path = folder / "demo" / "rag-handbook.db"
     shown(path)
     if not kept:
         without_figures(path)
