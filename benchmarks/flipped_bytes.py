@@ -22,7 +22,7 @@ from pathlib import Path
 from arena.cli.show import print_leaderboard
 from arena.results.cache import cached_leaderboard
 from arena.store import Store
-from arena.store.check import check
+from arena.store.check import check, damage_behind
 from benchmarks.used import run
 from benchmarks.volume import OF_A_QUERY, fill
 from judges.errors import RagleagueError
@@ -62,8 +62,8 @@ def outcomes(path: Path, flips: int, seed: int) -> Iterator[tuple[int, str]]:
             yield place, ("found" if is_found(path) else "silent") if changed else "same"
         except RagleagueError:
             yield place, "error"
-        except Exception as error:  # to be counted, and none is right
-            yield place, f"crashed: {type(error).__name__}: {error}"
+        except Exception as error:  # as the command line does: a line if the store is damaged
+            yield place, "error" if damage_behind() else f"crashed: {type(error).__name__}: {error}"
 
 
 def shown_copy(path: Path, content: bytes) -> str:

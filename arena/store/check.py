@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from msgspec import Struct
 from sqlalchemy import ColumnElement, Connection, Table, delete, func, select, true, tuple_, update
 
 from arena.store.data import dataset
+from arena.store.database import Database
 from arena.store.rows import checksum, wanted_of
 from arena.store.subjects import NAMES_PASSAGE
 from arena.store.tables import (
@@ -29,9 +30,7 @@ from arena.store.tables import (
     TOURNAMENT,
     WANTED,
 )
-
-if TYPE_CHECKING:
-    from arena.store.database import Database
+from judges.errors import StoreError
 
 _FETCHED: Final = 5_000
 """Rows in memory at a time."""
@@ -94,6 +93,24 @@ def check(store: Database) -> Checked:
         judgments = connection.execute(select(func.count()).select_from(JUDGMENT)).scalar_one()
         broken = {number: of_tournament for number, of_tournament in tournaments.items() if of_tournament}
         return Checked(int(judgments), tuple(problems), damaged, broken)
+
+
+def damage_behind() -> StoreError | None:
+    """The error to report in place of one that no sound store leads to, if a store that this process uses is damaged.
+
+    Reading compares no checksums, so what is computed from a damaged row may end in any error.
+    """
+    for store in list(Database.used):
+        try:
+            problems = check(store).problems
+        except StoreError as unreadable:
+            return unreadable
+        if problems:
+            return StoreError(
+                f"{store.location}: damaged ({problems[0]}); 'ragleague store check' lists all damage; restore a copy, "
+                "or take the damaged parts out with its --discard"
+            )
+    return None
 
 
 def discard(store: Database, checked: Checked) -> None:

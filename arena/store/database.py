@@ -6,7 +6,8 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final, Self
+from typing import ClassVar, Final, Self
+from weakref import WeakSet
 
 from sqlalchemy import Connection, Engine, delete, inspect, select, update
 
@@ -34,7 +35,11 @@ class Database:
         location: the path or URL, without its password.
     """
 
+    used: ClassVar[WeakSet[Database]] = WeakSet()
+    """The stores that this process has open, or still refers to."""
+
     def __init__(self, engine: Engine, location: str) -> None:
+        Database.used.add(self)
         self._engine = engine
         self.location = location
         self._write_lock = threading.Lock()

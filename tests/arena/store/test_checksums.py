@@ -151,3 +151,26 @@ def test_the_command_says_all_that_is_wrong(tmp_path: Path, cli: CLI) -> None:
         "judgment " in problem
         for problem in json.loads(cli("store", "check", path, "--format", "json").out)["problems"]
     )
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE query SET query_id = 'q99' WHERE position = 1",
+        "UPDATE wanted SET other = '[' || other WHERE task = 'grading'",
+        "UPDATE judgment SET outcome = replace(outcome, 'vital', 'vitel')",
+        "UPDATE tournament SET settings = replace(settings, '\"query_id\"', '\"qukry_id\"')",
+    ],
+)
+def test_a_damaged_row_that_nothing_can_be_made_of_is_one_line(
+    played_demo: Path, tmp_path: Path, cli: CLI, statement: str
+) -> None:
+    path = tmp_path / "s.db"
+    path.write_bytes((played_demo / "rag-handbook.db").read_bytes())
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DELETE FROM figures")
+        connection.execute(statement)
+    board = cli("leaderboard", path)
+    assert (board.status, board.err.count("\n")) == (2, 1)
+    assert "damaged (" in board.err
+    assert "'ragleague store check' lists all damage" in board.err
