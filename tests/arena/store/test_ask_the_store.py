@@ -14,8 +14,9 @@ import sqlmodel
 from msgspec.structs import replace
 from sqlalchemy import Engine, create_engine, inspect, text
 
+from arena.data.kinds import Annotation
 from arena.store import Store, models, tables
-from arena.store.annotations import Annotation, Annotations, Kind
+from arena.store.annotations import Annotations
 from arena.store.copying import copy
 from judges.types import JudgeFailure, Task
 from tests.conftest import ROOT
@@ -38,7 +39,7 @@ def engine(store_location: str) -> Iterator[Engine]:
         priced = [(want.task, "p", replace(result, cost_usd=0.5)) for want, result in games[-5:] if result]
         store.save([(task, prompt, result) for task, prompt, result in priced if isinstance(result, JudgeFailure)])
         query_id, a, b = games[0][0].query_id, games[0][0].item, games[0][0].other
-        vote = Annotation(Kind.VERDICT, "ann", query_id, a, b, "0" * 32, "A")
+        vote = Annotation("verdict", "ann", query_id, a, b, "0" * 32, "A")
         said = Annotations(store, "sample")
         said.add([vote, replace(vote, annotator="ben", item=b, other=a), replace(vote, annotator="cid", value=None)])
         said.add([replace(vote, value="TIE")])
