@@ -8,11 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 from sqlmodel import Field, SQLModel
+from sqlmodel.main import SQLModelMetaclass
 
 from arena.store import tables
 
 
-class _OfTable(type(SQLModel)):  # type: ignore[misc]
+class _OfTable(SQLModelMetaclass):
     """Makes each column of ``__table__`` a field, so that a class states only the columns' Python types."""
 
     def __new__(cls, name: str, bases: tuple[type, ...], content: dict[str, Any], **options: Any) -> Any:
