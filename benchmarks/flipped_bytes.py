@@ -1,10 +1,10 @@
-"""Flip bytes of a store, one at a time, and see whether a leaderboard changes without a word.
+"""Flip bytes of a store, one at a time, and see whether ``store check`` finds each that changes a leaderboard.
 
     python -m benchmarks.flipped_bytes --flips 300
 
 Each flip is made in a copy of the demo's store, outside its free pages. The leaderboard is then the same, an error
-of one line, or another one: ``silent``, of which there must be none. ``--kept`` leaves the kept leaderboard there;
-``--games`` takes a store of imported games alone.
+of one line, or another one, which ``store check`` finds, or not: ``silent``, of which there must be none. ``--kept``
+leaves the kept leaderboard there; ``--games`` takes a store of imported games alone.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pathlib import Path
 from arena.cli.show import print_leaderboard
 from arena.results.cache import cached_leaderboard
 from arena.store import Store
+from arena.store.check import check, damage_behind
 from benchmarks.used import run
 from benchmarks.volume import OF_A_QUERY, fill
 from judges.errors import RagleagueError
@@ -44,7 +45,7 @@ def without_figures(path: Path) -> None:
 
 
 def outcomes(path: Path, flips: int, seed: int) -> Iterator[tuple[int, str]]:
-    """What becomes of the leaderboard: place in the file, and ``same``, ``said``, ``silent`` or ``crashed``."""
+    """The place of each flip, and what follows: ``same``, ``error``, ``found``, ``silent`` or ``crashed``."""
     content, right = path.read_bytes(), shown_copy(path, path.read_bytes())
     rng = random.Random(seed)
     free = _free_pages(path)
@@ -57,11 +58,12 @@ def outcomes(path: Path, flips: int, seed: int) -> Iterator[tuple[int, str]]:
         flipped = bytearray(content)
         flipped[place] ^= rng.randrange(1, 256)
         try:
-            yield place, "same" if shown_copy(path, bytes(flipped)) == right else "silent"
+            changed = shown_copy(path, bytes(flipped)) != right
+            yield place, ("found" if is_found(path) else "silent") if changed else "same"
         except RagleagueError:
-            yield place, "said"
-        except Exception as error:  # to be counted, and none is right
-            yield place, f"crashed: {type(error).__name__}: {error}"
+            yield place, "error"
+        except Exception as error:  # as the command line does: a line if the store is damaged
+            yield place, "error" if damage_behind() else f"crashed: {type(error).__name__}: {error}"
 
 
 def shown_copy(path: Path, content: bytes) -> str:
@@ -71,6 +73,15 @@ def shown_copy(path: Path, content: bytes) -> str:
         Path(f"{copy}{beside}").unlink(missing_ok=True)
     copy.write_bytes(content)
     return shown(copy)
+
+
+def is_found(path: Path) -> bool:
+    """Whether ``store check`` finds something wrong with the copy last shown."""
+    try:
+        with closing(Store.open(str(path.with_name("flipped.db")))) as store:
+            return bool(check(store).problems)
+    except RagleagueError:
+        return True
 
 
 def _free_pages(path: Path) -> set[int]:
@@ -100,7 +111,7 @@ def main() -> None:
         counted = Counter[str]()
         for place, outcome in outcomes(path, given.flips, given.seed):
             counted[outcome.partition(":")[0]] += 1
-            if outcome not in {"same", "said"}:
+            if outcome not in {"same", "error", "found"}:
                 print(f"byte {place}: {outcome}")
     print(", ".join(f"{number} {outcome}" for outcome, number in sorted(counted.items())))
 
@@ -108,7 +119,7 @@ def main() -> None:
 def demo_store(folder: Path, *, kept: bool = False) -> Path:
     """The demo, run."""
     run("demo", "--out", str(folder / "demo"))
-    (path,) = (folder / "demo").glob("*.db")
+    path = folder / "demo" / "rag-handbook.db"
     shown(path)
     if not kept:
         without_figures(path)

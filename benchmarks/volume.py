@@ -24,7 +24,8 @@ from arena.config.ratings import RatingsSection
 from arena.data.dataset import Dataset
 from arena.store import Store, missing
 from arena.store.bulk import load
-from arena.store.rows import JUDGMENT_ROWS, WANTED_ROWS, checksum
+from arena.store.rows import checksum
+from arena.store.tables import JUDGMENT, WANTED
 from benchmarks.used import run, server_used
 from judges.types import Query, Task
 from tests.support.postgres import postgres_server
@@ -52,9 +53,9 @@ def fill(location: str, verdicts: int) -> None:
         if connection.dialect.name == "sqlite":
             connection.exec_driver_sql("PRAGMA cache_size = -400000")
         connection.exec_driver_sql("DROP INDEX ix_wanted_judgment_id")
-        load(connection, WANTED_ROWS, _wants(queries, idents))
+        load(connection, WANTED, _wants(queries, idents))
         connection.exec_driver_sql("CREATE INDEX ix_wanted_judgment_id ON wanted (judgment_id)")
-        load(connection, JUDGMENT_ROWS, _judgments(idents, outcomes))
+        load(connection, JUDGMENT, _judgments(idents, outcomes))
         if connection.dialect.name != "sqlite":
             connection.exec_driver_sql("ANALYZE")
     store.close()

@@ -191,7 +191,7 @@ def test_configurations_of_a_page_load(page: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=ids)
 def test_only_setting_up_is_left_unrun(page: Path) -> None:
-    known = {"console", "python", "yaml", "sh", "csv", "json", "text", "toml", "html"}
+    known = {"console", "python", "yaml", "sh", "csv", "json", "text", "toml", "html", "sql"}
     assert {block.language for block in blocks(page)} <= known
     for block in blocks(page):
         if block.language == "sh":

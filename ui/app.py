@@ -12,6 +12,7 @@ import streamlit as st
 from msgspec import Struct
 from msgspec.structs import replace
 
+from arena.store.check import damage_behind
 from judges.errors import RagleagueError, StoreError
 from ui import address, data, editing, sign_in, text
 from ui.views import bank, compare, games, leaderboard, nugget_lists, queries, review, trust, workbench
@@ -23,7 +24,12 @@ def main() -> None:
     requested = st.navigation(pages, position="hidden")
     # If Streamlit ran the page, it would drop parameters of fields that the previous page has too.
     address.forget_fields()
-    _draw(PAGES[pages.index(requested)])
+    try:
+        _draw(PAGES[pages.index(requested)])
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        if (damage := damage_behind()) is None:
+            raise
+        text.problem("The store cannot be shown.", damage)
 
 
 class Page(Struct, frozen=True):

@@ -93,5 +93,4 @@ def export_qrels(
 
 def _export(write: Callable[[Store, str, Path], int], source: str, tournament: str | None, out: Path) -> None:
     with open_tournament(source, tournament) as (store, name):
-        store.verify(name)
         output.print(f"{counted(write(store, name, out), 'row')} written to {out}")

@@ -7,6 +7,8 @@ import gc
 import os
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from arena.cli.commands import COMMANDS, CommandGroup, overview
@@ -54,7 +56,8 @@ def _status() -> int:
     from judges.errors import InputError, RagleagueError, StoreError, StoreGoneError, reason
 
     try:
-        app()
+        with _explained_damage():
+            app()
     except StoreGoneError as error:
         return _report_error(INCOMPLETE, error)
     except RagleagueError as error:
@@ -71,6 +74,19 @@ def _status() -> int:
     finally:
         COLUMN_NOTES.print_new()
     return 0
+
+
+@contextmanager
+def _explained_damage() -> Iterator[None]:
+    """Name a damaged store in place of the error that its rows led to."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        from arena.store.check import damage_behind
+
+        if (damage := damage_behind()) is None:
+            raise
+        raise damage from error
 
 
 def _report_error(status: int, error: RagleagueError) -> int:

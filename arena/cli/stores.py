@@ -39,12 +39,6 @@ def store_check(
     discard: Annotated[
         bool, typer.Option("--discard", help="remove damaged rows, so that the next run requests them again")
     ] = False,
-    add: Annotated[
-        bool,
-        typer.Option(
-            "--add", help="add checksums to rows of an earlier version; their present content then counts as correct"
-        ),
-    ] = False,
     form: JsonForm = "table",
 ) -> None:
     """Check a store for damage.
@@ -55,27 +49,17 @@ def store_check(
     location, _ = location_and_name(source)
     with closing(Store.open(location)) as store:
         report = checks.check(store)
-    after_discard = report
+    verdict = counted(len(report.problems), "problem") if report.problems else "nothing is wrong"
+    lines = [*report.problems, f"{shown(location)}: {counted(report.judgments, 'judgment')}, {verdict}"]
+    record: dict[str, object] = {"judgments": report.judgments, "problems": list(report.problems)}
     if discard and report.problems:
         with closing(Store.create(location)) as store:
             checks.discard(store, report)
-            after_discard = checks.check(store)
-    if add and not report.problems:
-        with closing(Store.create(location)) as store:
-            checks.add(store)
-            report = checks.check(store)
-    verdict = counted(len(report.problems), "problem") if report.problems else "nothing is wrong"
-    lines = [*report.problems, f"{shown(location)}: {counted(report.judgments, 'judgment')}, {verdict}"]
-    if report.uncovered:
-        lines.append(f"{report.uncovered} rows of an earlier version have no checksum; --add gives them one")
-    record = {"judgments": report.judgments, "problems": list(report.problems), "uncovered": report.uncovered}
-    if discard and report.problems:
-        if len(after_discard.lasting) < len(after_discard.problems) or len(after_discard.problems) < len(
-            report.problems
-        ):
+            left = checks.check(store)
+        if len(left.lasting) < max(len(left.problems), len(report.problems)):
             lines.append("the damaged parts are taken out; run the configuration again to ask for them")
-        lines += [f"cannot be taken out: {problem}; restore a backup of the store" for problem in after_discard.lasting]
-        record["lasting"] = list(after_discard.lasting)
+        lines += [f"cannot be taken out: {problem}; restore a backup of the store" for problem in left.lasting]
+        record["lasting"] = list(left.lasting)
     tell(record, lines, form)
     if report.problems:
         raise typer.Exit(1)

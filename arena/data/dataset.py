@@ -160,7 +160,7 @@ def _canonical(dataset: Dataset) -> Iterator[list[object]]:
     for (query_id, agent), answer in sorted(dataset.answers.items()):
         yield ["answer", query_id, agent, answer.text, dict(answer.metadata)]
     for query_id, entries in sorted(dataset.retrieved.items()):
-        for entry in sorted(entries, key=lambda entry: (entry.agent, entry.rank)):
+        for entry in sorted(entries, key=lambda entry: (entry.agent, entry.rank, entry.doc_id)):
             yield ["retrieved", query_id, entry.doc_id, entry.agent, entry.rank, entry.score]
     for query_id, labels in sorted(dataset.qrels.items()):
         for doc_id, label in sorted(labels.items()):

@@ -16,8 +16,8 @@ import numpy as np
 from msgspec import DecodeError, Struct, msgpack
 from msgspec.structs import asdict
 
-from arena.results.games import GameTable
-from arena.results.ratings import Group, Leaderboard, leaderboard, leaderboard_of, rating_settings, verified
+from arena.results.games import GameTable, read_games
+from arena.results.ratings import Group, Leaderboard, leaderboard, leaderboard_of, rating_settings
 from arena.store import Store
 from arena.store.cache import FigureCache
 from judges.errors import StoreError
@@ -94,17 +94,17 @@ def _cached_board(store: Store, tournament: str, group: Group | None) -> Leaderb
         return cache.made(f"{_BOARD} of {'='.join(group)}", lambda: leaderboard(store, tournament, group=group))
     board = cache.get(_BOARD)
     if not isinstance(board, Leaderboard):
-        board, games = verified(
-            store, tournament, lambda data, wanted: (leaderboard_of(store, tournament, data, wanted), wanted.table)
-        )
-        cache.keep({_BOARD: board, _GAMES: games})
+        data = store.dataset(tournament)
+        wanted = read_games(store, tournament, data)
+        board = leaderboard_of(store, tournament, data, wanted)
+        cache.keep({_BOARD: board, _GAMES: wanted.table})
     return board
 
 
 def cached_games(store: Store, tournament: str) -> GameTable:
     """All games of a tournament, cached with its leaderboard."""
     games = Cache(store, tournament).get(_GAMES)
-    return games if isinstance(games, GameTable) else verified(store, tournament, lambda _, wanted: wanted.table)
+    return games if isinstance(games, GameTable) else read_games(store, tournament).table
 
 
 def rating_draws(store: Store, tournament: str) -> Drawn | None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from msgspec import Struct, field
@@ -31,9 +31,6 @@ from retrieval_eval.stats.missing import Gaps
 if TYPE_CHECKING:
     from arena.data.dataset import Dataset
     from arena.store.outcomes import Consistency
-
-
-Made = TypeVar("Made")
 
 FAILED, WAITING, NOT_WANTED = 2, 3, 4
 """Codes for an order without a verdict: the judge failed, has not been asked yet, or is not to be asked."""
@@ -285,37 +282,30 @@ class WantedGames(Struct, frozen=True):
     models: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
-def read_games(store: Store, tournament: str, make: Callable[[WantedGames], Made], data: Dataset | None = None) -> Made:
-    """Read all games of a tournament, verify that the store is undamaged, and return what ``make`` returns for them.
+def read_games(store: Store, tournament: str, data: Dataset | None = None) -> WantedGames:
+    """All games of a tournament, samples combined, with preferences if the settings score games by them.
 
     Args:
         store: the store that holds the games.
         tournament: its name.
-        make: called with the games, samples combined, with preferences if the settings score games by them.
         data: the tournament's dataset, if it has been read already.
 
     Raises:
         InputError: there is no such tournament.
-        StoreError: the store is damaged.
+        StoreError: a verdict cannot be parsed.
     """
     settings = store.settings(tournament)
     queries = store.queries(tournament) if data is None else data.queries
-
-    def make_from_columns(columns: RowColumns) -> Made:
-        games = games_of(columns, settings, conversations(queries.values()))
-        del columns  # frees memory: with millions of rows each column counts
-        return make(games)
-
     extra_columns = ["reason"] if settings.ratings.preferences == "soft" else []
     extra_columns += ["model"] if settings.hosted else []
-    return store.of_games(tournament, make_from_columns, data, extra_columns)
+    return games_of(store.games(tournament, extra_columns), settings, conversations(queries.values()))
 
 
 def games_of(rows: RowColumns, settings: StoredSettings, clusters: Mapping[str, str] | None = None) -> WantedGames:
     """Turn wanted verdicts, a row for each sample of each order of a game, into games in the order of their plan.
 
     Args:
-        rows: columns from ``Store.of_games``, with ``reason`` if games are scored by preferences.
+        rows: columns from ``Store.games``, with ``reason`` if games are scored by preferences.
         settings: settings of the tournament.
         clusters: as in ``GameTable``.
     """

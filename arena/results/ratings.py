@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from msgspec import Struct, field
@@ -148,16 +147,6 @@ def of_group(store: Store, tournament: str, group: Group) -> StoreSubset:
     return StoreSubset(store, chosen)
 
 
-def verified(store: Store, tournament: str, make: Callable[[Dataset, WantedGames], Made]) -> Made:
-    """Call ``make`` with a tournament's data and games, once the store has been verified, and return its result.
-
-    Raises:
-        StoreError: the store is damaged.
-    """
-    data = store.dataset(tournament)
-    return read_games(store, tournament, partial(make, data), data)
-
-
 def leaderboard(
     store: Store,
     tournament: str | None = None,
@@ -182,7 +171,8 @@ def leaderboard(
         part = of_group(store, name, group)
         board = leaderboard(part, name, below_coverage=below_coverage)
         return replace(board, group=group, adaptive=None)
-    return verified(store, name, partial(leaderboard_of, store, name, below_coverage=below_coverage))
+    data = store.dataset(name)
+    return leaderboard_of(store, name, data, read_games(store, name, data), below_coverage=below_coverage)
 
 
 def leaderboard_of(

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import asdict
-from sqlalchemy import Column, Connection, Float, String, Table, select
+from sqlalchemy import Connection, select
 
 from arena.store import runners, runs
 from arena.store.bulk import CHUNK, among, chunks, insert_rows, replacing
-from arena.store.check import require_checksums, store_checksums
 from arena.store.engine import retry_while_away, retrying
-from arena.store.rows import METADATA, REPLY_ROWS, has_table
+from arena.store.rows import with_checksum
 from arena.store.runners import Runner
+from arena.store.tables import AGENT_REPLY
 from judges.masking import storable
 from judges.types import Query, Usage
 from retrieval_eval.agents.types import AgentFailure, AgentReply, ReplyOrFailure, RetrievedText
@@ -29,15 +29,7 @@ ANSWERED = "answered"
 """The outcome of an answered query; a failed query has one of the ``AGENT_CAUSES`` instead."""
 
 
-ATTEMPTS_ROWS: Final = Table(
-    "agent_attempts", METADATA, Column("reply_id", String, primary_key=True), Column("tried_s", Float)
-)
-"""Total seconds of all attempts at a reply; ``null`` if unknown."""
-
-
-_IF_THERE: Final = replacing(REPLY_ROWS, "reply_id", where="agent_reply.answer IS NULL")
-_ANSWERED: Final = "(SELECT 1 FROM agent_reply WHERE reply_id = agent_attempts.reply_id AND answer IS NOT NULL)"
-_IF_TRIED: Final = replacing(ATTEMPTS_ROWS, "reply_id", where=f"NOT EXISTS {_ANSWERED}")
+_IF_THERE: Final = replacing(AGENT_REPLY, "reply_id", where="agent_reply.answer IS NULL")
 
 
 class AgentQuery(Struct, frozen=True):
@@ -81,10 +73,8 @@ class AgentReplies:
         """The stored replies and failures for these queries."""
         with self._store.reading() as connection:
             idents = [each.reply_id for each in asked]
-            rows = {row.reply_id: row for row in _rows(connection, idents, REPLY_ROWS)}
-            require_checksums(connection, "agent_reply", rows)
-            tried = _tried(connection, idents)
-            replies = {ident: _reply(row, tried.get(ident)) for ident, row in rows.items()}
+            rows = {row.reply_id: row for row in _rows(connection, idents, AGENT_REPLY)}
+            replies = {ident: _reply(row) for ident, row in rows.items()}
             return {each: replies[each.reply_id] for each in asked if each.reply_id in replies}
 
     @retrying
@@ -120,20 +110,13 @@ class AgentReplies:
             runner: the runner that asked for them, whose spending they count as; ``None`` for nobody's.
         """
         rows: dict[str, dict[str, Any]] = {}
-        tried: dict[str, dict[str, Any]] = {}
         for asked, reply in replies:
             if (earlier := rows.get(asked.reply_id)) is None or earlier["answer"] is None:
                 rows[asked.reply_id] = _values(asked, reply)
-                tried[asked.reply_id] = {"reply_id": asked.reply_id, "tried_s": reply.tried_s}
 
         def save(again: bool) -> None:
             with self._store.writing() as connection:
-                insert_rows(connection, ATTEMPTS_ROWS, [tried[ident] for ident in sorted(tried)], _IF_TRIED)
-                insert_rows(connection, REPLY_ROWS, [rows[ident] for ident in sorted(rows)], _IF_THERE)
-                # A stored answer keeps its old checksum, because the answer may be damaged.
-                stored = _rows(connection, rows, REPLY_ROWS)
-                written = {row.reply_id: row for row in stored if dict(row._mapping) == rows[row.reply_id]}
-                store_checksums(connection, "agent_reply", written)
+                insert_rows(connection, AGENT_REPLY, [rows[ident] for ident in sorted(rows)], _IF_THERE)
                 if runner is not None:
                     paid = runners.taken(connection, runner, sorted(rows)) if again else rows
                     spent = [(runs.AGENTS, reply) for asked, reply in replies if asked.reply_id in paid]
@@ -144,28 +127,25 @@ class AgentReplies:
 
 
 def _outcomes(connection: Connection, idents: Sequence[str]) -> dict[str, str]:
-    columns = REPLY_ROWS.c
+    columns = AGENT_REPLY.c
     return {row.reply_id: row.cause or ANSWERED for row in _rows(connection, idents, columns.reply_id, columns.cause)}
 
 
 def _rows(connection: Connection, idents: Iterable[str], *columns: Any) -> Iterator[Any]:
     for chunk in chunks(dict.fromkeys(idents), CHUNK):
-        yield from connection.execute(select(*columns).where(among(connection, REPLY_ROWS.c.reply_id, chunk)))
+        yield from connection.execute(select(*columns).where(among(connection, AGENT_REPLY.c.reply_id, chunk)))
 
 
-def _tried(connection: Connection, idents: Sequence[str]) -> dict[str, float | None]:
-    if not has_table(connection, ATTEMPTS_ROWS):
-        return {}
-    rows = ATTEMPTS_ROWS
-    statements = (select(rows).where(among(connection, rows.c.reply_id, chunk)) for chunk in chunks(idents, CHUNK))
-    return {row.reply_id: row.tried_s for statement in statements for row in connection.execute(statement)}
+def _float(number: float | None) -> float | None:
+    """The number as the database returns it, for the checksum."""
+    return None if number is None else float(number)
 
 
 def _values(asked: AgentQuery, reply: ReplyOrFailure) -> dict[str, Any]:
     """The row of a reply, without the characters that a database cannot store."""
     answered = reply if isinstance(reply, AgentReply) else None
     failed = reply if isinstance(reply, AgentFailure) else None
-    return {
+    row = {
         "reply_id": asked.reply_id,
         "identity": asked.identity,
         "query": storable(asked.query),
@@ -178,14 +158,16 @@ def _values(asked: AgentQuery, reply: ReplyOrFailure) -> dict[str, Any]:
         "cached_input_tokens": reply.usage.cached_input_tokens,
         "output_tokens": reply.usage.output_tokens,
         "calls": reply.calls,
-        "latency_s": reply.latency_s,
-        "cost_usd": reply.cost_usd,
+        "latency_s": _float(reply.latency_s),
+        "cost_usd": _float(reply.cost_usd),
+        "tried_s": _float(reply.tried_s),
     }
+    return with_checksum(row)
 
 
-def _reply(row: Any, tried_s: float | None) -> ReplyOrFailure:
+def _reply(row: Any) -> ReplyOrFailure:
     usage = Usage(row.input_tokens, row.cached_input_tokens, row.output_tokens)
-    usage_fields = (row.latency_s, usage, row.calls, row.cost_usd, tried_s)
+    usage_fields = (row.latency_s, usage, row.calls, row.cost_usd, row.tried_s)
     if row.answer is None:
         return AgentFailure(row.cause, row.message, *usage_fields)
     documents = tuple(RetrievedText(**_storable(each)) for each in json.loads(row.documents))

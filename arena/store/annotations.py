@@ -15,8 +15,8 @@ from sqlalchemy import Connection, Row, func, insert, select
 
 from arena.data.kinds import FLAG, KINDS, Annotation
 from arena.store.bulk import CHUNK, chunks
-from arena.store.check import require_checksums, store_checksums
-from arena.store.rows import ANNOTATION_ROWS, tournament_number
+from arena.store.rows import tournament_number, with_checksum
+from arena.store.tables import ANNOTATION
 from judges.errors import InputError, StoreError
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Annotations:
             if check is not None:
                 check([_annotation(row) for row in earlier.values()])
             last = {key: row.value for key, row in earlier.items()}
-            before = connection.execute(select(func.max(ANNOTATION_ROWS.c.annotation_id))).scalar() or 0
+            before = connection.execute(select(func.max(ANNOTATION.c.annotation_id))).scalar() or 0
             new = []
             for row in rows:
                 key = tuple(row[name] for name in _KEY)
@@ -71,9 +71,8 @@ class Annotations:
                     last[key] = row["value"]
                     new.append(row)
             if new:
-                connection.execute(insert(ANNOTATION_ROWS), new)
-                added = select(ANNOTATION_ROWS).where(ANNOTATION_ROWS.c.annotation_id > before)
-                store_checksums(connection, "annotation", {str(row[0]): row for row in connection.execute(added)})
+                numbered = ({"annotation_id": number, **row} for number, row in enumerate(new, before + 1))
+                connection.execute(insert(ANNOTATION), list(map(with_checksum, numbered)))
         return len(new)
 
     def latest(self, kind: str | None = None, annotator: str | None = None) -> list[Annotation]:
@@ -94,7 +93,7 @@ class Annotations:
     def news(self, kind: str, annotator: str, seen: int = 0) -> tuple[list[Annotation], int]:
         """One person's annotations with an id above ``seen``, oldest first, and the highest id, for the next call."""
         with self._store.reading() as connection:
-            after = ANNOTATION_ROWS.c.annotation_id > seen
+            after = ANNOTATION.c.annotation_id > seen
             rows = self._rows(connection, [*self._filters(kind, annotator), after])
         return [_annotation(row) for row in rows], rows[-1].annotation_id if rows else seen
 
@@ -108,20 +107,20 @@ class Annotations:
         return dict(sorted(counts.items()))
 
     def _latest(self, connection: Connection, kind: str | None, annotator: str | None) -> list[Annotation]:
-        columns = ANNOTATION_ROWS.c
+        columns = ANNOTATION.c
         in_tournament = columns.tournament_id == tournament_number(connection, self._tournament)
         last = select(func.max(columns.annotation_id)).where(in_tournament, *self._filters(kind, annotator))
         last_ids = last.group_by(*(columns[name] for name in _KEY))
         return self._select(connection, [columns.annotation_id.in_(last_ids)])
 
     def _filters(self, kind: str | None, annotator: str | None) -> list[Any]:
-        columns = ANNOTATION_ROWS.c
+        columns = ANNOTATION.c
         of_kind = [] if kind is None else [columns.kind == kind]
         return of_kind + ([] if annotator is None else [columns.annotator == annotator])
 
     def _earlier(self, connection: Connection, rows: Sequence[dict[str, Any]]) -> dict[tuple[str, ...], Row[Any]]:
         """The latest stored rows of these annotators on the queries of these rows, by ``_KEY``, oldest first."""
-        columns, latest = ANNOTATION_ROWS.c, dict[tuple[str, ...], Row[Any]]()
+        columns, latest = ANNOTATION.c, dict[tuple[str, ...], Row[Any]]()
         by_annotators = columns.annotator.in_({row["annotator"] for row in rows})
         for query_ids in chunks(sorted({row["query_id"] for row in rows}), CHUNK):
             for row in self._rows(connection, [by_annotators, columns.query_id.in_(query_ids)]):
@@ -134,12 +133,10 @@ class Annotations:
         return [_annotation(row) for row in self._rows(connection, conditions)]
 
     def _rows(self, connection: Connection, conditions: Sequence[Any]) -> Sequence[Row[Any]]:
-        columns = ANNOTATION_ROWS.c
+        columns = ANNOTATION.c
         number = tournament_number(connection, self._tournament)
-        matching = select(ANNOTATION_ROWS).where(columns.tournament_id == number, *conditions)
-        rows = connection.execute(matching.order_by(columns.annotation_id)).all()
-        require_checksums(connection, "annotation", {str(row[0]): row for row in rows})
-        return rows
+        matching = select(ANNOTATION).where(columns.tournament_id == number, *conditions)
+        return connection.execute(matching.order_by(columns.annotation_id)).all()
 
 
 def annotator_name(entry: str) -> str:
@@ -166,7 +163,7 @@ def _row(annotation: Annotation, number: int) -> dict[str, Any]:
         "other": annotation.other,
         "texts": annotation.texts,
         "value": json.dumps(annotation.value, sort_keys=True, allow_nan=False),
-        "seconds": annotation.seconds,
+        "seconds": None if annotation.seconds is None else float(annotation.seconds),
         "at": annotation.at or datetime.now(UTC).isoformat(timespec="milliseconds"),
     }
 

@@ -3,43 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import asdict
-from sqlalchemy import Column, Connection, Float, Integer, String, Table, delete, func, select, update
+from sqlalchemy import Connection, delete, func, select, update
 
 from arena.store.bulk import CHUNK, among, chunks, delete_rows, insert_rows
 from arena.store.engine import retrying
-from arena.store.rows import METADATA, has_table
+from arena.store.tables import BATCH, BATCH_LINE
 
 if TYPE_CHECKING:
     from arena.store.database import Database
     from judges.batches import Batch
-
-
-BATCH_ROWS: Final = Table(
-    "batch",
-    METADATA,
-    Column("marker", String, primary_key=True),
-    Column("made_at", Float, nullable=False),
-    Column("requests", Integer, nullable=False),
-    Column("remote_id", String),
-    Column("judge", String, nullable=False),
-    Column("provider", String, nullable=False),
-    Column("model", String, nullable=False),
-)
-"""A batch, not yet confirmed by the provider while ``remote_id`` is null; ``made_at`` in seconds since 1970."""
-
-
-BATCH_LINE_ROWS: Final = Table(
-    "batch_line",
-    METADATA,
-    Column("custom_id", String, primary_key=True),
-    Column("judgment_id", String, index=True, nullable=False),
-    Column("marker", String, index=True, nullable=False),
-)
-"""A request of a batch; deleted once its judgment is in the store."""
 
 
 class OpenBatch(Struct, frozen=True):
@@ -75,22 +51,22 @@ class StoredBook(Struct, frozen=True):
         """Store a batch with its requests, without those that another batch has; returns the batch of each request."""
         row = {"judge": self.judge, "provider": self.provider, "model": self.model, **asdict(batch)}
         with self.store.writing(judged=False) as connection:
-            insert_rows(connection, BATCH_ROWS, [row], "DO NOTHING")
+            insert_rows(connection, BATCH, [row], "DO NOTHING")
             rows = [
                 {"custom_id": custom_id, "judgment_id": ident, "marker": batch.marker}
                 for custom_id, ident in sorted(lines.items())
             ]
-            insert_rows(connection, BATCH_LINE_ROWS, rows, "DO NOTHING")
+            insert_rows(connection, BATCH_LINE, rows, "DO NOTHING")
             placed = _placed(connection, list(lines))
             _set_size(connection, batch.marker, sum(marker == batch.marker for marker in placed.values()))
-            batches = {row.marker: _batch(row) for row in connection.execute(select(BATCH_ROWS))}
+            batches = {row.marker: _batch(row) for row in connection.execute(select(BATCH))}
             _delete_empty(connection)
         return {custom_id: batches[marker] for custom_id, marker in placed.items()}
 
     @retrying
     def custom_ids(self, marker: str) -> set[str]:
         """The ids of the open requests of a batch."""
-        lines = BATCH_LINE_ROWS.c
+        lines = BATCH_LINE.c
         with self.store.reading() as connection:
             return set(connection.execute(select(lines.custom_id).where(lines.marker == marker)).scalars())
 
@@ -98,13 +74,13 @@ class StoredBook(Struct, frozen=True):
     def submitted(self, marker: str, remote_id: str) -> None:
         """Record the id under which the provider accepted a batch."""
         with self.store.writing(judged=False) as connection:
-            connection.execute(update(BATCH_ROWS).where(BATCH_ROWS.c.marker == marker).values(remote_id=remote_id))
+            connection.execute(update(BATCH).where(BATCH.c.marker == marker).values(remote_id=remote_id))
 
     @retrying
     def free(self, custom_ids: Sequence[str]) -> None:
         """Remove requests from their batches, so that another batch can take them."""
         with self.store.writing(judged=False) as connection:
-            delete_rows(connection, BATCH_LINE_ROWS.c.custom_id, custom_ids)
+            delete_rows(connection, BATCH_LINE.c.custom_id, custom_ids)
             _delete_empty(connection)
 
     def drop(self, marker: str) -> None:
@@ -114,10 +90,8 @@ class StoredBook(Struct, frozen=True):
 @retrying
 def open_batches(store: Database) -> list[OpenBatch]:
     """The batches that still have requests without a stored judgment, oldest first."""
-    batches, lines = BATCH_ROWS, BATCH_LINE_ROWS
+    batches, lines = BATCH, BATCH_LINE
     with store.reading() as connection:
-        if not has_table(connection, BATCH_ROWS):
-            return []
         statement = (
             select(batches, func.count(lines.c.custom_id))
             .join(lines, lines.c.marker == batches.c.marker)
@@ -132,12 +106,11 @@ def open_batches(store: Database) -> list[OpenBatch]:
 @retrying
 def waiting(store: Database, judgment_ids: Sequence[str]) -> set[str]:
     """The subset of these judgment ids that have a request in an open batch."""
-    ident = BATCH_LINE_ROWS.c.judgment_id
+    ident = BATCH_LINE.c.judgment_id
     waiting_ids: set[str] = set()
     with store.reading() as connection:
-        if has_table(connection, BATCH_LINE_ROWS):
-            for chunk in chunks(judgment_ids, CHUNK):
-                waiting_ids.update(connection.execute(select(ident).where(among(connection, ident, chunk))).scalars())
+        for chunk in chunks(judgment_ids, CHUNK):
+            waiting_ids.update(connection.execute(select(ident).where(among(connection, ident, chunk))).scalars())
     return waiting_ids
 
 
@@ -145,18 +118,18 @@ def waiting(store: Database, judgment_ids: Sequence[str]) -> set[str]:
 def drop(store: Database, marker: str) -> None:
     """Delete a batch and its requests from the store; the provider's copy is not touched."""
     with store.writing(judged=False) as connection:
-        connection.execute(delete(BATCH_LINE_ROWS).where(BATCH_LINE_ROWS.c.marker == marker))
-        connection.execute(delete(BATCH_ROWS).where(BATCH_ROWS.c.marker == marker))
+        connection.execute(delete(BATCH_LINE).where(BATCH_LINE.c.marker == marker))
+        connection.execute(delete(BATCH).where(BATCH.c.marker == marker))
 
 
 def settle(connection: Connection, judgment_ids: Sequence[str]) -> None:
     """Delete the batch requests of judgments that now have their results."""
-    if delete_rows(connection, BATCH_LINE_ROWS.c.judgment_id, judgment_ids):
+    if delete_rows(connection, BATCH_LINE.c.judgment_id, judgment_ids):
         _delete_empty(connection)
 
 
 def _placed(connection: Connection, custom_ids: Sequence[str]) -> dict[str, str]:
-    lines = BATCH_LINE_ROWS.c
+    lines = BATCH_LINE.c
     placed: dict[str, str] = {}
     for chunk in chunks(custom_ids, CHUNK):
         in_chunk = among(connection, lines.custom_id, chunk)
@@ -166,12 +139,12 @@ def _placed(connection: Connection, custom_ids: Sequence[str]) -> dict[str, str]
 
 
 def _set_size(connection: Connection, marker: str, requests: int) -> None:
-    connection.execute(update(BATCH_ROWS).where(BATCH_ROWS.c.marker == marker).values(requests=requests))
+    connection.execute(update(BATCH).where(BATCH.c.marker == marker).values(requests=requests))
 
 
 def _delete_empty(connection: Connection) -> None:
-    batches, lines = BATCH_ROWS, BATCH_LINE_ROWS
-    connection.execute(delete(BATCH_ROWS).where(batches.c.marker.not_in(select(lines.c.marker))))
+    batches, lines = BATCH, BATCH_LINE
+    connection.execute(delete(BATCH).where(batches.c.marker.not_in(select(lines.c.marker))))
 
 
 def _batch(row: Any) -> Batch:

@@ -30,8 +30,6 @@ CHUNK: Final = 500
 """Rows per statement."""
 _WORKING_MEMORY: Final = "64MB"
 """``work_mem`` of PostgreSQL for large statements, per process and step; hash tables get twice as much."""
-_CACHE_KB: Final = 1_000_000
-"""Page cache of SQLite for large statements: a join of millions of rows looks up each row at a random place."""
 
 Item = TypeVar("Item")
 
@@ -109,12 +107,11 @@ def load(connection: Connection, into: Table, rows: Iterable[Sequence[Any]]) -> 
 def stream(connection: Connection, statement: Select[Any], size: int) -> Iterator[list[tuple[Any, ...]]]:
     """Stream the rows of a large statement in lists of ``size``.
 
-    PostgreSQL reads through ``COPY``, because it runs that in parallel and a cursor not. Both databases get more memory
-    than in ordinary transactions.
+    PostgreSQL reads through ``COPY``, because it runs that in parallel and a cursor not, and gets more memory than in
+    ordinary transactions.
     """
     written = statement.compile(dialect=connection.dialect, compile_kwargs={"literal_binds": True})
     if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql(f"PRAGMA cache_size = -{_CACHE_KB}")
         file: Any = connection.connection.driver_connection
         try:
             with closing(file.execute(str(written))) as cursor:

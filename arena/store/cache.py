@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import Connection, delete, insert, select
 
 from arena.store.engine import retrying
-from arena.store.rows import FIGURES_ROWS, STATE_ROWS, TOURNAMENT_ROWS, has_table, tournament_number
+from arena.store.rows import tournament_number, with_checksum
+from arena.store.tables import FIGURES, STATE, TOURNAMENT
 
 if TYPE_CHECKING:
     from arena.store.database import Database
 
 
-_DIGEST_BYTES: Final = 16
 _PATIENCE_S: Final = 0.5
 """Lock timeout for storing figures; short, because a reader can simply compute them again."""
 
@@ -37,18 +36,13 @@ class FigureCache:
 
     @retrying
     def get(self, kind: str) -> bytes | None:
-        """The cached figures of a kind; ``None`` if there are none or they are damaged."""
-        columns = FIGURES_ROWS.c
+        """The cached figures of a kind; ``None`` if there are none."""
+        columns = FIGURES.c
         with self._store.reading() as connection:
-            if not has_table(connection, FIGURES_ROWS):
-                return None
             number = tournament_number(connection, self._tournament)
             key = columns.tournament_id == number, columns.kind == kind, columns.made_by == self._made_by
             stored = connection.execute(select(columns.content).where(*key)).scalar()
-        if stored is None:
-            return None
-        digest, content = bytes(stored)[:_DIGEST_BYTES], bytes(stored)[_DIGEST_BYTES:]
-        return content if digest == _digest(content) else None  # the caller computes damaged figures again
+        return None if stored is None else bytes(stored)
 
     @retrying
     def keep(self, figures: dict[str, bytes], *, seen: int) -> bool:
@@ -62,26 +56,22 @@ class FigureCache:
         Raises:
             StoreError: the store cannot be written.
         """
-        table = FIGURES_ROWS
+        table = FIGURES
         with self._store.writing(alone=True, judged=False, patience_s=_PATIENCE_S) as connection:
-            changes = connection.execute(select(STATE_ROWS.c.changes)).scalar_one()
-            if changes != seen or not has_table(connection, FIGURES_ROWS):
+            changes = connection.execute(select(STATE.c.changes)).scalar_one()
+            if changes != seen:
                 return False
             number = tournament_number(connection, self._tournament)
             connection.execute(delete(table).where(table.c.tournament_id == number, table.c.kind.in_(figures)))
-            key = {"tournament_id": number, "made_by": self._made_by}
-            rows = [{**key, "kind": kind, "content": _digest(content) + content} for kind, content in figures.items()]
-            connection.execute(insert(table), rows)
+            rows = [(number, kind, self._made_by, content) for kind, content in figures.items()]
+            names = [column.name for column in table.columns][:-1]
+            connection.execute(insert(table), [with_checksum(dict(zip(names, row, strict=True))) for row in rows])
         return True
 
 
 def number_of(connection: Connection, tournament: str, kind: str, made_by: str) -> int | None:
     """The number of a tournament, if figures of this kind are cached for it; else ``None``."""
-    figures, tournaments = FIGURES_ROWS.c, TOURNAMENT_ROWS.c
+    figures, tournaments = FIGURES.c, TOURNAMENT.c
     key = tournaments.name == tournament, figures.kind == kind, figures.made_by == made_by
     statement = select(figures.tournament_id).where(figures.tournament_id == tournaments.tournament_id, *key)
-    return connection.execute(statement).scalar() if has_table(connection, FIGURES_ROWS) else None
-
-
-def _digest(content: bytes) -> bytes:
-    return hashlib.blake2b(content, digest_size=_DIGEST_BYTES).digest()
+    return connection.execute(statement).scalar()

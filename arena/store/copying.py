@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from msgspec import Struct
-from sqlalchemy import Column, Connection, Table, func, inspect, select, text
+from sqlalchemy import Column, Connection, Table, func, select, text
 
 from arena.store import Store, shown
 from arena.store.bulk import load
-from arena.store.rows import FIGURES_ROWS, LEASE_ROWS, METADATA, RUNNER_ROWS, STATE_ROWS
+from arena.store.tables import FIGURES, LEASE, METADATA, RUNNER, STATE
 from judges.errors import InputError, StoreError
 
-_NOT_COPIED: Final = {row.name for row in (RUNNER_ROWS, LEASE_ROWS, STATE_ROWS, FIGURES_ROWS)}
+_NOT_COPIED: Final = {row.name for row in (RUNNER, LEASE, STATE, FIGURES)}
 """Tables that stay behind: live runners and their claims, the store's state, and the cache."""
 _FETCHED: Final = 2_000
 """Rows in memory at a time."""
@@ -114,9 +114,7 @@ def _content(connection: Connection, table: Table) -> Content:
 
 
 def _rows(connection: Connection, table: Table) -> Iterator[tuple[Any, ...]]:
-    """Stream all rows of a table; none if the store is older than the table."""
-    if not inspect(connection).has_table(table.name):
-        return iter(())
+    """Stream all rows of a table."""
     rows = connection.execute(select(table).execution_options(yield_per=_FETCHED))
     return (tuple(row) for row in rows)
 

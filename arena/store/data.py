@@ -10,19 +10,11 @@ from sqlalchemy import Connection, Table, delete, select
 
 from arena.data.dataset import SHARED, Dataset
 from arena.store.bulk import load
-from arena.store.rows import (
-    ANSWER_ROWS,
-    DOCUMENT_ROWS,
-    LABEL_ROWS,
-    QUERY_ROWS,
-    RETRIEVED_ROWS,
-    decoded,
-    encoded,
-    has_table,
-)
+from arena.store.rows import decoded, encoded
+from arena.store.tables import ANSWER, DOCUMENT, LABEL, QUERY, RETRIEVED
 from judges.types import Answer, Document, Query, Retrieved
 
-DATA: Final = (QUERY_ROWS, DOCUMENT_ROWS, RETRIEVED_ROWS, ANSWER_ROWS, LABEL_ROWS)
+DATA: Final = (QUERY, DOCUMENT, RETRIEVED, ANSWER, LABEL)
 
 
 def dataset(connection: Connection, number: int, *queries: str) -> Dataset:
@@ -36,17 +28,17 @@ def dataset(connection: Connection, number: int, *queries: str) -> Dataset:
         return sorted(connection.execute(statement), key=itemgetter(*range(len(order))))
 
     retrieved: dict[str, list[Retrieved]] = {}
-    for query_id, agent, rank, doc_id, score in rows(RETRIEVED_ROWS, ("query_id", "agent", "rank"), "doc_id", "score"):
+    for query_id, agent, rank, doc_id, score in rows(RETRIEVED, ("query_id", "agent", "rank"), "doc_id", "score"):
         retrieved.setdefault(query_id, []).append(Retrieved(query_id, doc_id, agent, rank, score))
     labels: dict[str, dict[str, int]] = {}
-    for query_id, doc_id, label in rows(LABEL_ROWS, ("query_id", "doc_id"), "label"):
+    for query_id, doc_id, label in rows(LABEL, ("query_id", "doc_id"), "label"):
         labels.setdefault(query_id, {})[doc_id] = label
     query_rows, document_rows, answer_rows = (
         rows(kind, order, "text", "extra")
         for kind, order in (
-            (QUERY_ROWS, ("position", "query_id")),
-            (DOCUMENT_ROWS, ("doc_id",)),
-            (ANSWER_ROWS, ("query_id", "agent")),
+            (QUERY, ("position", "query_id")),
+            (DOCUMENT, ("doc_id",)),
+            (ANSWER, ("query_id", "agent")),
         )
     )
     return Dataset(
@@ -63,7 +55,7 @@ def dataset(connection: Connection, number: int, *queries: str) -> Dataset:
 
 def queries(connection: Connection, number: int) -> dict[str, Query]:
     """A tournament's queries, in the order of its data."""
-    columns = QUERY_ROWS.c
+    columns = QUERY.c
     statement = select(columns.query_id, columns.text, columns.extra).where(columns.tournament_id == number)
     rows = connection.execute(statement.order_by(columns.position))
     return {query_id: Query.of(query_id, text, decoded(extra)) for query_id, text, extra in rows}
@@ -71,7 +63,7 @@ def queries(connection: Connection, number: int) -> dict[str, Query]:
 
 def answered(connection: Connection, number: int) -> tuple[frozenset[tuple[str, str]], tuple[str, ...]]:
     """(query_id, agent) of every answer; and all agents, sorted, including those that only retrieved."""
-    answer, retrieved = ANSWER_ROWS.c, RETRIEVED_ROWS.c
+    answer, retrieved = ANSWER.c, RETRIEVED.c
     rows = connection.execute(select(answer.query_id, answer.agent).where(answer.tournament_id == number))
     answers = frozenset((row.query_id, row.agent) for row in rows)
     agents = select(retrieved.agent).where(retrieved.tournament_id == number).distinct()
@@ -81,8 +73,8 @@ def answered(connection: Connection, number: int) -> tuple[frozenset[tuple[str, 
 
 def _of_queries(queries: Sequence[str], kind: Table, number: int) -> Any:
     """The SQL condition that a row belongs to one of these queries."""
-    columns, retrieved = kind.c, RETRIEVED_ROWS.c
-    if kind is not DOCUMENT_ROWS:
+    columns, retrieved = kind.c, RETRIEVED.c
+    if kind is not DOCUMENT:
         return columns.query_id.in_(queries)
     in_queries = retrieved.tournament_id == number, retrieved.query_id.in_(queries)
     return columns.doc_id.in_(select(retrieved.doc_id).where(*in_queries))
@@ -93,18 +85,18 @@ def replace(connection: Connection, number: int, data: Dataset) -> None:
     for kind in DATA:
         connection.execute(delete(kind).where(kind.c.tournament_id == number))
     rows: dict[Table, Iterable[tuple[Any, ...]]] = {
-        QUERY_ROWS: (
+        QUERY: (
             (number, position, q.query_id, q.text, encoded(q.columns))
             for position, q in enumerate(data.queries.values())
         ),
-        DOCUMENT_ROWS: ((number, d.doc_id, d.text, encoded(d.metadata)) for d in data.documents.values()),
-        RETRIEVED_ROWS: (
+        DOCUMENT: ((number, d.doc_id, d.text, encoded(d.metadata)) for d in data.documents.values()),
+        RETRIEVED: (
             (number, r.query_id, r.agent, r.rank, r.doc_id, r.score)
             for entries in data.retrieved.values()
             for r in entries
         ),
-        ANSWER_ROWS: ((number, a.query_id, a.agent, a.text, encoded(a.metadata)) for a in data.answers.values()),
-        LABEL_ROWS: (
+        ANSWER: ((number, a.query_id, a.agent, a.text, encoded(a.metadata)) for a in data.answers.values()),
+        LABEL: (
             (number, query_id, doc_id, label)
             for query_id, labels in data.qrels.items()
             for doc_id, label in labels.items()
@@ -116,7 +108,5 @@ def replace(connection: Connection, number: int, data: Dataset) -> None:
 
 def is_labelled(connection: Connection, number: int) -> bool:
     """Whether a tournament's data include relevance labels by people."""
-    labels = LABEL_ROWS.c
-    if not has_table(connection, LABEL_ROWS):
-        return False
+    labels = LABEL.c
     return connection.execute(select(labels.doc_id).where(labels.tournament_id == number).limit(1)).first() is not None

@@ -6,41 +6,26 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final, Self
+from typing import ClassVar, Final, Self
+from weakref import WeakSet
 
 from sqlalchemy import Connection, Engine, delete, inspect, select, update
 
-from arena.store.data import DATA
 from arena.store.engine import (
     DAMAGED,
     lacks_file,
     open_engine,
-    read_earlier,
     retry_while_away,
     shown,
     translated_errors,
     wait_for_others,
 )
 from arena.store.engine import writing as transactions
-from arena.store.rows import (
-    FIGURES_ROWS,
-    JUDGMENT_ROWS,
-    LABEL_ROWS,
-    SCHEMA_VERSION,
-    STATE_ROWS,
-    TOURNAMENT_ROWS,
-    WANTED_ROWS,
-    Damage,
-)
+from arena.store.tables import FIGURES, METADATA, SCHEMA_VERSION, STATE
 from judges.errors import InputError, StoreError
 
-_LAST_READ: Final = 3
-"""The one earlier version whose stores can be read as they are."""
-_LATER: Final = (LABEL_ROWS,)
-"""Tables that stores of earlier versions may lack. A store without any other table would seem to hold no judgments."""
-_NEEDED: Final = [row.name for row in (TOURNAMENT_ROWS, WANTED_ROWS, JUDGMENT_ROWS, *DATA) if row not in _LATER]
-_FORGET_FIGURES: Final = delete(FIGURES_ROWS)
-_COUNT_CHANGE: Final = update(STATE_ROWS).values(changes=STATE_ROWS.c.changes + 1)
+_FORGET_FIGURES: Final = delete(FIGURES)
+_COUNT_CHANGE: Final = update(STATE).values(changes=STATE.c.changes + 1)
 
 
 class Database:
@@ -50,7 +35,11 @@ class Database:
         location: the path or URL, without its password.
     """
 
+    used: ClassVar[WeakSet[Database]] = WeakSet()
+    """The stores that this process has open, or still refers to."""
+
     def __init__(self, engine: Engine, location: str) -> None:
+        Database.used.add(self)
         self._engine = engine
         self.location = location
         self._write_lock = threading.Lock()
@@ -86,7 +75,7 @@ class Database:
         """Check that this version of ragleague can read the store.
 
         Args:
-            to_write: the store may also be empty, or of an earlier version.
+            to_write: the store may also be empty.
 
         Raises:
             InputError: the database is empty.
@@ -98,19 +87,13 @@ class Database:
                 if to_write:
                     return
                 raise no_store(self.location)
-            version = connection.execute(select(STATE_ROWS.c.schema_version)).scalar()
-        older = isinstance(version, int) and 0 < version < SCHEMA_VERSION
-        if version == _LAST_READ and not to_write:
-            read_earlier(self._engine)
-        elif older and not to_write:
+            version = connection.execute(select(STATE.c.schema_version)).scalar()
+        if version != SCHEMA_VERSION:
             raise StoreError(
-                f"{self.location}: written by an earlier version of ragleague; 'ragleague run' brings it up to date"
+                f"{self.location}: written by another version of ragleague (schema {version}, not {SCHEMA_VERSION}); "
+                "name a new store"
             )
-        if version != SCHEMA_VERSION and not older:
-            raise StoreError(
-                f"{self.location}: written by another version of ragleague (schema {version}, not {SCHEMA_VERSION})"
-            )
-        if lost := [name for name in _NEEDED if name not in tables]:
+        if lost := [name for name in METADATA.tables if name not in tables]:
             raise StoreError(f"{self.location}: {DAMAGED} (the table {lost[0]!r} is gone)")
 
     @contextmanager
@@ -119,8 +102,6 @@ class Database:
         try:
             with translated_errors(self.location), self._engine.connect() as connection:
                 yield connection
-        except Damage as damage:
-            raise self._damaged(damage) from None
         except (ValueError, TypeError) as error:  # the stored bytes do not decode
             raise StoreError(f"{self.location}: {DAMAGED}") from error
 
@@ -137,24 +118,15 @@ class Database:
         """
         # The lock makes this process's threads take turns: SQLite itself would wait by sleeping and trying again.
         started = time.monotonic()
-        try:
-            with (
-                self._write_lock,
-                translated_errors(self.location),
-                transactions(self._engine, patience_s, waited_s=time.monotonic() - started).begin() as connection,
-            ):
-                wait_for_others(connection, alone=alone)
-                yield connection
-                if judged:
-                    count_change(connection)
-        except Damage as damage:
-            raise self._damaged(damage) from None
-
-    def _damaged(self, damage: Damage) -> StoreError:
-        return StoreError(
-            f"{self.location}: {damage} is not what was written: the file is damaged; 'ragleague store check' lists "
-            "all damage; restore a copy, or take the damaged parts out with its --discard"
-        )
+        with (
+            self._write_lock,
+            translated_errors(self.location),
+            transactions(self._engine, patience_s, waited_s=time.monotonic() - started).begin() as connection,
+        ):
+            wait_for_others(connection, alone=alone)
+            yield connection
+            if judged:
+                count_change(connection)
 
 
 def no_store(location: str) -> InputError:

@@ -265,25 +265,6 @@ def _copy_to(connection: Any, path: Path) -> None:
         draft.unlink(missing_ok=True)
 
 
-def read_earlier(engine: Engine) -> None:
-    """Let a store of the previous version be read: temporary views add the columns that it lacks."""
-
-    def lend(connection: Any, _record: Any) -> None:
-        if engine.dialect.name == "sqlite":
-            home, columns = "main", "rowid, *"
-            connection.execute("PRAGMA temp_store=MEMORY")
-        else:
-            connection.execute("SET TRANSACTION READ WRITE")  # a reader's session may still create temporary views
-            home, columns = connection.execute("SELECT current_schema()").fetchone()[0], "*"
-        for table in ("judgment", "wanted"):
-            lent = f"SELECT {columns}, CAST(NULL AS BIGINT) AS checksum FROM {home}.{table}"  # noqa: S608 - names of our tables
-            connection.execute(f"CREATE TEMP VIEW {table} AS {lent}")
-        connection.commit()
-
-    engine.dispose()
-    event.listen(engine, "connect", lend)
-
-
 def _at_rest(path: Path) -> bool:
     """Whether a store is in a read-only folder and has no writer; SQLite cannot create its side files there."""
     return path.is_file() and not os.access(path.parent, os.W_OK) and not Path(f"{path}-wal").exists()
@@ -316,13 +297,7 @@ def _begin(connection: Connection) -> None:
 
 
 DAMAGED: Final = "damaged; restore a copy, or name a new store"
-_EARLIER: Final = (
-    "written by an earlier version of ragleague; reading it takes temporary views, which this role or server does not "
-    "allow; 'ragleague run' brings it up to date"
-)
 _PROBLEMS: Final = {
-    "permission denied to create temporary": _EARLIER,
-    "read-write mode during recovery": _EARLIER,
     "no such table": "not a ragleague store; name another",
     "no such column": "not a ragleague store; name another",
     'relation "': "not a ragleague store; name another",

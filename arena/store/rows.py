@@ -1,4 +1,4 @@
-"""The tables of the store, and the conversion of values to rows and back."""
+"""The conversion of values to rows of the store and back."""
 
 from __future__ import annotations
 
@@ -9,21 +9,9 @@ from functools import lru_cache
 from typing import Any, Final
 
 from msgspec import Struct
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    Float,
-    ForeignKey,
-    Index,
-    Integer,
-    LargeBinary,
-    MetaData,
-    String,
-    Table,
-    select,
-)
+from sqlalchemy import Connection, select
 
+from arena.store.tables import TOURNAMENT
 from judges.errors import InputError
 from judges.types import JudgeFailure, Judgment, Task, Usage
 
@@ -32,20 +20,7 @@ Result = Judgment | JudgeFailure
 IDENTICAL: Final = "identical-answers"
 """The judgment id of every game between two equal answers, which is a tie without a call."""
 
-SCHEMA_VERSION: Final = 4
-"""The last revision in ``migrations/versions``."""
-
-NOT_BEGUN: Final = ""
-"""The data digest of a tournament that has runs but no data yet."""
-
-METADATA: Final = MetaData()
-"""SQLAlchemy's registry of all tables of a store."""
-
 _UNKNOWN_USAGE = Usage()
-
-
-class Damage(Exception):  # noqa: N818 - it names the damage
-    """A stored row does not match its checksum; the message names the row."""
 
 
 class Wanted(Struct, frozen=True):
@@ -65,222 +40,13 @@ class Wanted(Struct, frozen=True):
     sample: int = 0
 
 
-TOURNAMENT_ROWS: Final = Table(
-    "tournament",
-    METADATA,
-    Column("tournament_id", Integer, primary_key=True),
-    Column("name", String, unique=True, nullable=False),
-    Column("settings", String, nullable=False),
-    Column("data_digest", String, nullable=False),
-)
-"""A tournament's settings, and the digest of its data."""
-
-
-QUERY_ROWS: Final = Table(
-    "query",
-    METADATA,
-    Column("tournament_id", Integer, ForeignKey("tournament.tournament_id"), primary_key=True),
-    Column("position", Integer, primary_key=True),
-    Column("query_id", String, nullable=False),
-    Column("text", String, nullable=False),
-    Column("extra", String, nullable=False),
-)
-"""One query of a tournament; ``extra`` is its ``columns`` as JSON."""
-
-
-DOCUMENT_ROWS: Final = Table(
-    "document",
-    METADATA,
-    Column("tournament_id", Integer, ForeignKey("tournament.tournament_id"), primary_key=True),
-    Column("doc_id", String, primary_key=True),
-    Column("text", String, nullable=False),
-    Column("extra", String, nullable=False),
-)
-"""One document of a tournament, stored once even if retrieved many times."""
-
-
-RETRIEVED_ROWS: Final = Table(
-    "retrieved",
-    METADATA,
-    Column("tournament_id", Integer, ForeignKey("tournament.tournament_id"), primary_key=True),
-    Column("query_id", String, primary_key=True),
-    Column("agent", String, primary_key=True),
-    Column("rank", Integer, primary_key=True),
-    Column("doc_id", String, primary_key=True),
-    Column("score", Float),
-)
-"""One document retrieved by one agent for one query, with its rank and score."""
-
-
-ANSWER_ROWS: Final = Table(
-    "answer",
-    METADATA,
-    Column("tournament_id", Integer, ForeignKey("tournament.tournament_id"), primary_key=True),
-    Column("query_id", String, primary_key=True),
-    Column("agent", String, primary_key=True),
-    Column("text", String, nullable=False),
-    Column("extra", String, nullable=False),
-)
-"""One agent's answer to one query."""
-
-
-LABEL_ROWS: Final = Table(
-    "label",
-    METADATA,
-    Column("tournament_id", Integer, ForeignKey("tournament.tournament_id"), primary_key=True),
-    Column("query_id", String, primary_key=True),
-    Column("doc_id", String, primary_key=True),
-    Column("label", Integer, nullable=False),
-)
-"""A person's relevance label of one document for one query."""
-
-
-WANTED_ROWS: Final = Table(
-    "wanted",
-    METADATA,
-    Column("tournament_id", Integer, ForeignKey("tournament.tournament_id"), primary_key=True),
-    Column("task", String, primary_key=True),
-    Column("judge", String, primary_key=True),
-    Column("query_id", String, primary_key=True),
-    Column("item", String, primary_key=True),
-    Column("other", String, primary_key=True),
-    Column("order", String, primary_key=True),
-    Column("sample", Integer, primary_key=True),
-    Column("position", Integer, nullable=False),
-    Column("judgment_id", String, index=True),
-    # ``want_checksum`` plus the position; null in rows of earlier versions.
-    Column("checksum", BigInteger),
-)
-"""One judgment that a tournament needs; ``judgment_id`` links to it once the prompt is known."""
-
-
-JUDGMENT_ROWS: Final = Table(
-    "judgment",
-    METADATA,
-    Column("judgment_id", String, primary_key=True),
-    Column("task", String, nullable=False),
-    Column("prompt", String, nullable=False),
-    Column("model", String, nullable=False),
-    Column("outcome", String),
-    Column("cause", String),
-    Column("reason", String, nullable=False),
-    Column("reply", String),
-    Column("rejected", String, nullable=False),
-    Column("input_tokens", Integer),
-    Column("cached_input_tokens", Integer),
-    Column("output_tokens", Integer),
-    Column("calls", Integer, nullable=False),
-    Column("latency_s", Float, nullable=False),
-    Column("cost_usd", Float),
-    # ``checksum`` of the other columns; null in rows of earlier versions.
-    Column("checksum", BigInteger),
-)
-"""A judgment, or a failure where ``outcome`` is null; ``reason`` then holds the failure's message."""
-
-
-CHECKSUM_ROWS: Final = Table(
-    "checksum",
-    METADATA,
-    Column("kind", String, primary_key=True),
-    Column("name", String, primary_key=True),
-    Column("checksum", BigInteger, nullable=False),
-)
-"""Checksums of rows without a checksum column: settings and data of tournaments, annotations, agents' replies."""
-
-
-ANNOTATION_ROWS: Final = Table(
-    "annotation",
-    METADATA,
-    Column("annotation_id", Integer, primary_key=True),
-    Column("tournament_id", Integer, ForeignKey("tournament.tournament_id"), nullable=False),
-    Column("kind", String, nullable=False),
-    Column("annotator", String, nullable=False),
-    Column("query_id", String, nullable=False),
-    Column("item", String, nullable=False),
-    Column("other", String, nullable=False),
-    Column("texts", String, nullable=False),
-    Column("value", String, nullable=False),
-    Column("seconds", Float),
-    Column("at", String, nullable=False),
-    Index("ix_annotation_thing", "tournament_id", "kind", "annotator", "query_id", "item", "other"),
-)
-"""One annotation; rows are never changed. ``value`` is JSON."""
-
-
-REPLY_ROWS: Final = Table(
-    "agent_reply",
-    METADATA,
-    Column("reply_id", String, primary_key=True),
-    Column("identity", String, nullable=False),
-    Column("query", String, nullable=False),
-    Column("answer", String),
-    Column("documents", String, nullable=False),
-    Column("citations", String, nullable=False),
-    Column("cause", String),
-    Column("message", String, nullable=False),
-    Column("input_tokens", Integer),
-    Column("cached_input_tokens", Integer),
-    Column("output_tokens", Integer),
-    Column("calls", Integer, nullable=False),
-    Column("latency_s", Float),
-    Column("cost_usd", Float),
-)
-"""An agent's reply, or a failure where ``answer`` is null; documents and citations are JSON."""
-
-
-RUNNER_ROWS: Final = Table(
-    "runner",
-    METADATA,
-    Column("runner_id", String, primary_key=True),
-    Column("host", String, nullable=False),
-    Column("pid", Integer, nullable=False),
-    Column("beat", Float, nullable=False),
-)
-"""A process that judges for this store now; ``beat`` is its last heartbeat, in seconds since 1970."""
-
-
-LEASE_ROWS: Final = Table(
-    "lease",
-    METADATA,
-    Column("judgment_id", String, primary_key=True),
-    Column("runner_id", String, index=True, nullable=False),
-)
-"""A runner's claim on a judgment, so that no other runner asks for it."""
-
-
-FIGURES_ROWS: Final = Table(
-    "figures",
-    METADATA,
-    Column("tournament_id", Integer, ForeignKey("tournament.tournament_id"), primary_key=True),
-    Column("kind", String, primary_key=True),
-    Column("made_by", String, nullable=False),
-    Column("content", LargeBinary, nullable=False),
-)
-"""Cached figures of one kind for one tournament; every change to judgments or tournaments deletes all rows."""
-
-
-STATE_ROWS: Final = Table(
-    "state",
-    METADATA,
-    Column("only", Integer, primary_key=True, autoincrement=False),
-    Column("schema_version", Integer, nullable=False),
-    Column("changes", Integer, nullable=False),
-)
-"""One row: the schema's version and a counter that every change increments, for readers that cache."""
-
-
-def has_table(connection: Connection, table: Table) -> bool:
-    """Whether a store has a table; a store of an earlier version may lack it until a run writes there."""
-    return connection.dialect.has_table(connection, table.name)
-
-
 def tournament_number(connection: Connection, name: str) -> int:
     """The number of a tournament, which is the key of its rows.
 
     Raises:
         InputError: no such tournament.
     """
-    number = connection.execute(select(TOURNAMENT_ROWS.c.tournament_id).where(TOURNAMENT_ROWS.c.name == name)).scalar()
+    number = connection.execute(select(TOURNAMENT.c.tournament_id).where(TOURNAMENT.c.name == name)).scalar()
     if number is None:
         raise InputError(f"no tournament named {name!r} in this store")
     return int(number)
@@ -294,6 +60,11 @@ def encoded(value: Mapping[str, Any]) -> str:
 def decoded(text: str) -> dict[str, Any]:
     """The mapping that ``encoded`` wrote."""
     return {} if text == "{}" else json.loads(text)
+
+
+def with_checksum(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row with the checksum of its values, which are in the order of the table's columns."""
+    return {**row, "checksum": checksum(row.values())}
 
 
 _ROW_FORMATS: Final = ["\x1f".join(["%s"] * size) for size in range(32)]
@@ -330,7 +101,7 @@ def wanted_values(number: int, position: int, want: Wanted) -> dict[str, Any]:
 
 
 def wanted_of(row: Any) -> Wanted:
-    """The want in a row of ``WANTED_ROWS``."""
+    """The want in a row of ``WANTED``."""
     return Wanted(Task(row.task), row.judge, row.query_id, row.item, row.other, row.order, row.sample)
 
 
@@ -356,7 +127,7 @@ def judgment_values(task: Task, prompt: str, result: Result) -> dict[str, Any]:
         "latency_s": float(result.latency_s),
         "cost_usd": None if result.cost_usd is None else float(result.cost_usd),
     }
-    return {**values, "checksum": checksum(values.values())}
+    return with_checksum(values)
 
 
 def _plain(outcome: Any) -> Any:
@@ -370,15 +141,12 @@ def _plain(outcome: Any) -> Any:
 
 
 def result_of(columns: Iterable[Any]) -> Result:
-    """The judgment or failure in a row of ``JUDGMENT_ROWS``.
+    """The judgment or failure in a row of ``JUDGMENT``.
 
     Raises:
-        Damage: the row does not match its checksum.
+        ValueError: a value cannot be parsed.
     """
-    *columns, summed = columns
-    judgment_id, _, _, model, outcome, cause, reason, reply, rejected, *tokens, calls, latency_s, cost_usd = columns
-    if summed is not None and summed != checksum(columns):
-        raise Damage(f"judgment {judgment_id}")
+    judgment_id, _, _, model, outcome, cause, reason, reply, rejected, *tokens, calls, latency_s, cost_usd, _ = columns
     usage = _UNKNOWN_USAGE if tokens == [None, None, None] else Usage(*tokens)
     used = (model, usage, calls, latency_s, cost_usd, () if rejected == "[]" else tuple(json.loads(rejected)))
     if outcome is None:

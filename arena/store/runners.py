@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from sqlalchemy import ColumnElement, Connection, Table, delete, insert, select, text, update
 
 from arena.store.bulk import CHUNK, among, chunks, delete_rows, insert_rows
-from arena.store.rows import LEASE_ROWS, RUNNER_ROWS
+from arena.store.tables import LEASE, RUNNER
 
 Known = TypeVar("Known")
 
@@ -64,36 +64,36 @@ def beat(connection: Connection, runner: Runner, watch: Watch) -> bool:
     Returns:
         Whether the runner was registered before. If not, other runners may have claimed what it held.
     """
-    runners, leases = RUNNER_ROWS, LEASE_ROWS
+    runners, leases = RUNNER, LEASE
     time = now(connection)
     renewal = update(runners).where(runners.c.runner_id == runner.runner_id).values(beat=time)
     registered = connection.execute(renewal).rowcount > 0
     if not registered:
         row = {"runner_id": runner.runner_id, "host": runner.host, "pid": runner.pid, "beat": time}
-        connection.execute(insert(RUNNER_ROWS), row)
+        connection.execute(insert(RUNNER), row)
     others = connection.execute(select(runners).where(runners.c.runner_id != runner.runner_id)).all()
     silent_s = {row.runner_id: watch.silent_s(row.runner_id, row.beat) for row in others}
     dead = [row.runner_id for row in others if not alive(row.host, row.pid, silent_s[row.runner_id], runner)]
-    _delete_unlocked(connection, RUNNER_ROWS, runners.c.runner_id.in_(dead))
-    _delete_unlocked(connection, LEASE_ROWS, leases.c.runner_id.not_in(select(runners.c.runner_id)))
+    _delete_unlocked(connection, RUNNER, runners.c.runner_id.in_(dead))
+    _delete_unlocked(connection, LEASE, leases.c.runner_id.not_in(select(runners.c.runner_id)))
     return registered
 
 
 def leave(connection: Connection, runner: Runner) -> None:
     """Remove a runner and release its claims."""
-    connection.execute(delete(LEASE_ROWS).where(LEASE_ROWS.c.runner_id == runner.runner_id))
-    connection.execute(delete(RUNNER_ROWS).where(RUNNER_ROWS.c.runner_id == runner.runner_id))
+    connection.execute(delete(LEASE).where(LEASE.c.runner_id == runner.runner_id))
+    connection.execute(delete(RUNNER).where(RUNNER.c.runner_id == runner.runner_id))
 
 
 def taken(connection: Connection, runner: Runner, judgment_ids: Sequence[str]) -> set[str]:
     """The subset of these judgment ids that the runner has claimed."""
-    return _leased(connection, judgment_ids, LEASE_ROWS.c.runner_id == runner.runner_id)
+    return _leased(connection, judgment_ids, LEASE.c.runner_id == runner.runner_id)
 
 
 def lease(connection: Connection, runner: Runner, judgment_ids: Sequence[str]) -> set[str]:
     """Claim judgments for the runner, except those that another runner holds; returns the ids it now holds."""
     rows = [{"judgment_id": ident, "runner_id": runner.runner_id} for ident in judgment_ids]
-    if insert_rows(connection, LEASE_ROWS, rows, "DO NOTHING") == len(rows):
+    if insert_rows(connection, LEASE, rows, "DO NOTHING") == len(rows):
         return set(judgment_ids)
     return taken(connection, runner, judgment_ids)
 
@@ -101,7 +101,7 @@ def lease(connection: Connection, runner: Runner, judgment_ids: Sequence[str]) -
 def release(connection: Connection, judgment_ids: Sequence[str], runner: Runner | None = None) -> None:
     """Release the claims on judgments: those of one runner, or of any runner if ``None``."""
     holder = {} if runner is None else {"runner_id": runner.runner_id}
-    delete_rows(connection, LEASE_ROWS.c.judgment_id, judgment_ids, **holder)
+    delete_rows(connection, LEASE.c.judgment_id, judgment_ids, **holder)
 
 
 def claim(
@@ -130,7 +130,7 @@ def claim(
     known = dict(look_up(idents))
     asked = [ident for ident in idents if to_be_asked(known.get(ident))]
     skipped = {ident for ident in asked if ident in known and tried(ident)}
-    elsewhere = _leased(connection, sorted(skipped), LEASE_ROWS.c.runner_id != runner.runner_id)
+    elsewhere = _leased(connection, sorted(skipped), LEASE.c.runner_id != runner.runner_id)
     claimed = lease(connection, runner, sorted(set(asked) - skipped))
     elsewhere |= set(asked) - skipped - claimed
     if connection.dialect.name != "sqlite":  # SQLite has one writer at a time
@@ -141,7 +141,7 @@ def claim(
 
 
 def _leased(connection: Connection, judgment_ids: Sequence[str], holder: ColumnElement[bool]) -> set[str]:
-    ident = LEASE_ROWS.c.judgment_id
+    ident = LEASE.c.judgment_id
     leased: set[str] = set()
     for chunk in chunks(judgment_ids, CHUNK):
         leased |= set(connection.execute(select(ident).where(among(connection, ident, chunk), holder)).scalars())

@@ -12,24 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
-from sqlalchemy import (
-    Column,
-    ColumnElement,
-    Connection,
-    Float,
-    ForeignKey,
-    Integer,
-    String,
-    Table,
-    insert,
-    select,
-    update,
-)
+from sqlalchemy import ColumnElement, Connection, insert, select, update
 
 from arena.store.bulk import CHUNK, among, chunks, insert_rows
 from arena.store.engine import retrying
-from arena.store.rows import METADATA, TOURNAMENT_ROWS, Result, encoded, has_table, tournament_number
+from arena.store.rows import Result, encoded, tournament_number
 from arena.store.runners import Runner, alive, now
+from arena.store.tables import RUN, SPENDING, TOURNAMENT
 from judges.types import Judgment
 from retrieval_eval.agents.types import AgentReply, ReplyOrFailure
 
@@ -38,29 +27,6 @@ if TYPE_CHECKING:
 
 
 Ending: TypeAlias = Literal["complete", "incomplete", "stopped", "failed"]
-
-
-RUN_ROWS: Final = Table(
-    "run",
-    METADATA,
-    Column("number", Integer, primary_key=True),
-    Column("run_id", String, unique=True, nullable=False),
-    Column("tournament_id", Integer, ForeignKey("tournament.tournament_id"), index=True, nullable=False),
-    Column("runner_id", String, nullable=False),
-    Column("host", String, nullable=False),
-    Column("pid", Integer, nullable=False),
-    Column("begun", Float, nullable=False),
-    Column("beat", Float, nullable=False),
-    Column("ended", Float),
-    Column("ending", String),
-    Column("subject", String, nullable=False),
-    Column("stages", String, nullable=False),
-    Column("standings", String, nullable=False),
-)
-"""One run; ``beat`` is the last heartbeat of its process, and ``ending`` stays null if the process is killed.
-
-    Times are seconds since 1970; ``subject``, ``stages`` and ``standings`` are JSON, see ``StoredRun``.
-    """
 
 
 class StoredRun(Struct, frozen=True):
@@ -108,7 +74,7 @@ class Runs:
     @retrying
     def _begin(self, run_id: str, runner: Runner, subject: Mapping[str, Any]) -> None:
         with self._store.writing(judged=False) as connection:
-            if connection.execute(select(RUN_ROWS.c.number).where(RUN_ROWS.c.run_id == run_id)).first() is not None:
+            if connection.execute(select(RUN.c.number).where(RUN.c.run_id == run_id)).first() is not None:
                 return  # an earlier attempt was committed before the connection broke
             time = now(connection)
             row = {
@@ -123,7 +89,7 @@ class Runs:
                 "stages": "{}",
                 "standings": "[]",
             }
-            connection.execute(insert(RUN_ROWS), row)
+            connection.execute(insert(RUN), row)
 
     @retrying
     def describe(self, run_id: str, subject: Mapping[str, Any]) -> None:
@@ -155,15 +121,13 @@ class Runs:
 
     def at_work(self) -> list[StoredRun]:
         """The runs in progress, latest first."""
-        return [run for run in self._select(RUN_ROWS.c.ended.is_(None)) if run.state == "running"]
+        return [run for run in self._select(RUN.c.ended.is_(None)) if run.state == "running"]
 
     @retrying
     def last_subject(self) -> Mapping[str, Any]:
         """The subject of the latest run that recorded one; empty if none did."""
-        runs = RUN_ROWS.c
+        runs = RUN.c
         with self._store.reading() as connection:
-            if not has_table(connection, RUN_ROWS):
-                return {}
             number = tournament_number(connection, self._tournament)
             subjects = select(runs.subject).where(runs.tournament_id == number, runs.subject != "{}")
             text = connection.execute(subjects.order_by(runs.number.desc()).limit(1)).scalar()
@@ -173,7 +137,7 @@ class Runs:
     @retrying
     def others(self, runner: Runner) -> bool:
         """Whether another run of the tournament is in progress; of runs that start together, at most one misses it."""
-        runs = RUN_ROWS.c
+        runs = RUN.c
         with self._store.reading() as connection:
             number, time = tournament_number(connection, self._tournament), now(connection)
             unended = select(runs.host, runs.pid, runs.beat).where(runs.tournament_id == number, runs.ended.is_(None))
@@ -183,7 +147,7 @@ class Runs:
     @retrying
     def was_alone(self, run_id: str) -> bool:
         """Whether no other run of the tournament has been active since this one began."""
-        runs = RUN_ROWS.c
+        runs = RUN.c
         begun = select(runs.begun).where(runs.run_id == run_id).scalar_subquery()
         with self._store.reading() as connection:
             number = tournament_number(connection, self._tournament)
@@ -192,35 +156,32 @@ class Runs:
 
     @retrying
     def _select(self, *conditions: ColumnElement[bool], most: int | None = None) -> list[StoredRun]:
-        runs, tournaments = RUN_ROWS, TOURNAMENT_ROWS
+        runs, tournaments = RUN, TOURNAMENT
         with self._store.reading() as connection:
-            if not has_table(connection, RUN_ROWS):
-                return []
             joined = runs.join(tournaments, runs.c.tournament_id == tournaments.c.tournament_id)
             matching = select(runs).select_from(joined).where(tournaments.c.name == self._tournament, *conditions)
             rows = connection.execute(matching.order_by(runs.c.number.desc()).limit(most)).all()
             spent = spent_by(connection, [row.runner_id for row in rows])
             time = now(connection)
-        return [_run(row, time, spent.get(row.runner_id)) for row in rows]
+        return [_run(row, time, spent.get(row.runner_id, {})) for row in rows]
 
     def _change(self, connection: Connection, run_id: str, **values: Any) -> None:
-        runs = RUN_ROWS
+        runs = RUN
         connection.execute(update(runs).where(runs.c.run_id == run_id).values(**values))
 
 
 def beat(connection: Connection, runner: Runner) -> None:
     """Record a heartbeat for the runner's run."""
-    runs = RUN_ROWS
+    runs = RUN
     in_progress = runs.c.runner_id == runner.runner_id, runs.c.ended.is_(None)
     connection.execute(update(runs).where(*in_progress).values(beat=now(connection)))
 
 
-def _run(row: Any, time: float, spent: ByStage | None) -> StoredRun:
+def _run(row: Any, time: float, spent: ByStage) -> StoredRun:
     here = Runner()
     state = row.ending
     if state is None:
         state = "running" if alive(row.host, row.pid, time - row.beat, here) else "killed"
-    stages = json.loads(row.stages)
     return StoredRun(
         row.run_id,
         state,
@@ -229,31 +190,14 @@ def _run(row: Any, time: float, spent: ByStage | None) -> StoredRun:
         row.begun,
         row.ended,
         json.loads(row.subject),
-        stages,
-        spent_by_stages(stages) if spent is None else spent,
+        json.loads(row.stages),
+        spent,
         json.loads(row.standings),
     )
 
 
 AGENTS: Final = "agents"
 """The stage that asks the agents; every other stage has the name of its task."""
-
-
-SPENDING_ROWS: Final = Table(
-    "spending",
-    METADATA,
-    Column("runner_id", String, primary_key=True),
-    Column("stage", String, primary_key=True),
-    Column("judged", Integer, nullable=False),
-    Column("failed", Integer, nullable=False),
-    Column("calls", Integer, nullable=False),
-    Column("input_tokens", Integer, nullable=False),
-    Column("output_tokens", Integer, nullable=False),
-    Column("tokens_unknown", Integer, nullable=False),
-    Column("cost_usd", Float, nullable=False),
-    Column("cost_unknown", Integer, nullable=False),
-)
-"""One runner's spending in one stage, see ``Spent``."""
 
 
 class Spent(Struct, frozen=True):
@@ -318,32 +262,18 @@ def add_spending(
         }
         for stage, figures in sorted(stages.items())
     ]
-    insert_rows(connection, SPENDING_ROWS, rows, f"(runner_id, stage) DO UPDATE SET {_ADDED}")
+    insert_rows(connection, SPENDING, rows, f"(runner_id, stage) DO UPDATE SET {_ADDED}")
 
 
 def spent_by(connection: Connection, runner_ids: Sequence[str]) -> dict[str, dict[str, Spent]]:
     """Spending by runner and stage; runners without recorded spending are left out."""
     spent: dict[str, dict[str, Spent]] = {}
-    if has_table(connection, SPENDING_ROWS):
-        table = SPENDING_ROWS
-        for chunk in chunks(runner_ids, CHUNK):
-            matching = select(table).where(among(connection, table.c.runner_id, chunk)).order_by(table.c.stage)
-            for row in connection.execute(matching):
-                spent.setdefault(row.runner_id, {})[row.stage] = Spent(*row[2:])
+    table = SPENDING
+    for chunk in chunks(runner_ids, CHUNK):
+        matching = select(table).where(among(connection, table.c.runner_id, chunk)).order_by(table.c.stage)
+        for row in connection.execute(matching):
+            spent.setdefault(row.runner_id, {})[row.stage] = Spent(*row[2:])
     return spent
-
-
-def spent_by_stages(stages: Mapping[str, Mapping[str, Any]]) -> dict[str, Spent]:
-    """The spending of a run without recorded spending, derived from the final counts of its stages.
-
-    Tokens are unknown, and the failures may include those of earlier runs.
-    """
-    names = ("judged", "failed", "calls", "cost_usd", "cost_unknown")
-    asked = {stage: counts for stage, counts in stages.items() if counts["calls"]}
-    return {
-        stage: Spent(tokens_unknown=counts["judged"] + counts["failed"], **{name: counts[name] for name in names})
-        for stage, counts in asked.items()
-    }
 
 
 def _spent_on(result: Result | ReplyOrFailure) -> Sequence[float]:

@@ -12,11 +12,10 @@ from contextlib import suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
-from sqlalchemy import Connection, Engine, func, insert, select, update
+from sqlalchemy import Connection, Engine, func, insert, inspect, select, update
 
 from arena.config.settings import StoredSettings
 from arena.data.dataset import Dataset
-from arena.store import check
 from arena.store import data as datasets
 from arena.store import wants as want_rows
 from arena.store.bulk import RowColumns
@@ -29,17 +28,8 @@ from arena.store.engine import (
     shown,
     wait_for_server,
 )
-from arena.store.rows import (
-    ANNOTATION_ROWS,
-    NOT_BEGUN,
-    STATE_ROWS,
-    TOURNAMENT_ROWS,
-    Damage,
-    Result,
-    Wanted,
-    encoded,
-    tournament_number,
-)
+from arena.store.rows import Result, Wanted, encoded, tournament_number, with_checksum
+from arena.store.tables import ANNOTATION, NOT_BEGUN, STATE, TOURNAMENT, create_all
 from judges.errors import InputError, StoreError
 from judges.types import Query, Task
 
@@ -87,14 +77,13 @@ class Store(Database):
 
     @classmethod
     def _created(cls, location: str, *, to_fill: bool) -> Store:
-        from arena.store.migrations import bring_up_to_date
-
         if not lacks_file(location):
             cls.open_existing(location, to_write=True).close()  # another program's database is left as it is
         store = cls(open_engine(location, to_make=True, write_ahead=not to_fill), shown(location))
         try:
             with store.writing(alone=True, judged=False) as connection:
-                bring_up_to_date(connection)
+                if not inspect(connection).has_table(STATE.name):
+                    create_all(connection)
             store.check_version()
         except BaseException:
             store.close()
@@ -111,19 +100,18 @@ class Store(Database):
         wait_for_server(self.location)
         digest = data.digest()
         with self.writing(alone=True, judged=False) as connection:
-            row = connection.execute(select(TOURNAMENT_ROWS).where(TOURNAMENT_ROWS.c.name == name)).first()
-            values = {"name": name, "settings": encoded(settings), "data_digest": digest}
+            row = connection.execute(select(TOURNAMENT).where(TOURNAMENT.c.name == name)).first()
+            values = with_checksum({"name": name, "settings": encoded(settings), "data_digest": digest})
             if row is None:
-                connection.execute(insert(TOURNAMENT_ROWS), values)
+                connection.execute(insert(TOURNAMENT), values)
             else:
-                table = TOURNAMENT_ROWS
+                table = TOURNAMENT
                 connection.execute(update(table).where(table.c.name == name).values(**values))
             number = tournament_number(connection, name)
             if row is None or row.data_digest != digest:
                 datasets.replace(connection, number, data)
             same = row is not None and (row.settings, row.data_digest) == (values["settings"], digest)
             changed = want_rows.replace(connection, number, wanted, keep_judgments=same)
-            check.cover(connection, number, data=row is None or row.data_digest != digest)
             if changed or not same:  # otherwise cached figures stay valid
                 count_change(connection)
         self._begun[name] = values["settings"], digest
@@ -133,8 +121,9 @@ class Store(Database):
         """Register a tournament before it begins, so that a run that asks its agents first can be recorded."""
         wait_for_server(self.location)
         with self.writing(alone=True, judged=False) as connection:
-            if connection.execute(select(TOURNAMENT_ROWS.c.name).where(TOURNAMENT_ROWS.c.name == name)).first() is None:
-                connection.execute(insert(TOURNAMENT_ROWS), {"name": name, "settings": "{}", "data_digest": NOT_BEGUN})
+            if connection.execute(select(TOURNAMENT.c.name).where(TOURNAMENT.c.name == name)).first() is None:
+                row = with_checksum({"name": name, "settings": "{}", "data_digest": NOT_BEGUN})
+                connection.execute(insert(TOURNAMENT), row)
 
     @retrying
     def extend(self, name: str, wanted: Iterable[Wanted]) -> None:
@@ -288,51 +277,15 @@ class Store(Database):
         with self.reading() as connection:
             yield from want_rows.each_outcome(connection, tournament_number(connection, name), task)
 
-    def of_games(
-        self,
-        name: str,
-        make: Callable[[RowColumns], Value],
-        data: Dataset | None = None,
-        also: Sequence[str] = (),
-    ) -> Value:
-        """Read all wanted verdicts, verify the tournament in the same pass, and return ``make(verdicts)``.
-
-        Args:
-            name: the tournament.
-            make: takes the verdicts as returned by ``check.verify``.
-            data: the tournament's data, if the caller has read them already.
-            also: further columns to read, see ``check.verify``.
-
-        Raises:
-            StoreError: something is damaged.
-        """
-        from concurrent.futures import ThreadPoolExecutor
-
-        columns = [self._verified(name, data, also)]
-        # SQLite's own check takes a third as long as reading, and releases the interpreter lock.
-        with ThreadPoolExecutor(1) as executor:
-            database_check = executor.submit(self._require_sound, name, columns[0].numbers["position"].size)
-            try:
-                return make(columns.pop())  # popped, so that make can free the columns
-            finally:
-                database_check.result()
-
-    @retrying
-    def _verified(self, name: str, data: Dataset | None, also: Sequence[str]) -> RowColumns:
-        with self.reading() as connection:
-            return check.verify(connection, name, data, also)
-
-    @retrying
-    def _require_sound(self, name: str, games: int) -> None:
-        with self.reading() as connection:
-            for problem in check.database_problems(connection, name, games):
-                raise Damage(f"the database ({problem})")
+    def games(self, name: str, also: Sequence[str] = ()) -> RowColumns:
+        """All wanted verdicts of a tournament, see ``arena.store.wants.games``; ``also`` is ``reason`` or ``model``."""
+        return self._ask(name, want_rows.games, also)
 
     @retrying
     def tournaments(self) -> list[str]:
         """Names of the tournaments that have begun, oldest first."""
         with self.reading() as connection:
-            rows = TOURNAMENT_ROWS.c
+            rows = TOURNAMENT.c
             begun = select(rows.name).where(rows.data_digest != NOT_BEGUN).order_by(rows.tournament_id)
             return [str(name) for name in connection.execute(begun).scalars()]
 
@@ -361,7 +314,7 @@ class Store(Database):
             InputError: no such tournament.
         """
         with self.reading() as connection:
-            rows = TOURNAMENT_ROWS.c
+            rows = TOURNAMENT.c
             begun = select(rows.settings).where(rows.name == name, rows.data_digest != NOT_BEGUN)
             stored = connection.execute(begun).scalar()
             settings = None if stored is None else StoredSettings(json.loads(stored))
@@ -387,14 +340,6 @@ class Store(Database):
         """(query_id, agent) of every answer; and all agents, sorted, including those that only retrieved."""
         return self._ask(name, datasets.answered)
 
-    def verify(self, name: str, data: Dataset | None = None) -> None:
-        """Verify a tournament's settings, data, wants and judgments, as ``of_games`` does.
-
-        Raises:
-            StoreError: something is damaged.
-        """
-        self.of_games(name, lambda _: None, data)
-
     def changes(self) -> int:
         """A counter that grows with every change, so that readers know when to reload."""
         return sum(self.version())
@@ -403,15 +348,15 @@ class Store(Database):
     def version(self) -> tuple[int, int]:
         """Two change counters: of judgments and tournaments, and of annotations."""
         with self.reading() as connection:
-            last_annotation = connection.execute(select(func.max(ANNOTATION_ROWS.c.annotation_id))).scalar()
-            return int(connection.execute(select(STATE_ROWS.c.changes)).scalar_one()), int(last_annotation or 0)
+            last_annotation = connection.execute(select(func.max(ANNOTATION.c.annotation_id))).scalar()
+            return int(connection.execute(select(STATE.c.changes)).scalar_one()), int(last_annotation or 0)
 
     @retrying
     def judged(self, name: str) -> tuple[int, str]:
         """The change counter of judgments, and the digest of a tournament's data; annotations change neither."""
         with self.reading() as connection:
-            digest = select(TOURNAMENT_ROWS.c.data_digest).where(TOURNAMENT_ROWS.c.name == name)
-            changes = connection.execute(select(STATE_ROWS.c.changes)).scalar_one()
+            digest = select(TOURNAMENT.c.data_digest).where(TOURNAMENT.c.name == name)
+            changes = connection.execute(select(STATE.c.changes)).scalar_one()
             return int(changes), str(connection.execute(digest).scalar() or "")
 
     @retrying
@@ -432,7 +377,7 @@ class Store(Database):
         Raises:
             StoreError: another run has begun it since with other settings or data, and would link other judgments.
         """
-        rows = TOURNAMENT_ROWS.c
+        rows = TOURNAMENT.c
         begun = select(rows.tournament_id, rows.settings, rows.data_digest).where(rows.name == name)
         if (row := connection.execute(begun).first()) is None:
             raise InputError(f"no tournament named {name!r} in this store")

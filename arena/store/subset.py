@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from arena.data.dataset import Dataset
@@ -35,18 +35,8 @@ class StoreSubset(Store):
     def each_outcome(self, name: str, task: Task) -> Iterator[tuple[Wanted, Result | None]]:
         return (outcome for outcome in super().each_outcome(name, task) if outcome[0].query_id in self.only)
 
-    def of_games(
-        self,
-        name: str,
-        make: Callable[[RowColumns], Value],
-        data: Dataset | None = None,  # noqa: ARG002 - the caller's data cover only some queries
-        also: Sequence[str] = (),
-    ) -> Value:
-        def make_from_subset(columns: RowColumns) -> Value:
-            columns = columns.among("query", self.only)
-            return make(columns)
-
-        return super().of_games(name, make_from_subset, also=also)
+    def games(self, name: str, also: Sequence[str] = ()) -> RowColumns:
+        return super().games(name, also).among("query", self.only)
 
     def dataset(self, name: str, *queries: str) -> Dataset:
         whole = super().dataset(name, *queries)

@@ -5,16 +5,20 @@ Each judgment or failure is stored once and shared by all tournaments of the sto
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 from msgspec import Struct, field
-from sqlalchemy import Connection, Select, TextClause, and_, case, delete, func, select, text, update
+from numpy.typing import NDArray
+from sqlalchemy import ColumnElement, Connection, Select, TextClause, and_, case, delete, func, select, text, update
 
 from arena.store.bulk import (
     CHUNK,
+    RowColumns,
     among,
     arrays,
     by_column,
@@ -25,8 +29,7 @@ from arena.store.bulk import (
     stream,
 )
 from arena.store.rows import (
-    JUDGMENT_ROWS,
-    WANTED_ROWS,
+    IDENTICAL,
     Result,
     Wanted,
     judgment_values,
@@ -36,18 +39,22 @@ from arena.store.rows import (
     wanted_of,
     wanted_values,
 )
-from judges.types import Task
+from arena.store.tables import JUDGMENT, WANTED
+from judges.types import Task, Verdict
+from retrieval_eval.data.columns import Texts
 
 if TYPE_CHECKING:
     from arena.store.database import Database
 
 
-_IF_THERE: Final = replacing(JUDGMENT_ROWS, "judgment_id", where="judgment.outcome IS NULL")
-_WITH_RESULTS: Final = WANTED_ROWS.outerjoin(JUDGMENT_ROWS, WANTED_ROWS.c.judgment_id == JUDGMENT_ROWS.c.judgment_id)
+_IF_THERE: Final = replacing(JUDGMENT, "judgment_id", where="judgment.outcome IS NULL")
+_WITH_RESULTS: Final = WANTED.outerjoin(JUDGMENT, WANTED.c.judgment_id == JUDGMENT.c.judgment_id)
 _FETCHED: Final = 2_000
 """Rows that a server sends at a time."""
 _STREAMED: Final = 20_000
 """Verdicts per list in ``verdict_rows``, which may read millions."""
+_CACHE_KB: Final = 1_000_000
+"""Page cache of SQLite in ``verdict_rows``."""
 _SUBJECT_KEYS = ("query_id", "item", "other", "order", "sample")
 _KEYS = ("task", "judge", *_SUBJECT_KEYS)
 """Columns that identify a want within its tournament."""
@@ -58,8 +65,8 @@ _MOVED: Final = (
 
 def wanted(connection: Connection, number: int, task: Task | None) -> list[tuple[Wanted, str | None]]:
     """All wants of a tournament in plan order, each with the id of its judgment or ``None`` if not yet assigned."""
-    wants = WANTED_ROWS.c
-    statement = select(WANTED_ROWS).where(wants.tournament_id == number).order_by(wants.position)
+    wants = WANTED.c
+    statement = select(WANTED).where(wants.tournament_id == number).order_by(wants.position)
     if task is not None:
         statement = statement.where(wants.task == task.value)
     return [(wanted_of(row), row.judgment_id) for row in connection.execute(statement)]
@@ -81,10 +88,10 @@ def each_outcome(
         query_id: only the wants of this query.
         among: only the games between these agents.
     """
-    wants = WANTED_ROWS.c
+    wants = WANTED.c
     columns = [wants[key] for key in _KEYS if key != "task"]
     statement = (
-        select(*columns, *JUDGMENT_ROWS.c)
+        select(*columns, *JUDGMENT.c)
         .select_from(_WITH_RESULTS)
         .where(wants.tournament_id == number, wants.task == task.value)
         .order_by(wants.position)
@@ -104,7 +111,7 @@ def _judges_of(number: int, task: Task) -> Select[Any]:
 
     With the judges known, a filter by query can use the primary key, which has ``judge`` before ``query_id``.
     """
-    wants = WANTED_ROWS.c
+    wants = WANTED.c
     next_judge = select(func.min(wants.judge)).where(wants.tournament_id == number, wants.task == task.value)
     judges = next_judge.cte("judges", recursive=True, nesting=True)
     judge = judges.c[0]
@@ -126,7 +133,7 @@ def outcomes(
 
 def extend(connection: Connection, number: int, added: Iterable[Wanted]) -> int:
     """Append wants to a tournament, skipping those it has already; returns how many were added."""
-    wants = WANTED_ROWS.c
+    wants = WANTED.c
     last = connection.execute(select(func.max(wants.position)).where(wants.tournament_id == number)).scalar()
     return _insert(connection, number, enumerate(added, 0 if last is None else last + 1), "DO NOTHING")
 
@@ -140,7 +147,7 @@ def replace(connection: Connection, number: int, wants: Iterable[Wanted], *, kee
         wants: the new wants, in plan order.
         keep_judgments: whether wants that stay keep their links to judgments.
     """
-    table, columns = WANTED_ROWS, WANTED_ROWS.c
+    table, columns = WANTED, WANTED.c
     in_tournament = columns.tournament_id == number
     wants = list(wants)
     if keep_judgments:
@@ -164,7 +171,7 @@ def _is_unchanged(connection: Connection, number: int, wants: Sequence[Wanted]) 
     It may have more behind them, which earlier results led to, but only if each want has its result: then a run would
     add the same ones again.
     """
-    columns = WANTED_ROWS.c
+    columns = WANTED.c
     in_tournament = columns.tournament_id == number
     stored_keys = select(*(columns[key] for key in _KEYS)).where(in_tournament).order_by(columns.position)
     with connection.execute(stored_keys.execution_options(yield_per=CHUNK)) as stored:
@@ -172,7 +179,7 @@ def _is_unchanged(connection: Connection, number: int, wants: Sequence[Wanted]) 
             return False
         if next(stored, None) is None:
             return True
-    no_result = JUDGMENT_ROWS.c.judgment_id.is_(None)
+    no_result = JUDGMENT.c.judgment_id.is_(None)
     lacking = select(columns.position).select_from(_WITH_RESULTS).where(in_tournament, no_result)
     return connection.execute(lacking.limit(1)).first() is None
 
@@ -189,7 +196,7 @@ def assign(connection: Connection, number: int, judgments: Sequence[tuple[Wanted
     ]
     if connection.dialect.name == "sqlite":
         return execute_each(connection, _assign_each(), [{"number": number, **row} for row in rows])
-    return connection.execute(_assign_all(), {"number": number, **by_column(WANTED_ROWS, rows)}).rowcount
+    return connection.execute(_assign_all(), {"number": number, **by_column(WANTED, rows)}).rowcount
 
 
 @cache
@@ -198,7 +205,7 @@ def _assign_all() -> TextClause:
     names = ", ".join(f'"{name}"' for name in (*_KEYS, "judgment_id", "checksum"))
     keys = ", ".join(f'wanted."{key}"' for key in _KEYS)
     equal = " AND ".join(f'wanted."{key}" = given."{key}"' for key in _KEYS)
-    given = f"{arrays(WANTED_ROWS, (*_KEYS, 'judgment_id', 'checksum'))} AS given ({names})"
+    given = f"{arrays(WANTED, (*_KEYS, 'judgment_id', 'checksum'))} AS given ({names})"
     noted = "given.judgment_id, given.checksum + wanted.position AS checksum"
     locked = (
         f"SELECT {keys}, {noted} FROM wanted JOIN {given} ON {equal} "  # noqa: S608 - names of our own table
@@ -221,11 +228,11 @@ def _assign_each() -> str:
 
 
 def _insert(connection: Connection, number: int, placed: Iterable[tuple[int, Wanted]], if_there: str) -> int:
-    keys = ", ".join(f'"{column.name}"' for column in WANTED_ROWS.primary_key)
+    keys = ", ".join(f'"{column.name}"' for column in WANTED.primary_key)
     inserted = 0
     for chunk in chunks(placed, CHUNK):
         once = {want: wanted_values(number, position, want) for position, want in chunk}
-        inserted += insert_rows(connection, WANTED_ROWS, list(once.values()), f"({keys}) {if_there}")
+        inserted += insert_rows(connection, WANTED, list(once.values()), f"({keys}) {if_there}")
     return inserted
 
 
@@ -236,12 +243,12 @@ def save(connection: Connection, results: Sequence[tuple[Task, str, Result]]) ->
         row = judgment_values(*entry)
         if (earlier := rows.get(row["judgment_id"])) is None or earlier["outcome"] is None:
             rows[row["judgment_id"]] = row
-    return insert_rows(connection, JUDGMENT_ROWS, [rows[ident] for ident in sorted(rows)], _IF_THERE)
+    return insert_rows(connection, JUDGMENT, [rows[ident] for ident in sorted(rows)], _IF_THERE)
 
 
 def judged_ids(connection: Connection, number: int, wants: Sequence[Wanted]) -> dict[Wanted, str]:
     """The assigned judgment ids of the wants whose judgment is stored and no failure."""
-    columns, judged = WANTED_ROWS.c, JUDGMENT_ROWS.c
+    columns, judged = WANTED.c, JUDGMENT.c
     key_columns = [columns[key] for key in _SUBJECT_KEYS]
     linked = select(*key_columns, columns.judgment_id).where(columns.judgment_id == judged.judgment_id)
     ids: dict[Wanted, str] = {}
@@ -261,11 +268,95 @@ def judged_ids(connection: Connection, number: int, wants: Sequence[Wanted]) -> 
 def results(connection: Connection, judgment_ids: Sequence[str]) -> dict[str, Result]:
     """The stored results for these ids."""
     by_id: dict[str, Result] = {}
-    ident = JUDGMENT_ROWS.c.judgment_id
+    ident = JUDGMENT.c.judgment_id
     for chunk in chunks(judgment_ids, CHUNK):
-        rows = connection.execute(select(JUDGMENT_ROWS).where(among(connection, ident, chunk)))
+        rows = connection.execute(select(JUDGMENT).where(among(connection, ident, chunk)))
         by_id.update((row.judgment_id, result_of(row)) for row in rows)
     return by_id
+
+
+_VERDICTS: Final = {None, *(json.dumps(verdict.value) for verdict in Verdict)}
+
+
+class _Numbering(dict[str | None, int]):
+    """Numbers distinct values from 0, in order of appearance."""
+
+    def __missing__(self, value: str | None) -> int:
+        self[value] = len(self)
+        return self[value]
+
+
+def games(connection: Connection, number: int, also: Sequence[str] = ()) -> RowColumns:
+    """The wanted verdicts of a tournament, one row per sample, in no order.
+
+    Args:
+        connection: open for reading.
+        number: the tournament's number.
+        also: further columns of judgments to read, ``reason`` or ``model``.
+
+    Returns:
+        Texts: ``judge``, ``query``, the agents ``first`` and ``second`` in the order shown, ``outcome`` as JSON, the
+        ``cause`` of a failure, and the columns in ``also``. Numbers: ``position`` in the plan, ``sample``, and
+        ``identical``, 1 for a tie between two identical answers.
+
+    Raises:
+        ValueError: a stored outcome is no verdict.
+    """
+    wants, judged = WANTED.c, JUDGMENT.c
+    shown = [
+        case((wants.order == "ba", other), else_=one)
+        for one, other in ((wants.item, wants.other), (wants.other, wants.item))
+    ]
+    texts = {"judge": wants.judge, "query": wants.query_id, "first": shown[0], "second": shown[1]}
+    numbers = {"position": wants.position, "sample": wants.sample}
+    of_tournament = wants.tournament_id == number, wants.task == Task.PAIRWISE.value
+    rows, idents = _in_columns(connection, wants.judgment_id, texts, numbers, of_tournament)
+    results = {name: judged[name] for name in ("outcome", "cause", *also)}
+    judgments, known = _in_columns(connection, judged.judgment_id, results, {}, [judged.task == Task.PAIRWISE.value])
+    if not _VERDICTS.issuperset(judgments.texts["outcome"].names):
+        raise ValueError("a stored outcome is no verdict")
+    # Joined here, not in the database: it would look up each judgment separately, which takes three times as long.
+    at = _places(idents, known)
+    outcomes = {  # place -1 takes the appended last row, None
+        name: Texts([*column.names, None], np.append(column.codes, np.int32(len(column.names)))[at])
+        for name, column in judgments.texts.items()
+    }
+    failed = np.array([outcome is None for outcome in outcomes["outcome"].names], np.bool_)[outcomes["outcome"].codes]
+    identical = ((idents == hash(IDENTICAL)) & ~failed).astype(np.int32)
+    return RowColumns({**rows.texts, **outcomes}, {**rows.numbers, "identical": identical})
+
+
+def _in_columns(
+    connection: Connection,
+    ident: ColumnElement[Any],
+    texts: Mapping[str, ColumnElement[Any]],
+    numbers: Mapping[str, ColumnElement[int]],
+    where: Sequence[ColumnElement[bool]],
+) -> tuple[RowColumns, NDArray[np.int64]]:
+    """Rows by column, and the hashes of their ids: ids themselves would take most of the memory."""
+    numberings = [_Numbering() for _ in texts]
+    columns: list[list[NDArray[Any]]] = [[] for _ in (None, *texts, *numbers)]
+    statement = select(ident, *texts.values(), *numbers.values()).where(*where)
+    for rows in stream(connection, statement, _STREAMED):
+        idents, *values = zip(*rows, strict=True)
+        columns[0].append(np.fromiter(map(hash, idents), np.int64, len(rows)))
+        for column, numbering, texts_of_column in zip(columns[1:], numberings, values, strict=False):
+            column.append(np.fromiter(map(numbering.__getitem__, texts_of_column), np.int32, len(rows)))
+        for column, integers in zip(columns[1 + len(texts) :], values[len(texts) :], strict=True):
+            column.append(np.array(integers, np.int32))
+    hashes, *whole = (np.concatenate([np.empty(0, np.int32), *parts]) for parts in columns)
+    coded = {name: Texts([*each], codes) for name, each, codes in zip(texts, numberings, whole, strict=False)}
+    return RowColumns(coded, dict(zip(numbers, whole[len(texts) :], strict=True))), hashes
+
+
+def _places(sought: NDArray[np.int64], known: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Index in ``known`` of each hash in ``sought``, or -1."""
+    order, ascending = np.argsort(known), np.argsort(sought)  # ascending searches use the processor's cache better
+    at = np.minimum(np.searchsorted(known[order], sought[ascending]), known.size - 1)
+    places = np.full(sought.size, -1)
+    if known.size:
+        places[ascending] = np.where(known[order[at]] == sought[ascending], order[at], -1)
+    return places
 
 
 def verdict_rows(store: Database, tournament: str) -> Iterator[list[tuple[Any, ...]]]:
@@ -277,13 +368,15 @@ def verdict_rows(store: Database, tournament: str) -> Iterator[list[tuple[Any, .
     Raises:
         InputError: no such tournament.
     """
-    wants, judged = WANTED_ROWS.c, JUDGMENT_ROWS.c
+    wants, judged = WANTED.c, JUDGMENT.c
     key_columns = [wants[name] for name in ("query_id", "item", "other", "order", "judge", "sample")]
     with store.reading() as connection:
         games = wants.tournament_id == tournament_number(connection, tournament), wants.task == Task.PAIRWISE.value
         verdicts = select(*key_columns, judged.outcome, judged.reason).where(
             *games, wants.judgment_id == judged.judgment_id, judged.outcome.is_not(None)
         )
+        if connection.dialect.name == "sqlite":  # a join of millions of rows looks up each row at a random place
+            connection.exec_driver_sql(f"PRAGMA cache_size = -{_CACHE_KB}")
         yield from stream(connection, verdicts, _STREAMED)
 
 
@@ -297,7 +390,7 @@ def spent_by_judge(store: Database, tournament: str) -> list[tuple[str, int, int
     Raises:
         InputError: no such tournament.
     """
-    wants, judged = WANTED_ROWS.c, JUDGMENT_ROWS.c
+    wants, judged = WANTED.c, JUDGMENT.c
     failed = and_(judged.judgment_id.is_not(None), judged.outcome.is_(None))
     unpriced = and_(judged.judgment_id.is_not(None), judged.cost_usd.is_(None))
     figures = [
@@ -364,7 +457,7 @@ def progress(store: Database, tournament: str) -> TournamentProgress:
     Raises:
         InputError: no such tournament.
     """
-    wants, judged = WANTED_ROWS, JUDGMENT_ROWS
+    wants, judged = WANTED, JUDGMENT
     with store.reading() as connection:
         in_tournament = wants.c.tournament_id == tournament_number(connection, tournament)
         judged_count = func.sum(case((judged.c.outcome.is_not(None), 1), else_=0))

@@ -120,7 +120,7 @@ def test_a_judge_that_contradicts_people_is_not_called_good(store: Path) -> None
 
 def test_a_vote_leaves_all_that_judges_said_as_it_is(judged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened("checks")
-    for name in ("dataset", "of_games", "outcomes"):
+    for name in ("dataset", "games", "outcomes"):
         monkeypatch.setattr(Store, name, lambda *_, **__: pytest.fail("read anew"))
     before = data.tournaments()[0]
     with closing(Store.open(str(judged))) as store:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from contextlib import closing
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -197,7 +196,7 @@ def test_a_tournament_is_rated_by_what_its_local_judge_finds_likely(cli: CLI, ju
     assert any(row["wins"] % 1 > 0 for row in soft["agents"])
 
     with closing(Store.open(str(judged.with_name("store.db")))) as store:
-        table = read_games(store, "local", attrgetter("table"))
+        table = read_games(store, "local").table
         np.testing.assert_array_equal(cached_games(store, "local").preference, table.preference)
         assert repr(cached_leaderboard(store, "local")) == repr(leaderboard(store, "local"))
         assert not np.isnan(table.preference).any()

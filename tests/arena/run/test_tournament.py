@@ -280,7 +280,7 @@ def test_a_reply_that_a_better_parser_understands_needs_no_call(
     sent = len(server.calls)
     good = json.dumps({"explanation": "Now understood.", "verdict": "B"})
     with sqlite3.connect(tmp_path / "store.db") as connection:
-        connection.execute("UPDATE judgment SET reply = ?, checksum = NULL WHERE cause = 'contract'", [good])
+        connection.execute("UPDATE judgment SET reply = ? WHERE cause = 'contract'", [good])
     connection.close()
     summary = run(small)
     assert summary.complete

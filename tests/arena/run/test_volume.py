@@ -68,7 +68,7 @@ def played(location: str, min_coverage: float = 0.3, samples: int = 1, **judge: 
 @pytest.mark.parametrize("how", ["majority", "median", "mean"])
 def test_samples_become_the_verdict_that_single_results_become(how: Combine, tmp_path: Path) -> None:
     store = played(str(tmp_path / "s.db"), samples=4, combine=how)
-    read, samples = read_games(store, "t", lambda games: games), store.outcomes("t", Task.PAIRWISE)
+    read, samples = read_games(store, "t"), store.outcomes("t", Task.PAIRWISE)
     results = combined(samples, {"one": how})
     again = game_table(results)
     for name in ("agents", "queries", "judges", "a", "b", "query", "judge", "outcome", "identical"):

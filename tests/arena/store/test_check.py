@@ -11,24 +11,25 @@ from pathlib import Path
 
 import pytest
 import yaml
-from sqlalchemy import Float, Integer, Table
+from sqlalchemy import Float, Integer, LargeBinary, Table
 
+from arena.results.cache import cached_leaderboard
 from arena.store import Store
 from arena.store.agents import AgentQuery, AgentReplies
 from arena.store.annotations import Annotations
 from arena.store.check import check
-from arena.store.rows import (
-    ANNOTATION_ROWS,
-    ANSWER_ROWS,
-    CHECKSUM_ROWS,
-    DOCUMENT_ROWS,
-    JUDGMENT_ROWS,
-    LABEL_ROWS,
-    QUERY_ROWS,
-    REPLY_ROWS,
-    RETRIEVED_ROWS,
-    TOURNAMENT_ROWS,
-    WANTED_ROWS,
+from arena.store.tables import (
+    AGENT_REPLY,
+    ANNOTATION,
+    ANSWER,
+    DOCUMENT,
+    FIGURES,
+    JUDGMENT,
+    LABEL,
+    QUERY,
+    RETRIEVED,
+    TOURNAMENT,
+    WANTED,
 )
 from judges.types import Task
 from tests.arena.store.test_annotations import SAID
@@ -152,21 +153,21 @@ def test_nothing_is_wrong_with_what_a_run_has_written(
     path = kind(cli, tmp_path)
     shown = cli("store", "check", path, "--format", "json")
     told = json.loads(shown.out)
-    assert (shown.status, told["problems"], told["uncovered"]) == (0, [], 0)
+    assert (shown.status, told["problems"]) == (0, [])
 
 
 CHECKED = (
-    TOURNAMENT_ROWS,
-    QUERY_ROWS,
-    DOCUMENT_ROWS,
-    ANSWER_ROWS,
-    RETRIEVED_ROWS,
-    LABEL_ROWS,
-    WANTED_ROWS,
-    JUDGMENT_ROWS,
-    ANNOTATION_ROWS,
-    REPLY_ROWS,
-    CHECKSUM_ROWS,
+    TOURNAMENT,
+    QUERY,
+    DOCUMENT,
+    ANSWER,
+    RETRIEVED,
+    LABEL,
+    WANTED,
+    JUDGMENT,
+    ANNOTATION,
+    AGENT_REPLY,
+    FIGURES,
 )
 
 
@@ -178,6 +179,7 @@ def of_all_tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with closing(Store.open(str(path))) as store:
         Annotations(store, "small").add([SAID])
         AgentReplies(store).save([(AgentQuery("agent", "why?"), REPLY)])
+        cached_leaderboard(store, "small")
         assert check(store).problems == ()
     return path
 
@@ -187,7 +189,7 @@ def test_one_changed_value_is_found_in_whichever_column(table: Table, of_all_tab
     """Of queries, documents and answers it is their order that counts, not the number by which they are ordered."""
     whole = of_all_tables.read_bytes()
     for column in table.columns:
-        if column.name == "position" and table is not WANTED_ROWS:
+        if column.name == "position" and table is not WANTED:
             continue
         path = tmp_path / f"{column.name}.db"
         path.write_bytes(whole)
@@ -196,6 +198,7 @@ def test_one_changed_value_is_found_in_whichever_column(table: Table, of_all_tab
             row = f'(SELECT max(rowid) FROM {table.name} WHERE "{column.name}" IS NOT NULL)'
             number = isinstance(column.type, Integer | Float)
             changed = f'"{column.name}" + 1' if number else f"'~' || substr(\"{column.name}\", 2)"
+            changed = f"CAST({changed} AS BLOB)" if isinstance(column.type, LargeBinary) else changed
             made = connection.execute(f'UPDATE {table.name} SET "{column.name}" = {changed} WHERE rowid = {row}')
             if made.rowcount == 0:
                 continue  # no row has anything there
@@ -231,6 +234,6 @@ def test_rows_of_a_tournament_that_is_gone_are_discarded(of_all_tables: Path, tm
         connection.execute("DELETE FROM tournament")
         connection.execute("DELETE FROM run")
         connection.execute("DELETE FROM annotation")
-        connection.execute("DELETE FROM checksum WHERE kind = 'annotation'")
+        connection.execute("DELETE FROM figures")
     assert "name a tournament that is not there" in cli("store", "check", path, "--discard").out
     assert cli("store", "check", path).status == 0

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import psycopg
@@ -47,24 +45,6 @@ def test_a_store_goes_to_the_other_database_and_back(postgres: PostgresServer, t
     assert content(there)["wanted"] != copied["wanted"]
     for store in (source, there, again):
         store.close()
-
-
-def test_stores_that_lack_every_later_table_go_to_the_other_database(postgres: PostgresServer, tmp_path: Path) -> None:
-    """As they were written before there were runs, batches, figures, agents' replies, people's words and labels."""
-    here, server, back = str(tmp_path / "here.db"), postgres.database(), str(tmp_path / "back.db")
-    filled(here).close()
-    copy(here, server)
-    later = ("run", "batch_line", "batch", "figures", "agent_reply", "agent_attempts", "annotation", "label")
-    with closing(sqlite3.connect(here)) as old, psycopg.connect(server) as old_server:
-        for name in later:
-            old.execute(f"DROP TABLE {name}")
-            old_server.execute(f"DROP TABLE {name}")
-    arrived = copy(here, postgres.database())
-    assert arrived == copy(server, back)
-    assert {name for name in later if name not in arrived or arrived[name].rows} == {"figures"}, "never copied"
-    assert (arrived["judgment"].rows, arrived["wanted"].rows) == (1, 4)
-    with closing(Store.create(back)) as store:
-        assert store.results(["id-1"]) == {"id-1": JUDGMENT}
 
 
 def test_a_run_on_the_copy_asks_for_nothing(

@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from arena.store import Store
-from arena.store.rows import SCHEMA_VERSION
+from arena.store.tables import SCHEMA_VERSION
 from judges.errors import InputError, RagleagueError, StoreError
 from tests.support.stores import DATA, JUDGMENT, LABEL, save
 
@@ -67,7 +67,9 @@ def test_a_store_of_a_later_version_is_refused_and_left_alone(store: Store, tmp_
         connection.execute("DROP TABLE answer")
     connection.close()
     before = path.read_bytes()
-    assert refused(path) == {f"{path}: written by another version of ragleague (schema 99, not {SCHEMA_VERSION})"}
+    assert refused(path) == {
+        f"{path}: written by another version of ragleague (schema 99, not {SCHEMA_VERSION}); name a new store"
+    }
     assert path.read_bytes() == before
 
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
 from arena.run.answers import needs_call
 from arena.store import Store
@@ -86,17 +84,3 @@ def test_one_run_takes_what_another_has_not_taken(store: Store) -> None:
     assert claimed(replies, [ASKED, other], first) == ({other.reply_id}, set()), "a time-out may pass"
     store.leave(first)
     assert claimed(replies, [other], second) == ({other.reply_id}, set()), "who is gone holds nothing"
-
-
-def test_a_reply_of_an_earlier_version_has_no_seconds_of_all_attempts(store: Store, tmp_path: Path) -> None:
-    AgentReplies(store).save([(ASKED, REPLY)])
-    store.close()
-    path = tmp_path / "s.db"
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.executescript("DROP TABLE agent_attempts")
-    with closing(Store.open(str(path))) as older:
-        assert AgentReplies(older).replies([ASKED]) == {ASKED: replace(REPLY, tried_s=None)}
-    with closing(Store.create(str(path))) as brought:
-        other = AgentQuery("identity", "And this?")
-        AgentReplies(brought).save([(other, FAILURE)])
-        assert AgentReplies(brought).replies([ASKED, other]) == {ASKED: replace(REPLY, tried_s=None), other: FAILURE}

@@ -14,7 +14,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from sqlalchemy import text
 
 from arena.store import Store, Wanted, chunks
 from arena.store.agents import AgentQuery, AgentReplies
@@ -358,15 +357,3 @@ def test_a_tournament_whose_agents_are_asked_first_has_runs_and_is_not_shown_yet
         with pytest.raises(InputError, match="no tournament named 't'; there are none"):
             store.settings("t")
         assert Runs(store, "another").all() == []
-
-
-def test_a_run_from_before_spending_was_kept_shows_what_it_told(tmp_path: str) -> None:
-    told = {"wanted": 9, "judged": 5, "known": 2, "failed": 2, "calls": 8, "cost_usd": 0.5, "cost_unknown": 1}
-    with closing(Store.create(f"{tmp_path}/s.db")) as store:
-        store.announce("t")
-        of = Runs(store, "t")
-        of.end(of.begin(Runner()), "incomplete", {"pairwise": told, "criteria": {**told, "calls": 0}})
-        with store.writing() as connection:
-            connection.execute(text("DROP TABLE spending"))
-        (run,) = of.all()
-    assert run.spent == {"pairwise": Spent(judged=5, failed=2, calls=8, tokens_unknown=7, cost_usd=0.5, cost_unknown=1)}

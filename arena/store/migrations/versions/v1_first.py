@@ -1,8 +1,0 @@
-"""The first version of a store."""
-
-revision = "1"
-down_revision = None
-
-
-def upgrade() -> None:
-    """No store is older."""

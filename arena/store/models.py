@@ -1,0 +1,265 @@
+"""The tables of a store as SQLModel classes, for programs and notebooks; no command imports them.
+
+Examples: docs/ask-the-store.md.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlmodel import Field, SQLModel
+from sqlmodel.main import SQLModelMetaclass
+
+from arena.store import tables
+
+
+class _OfTable(SQLModelMetaclass):
+    """Makes each column of ``__table__`` a field, so that a class states only the columns' Python types."""
+
+    def __new__(cls, name: str, bases: tuple[type, ...], content: dict[str, Any], **options: Any) -> Any:
+        if (table := content.get("__table__")) is not None:
+            content |= {column.name: Field(sa_column=column) for column in table.columns}
+        return super().__new__(cls, name, bases, content, **options)
+
+
+class _Row(SQLModel, metaclass=_OfTable):
+    """A row of a store."""
+
+
+class Tournament(_Row, table=True):
+    """A tournament: its settings as JSON, and the digest of its data."""
+
+    __table__ = tables.TOURNAMENT
+    tournament_id: int
+    name: str
+    settings: str
+    data_digest: str
+    checksum: int
+
+
+class Query(_Row, table=True):
+    """A query of a tournament."""
+
+    __table__ = tables.QUERY
+    tournament_id: int
+    position: int
+    query_id: str
+    text: str
+    extra: str
+
+
+class Document(_Row, table=True):
+    """A document of a tournament."""
+
+    __table__ = tables.DOCUMENT
+    tournament_id: int
+    doc_id: str
+    text: str
+    extra: str
+
+
+class Retrieved(_Row, table=True):
+    """A document that an agent retrieved for a query."""
+
+    __table__ = tables.RETRIEVED
+    tournament_id: int
+    query_id: str
+    agent: str
+    rank: int
+    doc_id: str
+    score: float | None
+
+
+class Answer(_Row, table=True):
+    """An agent's answer to a query."""
+
+    __table__ = tables.ANSWER
+    tournament_id: int
+    query_id: str
+    agent: str
+    text: str
+    extra: str
+
+
+class Label(_Row, table=True):
+    """A person's relevance label of a document for a query."""
+
+    __table__ = tables.LABEL
+    tournament_id: int
+    query_id: str
+    doc_id: str
+    label: int
+
+
+class Wanted(_Row, table=True):
+    """A judgment that a tournament needs, linked to it by ``judgment_id``."""
+
+    __table__ = tables.WANTED
+    tournament_id: int
+    task: str
+    judge: str
+    query_id: str
+    item: str
+    other: str
+    order: str
+    sample: int
+    position: int
+    judgment_id: str | None
+    checksum: int
+
+
+class Judgment(_Row, table=True):
+    """A judge's judgment, or a failure where ``outcome`` is ``None``; ``outcome`` is JSON."""
+
+    __table__ = tables.JUDGMENT
+    judgment_id: str
+    task: str
+    prompt: str
+    model: str
+    outcome: str | None
+    cause: str | None
+    reason: str
+    reply: str | None
+    rejected: str
+    input_tokens: int | None
+    cached_input_tokens: int | None
+    output_tokens: int | None
+    calls: int
+    latency_s: float
+    cost_usd: float | None
+    checksum: int
+
+
+class Annotation(_Row, table=True):
+    """What a person said of an item; ``value`` is JSON."""
+
+    __table__ = tables.ANNOTATION
+    annotation_id: int
+    tournament_id: int
+    kind: str
+    annotator: str
+    query_id: str
+    item: str
+    other: str
+    texts: str
+    value: str
+    seconds: float | None
+    at: str
+    checksum: int
+
+
+class AgentReply(_Row, table=True):
+    """An agent's reply, or a failure where ``answer`` is ``None``."""
+
+    __table__ = tables.AGENT_REPLY
+    reply_id: str
+    identity: str
+    query: str
+    answer: str | None
+    documents: str
+    citations: str
+    cause: str | None
+    message: str
+    input_tokens: int | None
+    cached_input_tokens: int | None
+    output_tokens: int | None
+    calls: int
+    latency_s: float | None
+    cost_usd: float | None
+    tried_s: float | None
+    checksum: int
+
+
+class Runner(_Row, table=True):
+    """A process that judges now."""
+
+    __table__ = tables.RUNNER
+    runner_id: str
+    host: str
+    pid: int
+    beat: float
+
+
+class Lease(_Row, table=True):
+    """A runner's claim on a judgment."""
+
+    __table__ = tables.LEASE
+    judgment_id: str
+    runner_id: str
+
+
+class Run(_Row, table=True):
+    """A run of a tournament."""
+
+    __table__ = tables.RUN
+    number: int
+    run_id: str
+    tournament_id: int
+    runner_id: str
+    host: str
+    pid: int
+    begun: float
+    beat: float
+    ended: float | None
+    ending: str | None
+    subject: str
+    stages: str
+    standings: str
+
+
+class Spending(_Row, table=True):
+    """What one runner spent in one stage."""
+
+    __table__ = tables.SPENDING
+    runner_id: str
+    stage: str
+    judged: int
+    failed: int
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    tokens_unknown: int
+    cost_usd: float
+    cost_unknown: int
+
+
+class Batch(_Row, table=True):
+    """A batch of requests at a provider."""
+
+    __table__ = tables.BATCH
+    marker: str
+    made_at: float
+    requests: int
+    remote_id: str | None
+    judge: str
+    provider: str
+    model: str
+
+
+class BatchLine(_Row, table=True):
+    """An open request of a batch."""
+
+    __table__ = tables.BATCH_LINE
+    custom_id: str
+    judgment_id: str
+    marker: str
+
+
+class CachedFigures(_Row, table=True):
+    """Figures kept until something changes."""
+
+    __table__ = tables.FIGURES
+    tournament_id: int
+    kind: str
+    made_by: str
+    content: bytes
+    checksum: int
+
+
+class State(_Row, table=True):
+    """The schema's version and the number of changes."""
+
+    __table__ = tables.STATE
+    only: int
+    schema_version: int
+    changes: int
