@@ -139,6 +139,8 @@ def each_once(names: list[str]) -> list[str]:
 Paths = Annotated[list[RelativePath], BeforeValidator(as_list)]
 PromptName = Annotated[str, AfterValidator(prompt_beside_file)]
 """A packaged prompt, or a file of one's own."""
+UNLESS_EMPTY: Final[Any] = Field(exclude_if=lambda value: not value)
+"""A field that is left out of what is stored if it is empty."""
 JudgeNames = Annotated[list[str], BeforeValidator(as_list), Field(min_length=1), AfterValidator(each_once)]
 """One or more of the names declared under ``judges``."""
 

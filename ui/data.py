@@ -409,4 +409,4 @@ def exam_depth(source: Source) -> int:
     """Passages of an answer that count."""
     exam = settings(source).exam
     assert exam is not None
-    return exam.section.depth
+    return exam.depth

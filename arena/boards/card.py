@@ -14,7 +14,7 @@ from arena.boards.judge_sentences import THINGS
 from arena.boards.trust import LENGTH, NOT_FOOLED, PEOPLE, PLACE, TIES, habit_checks, orders_asked, retest_check
 from arena.calibration.comparison import PANEL, Comparison, JudgeAgainstPeople, judge_against_people, people
 from arena.calibration.votes import Level
-from arena.config.card import bound_to, seal
+from arena.config.card import seal
 from arena.present.blocks import (
     Block,
     Board,
@@ -33,6 +33,7 @@ from arena.present.table import plain
 from arena.ratings.games import Unit
 from arena.ratings.results import UNITS, JudgeHealth, Ratings
 from arena.results.calibration import Calibration, Spending
+from arena.results.cards import bound_to
 from arena.results.ratings import Leaderboard
 from arena.store.outcomes import Consistency
 from judges.types import Task

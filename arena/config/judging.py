@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, RootModel, Validati
 from judges.errors import ConfigError, InputError
 from judges.prompts.tasks import ANCHORED_CRITERIA, DEFAULT_CRITERIA, NAMED_CRITERIA, Criterion, Need, ReferenceOptions
 from judges.sections import (
+    UNLESS_EMPTY,
     Count,
     JudgeNames,
     PromptName,
@@ -132,7 +133,9 @@ class CriterionSection(Section):
     """What the judge reads in addition to the name."""
     levels: dict[int, str] = Field(default_factory=dict)
     """What each grade means: ``{0: it is rude, 1: it is curt, 2: it is friendly}``."""
-    needs: Annotated[list[Need], BeforeValidator(as_list), AfterValidator(each_once)] = Field(default_factory=list)
+    needs: Annotated[list[Need], BeforeValidator(as_list), AfterValidator(each_once), UNLESS_EMPTY] = Field(
+        default_factory=list
+    )
     """What answers are checked against: the ``documents`` that the agent itself retrieved, or the ``reference``."""
 
 
@@ -299,7 +302,8 @@ class ExamSection(Section):
             raise ValueError(f"grading {self.grading!r} needs gold answers, which only a 'bank' has")
         if self.items_per_call > 1 and (self.grading != "self_rating" or self.compat is not None):
             raise ValueError("'items_per_call' goes with grading 'self_rating' and without 'compat'")
-        if self.grading != "extraction_llm" and {"check_judge", "check_prompt"} & self.model_fields_set:
+        checks = self.check_judge is not None or "check_prompt" in self.model_fields_set
+        if checks and self.grading != "extraction_llm":
             raise ValueError("'check_judge' and 'check_prompt' go with grading 'extraction_llm' only")
         return self
 

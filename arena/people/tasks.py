@@ -427,7 +427,8 @@ def judge_saw_reference(kind: Kind, settings: StoredSettings) -> bool:
         return False
     task = Task.PAIRWISE if kind is Kind.VERDICT else Task.CRITERIA
     packaged = load_prompt(task.value, task)
-    named = (settings.raw.get(task.value) or {}).get("prompt")
+    section = settings.pairwise if kind is Kind.VERDICT else settings.criteria
+    named = section is not None and section.prompt
     return named == f"{packaged.name}@{packaged.version}" and "query.reference" in packaged.user
 
 

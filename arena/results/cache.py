@@ -17,6 +17,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from arena.config.settings import StoredSettings
 from arena.results.games import GameTable
 from arena.results.ratings import Group, Leaderboard, leaderboard, leaderboard_of, rating_settings, verified
 from arena.store import Store
@@ -184,11 +185,11 @@ class _Writer:
             return ["array", value.dtype.str, list(value.shape), isinstance(value, np.generic), data]
         if isinstance(value, Enum):
             return [self._number(type(value), []), value.value]
-        if isinstance(value, Struct):
-            fields = asdict(value)
+        if isinstance(value, StoredSettings):
+            return ["settings", value.raw]
+        if isinstance(value, Struct) or hasattr(value, "_asdict"):
+            fields = asdict(value) if isinstance(value, Struct) else value._asdict()
             return [self._number(type(value), list(fields)), *map(self.value, fields.values())]
-        if isinstance(value, tuple) and hasattr(value, "_fields"):
-            return [self._number(type(value), list(value._fields)), *map(self.value, value)]
         if isinstance(value, Mapping):
             return ["map", *([self.value(key), self.value(entry)] for key, entry in value.items())]
         kind = next((name for name, series_type in _SERIES.items() if isinstance(value, series_type)), None)
@@ -245,6 +246,8 @@ class _Reader:
             dtype, shape, single, data = parts
             array = np.frombuffer(base64.b64decode(data), _numeric(dtype)).reshape(shape)
             return array[()] if single else array
+        if kind == "settings":
+            return StoredSettings.model_validate(parts[0])
         if kind == "map":
             return {self.value(key): self.value(entry) for key, entry in parts}
         return _SERIES[kind](map(self.value, parts))

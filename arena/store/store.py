@@ -6,7 +6,6 @@ settings plus the list of what it wants judged; each wanted row points to its ju
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
@@ -337,7 +336,7 @@ class Store(Database):
 
     def rated_tournaments(self) -> list[str]:
         """Names of the tournaments, oldest first, without those that synthetic queries are kept under."""
-        return [name for name in self.tournaments() if not self.settings(name).of_queries]
+        return [name for name in self.tournaments() if self.settings(name).synth is None]
 
     def only_tournament(self) -> str:
         """The name of the store's one tournament.
@@ -359,7 +358,7 @@ class Store(Database):
             here = TOURNAMENT_ROWS.c
             begun = select(here.settings).where(here.name == name, here.data_digest != NOT_BEGUN)
             stored = connection.execute(begun).scalar()
-            settings = None if stored is None else StoredSettings(json.loads(stored))
+            settings = None if stored is None else StoredSettings.model_validate_json(stored)
         if settings is None:
             raise InputError(
                 f"{self.location}: no tournament named {name!r}; there are {', '.join(self.tournaments()) or 'none'}"

@@ -18,13 +18,13 @@ from arena.boards.gate.board import GateBoard
 from arena.boards.gate.score import LEVEL, MARGIN, PAIRWISE, SHARE, Compared
 from arena.calibration.methods import Means
 from arena.calibration.votes import Level
-from arena.config.card import NO_CARD, lacking_cards
 from arena.config.settings import StoredSettings
 from arena.present.numbers import P_VALUE, counted, listed
 from arena.ratings.evidence import outcomes_of
 from arena.ratings.games import Unit
 from arena.ratings.results import UNITS
 from arena.results.cache import cached_games
+from arena.results.cards import NO_CARD, lacking_cards
 from arena.results.games import FAILED, NOT_WANTED, TIE, GameTable
 from arena.results.ratings import rating_settings
 from arena.results.scores import means_of

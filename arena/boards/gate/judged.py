@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from arena.boards.gate.board import GateBoard
 from arena.boards.gate.compare import check_agents, check_margin, compare
 from arena.boards.gate.score import MARGIN, PAIRWISE
-from arena.config.card import lacking_cards
 from arena.config.stages import STAGES
 from arena.data.dataset import SHARED, Dataset
 from arena.data.files import load_files
 from arena.present.numbers import listed
+from arena.results.cards import lacking_cards
 from arena.run.interrupts import interruptible
 from arena.run.judging import load_data, run
 from arena.run.pipeline import RunPart, play

@@ -68,7 +68,7 @@ def test_criteria_may_say_what_each_grade_means(tmp_path: Path) -> None:
     assert own.criteria is not None
     assert own.criteria.listed() == [Criterion("tone", "", ((0, "rude"), (1, "friendly"))), Criterion("depth", "deep")]
     kept = own.criteria.model_dump(mode="json")
-    rubric = rubric_of(StoredSettings({"criteria": kept}))
+    rubric = rubric_of(StoredSettings.model_validate({"criteria": kept}))
     assert rubric == Rubric({"tone": "0: rude; 1: friendly", "depth": "deep"}, 0, 1)
     packaged = load_config(put(tmp_path, FULL.replace("scale: [1, 5], names: [tone, depth]", "names: anchored")))
     assert packaged.criteria is not None
