@@ -57,7 +57,7 @@ TournamentName = Annotated[
 class Section(BaseModel):
     """A mapping of known keys. An unknown one is refused with the nearest known name."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 
     @model_validator(mode="before")
     @classmethod
